@@ -1,0 +1,1 @@
+"""Words on a terminal."""

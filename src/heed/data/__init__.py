@@ -1,0 +1,1 @@
+"""Sentences on disk and in batches."""

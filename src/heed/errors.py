@@ -1,0 +1,48 @@
+"""What can go wrong, as one tree of exceptions.
+
+HeedError                 anything a person can act on; the command line shows one line, exit 1
+├── UsageError            the command itself is wrong (exit 2)
+├── ConfigError           a setting: unknown key, impossible value
+├── DataError             text or corpora: missing file, bad encoding, unequal lines
+├── FormatError           a file of ours (weights, store, vocabulary) is damaged or foreign
+├── RunError              a run folder cannot go on: locked, changed recipe, no space
+└── MissingExtraError     an optional part is not installed
+
+Not here: bugs. Those stay AssertionError and friends, with a traceback. Read on in `cli/main.py`,
+which turns these into words and exit codes.
+"""
+
+
+class HeedError(Exception):
+    """The root: what was wrong, where, and what to do, in one sentence or two."""
+
+    exit_code = 1
+
+
+class UsageError(HeedError):
+    """The command or call was put together wrongly."""
+
+    exit_code = 2
+
+
+class ConfigError(HeedError):
+    """A setting is unknown or impossible."""
+
+
+class DataError(HeedError):
+    """Text could not be read as asked."""
+
+
+class FormatError(HeedError):
+    """A file of heed's own is damaged, foreign or does not fit its neighbours."""
+
+
+class RunError(HeedError):
+    """A run folder cannot be started or continued."""
+
+
+class MissingExtraError(HeedError):
+    """A part of heed that is installed separately is not here."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs packages that are not installed: pip install 'heed[{extra}]'")

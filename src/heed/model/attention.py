@@ -1,0 +1,255 @@
+"""Attention: the equation, its fused twin, and the multi-head sublayer around them.
+
+Not here: who may read whom (`masks.py`), or where sublayers sit (`layers.py`).
+`attend` is the paper's equation 1 and shows its weights; `attend_fused` gives the same faster.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heed.model.cache import KVCache
+from heed.model.masks import both, causal_mask
+from heed.model.positions import Rotation, rotate
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Read from `value` in proportion to how well `query` matches `key`.
+
+    Args:
+        query: what each position asks, `(batch, n_heads, q_len, d_k)`.
+        key: what each position offers, `(batch, n_heads, k_len, d_k)`.
+        value: what is read there, `(batch, n_heads, k_len, d_v)`.
+        mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+
+    Returns:
+        The context `(batch, n_heads, q_len, d_v)` and the weights `(batch, n_heads, q_len, k_len)`.
+
+    Source: Vaswani et al. 2017, section 3.2.1, equation 1.
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    if mask is None:
+        weights = scores.softmax(dim=-1)
+    else:
+        # A row that may read nothing would be 0/0 here; it reads nothing, so its weights are 0.
+        weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1).masked_fill(~mask, 0.0)
+    return weights @ value, weights
+
+
+def attend_fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """The same context as `attend` in one kernel that never stores the weights.
+
+    Args:
+        query: `(batch, n_heads, q_len, d_k)`.
+        key: `(batch, n_heads, k_len, d_k)`.
+        value: `(batch, n_heads, k_len, d_v)`.
+        mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+        is_causal: position t also reads no position after t.
+        dropout: rate at which single weights are left out.
+
+    Returns:
+        The context, `(batch, n_heads, q_len, d_v)`.
+
+    Source: Dao et al. 2022, "FlashAttention".
+    """
+    if is_causal and mask is not None:
+        mask, is_causal = both(mask, causal_mask(query.size(2), key.size(2), query.device)), False
+    context = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, is_causal=is_causal, dropout_p=dropout
+    )
+    if mask is not None:
+        context = context.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+    return context
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1 … head_h) W^O.
+
+    head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
+
+    One module for its three uses: encoder self-attention, masked decoder self-attention, and
+    cross-attention, which asks from the decoder and reads the encoder's memory.
+    W^Q, W^K and W^V of all heads are the rows of one matrix, so self-attention is one product.
+
+    Args:
+        d_model: width of what comes in and goes out.
+        n_heads: heads side by side.
+        d_k: width of queries and keys in one head.
+        d_v: width of values in one head.
+        dropout: rate on the attention weights.
+        bias: whether the projections add a bias.
+
+    Source: Vaswani et al. 2017, section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.d_k = d_k or d_model // n_heads
+        self.d_v = d_v or d_model // n_heads
+        self.dropout = dropout
+        self.has_bias = bias
+        self.project_in = nn.Linear(d_model, n_heads * (2 * self.d_k + self.d_v), bias=bias)
+        self.project_out = nn.Linear(n_heads * self.d_v, d_model, bias=bias)
+        self.on_weights: Callable[[Tensor], None] | None = None
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
+        """Let every position of `x` read from `memory`, or from `x` itself.
+
+        Args:
+            x: who asks, `(batch, q_len, d_model)`.
+            memory: who is read, `(batch, k_len, d_model)`; None = self-attention.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+            is_causal: position t also reads no position after t.
+            rotation: rotary cosines and sines of these positions.
+
+        Returns:
+            What was read, `(batch, q_len, d_model)`.
+        """
+        if memory is None:
+            query, key, value = self._heads(self.project_in(x))
+        else:
+            query, (key, value) = self.ask(x), self.remember(memory)
+        if rotation is not None:
+            query, key = rotate(query, rotation), rotate(key, rotation)
+        return self.read(query, key, value, mask=mask, is_causal=is_causal)
+
+    def extend(self, x: Tensor, cache: KVCache, rotation: Rotation | None = None) -> Tensor:
+        """Self-attention of the newest position over all so far.
+
+        Args:
+            x: the newest position, `(rows, 1, d_model)`.
+            cache: keys and values so far; grows by one.
+            rotation: rotary cosines and sines of this position.
+
+        Returns:
+            What was read, `(rows, 1, d_model)`.
+        """
+        query, key, value = self._heads(self.project_in(x))
+        if rotation is not None:
+            query, key = rotate(query, rotation), rotate(key, rotation)
+        key, value = cache.append(key, value)
+        return self.read(query, key, value)
+
+    def ask(self, x: Tensor) -> Tensor:
+        """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""
+        width = self.n_heads * self.d_k
+        bias = self.project_in.bias
+        query = F.linear(x, self.project_in.weight[:width], bias[:width] if self.has_bias else None)
+        return self._split(query, self.d_k)
+
+    def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a memory, computed once a source.
+
+        Args:
+            memory: the encoder's output, `(batch, k_len, d_model)`.
+
+        Returns:
+            Keys `(batch, n_heads, k_len, d_k)` and values `(batch, n_heads, k_len, d_v)`.
+        """
+        width = self.n_heads * self.d_k
+        bias = self.project_in.bias
+        both_ = F.linear(
+            memory, self.project_in.weight[width:], bias[width:] if self.has_bias else None
+        )
+        key, value = torch.split(both_, [width, self.n_heads * self.d_v], dim=-1)
+        return self._split(key, self.d_k), self._split(value, self.d_v)
+
+    def read(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attend in every head, join the heads and project back.
+
+        Args:
+            query: `(batch, n_heads, q_len, d_k)`.
+            key: `(batch, n_heads, k_len, d_k)`.
+            value: `(batch, n_heads, k_len, d_v)`.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+            is_causal: position t also reads no position after t.
+
+        Returns:
+            `(batch, q_len, d_model)`.
+        """
+        if self.on_weights is None:
+            dropout = self.dropout if self.training else 0.0
+            context = attend_fused(query, key, value, mask, is_causal=is_causal, dropout=dropout)
+        else:
+            if is_causal:
+                mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
+            context, weights = attend(query, key, value, mask)
+            self.on_weights(weights.detach())
+        joined: Tensor = self.project_out(context.transpose(1, 2).flatten(2))
+        return joined
+
+    def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]
+        query, key, value = torch.split(projected, widths, dim=-1)
+        return (
+            self._split(query, self.d_k),
+            self._split(key, self.d_k),
+            self._split(value, self.d_v),
+        )
+
+    def _split(self, x: Tensor, width: int) -> Tensor:
+        """`(batch, length, n_heads * width)` → `(batch, n_heads, length, width)`."""
+        batch, length, _ = x.shape
+        return x.view(batch, length, self.n_heads, width).transpose(1, 2)
+
+
+@contextmanager
+def recording(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Catch the attention weights of every call inside the block; attention takes its plain road.
+
+    Yields:
+        Name of the attention module → its latest weights, `(batch, n_heads, q_len, k_len)`.
+    """
+    caught: dict[str, Tensor] = {}
+    attentions = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, MultiHeadAttention)
+    }
+    for name, module in attentions.items():
+        module.on_weights = lambda weights, name=name: caught.__setitem__(name, weights)
+    try:
+        yield caught
+    finally:
+        for module in attentions.values():
+            module.on_weights = None

@@ -1,0 +1,130 @@
+"""From a `ModelConfig` to a module with fresh weights.
+
+The only code that reads the config's choices; the parts take plain arguments.
+Not here: loading trained weights (`heed/bundle.py`).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from heed.model.attention import MultiHeadAttention
+from heed.model.config import ModelConfig
+from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
+from heed.model.positions import POSITIONS
+from heed.model.transformer import Embedding, Transformer
+
+FEED_FORWARDS: dict[str, Callable[..., FeedForward | SwiGLU]] = {
+    "relu": functools.partial(FeedForward, activation=F.relu),
+    "gelu": functools.partial(FeedForward, activation=F.gelu),
+    "swiglu": SwiGLU,
+}
+
+
+def build_model(config: ModelConfig) -> Transformer:
+    """A Transformer of this shape with fresh weights (torch's global random generator).
+
+    Raises:
+        ConfigError: from `ModelConfig`, when sizes do not fit.
+    """
+    embed_src, embed_tgt, output = _embeddings(config)
+    residual = functools.partial(
+        RESIDUALS[config.norm], config.d_model, dropout=config.dropout, eps=config.norm_eps
+    )
+    is_pre = config.norm == "pre"
+    model = Transformer(
+        embed_src=embed_src,
+        embed_tgt=embed_tgt,
+        encoder=[
+            EncoderLayer(_attention(config), _feed_forward(config), residual=residual)
+            for _ in range(config.n_encoder_layers)
+        ],
+        decoder=[
+            DecoderLayer(
+                _attention(config), _attention(config), _feed_forward(config), residual=residual
+            )
+            for _ in range(config.n_decoder_layers)
+        ],
+        # Pre-norm leaves the sum of all sublayers unnormed, so each stack ends with a norm.
+        encoder_norm=nn.LayerNorm(config.d_model, eps=config.norm_eps) if is_pre else nn.Identity(),
+        decoder_norm=nn.LayerNorm(config.d_model, eps=config.norm_eps) if is_pre else nn.Identity(),
+        output=output,
+        pad_id=config.pad_id,
+        is_same_layer=config.cross_from == "same",
+    )
+    model.apply(initialize)
+    return model
+
+
+def initialize(module: nn.Module) -> None:
+    """Fill one module's own parameters: Glorot for matrices, zero for biases.
+
+    W^Q, W^K and W^V are initialised apart, though they lie in one matrix, so that their scale is
+    that of three separate layers. Source: Glorot and Bengio 2010.
+    """
+    if isinstance(module, MultiHeadAttention):
+        widths = [module.n_heads * width for width in (module.d_k, module.d_k, module.d_v)]
+        for block in torch.split(module.project_in.weight.detach(), widths):
+            nn.init.xavier_uniform_(block)
+        nn.init.xavier_uniform_(module.project_out.weight)
+    elif isinstance(module, FeedForward | SwiGLU):
+        nn.init.xavier_uniform_(module.expand.weight)
+        nn.init.xavier_uniform_(module.contract.weight)
+    elif isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Learned numbers, each shared tensor counted once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def untied_names(model: nn.Module) -> set[str]:
+    """Names under which each parameter is stored once: a tied tensor has only its first name."""
+    return {name for name, _ in model.named_parameters()}
+
+
+def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
+    def table(vocab_size: int) -> nn.Embedding:
+        tokens = nn.Embedding(vocab_size, config.d_model)
+        # Times √d_model this gives unit variance, the same scale as the positions added to it.
+        scale = config.d_model**-0.5 if config.scale_embedding else 1.0
+        nn.init.normal_(tokens.weight, std=scale)
+        return tokens
+
+    def embed(tokens: nn.Embedding) -> Embedding:
+        positions = POSITIONS[config.positions](
+            config.d_model, config.key_width, config.max_positions
+        )
+        return Embedding(
+            tokens, positions, is_scaled=config.scale_embedding, dropout=config.dropout
+        )
+
+    src_tokens = table(config.src_vocab_size)
+    tgt_tokens = src_tokens if config.tied == "three-way" else table(config.tgt_vocab_size)
+    output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+    if config.tied == "none":
+        nn.init.normal_(output.weight, std=config.d_model**-0.5)
+    else:
+        output.weight = tgt_tokens.weight
+    return embed(src_tokens), embed(tgt_tokens), output
+
+
+def _attention(config: ModelConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        config.d_model,
+        config.n_heads,
+        d_k=config.key_width,
+        d_v=config.value_width,
+        dropout=config.attention_dropout,
+        bias=config.bias,
+    )
+
+
+def _feed_forward(config: ModelConfig) -> FeedForward | SwiGLU:
+    shared: dict[str, Any] = {"dropout": config.activation_dropout, "bias": config.bias}
+    return FEED_FORWARDS[config.activation](config.d_model, config.d_ff, **shared)

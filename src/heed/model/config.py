@@ -1,0 +1,229 @@
+"""The shape of a model: every size and choice that its weights depend on.
+
+Not the recipe for training it (`heed/train/`), nor code that reads the choices: that is `build.py`.
+Field names are the paper's; read on in `transformer.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from heed.errors import ConfigError
+
+LIMIT = 1 << 20
+"""No width, length or vocabulary beyond a million: checked before anything is allocated."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "activation": ("relu", "gelu", "swiglu"),
+    "norm": ("post", "pre"),
+    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"),
+    "cross_from": ("last", "same"),
+    "tied": ("three-way", "output", "none"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """An encoder–decoder Transformer, fully described.
+
+    Attributes:
+        src_vocab_size: rows of the source embedding.
+        tgt_vocab_size: rows of the target embedding and of the output layer.
+        d_model: width of every position's vector.
+        n_heads: attention heads a sublayer.
+        d_k: width of a query or key in one head; None = `d_model // n_heads`.
+        d_v: width of a value in one head; None = `d_model // n_heads`.
+        d_ff: inner width of the feed-forward network.
+        n_encoder_layers: encoder depth.
+        n_decoder_layers: decoder depth; need not equal the encoder's.
+        dropout: rate on embeddings and on every sublayer's output, 0 ≤ p < 1.
+        attention_dropout: rate on attention weights.
+        activation_dropout: rate inside the feed-forward network.
+        activation: `relu` (the paper), `gelu`, or `swiglu` (Shazeer 2020).
+        norm: `post` = LayerNorm(x + Sublayer(x)), the paper; `pre` = x + Sublayer(LayerNorm(x)).
+        positions: `sinusoidal` interleaves sine and cosine as the paper, `sinusoidal_halves` puts
+            all sines first (Marian), `learned`, `rotary` (Su et al. 2021), or `none`.
+        max_positions: rows of a learned table; the other kinds have no limit.
+        cross_from: decoder layers read the `last` encoder layer (the paper) or the `same` one.
+        tied: `three-way` shares source, target and output embedding, `output` the last two.
+        bias: whether the linear layers add a bias.
+        scale_embedding: multiply embeddings by √d_model (section 3.4).
+        norm_eps: ε of LayerNorm.
+        pad_id: id of `<pad>`.
+        bos_id: id of `<bos>`.
+        eos_id: id of `<eos>`.
+
+    Raises:
+        ConfigError: a size is out of range or sizes do not fit one another.
+    """
+
+    src_vocab_size: int
+    tgt_vocab_size: int
+    d_model: int = 256
+    n_heads: int = 4
+    d_k: int | None = None
+    d_v: int | None = None
+    d_ff: int = 1024
+    n_encoder_layers: int = 3
+    n_decoder_layers: int = 3
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    norm: Literal["post", "pre"] = "post"
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"] = (
+        "sinusoidal"
+    )
+    max_positions: int = 1024
+    cross_from: Literal["last", "same"] = "last"
+    tied: Literal["three-way", "output", "none"] = "three-way"
+    bias: bool = True
+    scale_embedding: bool = True
+    norm_eps: float = 1e-6
+    pad_id: int = 0
+    bos_id: int = 2
+    eos_id: int = 3
+
+    def __post_init__(self) -> None:
+        self._check_ranges()
+        self._check_fit()
+
+    @property
+    def key_width(self) -> int:
+        """d_k, resolved."""
+        return self.d_k or self.d_model // self.n_heads
+
+    @property
+    def value_width(self) -> int:
+        """d_v, resolved."""
+        return self.d_v or self.d_model // self.n_heads
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ModelConfig":
+        """Read a config from JSON or TOML values.
+
+        Raises:
+            ConfigError: an unknown or missing key, or a value of the wrong type.
+        """
+        known = {field.name: field for field in fields(cls)}
+        for key in values:
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                hint = f"; did you mean model.{near[0]}?" if near else "."
+                raise ConfigError(f"model.{key} is not a setting{hint}")
+        for key in ("src_vocab_size", "tgt_vocab_size"):
+            if key not in values:
+                raise ConfigError(f"model.{key} is missing.")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as JSON values."""
+        return asdict(self)
+
+    def _check_ranges(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in CHOICES:
+                if value not in CHOICES[field.name]:
+                    choices = ", ".join(CHOICES[field.name])
+                    raise ConfigError(
+                        f"model.{field.name} must be one of {choices}, but is {value!r}."
+                    )
+            elif field.name in ("bias", "scale_embedding"):
+                if not isinstance(value, bool):
+                    raise ConfigError(
+                        f"model.{field.name} must be true or false, but is {value!r}."
+                    )
+            elif "dropout" in field.name:
+                if not (_is_number(value) and 0 <= value < 1):
+                    raise ConfigError(
+                        f"model.{field.name} must be at least 0 and below 1, but is {value!r}."
+                    )
+            elif field.name == "norm_eps":
+                if not (_is_number(value) and 0 < value <= 0.1):
+                    raise ConfigError(
+                        f"model.norm_eps must lie above 0 and at most 0.1, but is {value!r}."
+                    )
+            elif value is not None or field.name not in ("d_k", "d_v"):
+                lowest = 0 if field.name.endswith("_id") or "layers" in field.name else 1
+                highest = 1000 if "layers" in field.name else LIMIT
+                if type(value) is not int or not lowest <= value <= highest:
+                    raise ConfigError(
+                        f"model.{field.name} must be a whole number from {lowest} to {highest}, "
+                        f"but is {value!r}."
+                    )
+
+    def _check_fit(self) -> None:
+        if self.d_model % self.n_heads and not (self.d_k and self.d_v):
+            divisors = [n for n in (1, 2, 4, 8, 16, 32) if self.d_model % n == 0]
+            raise ConfigError(
+                f"model.n_heads must divide model.d_model ({self.d_model}), but is "
+                f"{self.n_heads}. Try {', '.join(map(str, divisors))}, or set d_k and d_v."
+            )
+        if self.positions.startswith("sinusoidal") and self.d_model % 2:
+            raise ConfigError(f"model.d_model must be even for {self.positions} positions.")
+        if self.positions == "rotary" and self.key_width % 2:
+            raise ConfigError(
+                f"model.d_k must be even for rotary positions, but is {self.key_width}."
+            )
+        if self.tied == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
+            raise ConfigError(
+                "model.tied = three-way needs one joint vocabulary, but the source has "
+                f"{self.src_vocab_size} pieces and the target {self.tgt_vocab_size}. "
+                "Set model.tied = output, or train a joint vocabulary."
+            )
+        if self.n_decoder_layers < 1:
+            raise ConfigError("model.n_decoder_layers must be at least 1.")
+        if self.cross_from == "same" and self.n_encoder_layers < self.n_decoder_layers:
+            raise ConfigError(
+                "model.cross_from = same needs an encoder layer for each decoder layer, but there "
+                f"are {self.n_encoder_layers} and {self.n_decoder_layers}."
+            )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # Wu et al. 2021, "Good for Misconceived Reasons", table 1: Transformer-Tiny for Multi30k.
+    "tiny": {
+        "d_model": 128,
+        "n_heads": 4,
+        "d_ff": 256,
+        "n_encoder_layers": 4,
+        "n_decoder_layers": 4,
+        "dropout": 0.3,
+    },
+    "small": {
+        "d_model": 256,
+        "n_heads": 4,
+        "d_ff": 1024,
+        "n_encoder_layers": 3,
+        "n_decoder_layers": 3,
+        "dropout": 0.1,
+    },
+    # Vaswani et al. 2017, table 3.
+    "base": {
+        "d_model": 512,
+        "n_heads": 8,
+        "d_ff": 2048,
+        "n_encoder_layers": 6,
+        "n_decoder_layers": 6,
+        "dropout": 0.1,
+    },
+    "big": {
+        "d_model": 1024,
+        "n_heads": 16,
+        "d_ff": 4096,
+        "n_encoder_layers": 6,
+        "n_decoder_layers": 6,
+        "dropout": 0.3,
+    },
+}
+
+
+def with_overrides(config: ModelConfig, **changes: Any) -> ModelConfig:
+    """The same config with some fields changed, checked again."""
+    return replace(config, **changes)

@@ -1,0 +1,206 @@
+"""One encoder layer and one decoder layer, and the parts that only they use.
+
+Not here: stacks of layers (`transformer.py`). Residual connections come in two kinds that share
+their names, so that a layer reads the same whichever it has.
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heed.model.attention import MultiHeadAttention
+from heed.model.cache import KVCache
+from heed.model.positions import Rotation
+
+
+class PostNorm(nn.Module):
+    """LayerNorm(x + Dropout(Sublayer(x))), as the paper has it.
+
+    Source: Vaswani et al. 2017, sections 3.1 and 5.4.
+    """
+
+    def __init__(self, d_model: int, *, dropout: float, eps: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
+        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normed
+
+
+class PreNorm(nn.Module):
+    """x + Dropout(Sublayer(LayerNorm(x))): gradients have a road without any norm in it.
+
+    Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
+    """
+
+    def __init__(self, d_model: int, *, dropout: float, eps: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
+        wrapped: Tensor = x + self.dropout(sublayer(self.norm(x)))
+        return wrapped
+
+
+RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same network at every position.
+
+    Source: Vaswani et al. 2017, section 3.3, equation 2; GELU: Hendrycks and Gimpel 2016.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: Callable[[Tensor], Tensor] = F.relu,
+        dropout: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, d_ff, bias=bias)
+        self.contract = nn.Linear(d_ff, d_model, bias=bias)
+        self.activation = activation
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each position by itself, `(batch, length, d_model)`."""
+        mapped: Tensor = self.contract(self.dropout(self.activation(self.expand(x))))
+        return mapped
+
+
+class SwiGLU(nn.Module):
+    """FFN(x) = (Swish(x W) ⊙ x V) W_2: a gate decides what each inner feature lets through.
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 6.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, 2 * d_ff, bias=bias)
+        self.contract = nn.Linear(d_ff, d_model, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each position by itself, `(batch, length, d_model)`."""
+        gate, inner = self.expand(x).chunk(2, dim=-1)
+        mapped: Tensor = self.contract(self.dropout(F.silu(gate) * inner))
+        return mapped
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each inside a residual connection."""
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        feed_forward: FeedForward | SwiGLU,
+        *,
+        residual: Callable[[], PostNorm | PreNorm],
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.around_self = residual()
+        self.around_feed_forward = residual()
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, rotation: Rotation | None = None
+    ) -> Tensor:
+        """Refine every source position.
+
+        Args:
+            x: `(batch, src_len, d_model)`.
+            mask: True at real tokens, broadcasts to `(batch, n_heads, src_len, src_len)`.
+            rotation: rotary cosines and sines.
+
+        Returns:
+            `(batch, src_len, d_model)`.
+        """
+        x = self.around_self(x, lambda y: self.self_attention(y, mask=mask, rotation=rotation))
+        x = self.around_feed_forward(x, self.feed_forward)
+        return x
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, feed-forward, each inside a residual connection."""
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: FeedForward | SwiGLU,
+        *,
+        residual: Callable[[], PostNorm | PreNorm],
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.around_self = residual()
+        self.around_cross = residual()
+        self.around_feed_forward = residual()
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        src_mask: Tensor | None = None,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
+        """Refine all target positions at once; none sees a later one.
+
+        Args:
+            x: `(batch, tgt_len, d_model)`.
+            memory: encoder output, `(batch, src_len, d_model)`.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`.
+            rotation: rotary cosines and sines.
+
+        Returns:
+            `(batch, tgt_len, d_model)`.
+        """
+        x = self.around_self(x, lambda y: self.self_attention(y, is_causal=True, rotation=rotation))
+        x = self.around_cross(x, lambda y: self.cross_attention(y, memory, mask=src_mask))
+        x = self.around_feed_forward(x, self.feed_forward)
+        return x
+
+    def extend(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        memory_heads: tuple[Tensor, Tensor],
+        src_mask: Tensor | None = None,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
+        """Refine the newest target position, with what earlier ones left in the cache.
+
+        Args:
+            x: `(n_sources * beam_size, 1, d_model)`.
+            cache: this layer's keys and values so far.
+            memory_heads: cross-attention's keys `(n_sources, n_heads, src_len, d_k)` and values.
+            src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`.
+            rotation: rotary cosines and sines of this position.
+
+        Returns:
+            `(n_sources * beam_size, 1, d_model)`.
+        """
+
+        def read_source(y: Tensor) -> Tensor:
+            # All beams of a source ask its memory together: no copy of the memory per beam.
+            n_sources = memory_heads[0].size(0)
+            query = self.cross_attention.ask(y.reshape(n_sources, -1, y.size(-1)))
+            return self.cross_attention.read(query, *memory_heads, mask=src_mask).reshape(y.shape)
+
+        x = self.around_self(x, lambda y: self.self_attention.extend(y, cache, rotation))
+        x = self.around_cross(x, read_source)
+        x = self.around_feed_forward(x, self.feed_forward)
+        return x

@@ -1,0 +1,169 @@
+"""Where a token stands: sinusoidal, learned and rotary positions, or none.
+
+Each class offers the same two methods: `forward` adds to the embeddings, `rotation` turns queries
+and keys inside self-attention; a kind does one of the two. `POSITIONS` names the kinds.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from heed.errors import DataError
+
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines of the rotary angles, each `(length, d_k)`."""
+
+
+def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same angle.
+
+    Returns:
+        One row a position, `(n_positions, d_model)`; every value lies in [-1, 1].
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    angles = _angles(n_positions, d_model)
+    # stack + flatten interleaves: sine, cosine, sine, cosine …
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
+
+
+def sinusoidal_halves_table(n_positions: int, d_model: int) -> Tensor:
+    """The same numbers with all sines before all cosines, as tensor2tensor and Marian lay them out.
+
+    Returns:
+        One row a position, `(n_positions, d_model)`.
+    """
+    angles = _angles(n_positions, d_model)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1).float()
+
+
+def rotary_table(n_positions: int, d_k: int) -> Rotation:
+    """Cosines and sines that `rotate` needs; pair `i` turns by pos / 10000^(2i/d_k).
+
+    Source: Su et al. 2021, "RoFormer", section 3.2.2 (halves layout, as GPT-NeoX).
+    """
+    angles = _angles(n_positions, d_k).repeat(1, 2)
+    return angles.cos().float(), angles.sin().float()
+
+
+def rotate(x: Tensor, rotation: Rotation) -> Tensor:
+    """Turn each pair of features by its position's angle, so that q·k depends on distance only.
+
+    Args:
+        x: queries or keys, `(batch, n_heads, length, d_k)`.
+        rotation: cosines and sines, each `(length, d_k)`.
+    """
+    cosines, sines = rotation
+    first, second = x.chunk(2, dim=-1)
+    return x * cosines + torch.cat([-second, first], dim=-1) * sines
+
+
+def _angles(n_positions: int, width: int) -> Tensor:
+    # float64: at position 5000 float32 angles are off by 3e-4 already.
+    positions = torch.arange(n_positions, dtype=torch.float64)
+    pairs = torch.arange(0, width, 2, dtype=torch.float64)
+    return torch.outer(positions, torch.exp(pairs * (-math.log(10000.0) / width)))
+
+
+class NoPositions(nn.Module):
+    """No notion of order: attention sees a bag of tokens."""
+
+    def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Return `x` as it is, `(batch, length, d_model)`."""
+        return x
+
+    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
+        """Nothing turns."""
+        return None
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds fixed waves; works at any length."""
+
+    make_table = staticmethod(sinusoidal_table)
+
+    def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.table: Tensor
+        self.register_buffer("table", self.make_table(256, d_model), persistent=False)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`."""
+        end = offset + x.size(1)
+        if end > self.table.size(0):
+            self.table = self.make_table(2 * end, self.d_model).to(self.table)
+        return x + self.table[offset:end]
+
+    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
+        """Nothing turns."""
+        return None
+
+
+class SinusoidalHalvesPositions(SinusoidalPositions):
+    """The same waves in the layout of Marian."""
+
+    make_table = staticmethod(sinusoidal_halves_table)
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learned vector a position; has none beyond `max_positions`."""
+
+    def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(max_positions, d_model))
+        nn.init.normal_(self.table, std=d_model**-0.5)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`."""
+        end = offset + x.size(1)
+        if end > self.table.size(0):
+            raise DataError(
+                f"a sequence has {end} positions, but this model learned only {self.table.size(0)}"
+                " (model.max_positions). Split the text, or use sinusoidal or rotary positions."
+            )
+        return x + self.table[offset:end]
+
+    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
+        """Nothing turns."""
+        return None
+
+
+class RotaryPositions(nn.Module):
+    """Turns queries and keys instead of adding to embeddings; works at any length."""
+
+    def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
+        super().__init__()
+        self.d_k = d_k
+        self.cosines: Tensor
+        self.sines: Tensor
+        cosines, sines = rotary_table(256, d_k)
+        self.register_buffer("cosines", cosines, persistent=False)
+        self.register_buffer("sines", sines, persistent=False)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Return `x` as it is, `(batch, length, d_model)`."""
+        return x
+
+    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
+        """Cosines and sines of positions `offset …`, each `(length, d_k)`."""
+        end = offset + length
+        if end > self.cosines.size(0):
+            cosines, sines = rotary_table(2 * end, self.d_k)
+            self.cosines, self.sines = cosines.to(self.cosines), sines.to(self.sines)
+        return self.cosines[offset:end], self.sines[offset:end]
+
+
+Positions = NoPositions | SinusoidalPositions | LearnedPositions | RotaryPositions
+
+POSITIONS: dict[str, type[Positions]] = {
+    "sinusoidal": SinusoidalPositions,
+    "sinusoidal_halves": SinusoidalHalvesPositions,
+    "learned": LearnedPositions,
+    "rotary": RotaryPositions,
+    "none": NoPositions,
+}

@@ -1,0 +1,204 @@
+"""The encoder–decoder Transformer: embeddings, two stacks, output layer.
+
+Not here: how a config becomes these objects (`build.py`), or search (`heed/decode/`).
+One sentence's way: ids → `embed` → encoder layers → memory → decoder layers → `logits`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heed.model.cache import KVCache
+from heed.model.layers import DecoderLayer, EncoderLayer
+from heed.model.masks import padding_mask
+from heed.model.positions import Positions, Rotation
+
+
+@dataclass
+class DecoderState:
+    """What the decoder remembers between two steps.
+
+    Attributes:
+        caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`.
+        memory_heads: one a decoder layer, cross-attention's keys and values of the source,
+            `(n_sources, n_heads, src_len, d_k or d_v)`.
+        src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`, or None.
+        position: number of target tokens read so far.
+    """
+
+    caches: list[KVCache]
+    memory_heads: list[tuple[Tensor, Tensor]]
+    src_mask: Tensor | None
+    position: int = 0
+
+
+class Embedding(nn.Module):
+    """Token vectors times √d_model, plus positions, then dropout.
+
+    Source: Vaswani et al. 2017, sections 3.4, 3.5 and 5.4.
+    """
+
+    def __init__(
+        self, tokens: nn.Embedding, positions: Positions, *, is_scaled: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.scale = math.sqrt(tokens.embedding_dim) if is_scaled else 1.0
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor, offset: int = 0) -> Tensor:
+        """Embed ids `(batch, length)` at positions `offset …` as `(batch, length, d_model)`."""
+        embedded: Tensor = self.dropout(self.positions(self.tokens(ids) * self.scale, offset))
+        return embedded
+
+    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
+        """Rotary angles of positions `offset …`, if the positions are of that kind."""
+        return self.positions.rotation(length, offset)
+
+
+class Transformer(nn.Module):
+    """An encoder reads the source once, a decoder writes the target a token at a time.
+
+    Implements `heed.model.interface.Decodable`.
+
+    Args:
+        embed_src: source embedding.
+        embed_tgt: target embedding.
+        encoder: encoder layers, first to last.
+        decoder: decoder layers, first to last.
+        encoder_norm: after the last encoder layer (pre-norm), or the identity (post-norm).
+        decoder_norm: likewise for the decoder.
+        output: linear map to the target vocabulary; may share the embedding's matrix.
+        pad_id: id of `<pad>`.
+        is_same_layer: decoder layer i reads encoder layer i instead of the last one.
+    """
+
+    def __init__(
+        self,
+        *,
+        embed_src: Embedding,
+        embed_tgt: Embedding,
+        encoder: list[EncoderLayer],
+        decoder: list[DecoderLayer],
+        encoder_norm: nn.Module,
+        decoder_norm: nn.Module,
+        output: nn.Linear,
+        pad_id: int,
+        is_same_layer: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embed_src = embed_src
+        self.embed_tgt = embed_tgt
+        self.encoder = nn.ModuleList(encoder)
+        self.decoder = nn.ModuleList(decoder)
+        self.encoder_norm = encoder_norm
+        self.decoder_norm = decoder_norm
+        self.output = output
+        self.pad_id = pad_id
+        self.is_same_layer = is_same_layer
+
+    def encode(self, src: Tensor, src_mask: Tensor | None = None) -> list[Tensor]:
+        """Read the source.
+
+        Args:
+            src: source ids, `(batch, src_len)`.
+            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
+
+        Returns:
+            The memory each decoder layer reads, each `(batch, src_len, d_model)`: the last encoder
+            layer's output every time (Vaswani et al. 2017, figure 1), or each layer's own.
+        """
+        x = self.embed_src(src)
+        rotation = self.embed_src.rotation(src.size(1))
+        outputs = []
+        for layer in self.encoder:
+            x = layer(x, src_mask, rotation)
+            outputs.append(x)
+        if self.is_same_layer:
+            return [self.encoder_norm(x) for x in outputs[: len(self.decoder)]]
+        return [self.encoder_norm(x)] * len(self.decoder)
+
+    def decode(
+        self, tgt_in: Tensor, memories: list[Tensor], src_mask: Tensor | None = None
+    ) -> Tensor:
+        """Refine all target positions in one pass (teacher forcing).
+
+        Args:
+            tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`. Padding behind the
+                target needs no mask: nobody may read what comes after.
+            memories: from `encode`.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
+
+        Returns:
+            Decoder states before the output layer, `(batch, tgt_len, d_model)`.
+        """
+        x = self.embed_tgt(tgt_in)
+        rotation = self.embed_tgt.rotation(tgt_in.size(1))
+        for layer, memory in zip(self.decoder, memories, strict=True):
+            x = layer(x, memory, src_mask, rotation)
+        refined: Tensor = self.decoder_norm(x)
+        return refined
+
+    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        """Decoder states for a batch whose mask is known; training takes its loss from these.
+
+        Args:
+            src: source ids, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
+
+        Returns:
+            `(batch, tgt_len, d_model)`.
+        """
+        return self.decode(tgt_in, self.encode(src, src_mask), src_mask)
+
+    def forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Logits of given targets, `(batch, tgt_len, tgt_vocab_size)`; see `Decodable.forced`."""
+        return self.logits(self(src, tgt_in, padding_mask(src, self.pad_id)))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
+        return F.linear(states, self.output.weight, self.output.bias).float()
+
+    def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderState:
+        """Read sources `(n_sources, src_len)`; see `Decodable.start`."""
+        src_mask = padding_mask(src, self.pad_id)
+        memories = self.encode(src, src_mask)
+        return DecoderState(
+            caches=[KVCache() for _ in self.decoder],
+            memory_heads=[
+                layer.cross_attention.remember(memory)
+                for layer, memory in zip(self._decoder_layers(), memories, strict=True)
+            ],
+            src_mask=src_mask,
+        )
+
+    def step(self, state: DecoderState, tokens: Tensor) -> Tensor:
+        """Logits `(rows, tgt_vocab_size)` after `tokens` `(rows,)`; see `Decodable.step`."""
+        x = self.embed_tgt(tokens[:, None], state.position)
+        rotation = self.embed_tgt.rotation(1, state.position)
+        for layer, cache, heads in zip(
+            self._decoder_layers(), state.caches, state.memory_heads, strict=True
+        ):
+            x = layer.extend(x, cache, heads, state.src_mask, rotation)
+        state.position += 1
+        return self.logits(self.decoder_norm(x)[:, 0])
+
+    def select(self, state: DecoderState, rows: Tensor, sources: Tensor | None = None) -> None:
+        """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
+        for cache in state.caches:
+            cache.select(rows)
+        if sources is not None:
+            state.memory_heads = [
+                (torch.index_select(key, 0, sources), torch.index_select(value, 0, sources))
+                for key, value in state.memory_heads
+            ]
+            if state.src_mask is not None:
+                state.src_mask = state.src_mask[sources]
+
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return list(self.decoder)  # type: ignore[arg-type]  # ModuleList forgets its element type
