@@ -1,35 +1,28 @@
-"""Bytes to disk and back, so that a kill, a full disk or a power cut leaves the old or the new.
+"""One file to disk and back: a kill, a full disk or a power cut leaves the old one or the new.
 
-Not here: what the bytes mean. Nothing else in heed opens a file for writing that must survive.
-Read on in `train/checkpoint.py` and `bundle.py`, which write folders with `write_directory`.
+Not here: whole folders (`folders.py`), nor what the bytes mean. What must survive is written here.
+Read on in `folders.py`, then `bundle.py`.
 """
 
 import errno
-import hashlib
 import itertools
 import json
 import os
-import re
 import secrets
 import shutil
 import signal
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from heed.errors import FormatError, HeedError, RunError
 
-MANIFEST = "manifest.json"
-MANIFEST_VERSION = 1
-MAX_JSON_BYTES = 64 << 20
+LOCK = "run.lock"
+TEMPORARY = ".tmp-"
 CHUNK_BYTES = 1 << 20
-# Names a manifest may list: plain ones, so that no folder can make us read outside itself.
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
-_TEMPORARY = ".tmp-"
 
 _fault_points = itertools.count(1)
 
@@ -45,9 +38,6 @@ def fault_point() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-# --- one file -------------------------------------------------------------------------------
-
-
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Put `data` at `path`, whole or not at all.
 
@@ -57,12 +47,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         RunError: the disk is full, read-only or not ours; the old file is untouched.
     """
     with atomic_writer(path, needed_bytes=len(data)) as file:
-        half = len(data) // 2
-        file.write(data[:half])
-        if half:
-            file.flush()
-            fault_point()
-        file.write(data[half:])
+        _write_in_halves(file, data)
 
 
 @contextmanager
@@ -81,19 +66,38 @@ def atomic_writer(
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise RunError(f"cannot write {path}: something that is not a file is in its place.")
-    temporary = _temporary_beside(target)
-    with _explained(target, needed_bytes), _removed_on_failure(temporary):
+    temporary = temporary_beside(target)
+    with explained(target, needed_bytes), removed_on_failure(temporary):
         make_directory(target.parent)
         with open(temporary, "xb") as file:
             fault_point()
             yield file
-            file.flush()
-            fault_point()
-            os.fsync(file.fileno())
-        fault_point()
+            _sync(file)
         os.replace(temporary, target)
         fault_point()
-        _sync_directory(target.parent)
+        sync_directory(target.parent)
+    fault_point()
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a new file and wait for the disk; the caller gives it its name and tells of errors."""
+    with open(path, "xb") as file:
+        _write_in_halves(file, data)
+        _sync(file)
+
+
+def _write_in_halves(file: IO[bytes], data: bytes) -> None:
+    middle = len(data) // 2
+    file.write(data[:middle])
+    file.flush()
+    fault_point()
+    file.write(data[middle:])
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    fault_point()
+    os.fsync(file.fileno())
     fault_point()
 
 
@@ -101,9 +105,9 @@ def make_directory(path: Path) -> None:
     """Make `path` and its missing parents, each one's name safely on disk."""
     if not path.is_dir():
         make_directory(path.parent)
-        with _explained(path), suppress(FileExistsError):
+        with explained(path), suppress(FileExistsError):
             path.mkdir()
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
 
 
 def crc32(source: str | os.PathLike[str] | bytes) -> int:
@@ -142,237 +146,6 @@ def _open_regular(path: str, flags: int) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file")
     return descriptor
-
-
-# --- a folder with a manifest ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """What the manifest says of one file."""
-
-    size: int
-    crc32: str
-    sha256: str
-
-    @classmethod
-    def of(cls, data: bytes) -> "Entry":
-        """Measure `data`."""
-        sha256 = hashlib.sha256(data).hexdigest()
-        return cls(size=len(data), crc32=f"{zlib.crc32(data):08x}", sha256=sha256)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """The last file written into a folder: what must be in it, and what the writer adds."""
-
-    files: dict[str, Entry]
-    metadata: dict[str, Any]
-
-    def to_bytes(self) -> bytes:
-        """Canonical JSON that carries its own CRC-32."""
-        body: dict[str, Any] = {
-            "manifest_version": MANIFEST_VERSION,
-            "files": {name: vars(entry) for name, entry in sorted(self.files.items())},
-            "metadata": self.metadata,
-        }
-        return to_json({**body, "crc32": f"{zlib.crc32(to_json(body)):08x}"})
-
-    @classmethod
-    def from_bytes(cls, data: bytes, path: Path) -> "Manifest":
-        """Read and check; `path` is only for messages.
-
-        Raises:
-            FormatError: it is not a manifest, or not exactly the one that was written.
-        """
-        parsed = parse_json(data, path)
-        try:
-            version = parsed["manifest_version"]
-            files = {name: Entry(**entry) for name, entry in parsed["files"].items()}
-            manifest = cls(files=files, metadata=parsed["metadata"])
-        except (AttributeError, KeyError, TypeError):
-            raise FormatError(f"{path} is damaged: it is not a manifest.") from None
-        if version != MANIFEST_VERSION:
-            raise FormatError(
-                f"{path} has manifest version {version}; this heed reads {MANIFEST_VERSION}. "
-                "Use the heed that wrote it, or a newer one."
-            )
-        for name in files:
-            if not _PLAIN_NAME.fullmatch(name):
-                raise FormatError(f"{path} lists {name!r}, which is not a plain file name.")
-        # Written canonically, so any other spelling is damage: this notices every flipped bit.
-        if manifest.to_bytes() != data:
-            raise FormatError(f"{path} is damaged: its own checksum does not match.")
-        return manifest
-
-
-def write_directory(
-    path: str | os.PathLike[str],
-    files: Mapping[str, bytes],
-    metadata: Mapping[str, Any] | None = None,
-) -> Manifest:
-    """Make the folder `path` with `files` and a manifest, whole or not at all.
-
-    Each file is synced, the manifest is written last, then the folder gets its name. A folder
-    already at `path` is replaced; a crash between those two renames leaves neither.
-
-    Raises:
-        RunError: the disk is full, read-only or not ours; no partial folder stays behind.
-    """
-    target = Path(path)
-    manifest = _measure(files, metadata)
-    contents = {**files, MANIFEST: manifest.to_bytes()}
-    temporary = _temporary_beside(target)
-    with _explained(target, sum(map(len, contents.values()))), _removed_on_failure(temporary):
-        make_directory(target.parent)
-        temporary.mkdir()
-        fault_point()
-        for name, data in contents.items():
-            write_atomically(temporary / name, data)
-        if target.exists():
-            remove_directory(target)
-        os.replace(temporary, target)
-        fault_point()
-        _sync_directory(target.parent)
-    fault_point()
-    return manifest
-
-
-def update_directory(
-    path: str | os.PathLike[str],
-    files: Mapping[str, bytes],
-    metadata: Mapping[str, Any] | None = None,
-) -> Manifest:
-    """Put `files` and a manifest into a folder that also holds other things.
-
-    The manifest goes first and comes back last: while it is missing, the folder is unfinished.
-
-    Raises:
-        RunError: the disk is full, read-only or not ours; the folder may be unfinished.
-    """
-    target = Path(path)
-    manifest = _measure(files, metadata)
-    with _explained(target):
-        (target / MANIFEST).unlink(missing_ok=True)
-        fault_point()
-    for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
-        write_atomically(target / name, data)
-    return manifest
-
-
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """Read the manifest of a folder.
-
-    Raises:
-        FormatError: it is missing (the folder was never finished) or damaged.
-    """
-    location = Path(path) / MANIFEST
-    if not location.exists():
-        raise FormatError(f"{location} is missing: {path} was not completely written.")
-    return Manifest.from_bytes(read_bytes(location, max_bytes=MAX_JSON_BYTES), location)
-
-
-def read_directory(
-    path: str | os.PathLike[str], names: Iterable[str] | None = None
-) -> tuple[Manifest, dict[str, bytes]]:
-    """Read files of a folder into memory, each compared with the manifest.
-
-    Args:
-        path: the folder.
-        names: which files, all that the manifest lists by default; unlisted ones are left out.
-
-    Raises:
-        FormatError: names the file, and whether it is missing, cut short or damaged.
-    """
-    folder = Path(path)
-    manifest = read_manifest(folder)
-    wanted = manifest.files if names is None else [n for n in names if n in manifest.files]
-    contents = {}
-    for name in wanted:
-        entry = manifest.files[name]
-        _check_size(folder / name, entry)
-        data = read_bytes(folder / name)
-        _check_crc(folder / name, entry, len(data), zlib.crc32(data))
-        contents[name] = data
-    return manifest, contents
-
-
-def verify_directory(path: str | os.PathLike[str], *, deep: bool = False) -> Manifest:
-    """Compare every file the manifest lists with what is there, in constant memory.
-
-    Args:
-        path: the folder.
-        deep: also compare SHA-256, against a change made on purpose.
-
-    Raises:
-        FormatError: names the first file that is missing, cut short or damaged.
-    """
-    folder = Path(path)
-    manifest = read_manifest(folder)
-    for name, entry in manifest.files.items():
-        _check_size(folder / name, entry)
-        _check_crc(folder / name, entry, entry.size, crc32(folder / name))
-        if deep:
-            with open(folder / name, "rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != entry.sha256:
-                raise FormatError(f"{folder / name} was changed: its SHA-256 does not match.")
-    return manifest
-
-
-def remove_directory(path: str | os.PathLike[str]) -> None:
-    """Remove a folder; a crash meanwhile leaves a temporary name, never half a folder.
-
-    Raises:
-        RunError: the disk is read-only or not ours.
-    """
-    target = Path(path)
-    doomed = _temporary_beside(target)
-    with _explained(target):
-        os.replace(target, doomed)
-        fault_point()
-        _sync_directory(target.parent)
-        shutil.rmtree(doomed)
-        fault_point()
-
-
-def remove_temporaries(directory: str | os.PathLike[str]) -> None:
-    """Remove what killed writers left in `directory`. Call it with the run's lock held."""
-    for leftover in Path(directory).glob(f"*{_TEMPORARY}*"):
-        if leftover.is_dir() and not leftover.is_symlink():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                leftover.unlink()
-
-
-def _measure(files: Mapping[str, bytes], metadata: Mapping[str, Any] | None) -> Manifest:
-    for name in files:
-        assert _PLAIN_NAME.fullmatch(name) and name != MANIFEST, name
-    entries = {name: Entry.of(data) for name, data in files.items()}
-    return Manifest(files=entries, metadata=dict(metadata or {}))
-
-
-def _check_size(path: Path, entry: Entry) -> None:
-    try:
-        status = path.stat()
-    except OSError:
-        raise FormatError(f"{path} is missing.") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise FormatError(f"{path} is not a regular file.")
-    if status.st_size != entry.size:
-        what = "cut short" if status.st_size < entry.size else "too long"
-        raise FormatError(f"{path} is {what}: {status.st_size} bytes instead of {entry.size}.")
-
-
-def _check_crc(path: Path, entry: Entry, size: int, checksum: int) -> None:
-    if size != entry.size or f"{checksum:08x}" != entry.crc32:
-        raise FormatError(
-            f"{path} is damaged: its checksum does not match {MANIFEST}. Take a fresh copy."
-        )
-
-
-# --- JSON -----------------------------------------------------------------------------------
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:
@@ -434,7 +207,7 @@ def append_json_line(path: str | os.PathLike[str], value: Any) -> None:
     """
     target = Path(path)
     line = to_json(value, indent=None)
-    with _explained(target, len(line)), open(target, "ab+") as file:
+    with explained(target, len(line)), open(target, "ab+") as file:
         complete = _complete_length(file)
         if complete != file.seek(0, os.SEEK_END):
             file.truncate(complete)
@@ -475,9 +248,6 @@ def _complete_length(file: IO[bytes]) -> int:
     return 0
 
 
-# --- one process at a time ------------------------------------------------------------------
-
-
 @contextmanager
 def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
     """Hold a run folder for this process alone; the system lets go when the process ends.
@@ -489,30 +259,30 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
 
     folder = Path(directory)
     make_directory(folder)
-    with _explained(folder), open(folder / "run.lock", "a+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            pid = file.read(20).decode("ascii", "replace").strip() or "unknown"
-            raise RunError(
-                f"another process (pid {pid}) is training in {directory}. "
-                "Wait for it, stop it, or choose another run folder."
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode())
-        file.flush()
+    with ExitStack() as stack:
+        with explained(folder):
+            file = stack.enter_context(open(folder / LOCK, "a+b"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                pid = file.read(20).decode("ascii", "replace").strip() or "unknown"
+                raise RunError(
+                    f"another process (pid {pid}) is training in {directory}. "
+                    "Wait for it, stop it, or choose another run folder."
+                ) from None
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
+            file.flush()
         yield
 
 
-# --- what they share ------------------------------------------------------------------------
+def temporary_beside(path: Path) -> Path:
+    """A fresh name in the same folder, so that a rename stays on one disk."""
+    return path.with_name(f"{path.name}{TEMPORARY}{secrets.token_hex(4)}")
 
 
-def _temporary_beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}{_TEMPORARY}{secrets.token_hex(4)}")
-
-
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
     """Make renames in `path` outlive a power cut (a no-op where folders cannot be opened)."""
     if os.name != "posix":
         return
@@ -528,7 +298,8 @@ def _sync_directory(path: Path) -> None:
 
 
 @contextmanager
-def _removed_on_failure(temporary: Path) -> Iterator[None]:
+def removed_on_failure(temporary: Path) -> Iterator[None]:
+    """Leave nothing at `temporary` when the block ends with an exception."""
     try:
         yield
     except BaseException:
@@ -541,7 +312,7 @@ def _removed_on_failure(temporary: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
+def explained(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
     """Turn the system's refusals under `path` into a RunError that says what would help."""
     try:
         yield

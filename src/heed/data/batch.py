@@ -18,6 +18,11 @@ from heed.errors import ConfigError
 Lengths = NDArray[np.integer[Any]]
 Indices = NDArray[np.int64]
 
+# Largest share of padding in one batch, of sources of one length and of pooled left-overs. Measured
+# on Multi30k en-de at 2,048 tokens (8k pieces): 1.9 % padding in 260 batches; without limits 2.6 %
+# in 256; with 3 % and 8 % it is 1.5 %, but in 287 batches, many of them small.
+_PADDING_IN_RUN, _PADDING_IN_REST = 0.05, 0.10
+
 
 class IdPairs(Protocol):
     """Pairs of id sequences by number: a `Store`, or one epoch that was segmented afresh."""
@@ -72,8 +77,8 @@ def plan_epoch(
     """Group all pairs into batches of nearly equal lengths, in random order.
 
     Sources of one length share a batch, so that nothing in them is padded and the model needs no
-    source mask; inside, pairs are sorted by target length. What is left over at the end of each
-    source length and fills less than half a batch is joined with its neighbours instead.
+    source mask; inside, pairs are sorted by target length. What would fill less than half a batch
+    that way is pooled, sorted by its longer side, and cut again with padding on both sides.
 
     Args:
         src_lengths: source tokens of each pair, `<eos>` included, `(n_pairs)`.
@@ -94,41 +99,50 @@ def plan_epoch(
     n_pairs = len(src_lengths)
     if n_pairs == 0:
         return []
+    src_lengths, tgt_lengths = src_lengths.astype(np.int64), tgt_lengths.astype(np.int64)
     random = np.random.Generator(np.random.Philox(key=np.array([seed, epoch], dtype=np.uint64)))
-    order = _sorted_by_length(random.permutation(n_pairs), src_lengths, tgt_lengths)
-    src, longer = src_lengths[order], np.maximum(src_lengths, tgt_lengths)[order]
+    order = _sorted_by(random.permutation(n_pairs), src_lengths, tgt_lengths)
+    src, tgt = src_lengths[order], tgt_lengths[order]
 
     run_ends = np.append(np.flatnonzero(np.diff(src)) + 1, n_pairs)
-    starts, ends = _cut(longer, run_ends, max_tokens)
-    positions = (ends - starts) * np.maximum.reduceat(longer, starts)
+    starts, ends = _cut(src, tgt, run_ends, max_tokens, max_padding=_PADDING_IN_RUN)
+    positions = (ends - starts) * np.maximum.reduceat(np.maximum(src, tgt), starts)
     half_empty = positions * 2 < max_tokens
-
-    left_over = np.repeat(half_empty, ends - starts)
-    rest, rest_longer = order[left_over], longer[left_over]
-    rest_starts, rest_ends = _cut(rest_longer, np.array([len(rest)]), max_tokens)
-
     plan = [order[a:b] for a, b in zip(starts[~half_empty], ends[~half_empty], strict=True)]
-    plan += [rest[a:b] for a, b in zip(rest_starts, rest_ends, strict=True)]
+
+    rest = order[np.repeat(half_empty, ends - starts)]
+    rest = _sorted_by(rest, np.maximum(src_lengths, tgt_lengths), tgt_lengths)
+    starts, ends = _cut(
+        src_lengths[rest],
+        tgt_lengths[rest],
+        np.array([len(rest)]),
+        max_tokens,
+        max_padding=_PADDING_IN_REST,
+    )
+    plan += [rest[a:b] for a, b in zip(starts, ends, strict=True)]
     return [plan[number] for number in random.permutation(len(plan))]
 
 
-def _sorted_by_length(order: Indices, src_lengths: Lengths, tgt_lengths: Lengths) -> Indices:
-    """Sort `order` by source, then target length; what ties stays in the order given."""
+def _sorted_by(order: Indices, first: Lengths, second: Lengths) -> Indices:
+    """Sort `order` by two lengths; what ties stays in the order given."""
     # The narrowest type lets numpy sort by radix: five million pairs in half a second, not three.
     narrow = [
-        lengths.astype(np.min_scalar_type(int(lengths.max())))[order]
-        for lengths in (tgt_lengths, src_lengths)
+        lengths.astype(np.min_scalar_type(int(lengths.max())))[order] for lengths in (second, first)
     ]
     return order[np.lexsort(narrow)]
 
 
-def _cut(longer: Lengths, run_ends: Indices, max_tokens: int) -> tuple[Indices, Indices]:
+def _cut(
+    src: Lengths, tgt: Lengths, run_ends: Indices, max_tokens: int, *, max_padding: float
+) -> tuple[Indices, Indices]:
     """Cut a sorted row of pairs into batches as large as allowed, none across the end of a run.
 
     Args:
-        longer: the longer side of each pair, `(n_pairs)`.
+        src: source lengths in sorted order, `(n_pairs)`.
+        tgt: target lengths in the same order, `(n_pairs)`.
         run_ends: where each run of pairs that may share a batch ends, ascending, `(n_runs)`.
-        max_tokens: most positions of a batch.
+        max_tokens: most positions of a batch on either side.
+        max_padding: largest share of padding in a batch, 0 to 1.
 
     Returns:
         Start and end of each batch, `(n_batches)` both.
@@ -139,11 +153,18 @@ def _cut(longer: Lengths, run_ends: Indices, max_tokens: int) -> tuple[Indices, 
         while start < run_end:
             starts.append(start)
             # The widest side only grows, so the first pair bounds how many can fit.
-            window = longer[start : min(run_end, start + max_tokens // int(longer[start]) + 1)]
-            n_rows = np.arange(1, len(window) + 1)
-            positions = np.maximum.accumulate(window).astype(np.int64) * n_rows
-            start += max(1, int(np.searchsorted(positions, max_tokens, side="right")))
-    return np.array(starts, dtype=np.int64), np.array([*starts[1:], start], dtype=np.int64)
+            end = min(run_end, start + max(1, max_tokens // int(max(src[start], tgt[start]))))
+            n_rows = np.arange(1, end - start + 1)
+            src_len = np.maximum.accumulate(src[start:end])
+            tgt_len = np.maximum.accumulate(tgt[start:end])
+            positions = n_rows * np.maximum(src_len, tgt_len)
+            computed = n_rows * (src_len + tgt_len)
+            real = np.cumsum(src[start:end] + tgt[start:end])
+            fits = (positions <= max_tokens) & (computed - real <= max_padding * computed)
+            fits[0] = True  # a pair alone has no padding, and must go somewhere
+            start += int(np.flatnonzero(fits)[-1]) + 1
+    starts_of = np.array(starts, dtype=np.int64)
+    return starts_of, np.append(starts_of, start)[1:]
 
 
 def pad_share(plan: Iterable[Indices], src_lengths: Lengths, tgt_lengths: Lengths) -> float:
@@ -174,28 +195,33 @@ def collate(
         eos_id: closes `src` and `tgt_out`.
     """
     numbers = np.asarray(indices, dtype=np.int64)
-    bos, eos = np.array([bos_id]), np.array([eos_id])
-    src_rows = [np.append(pairs.src(number), eos) for number in numbers.tolist()]
-    tgt_rows = [np.append(pairs.tgt(number), eos) for number in numbers.tolist()]
-    src, real = _padded(src_rows, pad_id)
-    tgt_out, _ = _padded(tgt_rows, pad_id)
-    tgt_in, _ = _padded([np.concatenate((bos, row[:-1])) for row in tgt_rows], pad_id)
+    src, src_ends = _padded([pairs.src(number) for number in numbers.tolist()], pad_id)
+    tgt_out, tgt_ends = _padded([pairs.tgt(number) for number in numbers.tolist()], pad_id)
+    rows = np.arange(len(numbers))
+    tgt_in = np.roll(tgt_out, 1, axis=1)  # the last column is all padding still
+    tgt_in[:, 0] = bos_id
+    src[rows, src_ends] = eos_id
+    tgt_out[rows, tgt_ends] = eos_id
+    is_real = np.arange(src.shape[1]) <= src_ends[:, None]
     return Batch(
-        src=src,
-        tgt_in=tgt_in,
-        tgt_out=tgt_out,
-        src_mask=None if bool(real.all()) else torch.from_numpy(real)[:, None, None, :],
-        n_src_tokens=sum(map(len, src_rows)),
-        n_tgt_tokens=sum(map(len, tgt_rows)),
+        src=torch.from_numpy(src),
+        tgt_in=torch.from_numpy(tgt_in),
+        tgt_out=torch.from_numpy(tgt_out),
+        src_mask=None if is_real.all() else torch.from_numpy(is_real)[:, None, None, :],
+        n_src_tokens=int(src_ends.sum()) + len(rows),
+        n_tgt_tokens=int(tgt_ends.sum()) + len(rows),
         indices=numbers,
     )
 
 
-def _padded(rows: list[NDArray[Any]], pad_id: int) -> tuple[Tensor, NDArray[np.bool_]]:
-    """Rows side by side, and where they are real: both `(batch, longest row)`."""
-    lengths = np.array([len(row) for row in rows])
-    real = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    ids = np.full(real.shape, pad_id, dtype=np.int64)
-    if rows:
-        ids[real] = np.concatenate(rows)
-    return torch.from_numpy(ids), real
+def _padded(rows: list[NDArray[Any]], pad_id: int) -> tuple[Indices, Indices]:
+    """Rows below each other with one free column at the right, and the column where each ends.
+
+    Returns:
+        The ids `(batch, longest row + 1)` and the ends `(batch)`.
+    """
+    ends = np.array([len(row) for row in rows], dtype=np.int64)
+    columns = np.arange(ends.max(initial=0) + 1)
+    ids = np.full((len(rows), len(columns)), pad_id, dtype=np.int64)
+    ids[columns < ends[:, None]] = np.concatenate(rows) if rows else ()
+    return ids, ends

@@ -66,7 +66,8 @@ def attend_fused(
 
     Source: Dao et al. 2022, "FlashAttention".
     """
-    if is_causal and mask is not None:
+    # The kernel takes a mask or is_causal, not both, and aligns first positions, not last ones.
+    if is_causal and (mask is not None or query.size(2) != key.size(2)):
         mask, is_causal = both(mask, causal_mask(query.size(2), key.size(2), query.device)), False
     context = F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, is_causal=is_causal, dropout_p=dropout

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heed.model.attention import MultiHeadAttention
 from heed.model.cache import KVCache
+from heed.model.dropout import Dropout
 from heed.model.positions import Rotation
 
 
@@ -23,7 +24,7 @@ class PostNorm(nn.Module):
     def __init__(self, d_model: int, *, dropout: float, eps: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
@@ -40,7 +41,7 @@ class PreNorm(nn.Module):
     def __init__(self, d_model: int, *, dropout: float, eps: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
@@ -70,7 +71,7 @@ class FeedForward(nn.Module):
         self.expand = nn.Linear(d_model, d_ff, bias=bias)
         self.contract = nn.Linear(d_ff, d_model, bias=bias)
         self.activation = activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each position by itself, `(batch, length, d_model)`."""
@@ -88,7 +89,7 @@ class SwiGLU(nn.Module):
         super().__init__()
         self.expand = nn.Linear(d_model, 2 * d_ff, bias=bias)
         self.contract = nn.Linear(d_ff, d_model, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each position by itself, `(batch, length, d_model)`."""

@@ -96,7 +96,9 @@ class SinusoidalPositions(nn.Module):
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`."""
         end = offset + x.size(1)
         if end > self.table.size(0):
-            self.table = self.make_table(2 * end, self.d_model).to(self.table)
+            # A table made under inference_mode could take no part in training afterwards.
+            with torch.inference_mode(False):
+                self.table = self.make_table(2 * end, self.d_model).to(self.table)
         return x + self.table[offset:end]
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
@@ -153,8 +155,10 @@ class RotaryPositions(nn.Module):
         """Cosines and sines of positions `offset …`, each `(length, d_k)`."""
         end = offset + length
         if end > self.cosines.size(0):
-            cosines, sines = rotary_table(2 * end, self.d_k)
-            self.cosines, self.sines = cosines.to(self.cosines), sines.to(self.sines)
+            # A table made under inference_mode could take no part in training afterwards.
+            with torch.inference_mode(False):
+                cosines, sines = rotary_table(2 * end, self.d_k)
+                self.cosines, self.sines = cosines.to(self.cosines), sines.to(self.sines)
         return self.cosines[offset:end], self.sines[offset:end]
 
 

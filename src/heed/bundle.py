@@ -1,0 +1,397 @@
+"""A model on disk: config, vocabulary and weights in one folder that notices any damage.
+
+Not here: training state (`train/checkpoint.py`), nor how bytes survive a crash (`folders.py`).
+A run folder is a model folder too; while it trains, its best checkpoint stands in.
+"""
+
+import difflib
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heed.errors import ConfigError, FormatError
+from heed.files import parse_json, to_json
+from heed.folders import (
+    MANIFEST,
+    read_directory,
+    read_manifest,
+    update_directory,
+    verify_directory,
+    write_directory,
+)
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.tensors import decode_tensors, encode_tensors
+from heed.text.vocab import Vocab
+
+FORMAT = "heed"
+FORMAT_VERSION = 1
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+AVERAGE = "average.safetensors"
+"""In a checkpoint, the averaged weights; these are the ones to translate with."""
+JOINT_VOCAB = "spm.model"
+SRC_VOCAB = "source.spm"
+TGT_VOCAB = "target.spm"
+CARD = "README.md"
+CHECKPOINTS = "checkpoints"
+BEST = "best"
+STEP = re.compile(r"step-(\d{6,12})")
+_KEYS = (
+    "format",
+    "format_version",
+    "source_lang",
+    "target_lang",
+    "target_langs",
+    "model",
+    "decoding",
+)
+_FOREIGN = re.compile(r".*\.(pt|pth|bin|ckpt|pkl|pickle|npz|h5|tar|zip)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """A model and all that is needed to translate with it.
+
+    Attributes:
+        config: the model's shape.
+        weights: its parameters by the names of `Transformer.state_dict`; a tied one may stand
+            under all of its names or under the first.
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side; equal to `src_vocab` when it is joint.
+        source_lang: language code of the input.
+        target_lang: language code of the output; of a model with several, the default.
+        target_langs: all output languages when there are several: source ids then start with the
+            tag of the one wanted.
+        decoding: decoding options that this model prefers, by name.
+        path: the folder it was read from.
+    """
+
+    config: ModelConfig
+    weights: dict[str, Tensor]
+    src_vocab: Vocab
+    tgt_vocab: Vocab
+    source_lang: str = ""
+    target_lang: str = ""
+    target_langs: tuple[str, ...] = ()
+    decoding: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+
+
+def save_bundle(
+    path: str | os.PathLike[str], bundle: Bundle, *, numbers: Mapping[str, Any] | None = None
+) -> None:
+    """Write a model folder.
+
+    A new folder, or one that holds a model and nothing else, is written whole or not at all. Into
+    any other, such as a run folder, the files are put one by one, the manifest last.
+
+    Args:
+        path: the folder.
+        bundle: the model.
+        numbers: what was measured, name → value, for the model card.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours, or a weight is not finite.
+    """
+    files = bundle_files(bundle, numbers=numbers)
+    folder = Path(path)
+    others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    others -= {MANIFEST, CONFIG, WEIGHTS, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
+    (update_directory if others else write_directory)(folder, files)
+
+
+def bundle_files(bundle: Bundle, *, numbers: Mapping[str, Any] | None = None) -> dict[str, bytes]:
+    """The files of a model folder, by name; tied weights are stored once."""
+    shapes, _ = stored_weights(bundle.config)
+    weights = {name: bundle.weights[name] for name in shapes}
+    for name, shape in shapes.items():
+        assert tuple(weights[name].shape) == shape, f"{name}: {weights[name].shape} is not {shape}"
+    return {WEIGHTS: encode_tensors(weights), **description_files(bundle, numbers=numbers)}
+
+
+def description_files(
+    bundle: Bundle, *, numbers: Mapping[str, Any] | None = None
+) -> dict[str, bytes]:
+    """A model folder's files but for the weights: what turns a checkpoint into a model."""
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "source_lang": bundle.source_lang,
+        "target_lang": bundle.target_lang,
+        "target_langs": list(bundle.target_langs),
+        "model": asdict(bundle.config),
+        "decoding": bundle.decoding,
+    }
+    files = {CONFIG: to_json(config), CARD: _model_card(bundle, numbers or {}).encode()}
+    if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
+        return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
+    return {
+        **files,
+        SRC_VOCAB: bundle.src_vocab.to_bytes(),
+        TGT_VOCAB: bundle.tgt_vocab.to_bytes(),
+    }
+
+
+def load_bundle(path: str | os.PathLike[str]) -> Bundle:
+    """Read a model folder, or the best model of a run folder.
+
+    Every byte that is used is compared with the manifest, every tensor with the config. Weights
+    come as float32 on the CPU, tied ones under each of their names.
+
+    Raises:
+        FormatError: it is no model folder, or something in it is missing, damaged, made by a newer
+            heed, or does not fit the rest.
+    """
+    folder = find_model_folder(path)
+    names = (CONFIG, WEIGHTS, AVERAGE, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
+    listed = read_manifest(folder).files
+    wanted = [name for name in names if not (name == WEIGHTS and AVERAGE in listed)]
+    _, files = read_directory(folder, wanted)
+    values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
+    config = _model_config(values["model"], folder / CONFIG)
+    src_vocab, tgt_vocab = _read_vocabs(folder, files)
+    _check_vocab(src_vocab, config, "source", config.src_vocab_size, folder)
+    _check_vocab(tgt_vocab, config, "target", config.tgt_vocab_size, folder)
+    target_langs = tuple(values.get("target_langs", ()))
+    if unknown := set(target_langs) - set(src_vocab.languages):
+        raise FormatError(
+            f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
+            "source vocabulary has no tags for."
+        )
+    name = AVERAGE if AVERAGE in files else WEIGHTS
+    return Bundle(
+        config=config,
+        weights=_read_weights(_file(folder, files, name), config, folder / name),
+        src_vocab=src_vocab,
+        tgt_vocab=tgt_vocab,
+        source_lang=values["source_lang"],
+        target_lang=values["target_lang"],
+        target_langs=target_langs,
+        decoding=values["decoding"],
+        path=folder,
+    )
+
+
+def find_model_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder to read a model from: `path` itself, or a checkpoint of the run it holds.
+
+    A finished run has its model at the top. An unfinished one has `checkpoints/best`; before its
+    first validation, the newest checkpoint that is whole.
+
+    Raises:
+        FormatError: there is none; says what there is instead.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise FormatError(_no_folder(folder))
+    if (folder / CONFIG).is_file() and (folder / MANIFEST).is_file():
+        return folder
+    problems = []
+    for candidate in _checkpoints(folder):
+        try:
+            if CONFIG in verify_directory(candidate).files:
+                return candidate
+        except FormatError as error:
+            problems.append(str(error))
+    if problems:
+        raise FormatError(f"{folder} has no checkpoint that can be used. {problems[0]}")
+    if (folder / CONFIG).is_file():
+        raise FormatError(
+            f"{folder} has no {MANIFEST}: it was not completely written, or not by heed."
+        )
+    raise FormatError(_no_config(folder))
+
+
+def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
+    """The numbered checkpoints of a run as (step, folder), newest first, whole or not."""
+    folder = Path(run) / CHECKPOINTS
+    if not folder.is_dir():
+        return []
+    named = ((STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
+    return sorted(((int(match[1]), entry) for match, entry in named if match), reverse=True)
+
+
+@functools.lru_cache(maxsize=8)
+def stored_weights(config: ModelConfig) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """What the weights of such a model look like on disk, found without allocating any.
+
+    Returns:
+        The shape of each stored tensor by name; and for each further name of a tied tensor, the
+        name it is stored under.
+    """
+    with torch.device("meta"):
+        tensors = build_model(config).state_dict(keep_vars=True)
+    shapes: dict[str, tuple[int, ...]] = {}
+    first_names: dict[int, str] = {}
+    aliases: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        first = first_names.setdefault(id(tensor), name)
+        if first == name:
+            shapes[name] = tuple(tensor.shape)
+        else:
+            aliases[name] = first
+    return shapes, aliases
+
+
+def _read_config(data: bytes, where: Path) -> dict[str, Any]:
+    values = parse_json(data, where)
+    if values.get("format") != FORMAT:
+        raise FormatError(
+            f"{where} was not written by heed: format is {values.get('format')!r}, not {FORMAT!r}."
+        )
+    if values.get("format_version") != FORMAT_VERSION:
+        raise FormatError(
+            f"{where} has format_version {values.get('format_version')!r}; this heed reads "
+            f"{FORMAT_VERSION}. Use the heed that wrote it, or a newer one."
+        )
+    for key in values:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            raise FormatError(f"{where}: {key} is not a key of a model{hint}")
+    kinds = {"model": dict, "decoding": dict, "source_lang": str, "target_lang": str}
+    for key, kind in kinds.items():
+        if not isinstance(values.get(key), kind):
+            what = "an object" if kind is dict else "a string"
+            raise FormatError(f"{where}: {key} must be {what}, but is {values.get(key)!r}.")
+    languages = values.get("target_langs", [])
+    if not isinstance(languages, list) or not all(isinstance(item, str) for item in languages):
+        raise FormatError(f"{where}: target_langs must be a list of strings.")
+    return values
+
+
+def _model_config(values: Mapping[str, Any], where: Path) -> ModelConfig:
+    try:
+        return ModelConfig.from_dict(values)
+    except ConfigError as error:
+        raise FormatError(f"{where}: {error}") from None
+
+
+def _read_vocabs(folder: Path, files: Mapping[str, bytes]) -> tuple[Vocab, Vocab]:
+    if JOINT_VOCAB in files:
+        joint = Vocab(files[JOINT_VOCAB], name=str(folder / JOINT_VOCAB))
+        return joint, joint
+    src = Vocab(_file(folder, files, SRC_VOCAB), name=str(folder / SRC_VOCAB))
+    return src, Vocab(_file(folder, files, TGT_VOCAB), name=str(folder / TGT_VOCAB))
+
+
+def _check_vocab(vocab: Vocab, config: ModelConfig, side: str, size: int, folder: Path) -> None:
+    if vocab.size != size:
+        raise FormatError(
+            f"{folder}: the {side} vocabulary has {vocab.size} pieces, but the model was made for "
+            f"{size}."
+        )
+    in_vocab = (vocab.pad_id, vocab.bos_id, vocab.eos_id)
+    if in_vocab != (config.pad_id, config.bos_id, config.eos_id):
+        raise FormatError(f"{folder}: the {side} vocabulary has other special ids than the model.")
+
+
+def _read_weights(data: bytes, config: ModelConfig, where: Path) -> dict[str, Tensor]:
+    # A config may ask for a thousand layers of nothing: cheaper to refuse than to lay out.
+    if config.n_encoder_layers + config.n_decoder_layers > len(data):
+        raise FormatError(f"{where} is too small for the layers that the model's config asks for.")
+    shapes, aliases = stored_weights(config)
+    weights = {
+        name: tensor.float()
+        for name, tensor in decode_tensors(data, where, expected=shapes).items()
+    }
+    return weights | {alias: weights[first] for alias, first in aliases.items()}
+
+
+def _file(folder: Path, files: Mapping[str, bytes], name: str) -> bytes:
+    if name not in files:
+        raise FormatError(f"{folder} has no {name}, or its {MANIFEST} does not list it.")
+    return files[name]
+
+
+def _checkpoints(folder: Path) -> Iterator[Path]:
+    """Folders that can stand in for the run's model, best first."""
+    run = folder.parent if folder.name == CHECKPOINTS else folder
+    best = run / CHECKPOINTS / BEST
+    if best.is_dir():
+        yield best
+    yield from (path for _, path in step_folders(run))
+
+
+def _no_folder(folder: Path) -> str:
+    if folder.is_file():
+        if _FOREIGN.fullmatch(folder.name):
+            return _pickle_words(folder)
+        return f"{folder} is a file; a model is a folder with {CONFIG}."
+    parent = folder.parent
+    siblings = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    near = difflib.get_close_matches(folder.name, siblings, n=1)
+    hint = f"; did you mean {parent / near[0]}?" if near else "."
+    return f"there is no model folder {folder}{hint}"
+
+
+def _no_config(folder: Path) -> str:
+    entries = sorted(folder.iterdir())
+    below = [folder / BEST, *entries, *(e / BEST for e in entries), folder.parent]
+    for candidate in below:
+        if (candidate / CONFIG).is_file():
+            return f"model folder {folder} has no {CONFIG}; did you mean {candidate}?"
+    for entry in entries:
+        if _FOREIGN.fullmatch(entry.name):
+            return _pickle_words(entry)
+    return f"model folder {folder} has no {CONFIG}, so it holds no model."
+
+
+def _pickle_words(path: Path) -> str:
+    return (
+        f"{path} is refused unread: files of this kind can run a program when they are opened. "
+        f"heed reads folders with {CONFIG} and {WEIGHTS} only."
+    )
+
+
+def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
+    """README.md as model hubs read it: YAML front matter, then words for people."""
+    outputs = bundle.target_langs or (bundle.target_lang,)
+    # Quoted, since YAML takes Norwegian, `no`, for false.
+    languages = [f'- "{code}"' for code in dict.fromkeys((bundle.source_lang, *outputs)) if code]
+    config = bundle.config
+    title = f"{bundle.source_lang or '?'} → {', '.join(outputs) if any(outputs) else '?'}"
+    lines = [
+        "---",
+        *(["language:", *languages] if languages else []),
+        "license: unknown",
+        "library_name: heed",
+        "pipeline_tag: translation",
+        "---",
+        "",
+        f"# {title}",
+        "",
+        "A translation model trained with heed.",
+        "",
+        "```python",
+        "import heed",
+        "",
+        'translator = heed.load("path/to/this/folder")',
+        "```",
+        "",
+        f"Transformer, {config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder "
+        f"layers, width {config.d_model}, {config.n_heads} heads, vocabulary of "
+        f"{config.src_vocab_size} and {config.tgt_vocab_size} pieces.",
+        "",
+        *_number_table(numbers),
+        "The license of the training data was not stated; state it here before passing this on.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _number_table(numbers: Mapping[str, Any]) -> Sequence[str]:
+    if not numbers:
+        return ()
+    rows = (
+        f"| {name} | {f'{value:.4g}' if isinstance(value, float) else value} |"
+        for name, value in numbers.items()
+    )
+    return ("| Measured | |", "|---|---|", *rows, "")

@@ -1,0 +1,142 @@
+"""How every command looks and behaves: examples first, options in groups, `--debug`, `-q`.
+
+Not here: what commands do, or how errors become exit codes (`main.py`).
+A command is written with `@command(...)` and `@option(..., group=...)` below.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+Decorator = Callable[..., Any]
+
+METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
+"""How the help page names a value of some kind."""
+
+
+@dataclass
+class Session:
+    """What all commands of one call share."""
+
+    is_debug: bool = False
+    is_quiet: bool = False
+
+    def say(self, message: str) -> None:
+        """Tell the person something; standard output stays the data's."""
+        if not self.is_quiet:
+            click.echo(message, err=True)
+
+
+class Option(click.Option):
+    """An option that belongs to a group of the help page."""
+
+    def __init__(self, *args: Any, group: str = "Options", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.group = group
+
+
+class Command(click.Command):
+    """A command whose help opens with examples and groups its options."""
+
+    def __init__(self, *args: Any, examples: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.examples = examples
+        self.params += [_debug_option(), _quiet_option()]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write usage, purpose, examples, then options group by group."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples.strip().splitlines():
+                    formatter.write(f"  {line.strip()}\n" if line.strip() else "\n")
+        self.format_options(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group, in the order of first appearance."""
+        shown = [
+            (param.group if isinstance(param, Option) else "Other", record)
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option)
+            and (record := param.get_help_record(ctx)) is not None
+        ]
+        order = {group: rank for rank, group in enumerate(dict.fromkeys(g for g, _ in shown))}
+        shown.sort(key=lambda item: (item[0] == "Other", order[item[0]]))
+        for group, records in itertools.groupby(shown, key=lambda item: item[0]):
+            with formatter.section(group):
+                formatter.write_dl([record for _, record in records])
+
+
+def command(name: str, summary: str, *, examples: str = "", **settings: Any) -> Decorator:
+    """A command of heed; underscores and dashes are the same in its flags.
+
+    Args:
+        name: what is typed.
+        summary: its line in the list of all commands; its docstring is the longer help.
+        examples: command lines that work, one a line.
+        **settings: click's context settings.
+    """
+    return click.command(
+        name,
+        cls=Command,
+        short_help=summary,
+        examples=examples,
+        context_settings={
+            "token_normalize_func": lambda token: token.replace("_", "-"),
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 100,
+            **settings,
+        },
+    )
+
+
+def options(group: str) -> Callable[..., Decorator]:
+    """A maker of options that stand together on the help page.
+
+    The maker takes flags in one string (a word without dashes names the parameter), a kind (`bool`
+    is a switch, a tuple of words a choice, anything else click's own) and the help text.
+    """
+
+    def option(flags: str, kind: Any, text: str, **attributes: Any) -> Decorator:
+        if kind is bool:
+            attributes = {"is_flag": True, **attributes}
+        else:
+            kind = click.Choice(kind) if isinstance(kind, tuple) else kind
+            metavar = next(
+                (name for of, name in METAVARS if kind is of or isinstance(kind, of)), None
+            )
+            attributes = {"type": kind, "metavar": metavar, "show_default": True, **attributes}
+        return click.option(*flags.split(), cls=Option, group=group, help=text, **attributes)
+
+    return option
+
+
+def _debug_option() -> Option:
+    return Option(
+        ["--debug", "--traceback"],
+        group="Other",
+        is_flag=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: _remember(ctx, "is_debug", value),
+        help="On failure show where in the program.",
+    )
+
+
+def _quiet_option() -> Option:
+    return Option(
+        ["-q", "--quiet"],
+        group="Other",
+        is_flag=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: _remember(ctx, "is_quiet", value),
+        help="No progress and no remarks, only errors.",
+    )
+
+
+def _remember(ctx: click.Context, name: str, value: bool) -> None:
+    session = ctx.ensure_object(Session)
+    setattr(session, name, value or getattr(session, name))

@@ -1,0 +1,25 @@
+"""`heed completion`: a script that lets the shell complete heed's commands and flags.
+
+Not here: the completing itself; that is click's, asked by the shell through `_HEED_COMPLETE`.
+"""
+
+import click
+from click.shell_completion import get_completion_class
+
+from heed.cli.command import command
+
+EXAMPLES = """
+heed completion bash >> ~/.bashrc
+heed completion zsh >> ~/.zshrc
+heed completion fish > ~/.config/fish/completions/heed.fish
+"""
+
+
+@command("completion", "Print a completion script for a shell.", examples=EXAMPLES)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a script that completes heed's commands and flags in SHELL."""
+    complete = get_completion_class(shell)
+    assert complete is not None, "click knows these three"
+    click.echo(complete(ctx.find_root().command, {}, "heed", "_HEED_COMPLETE").source())

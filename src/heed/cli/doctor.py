@@ -1,0 +1,101 @@
+"""`heed doctor`: what is installed and what this machine can do, to paste into a report.
+
+Not here: any repair. Imports nothing heavy unless it is there.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from heed import __version__
+from heed.cli.command import command
+from heed.cli.models import home, installed
+
+PACKAGES = {
+    "click": "always",
+    "numpy": "always",
+    "safetensors": "always",
+    "sentencepiece": "always",
+    "torch": "train",
+    "pydantic": "train",
+    "sacrebleu": "train",
+    "rich": "train",
+    "zstandard": "train",
+    "tensorboard": "tensorboard",
+}
+"""Package → the extra that brings it."""
+
+CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd")
+"""Instructions that decide how fast a matrix product is."""
+
+
+@command("doctor", "Show versions, processor and optional parts.", examples="heed doctor")
+def doctor() -> None:
+    """Show versions, processor, threads and which optional parts are installed."""
+    for name, value in facts():
+        click.echo(f"{name:<14} {value}")
+    missing = sorted({extra for name, extra in PACKAGES.items() if not _version(name)})
+    for extra in missing:
+        click.echo(f"For the missing part: pip install 'heed[{extra}]'", err=True)
+
+
+def facts() -> Iterator[tuple[str, str]]:
+    """Everything worth knowing, as name and value."""
+    yield "heed", f"{__version__} ({Path(__file__).parents[1]})"
+    yield "python", f"{platform.python_version()} ({sys.executable})"
+    yield "system", platform.platform()
+    yield "processor", _processor()
+    yield "instructions", " ".join(flag for flag in CPU_FLAGS if flag in _cpu_flags()) or "unknown"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield "cores", f"{cores} usable of {os.cpu_count()}"
+    yield "memory", _memory()
+    for name, extra in PACKAGES.items():
+        needs = "" if extra == "always" else f" (optional: heed[{extra}])"
+        yield name, _version(name) or f"not installed{needs}"
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        yield "torch threads", str(torch.get_num_threads())
+        has_gpu = torch.cuda.is_available()
+        yield "gpu", torch.cuda.get_device_name() if has_gpu else "none"
+    yield "models", f"{len(installed())} in {home() / 'models'}"
+    for name in ("HEED_MODEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
+        if name in os.environ:
+            yield name, os.environ[name]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_info(key: str) -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
+
+
+def _processor() -> str:
+    return _cpu_info("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_flags() -> list[str]:
+    return (_cpu_info("flags") or _cpu_info("Features")).split()
+
+
+def _memory() -> str:
+    try:
+        size_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return "unknown"
+    return f"{size_bytes / 2**30:.1f} GiB"

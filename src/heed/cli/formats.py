@@ -1,0 +1,162 @@
+"""A `Translation` as lines of text, in each format that scripts expect.
+
+Not here: reading and writing (`streams.py`). Numbers are natural logarithms, except in `fairseq`,
+whose own scripts expect base 2.
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heed.errors import UsageError
+from heed.translation import Translation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details:
+    """What to write beside the text.
+
+    Attributes:
+        n_best: readings of each line.
+        has_scores: also the score and the log-probability of the whole line.
+        has_word_scores: also each token's log-probability.
+        alignment: `hard`, `soft` or None.
+    """
+
+    n_best: int = 1
+    has_scores: bool = False
+    has_word_scores: bool = False
+    alignment: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing but the text is wanted."""
+        return self == Details()
+
+
+Format = Callable[[int, Translation, Details], list[str]]
+"""Line number from 0, its translation and the wishes → output lines."""
+
+
+def choose_format(name: str | None, details: Details) -> Format:
+    """The format asked for, or the simplest one that can hold all details.
+
+    Raises:
+        UsageError: plain text cannot hold the details asked for.
+    """
+    if name is None:
+        name = "text" if details.is_plain else "tsv" if details.n_best == 1 else "moses"
+    if name == "text" and not details.is_plain:
+        raise UsageError(
+            "--format text holds one translation a line and nothing else. "
+            "For scores, alignments or n-best lists use --format tsv, moses, jsonl or fairseq."
+        )
+    return FORMATS[name]
+
+
+def as_text(line: int, translation: Translation, details: Details) -> list[str]:
+    """The translation alone."""
+    return [translation.text]
+
+
+def as_tsv(line: int, translation: Translation, details: Details) -> list[str]:
+    """Columns: line number (n-best only), text, then score, token scores, alignment as asked."""
+    rows = []
+    for reading in _readings(translation):
+        columns = [str(line)] if details.n_best > 1 else []
+        columns.append(reading.text)
+        if details.has_scores or details.n_best > 1:
+            columns.append(f"{reading.score:.4f}")
+        if details.has_word_scores:
+            columns.append(_numbers(reading.token_scores))
+        if details.alignment:
+            columns.append(spell_alignment(reading, details.alignment))
+        rows.append("\t".join(columns))
+    return rows
+
+
+def as_moses(line: int, translation: Translation, details: Details) -> list[str]:
+    """`id ||| text ||| features ||| score`, and the alignment last, as Moses' n-best lists."""
+    rows = []
+    for reading in _readings(translation):
+        features = f"F0= {reading.log_prob:.4f}"
+        if details.has_word_scores:
+            features += f" WordScores= {_numbers(reading.token_scores)}"
+        # A reading could itself hold the separator.
+        text = reading.text.replace("|||", "|| |")
+        columns = [str(line), text, features, f"{reading.score:.4f}"]
+        if details.alignment:
+            columns.append(spell_alignment(reading, details.alignment))
+        rows.append(" ||| ".join(columns))
+    return rows
+
+
+def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]:
+    """One JSON object a line of input; alternatives are objects inside it."""
+    record = {"line": line, **_record(translation, details), "status": translation.status}
+    if details.n_best > 1:
+        record["alternatives"] = [_record(other, details) for other in translation.alternatives]
+    return [json.dumps(record, ensure_ascii=False)]
+
+
+def as_fairseq(line: int, translation: Translation, details: Details) -> list[str]:
+    """S-, H-, D-, P- and A- lines as `fairseq-generate` prints them; scores in base 2."""
+    rows = [f"S-{line}\t{' '.join(translation.source_tokens)}"]
+    for reading in _readings(translation):
+        score = reading.score / math.log(2)
+        rows.append(f"H-{line}\t{score:.4f}\t{' '.join(reading.tokens)}")
+        rows.append(f"D-{line}\t{score:.4f}\t{reading.text}")
+        rows.append(f"P-{line}\t{_numbers([s / math.log(2) for s in reading.token_scores])}")
+        if details.alignment:
+            rows.append(f"A-{line}\t{spell_alignment(reading, details.alignment)}")
+    return rows
+
+
+FORMATS: dict[str, Format] = {
+    "text": as_text,
+    "tsv": as_tsv,
+    "moses": as_moses,
+    "jsonl": as_jsonl,
+    "fairseq": as_fairseq,
+}
+
+
+def spell_alignment(translation: Translation, kind: str) -> str:
+    """`hard`: Pharaoh's `source-target` pairs, `0-0 1-2`. `soft`: Marian's, a group a target token.
+
+    Positions count pieces, not words: not every language has words between blanks.
+    """
+    if kind == "hard":
+        return " ".join(f"{source}-{target}" for source, target in translation.links())
+    return " ".join(
+        ",".join(f"{weight:.4f}" for weight in row) for row in translation.alignment or []
+    )
+
+
+def _readings(translation: Translation) -> Sequence[Translation]:
+    return [translation, *translation.alternatives]
+
+
+def _record(translation: Translation, details: Details) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "text": translation.text,
+        "score": round(translation.score, 6),
+        "log_prob": round(translation.log_prob, 6),
+    }
+    if details.has_word_scores:
+        record["tokens"] = translation.tokens
+        record["token_scores"] = [round(score, 6) for score in translation.token_scores]
+    if details.alignment:
+        record["source_tokens"] = translation.source_tokens
+        record["tokens"] = translation.tokens
+    if details.alignment == "hard":
+        record["alignment"] = [list(link) for link in translation.links()]
+    elif details.alignment == "soft":
+        record["alignment"] = [[round(w, 6) for w in row] for row in translation.alignment or []]
+    return record
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return " ".join(f"{value:.4f}" for value in values)

@@ -1,0 +1,76 @@
+"""`heed next-word` and `heed align`: one sentence, seen from inside.
+
+Not here: the pictures themselves (`explain/render.py`).
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.cli.models import load_translator, model_options
+from heed.explain.render import choose_palette, heatmap
+
+option = options("Options")
+
+NEXT_EXAMPLES = """
+heed next-word -m run/ "纽约是一座城市" --prefix "New York is a"
+"""
+
+ALIGN_EXAMPLES = """
+heed align -m run/ "纽约是一座城市"
+heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0
+"""
+
+
+@command("next-word", "Show what may come next, with probabilities.", examples=NEXT_EXAMPLES)
+@click.argument("text")
+@option("--prefix", str, "The translation so far.", default="")
+@option("-k --count", click.IntRange(min=1), "How many.", default=10)
+@option("--json as_json", bool, "Print JSON.")
+@model_options
+@click.pass_obj
+def next_word(
+    session: Session, /, text: str, prefix: str, count: int, as_json: bool, **flags: Any
+) -> None:
+    """Show p(next | prefix, TEXT): the pieces that may come next; `▁` begins a word."""
+    translator = load_translator(session, flags)
+    found = translator.next_word(text, prefix, k=count, target_lang=flags["target_lang"])
+    if as_json:
+        records = [{"token": n.token, "probability": n.probability} for n in found]
+        click.echo(json.dumps(records, ensure_ascii=False))
+        return
+    for choice in found:
+        bar = "█" * round(20 * choice.probability)
+        click.echo(f"{choice.probability:8.4f}  {choice.token:<16} {bar}".rstrip())
+
+
+@command("align", "Show which source piece each target piece read.", examples=ALIGN_EXAMPLES)
+@click.argument("text")
+@click.argument("translation", required=False)
+@option("--layer", int, "Decoder layer, from 0 or from the end.", default=-1)
+@option("--json as_json", bool, "Print the weights as JSON.")
+@model_options
+@click.pass_obj
+def align(
+    session: Session, /, text: str, translation: str | None, layer: int, as_json: bool, **flags: Any
+) -> None:
+    """Draw the cross-attention between TEXT and TRANSLATION (heed's own if not given)."""
+    translator = load_translator(session, flags)
+    found = translator.align(text, translation, layer=layer, target_lang=flags["target_lang"])
+    if as_json:
+        record = {
+            "source_tokens": found.source_tokens,
+            "target_tokens": found.target_tokens,
+            "weights": found.weights,
+        }
+        click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    palette = choose_palette(
+        os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
+    )
+    for line in heatmap(found.weights, found.target_tokens, found.source_tokens, palette=palette):
+        click.echo(line)

@@ -1,0 +1,169 @@
+"""The program `heed`: which commands there are, and how an error becomes words and an exit code.
+
+Not here: the commands; each is imported when it is called, so `heed --help` never loads torch.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C, 141 nobody reads on, 143 terminated.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from heed import __version__
+from heed.cli.command import Session
+from heed.errors import HeedError, MissingExtraError
+
+COMMANDS: dict[str, dict[str, str]] = {
+    "Everyday": {
+        "train": "heed.cli.train:train",
+        "translate": "heed.cli.translate:translate",
+        "evaluate": "heed.cli.evaluate:evaluate",
+        "demo": "heed.cli.demo:demo",
+    },
+    "Looking closer": {
+        "score": "heed.cli.evaluate:score",
+        "next-word": "heed.cli.look:next_word",
+        "align": "heed.cli.look:align",
+    },
+    "Around it": {
+        "models": "heed.cli.models:models",
+        "doctor": "heed.cli.doctor:doctor",
+        "completion": "heed.cli.completion:completion",
+        "spm-train": "heed.cli.spm:spm_train",
+        "spm-encode": "heed.cli.spm:spm_encode",
+        "spm-decode": "heed.cli.spm:spm_decode",
+    },
+}
+
+EXAMPLES = """
+  heed demo                                  train and try a small translator in 3 minutes
+  heed train --src train.en --tgt train.de --out run/
+  heed translate -m run/ < news.en > news.de
+"""
+
+
+EXTRAS = {"torch": "train", "pydantic": "train", "sacrebleu": "train", "rich": "train"}
+"""Package → the extra that brings it."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the help page."""
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; underscores are dashes."""
+        name = cmd_name.replace("_", "-")
+        for group in COMMANDS.values():
+            if name in group:
+                module, attribute = group[name].split(":")
+                command: click.Command = getattr(importlib.import_module(module), attribute)
+                return command
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command asked for, or an error that names the nearest one."""
+        if self.get_command(ctx, args[0]) is None:
+            hint = _nearest(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples first, then the commands in groups."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        with formatter.section("Examples"):
+            formatter.write(EXAMPLES.strip("\n") + "\n")
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                commands = ((name, self.get_command(ctx, name)) for name in group)
+                formatter.write_dl(
+                    [(name, found.get_short_help_str(80)) for name, found in commands if found]
+                )
+        self.format_options(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the group's own options, without click's list of commands."""
+        click.Command.format_options(self, ctx, formatter)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="heed", message="%(prog)s %(version)s")
+def heed() -> None:
+    """Turn parallel text into a translator, translate with it, and see inside every step."""
+
+
+def main() -> None:
+    """The program's entry; never returns."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    session = Session()
+    try:
+        with heed.make_context("heed", list(args), obj=session, auto_envvar_prefix="HEED") as ctx:
+            heed.invoke(ctx)
+            sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as wish:
+        return wish.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        words, exit_code = explain(error)
+        if session.is_debug:
+            traceback.print_exc()
+        click.echo(f"heed: {words}", err=True)
+        return exit_code
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """An error in a person's words, and the exit code it deserves."""
+    if isinstance(error, HeedError):
+        return str(error), error.exit_code
+    if isinstance(error, click.NoSuchOption):
+        command = error.ctx.command if error.ctx else heed
+        known = [name for param in command.params for name in param.opts]
+        name = error.option_name.replace("_", "-")
+        return f"there is no option {name}{_nearest(name, known)}{_see_help(error)}", 2
+    if isinstance(error, click.ClickException):
+        message = error.format_message()
+        message = f"{message[:1].lower()}{message[1:].rstrip('.')}"
+        end = "" if message.endswith("?") else "."
+        return f"{message}{end}{_see_help(error)}", error.exit_code
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}", 1
+    if isinstance(error, MemoryError):
+        return "out of memory. Try a smaller --batch-size.", 1
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        missing = MissingExtraError(f"This command (it needs {error.name})", EXTRAS[error.name])
+        return str(missing), missing.exit_code
+    name = type(error).__name__
+    return f"this is a mistake in heed itself ({name}: {error}). --debug shows where.", 1
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]}?" if near else "."
+
+
+def _see_help(error: click.ClickException) -> str:
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return f" See {ctx.command_path} --help." if ctx else ""

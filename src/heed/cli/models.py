@@ -1,0 +1,181 @@
+"""`heed models`: the models on this machine; and how every command finds the one it is asked for.
+
+Not here: what a model folder holds (`heed/bundle.py`). Nothing is ever fetched from a network.
+A model is a folder; one under `HEED_HOME/models` may be called by its name alone.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.errors import ConfigError, FormatError, UsageError
+
+if TYPE_CHECKING:
+    from heed.translate import Translator
+
+option = options("Model")
+output_option = options("Options")
+
+
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that loads a model."""
+    for decorate in (
+        option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores."),
+        option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
+        option("-t --target-lang --to-lang", str, "Translate into this one.", metavar="CODE"),
+        option("-s -f --source-lang --from-lang", str, "Checked with the model.", metavar="CODE"),
+        option(
+            "-m --model",
+            str,
+            "Model or run folder, or an installed model's name; default: $HEED_MODEL.",
+            metavar="DIR|NAME",
+            envvar=["HEED_MODEL"],
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
+    """Open the model that `model_options` describe.
+
+    Raises:
+        UsageError: no model is named and there is not exactly one installed.
+        ConfigError: there is no such model, or it reads another language.
+    """
+    folder = find_model(flags["model"])
+    from heed.translate import load
+
+    translator = load(folder, device=flags["device"], threads=flags["threads"])
+    asked = flags["source_lang"]
+    if asked and translator.source_lang and asked != translator.source_lang:
+        raise ConfigError(
+            f"{folder} translates from {translator.source_lang}, not from {asked}. "
+            "Choose another model with -m, or leave --source-lang out."
+        )
+    return translator
+
+
+def home() -> Path:
+    """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder."""
+    if chosen := os.environ.get("HEED_HOME"):
+        return Path(chosen)
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "heed"
+
+
+def installed() -> dict[str, Path]:
+    """Name → folder of every installed model."""
+    folder = home() / "models"
+    if not folder.is_dir():
+        return {}
+    found = sorted(entry for entry in folder.iterdir() if (entry / "config.json").is_file())
+    return {entry.name: entry for entry in found}
+
+
+def find_model(name: str | None) -> Path:
+    """The folder of a model given as a path, a name, or not at all."""
+    models = installed()
+    if not name:
+        if len(models) == 1:
+            return next(iter(models.values()))
+        found = f" Installed: {', '.join(models)}." if models else ""
+        raise UsageError(f"Which model? Name its folder: -m run/, or set HEED_MODEL.{found}")
+    if Path(name).is_dir():
+        return Path(name)
+    if name in models:
+        return models[name]
+    near = get_close_matches(name, [*models, *_folders_beside(name)], n=1)
+    hint = f"; did you mean {near[0]}?" if near else ". Train one with: heed train --out run/ …"
+    raise ConfigError(f"There is no model folder {name}{hint}")
+
+
+def _folders_beside(name: str) -> list[str]:
+    path = Path(name)
+    try:
+        return [str(entry) for entry in path.parent.iterdir() if entry.is_dir()]
+    except OSError:
+        return []
+
+
+@command("list", "List installed models.")
+@output_option("--json as_json", bool, "Print JSON.")
+@click.pass_obj
+def list_models(session: Session, as_json: bool) -> None:
+    """List the models under HEED_HOME/models."""
+    models = {name: _config(folder) for name, folder in installed().items()}
+    if as_json:
+        click.echo(json.dumps(models, ensure_ascii=False))
+        return
+    for name, config in models.items():
+        click.echo(f"{name}\t{config.get('source_lang', '?')}→{config.get('target_lang', '?')}")
+    if not models:
+        session.say(f"No models in {home() / 'models'}. Copy or link a run folder there.")
+
+
+@command("show", "Describe one model.", examples="heed models show run/")
+@click.argument("name")
+@output_option("--json as_json", bool, "Print the whole config.json.")
+def show(name: str, as_json: bool) -> None:
+    """Describe one model: languages, shape, files and their sizes."""
+    folder = find_model(name)
+    config = _config(folder)
+    if as_json:
+        click.echo(json.dumps(config, ensure_ascii=False, indent=2))
+        return
+    click.echo(f"folder     {folder}")
+    click.echo(f"languages  {config.get('source_lang', '?')} → {config.get('target_lang', '?')}")
+    for key, value in config.get("model", {}).items():
+        click.echo(f"{key:<22} {value}")
+    for file in sorted(folder.iterdir()):
+        if file.is_file():
+            click.echo(f"{file.stat().st_size:>12,}  {file.name}")
+
+
+@command("rm", "Delete an installed model.")
+@click.argument("name")
+@output_option("--yes", bool, "Do not ask.")
+@click.pass_obj
+def remove(session: Session, name: str, yes: bool) -> None:
+    """Delete a model from HEED_HOME/models; folders elsewhere are never touched."""
+    models = installed()
+    if name not in models:
+        near = get_close_matches(name, list(models), n=1)
+        hint = f"; did you mean {near[0]}?" if near else f" in {home() / 'models'}."
+        raise ConfigError(f"There is no installed model {name}{hint}")
+    folder = models[name]
+    if not yes:
+        click.confirm(f"Delete {folder}?", abort=True, err=True)
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder)
+    session.say(f"Deleted {folder}.")
+
+
+models = click.Group(
+    "models",
+    commands=[list_models, show, remove],
+    help="List, describe or delete the models on this machine.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_bytes())
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise FormatError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(config, dict):
+        raise FormatError(f"{path} must hold a JSON object.")
+    return config

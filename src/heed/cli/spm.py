@@ -1,0 +1,194 @@
+"""`heed spm-train`, `spm-encode`, `spm-decode`: drop-ins for SentencePiece's own tools.
+
+Not heed's tokenizer (`text/vocab.py`), which `heed train` makes by itself: these speak to
+SentencePiece directly so that scripts written for its tools get byte for byte the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import click
+
+from heed.cli.command import command, options
+from heed.cli.streams import decode_lines, open_input, open_output, shown_name
+from heed.errors import DataError, FormatError, UsageError
+
+TRAIN_EXAMPLES = """
+heed spm-train --input=train.en,train.de --model_prefix=joint --vocab_size=8000
+heed spm-train --input=train.zh --model_prefix=zh --model_type=char --character_coverage=0.9995
+"""
+ENCODE_EXAMPLES = """
+heed spm-encode --model=joint.model < train.en > train.en.pieces
+heed spm-encode --model=joint.model --output_format=id --extra_options=bos:eos train.en
+"""
+DECODE_EXAMPLES = """
+heed spm-decode --model=joint.model < out.pieces > out.txt
+heed spm-decode --model=joint.model --input_format=id < out.ids
+"""
+
+OUTPUTS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
+
+option = options("Options")
+
+Encode = Callable[[str], list[list[Any]]]
+
+
+@command(
+    "spm-train",
+    "Train a SentencePiece model (as spm_train).",
+    examples=TRAIN_EXAMPLES,
+    ignore_unknown_options=True,
+)
+@option("--input input_paths", str, "Training files, comma-separated.", required=True)
+@option("--model-prefix", str, "Writes PREFIX.model and PREFIX.vocab.", required=True)
+@option("--vocab-size", int, "Number of pieces.", default=8000)
+@option("--model-type", ("unigram", "bpe", "char", "word"), "Kind of pieces.", default="unigram")
+@option("--character-coverage", float, "Share of characters covered.", default=0.9995)
+@click.argument("others", nargs=-1, type=click.UNPROCESSED)
+def spm_train(
+    input_paths: str,
+    model_prefix: str,
+    vocab_size: int,
+    model_type: str,
+    character_coverage: float,
+    others: tuple[str, ...],
+) -> None:
+    """Train a SentencePiece model. Every other flag of spm_train is passed on as it is."""
+    settings = _others(others)
+    for path in input_paths.split(","):
+        with open_input(path):
+            pass
+    import sentencepiece
+
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            input=input_paths,
+            model_prefix=model_prefix,
+            vocab_size=vocab_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            **settings,
+        )
+    except (RuntimeError, OSError) as error:
+        raise DataError(f"SentencePiece cannot train: {error}") from None
+
+
+@command("spm-encode", "Text to pieces or ids (as spm_encode).", examples=ENCODE_EXAMPLES)
+@option("--model model_path", str, "SentencePiece model.", required=True)
+@option("-i --input input_path", str, "File to read.", default="-")
+@option("-o --output output_path", str, "File to write.", default="-")
+@option("--output-format", OUTPUTS, "What to write.", default="piece")
+@option("--extra-options", str, "bos, eos, reverse: joined with colons.", default="")
+@option("--nbest-size", int, "Cuts to choose from or to print.", default=10)
+@option("--alpha", float, "Sharpness of sampling.", default=0.5)
+@option("--random-seed", int, "Seed of sampling.")
+@click.argument("files", nargs=-1)
+def spm_encode(
+    model_path: str, input_path: str, output_path: str, files: tuple[str, ...], **flags: Any
+) -> None:
+    """Cut text into pieces or ids."""
+    processor = _load(model_path, flags["extra_options"])
+    if flags["random_seed"] is not None:
+        import sentencepiece
+
+        sentencepiece.set_random_generator_seed(flags["random_seed"])
+    encode = _encoder(processor, flags)
+    with open_output(output_path) as out:
+        for line in _lines(files or (input_path,)):
+            for cut in encode(line):
+                out.write(" ".join(map(str, cut)))
+
+
+@command("spm-decode", "Pieces or ids to text (as spm_decode).", examples=DECODE_EXAMPLES)
+@option("--model model_path", str, "SentencePiece model.", required=True)
+@option("-i --input input_path", str, "File to read.", default="-")
+@option("-o --output output_path", str, "File to write.", default="-")
+@option("--input-format", ("piece", "id"), "What the input holds.", default="piece")
+@option("--extra-options", str, "bos, eos, reverse: joined with colons.", default="")
+@click.argument("files", nargs=-1)
+def spm_decode(
+    model_path: str,
+    input_path: str,
+    output_path: str,
+    input_format: str,
+    extra_options: str,
+    files: tuple[str, ...],
+) -> None:
+    """Join pieces or ids to text."""
+    processor = _load(model_path, "", extra_options)
+    with open_output(output_path) as out:
+        for number, line in enumerate(_lines(files or (input_path,)), start=1):
+            tokens = line.split(" ") if line else []
+            if input_format == "piece":
+                text = processor.decode_pieces(tokens)
+            else:
+                text = processor.decode_ids(_ids(tokens, number, processor.get_piece_size()))
+            # A byte piece can spell a line break; the output keeps one line for each line.
+            out.write(text.replace("\n", " "))
+
+
+def _others(arguments: Iterable[str]) -> dict[str, Any]:
+    """`--name=value` flags that are SentencePiece's own."""
+    settings: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not name.startswith("--") or not equals:
+            raise UsageError(
+                f"Flags for SentencePiece are written --name=value, but not {argument!r}."
+            )
+        settings[name[2:].replace("-", "_")] = value
+    return settings
+
+
+def _load(path: str, encode_options: str, decode_options: str = "") -> Any:
+    import sentencepiece
+
+    processor: Any = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load(path)
+    except (RuntimeError, OSError):
+        raise FormatError(f"{path} is not a SentencePiece model.") from None
+    for extra, setter in (
+        (encode_options, processor.set_encode_extra_options),
+        (decode_options, processor.set_decode_extra_options),
+    ):
+        try:
+            setter(extra)
+        except (RuntimeError, OSError):
+            raise UsageError(
+                "--extra_options must be bos, eos or reverse, joined with colons, "
+                f"but is {extra!r}."
+            ) from None
+    return processor
+
+
+def _encoder(processor: Any, flags: dict[str, Any]) -> Encode:
+    kind, nbest_size, alpha = flags["output_format"], flags["nbest_size"], flags["alpha"]
+    encoders: dict[str, Encode] = {
+        "piece": lambda text: [processor.encode_as_pieces(text)],
+        "id": lambda text: [processor.encode_as_ids(text)],
+        "sample_piece": lambda text: [
+            processor.sample_encode_as_pieces(text, nbest_size=nbest_size, alpha=alpha)
+        ],
+        "sample_id": lambda text: [
+            processor.sample_encode_as_ids(text, nbest_size=nbest_size, alpha=alpha)
+        ],
+        "nbest_piece": lambda text: processor.nbest_encode_as_pieces(text, nbest_size=nbest_size),
+        "nbest_id": lambda text: processor.nbest_encode_as_ids(text, nbest_size=nbest_size),
+    }
+    return encoders[kind]
+
+
+def _lines(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        with ExitStack() as stack:
+            yield from decode_lines(stack.enter_context(open_input(path)), shown_name(path))
+
+
+def _ids(tokens: list[str], number: int, size: int) -> list[int]:
+    with suppress(ValueError):
+        ids = [int(token) for token in tokens]
+        if all(0 <= i < size for i in ids):
+            return ids
+    raise DataError(f"Line {number} must hold ids from 0 to {size - 1}, blanks between them.")

@@ -1,0 +1,106 @@
+r"""Lines in and lines out, as bytes: only `\n` ends a line, and what comes in goes out in order.
+
+Not here: corpora (`data/readers.py`), or what a line means.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import BinaryIO
+
+from heed.errors import DataError
+
+MAX_LINE_BYTES = 64 << 20
+"""A line beyond this is no text; the limit keeps memory bounded."""
+
+
+def open_input(path: str) -> AbstractContextManager[BinaryIO]:
+    """A file, or standard input for `-`, as bytes.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    if path == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+@contextmanager
+def open_output(path: str) -> Iterator["LineWriter"]:
+    """A file, or standard output for `-`.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    if path == "-":
+        yield LineWriter(sys.stdout.buffer, is_live=sys.stdout.isatty() or sys.stdin.isatty())
+        sys.stdout.buffer.flush()
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(path, "wb"))
+        except OSError as error:
+            raise DataError(f"{path} cannot be written: {error.strerror}.") from None
+        yield LineWriter(file)
+
+
+class LineWriter:
+    """Writes text as UTF-8 lines.
+
+    Args:
+        stream: where to.
+        is_live: somebody is watching: flush every line.
+    """
+
+    def __init__(self, stream: BinaryIO, *, is_live: bool = False) -> None:
+        self.stream = stream
+        self.is_live = is_live
+
+    def write(self, line: str) -> None:
+        """Write one line; a line break inside would shift all that follow, so it is a mistake."""
+        assert "\n" not in line
+        self.stream.write(line.encode("utf-8", "replace") + b"\n")
+        if self.is_live:
+            self.stream.flush()
+
+
+def decode_lines(
+    stream: BinaryIO, name: str, *, on_invalid: Callable[[int], None] | None = None
+) -> Iterator[str]:
+    """The lines of a byte stream, read as they are asked for.
+
+    Args:
+        stream: UTF-8 text; only byte 0x0A ends a line, one 0x0D before it is dropped.
+        name: what errors call it.
+        on_invalid: told the number of a line that is not UTF-8, which is then read with U+FFFD
+            for each wrong byte; None makes such a line an error.
+
+    Raises:
+        DataError: a line is not UTF-8 or is absurdly long; names its number.
+    """
+    number = 0
+    while raw := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(raw) > MAX_LINE_BYTES:
+            raise DataError(
+                f"{name} line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: is this text?"
+            )
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if on_invalid is None:
+                raise DataError(
+                    f"{name} line {number} is not valid UTF-8 (byte {error.start + 1}). Convert "
+                    "the file, or pass --encoding-errors replace."
+                ) from None
+            on_invalid(number)
+            yield raw.decode("utf-8", "replace")
+
+
+def shown_name(path: str) -> str:
+    """What a person calls an input."""
+    return "standard input" if path == "-" else path

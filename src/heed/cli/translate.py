@@ -1,0 +1,183 @@
+"""`heed translate`: lines in, as many lines out, in order.
+
+Not here: output formats (`formats.py`), bytes (`streams.py`), or translation (`heed/translate.py`).
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.cli.formats import FORMATS, Details, choose_format
+from heed.cli.models import load_translator, model_options
+from heed.cli.streams import decode_lines, open_input, open_output, shown_name
+from heed.errors import UsageError
+from heed.translation import Translation
+
+SEARCH_OPTIONS = (
+    "alpha",
+    "beam_size",
+    "early_stopping",
+    "length_penalty",
+    "max_length",
+    "max_length_factor",
+    "min_length",
+    "min_p",
+    "n_best",
+    "no_repeat_ngram_size",
+    "repetition_penalty",
+    "sample",
+    "seed",
+    "temperature",
+    "top_k",
+    "top_p",
+)
+"""Flags that are fields of `DecodeOptions`; one that is not given leaves the model's default."""
+
+EXAMPLES = """
+heed translate -m run/ < news.en > news.de
+heed translate -m run/ "A man is riding a bike."
+heed translate -m run/ -b 10 --n-best 5 -i news.en -o news.nbest
+heed translate -m run/ --sample --temperature 0.8 --seed 7 < news.en
+heed translate -m run/ --format jsonl --alignment hard < news.en
+"""
+
+text_option = options("Input and output")
+search_option = options("Search")
+sampling_option = options("Sampling")
+speed_option = options("Speed")
+SHAPES = tuple(FORMATS)
+POSITIVE = click.IntRange(min=1)
+
+
+@command("translate", "Translate lines of text.", examples=EXAMPLES)
+@click.argument("text", nargs=-1)
+@text_option("-i --input input_path", str, "File to read; - is standard input.", default="-")
+@text_option("-o --output output_path", str, "File to write; - is standard output.", default="-")
+@text_option("--format format_name", SHAPES, "Default: the simplest that holds what is asked.")
+@text_option("--with-scores", bool, "Also write each line's score.")
+@text_option("--word-scores", bool, "Also write each token's log-probability.")
+@text_option("--alignment", ("hard", "soft"), "Also write what each target piece read.")
+@text_option("--prefix prefix_path", str, "File of beginnings, one for each line.", metavar="FILE")
+@text_option(
+    "--encoding-errors",
+    ("strict", "replace"),
+    "Stop at bytes that are no UTF-8, or read U+FFFD.",
+    default="strict",
+)
+@model_options
+@search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
+@search_option("--n-best --nbest-size --nbest", int, "Translations written for each line.")
+@search_option("--length-penalty --lenpen --normalize alpha", float, "More favors longer text.")
+@search_option("--length-formula length_penalty", ("gnmt", "power", "none"), "How length counts.")
+@search_option("--early-stopping", ("first", "bound", "never"), "When a beam may stop.")
+@search_option("--max-length", int, "Most target tokens.")
+@search_option("--max-length-factor", float, "Most target tokens for each source token.")
+@search_option("--min-length", int, "Fewest target tokens.")
+@search_option("--no-repeat-ngram-size", int, "No run of so many tokens occurs twice.")
+@search_option("--repetition-penalty", float, "Above 1 avoids tokens written before.")
+@sampling_option("--sample", bool, "Draw at random; the four below imply it.", default=None)
+@sampling_option("--temperature", float, "Below 1 is safer, above is wilder.")
+@sampling_option("--top-k", int, "Draw among the k most probable tokens.")
+@sampling_option("--top-p", float, "Draw among the tokens that make up this probability.")
+@sampling_option("--min-p", float, "Draw among tokens with this share of the best one's chance.")
+@sampling_option("--seed", int, "The same seed draws the same.")
+@speed_option("--batch-size", POSITIVE, "Computed at once; never changes a result.")
+@speed_option("--batch-type", ("tokens", "sentences"), "What it counts.", default="tokens")
+@speed_option("--buffer-size", POSITIVE, "Lines read before the first is written.", default=2048)
+@click.pass_obj
+def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
+    """Translate standard input, a file, or TEXT, line by line.
+
+    Every input line becomes exactly one output line, an empty one an empty one (an n-best list
+    becomes as many lines as it has readings).
+    """
+    details = Details(
+        n_best=flags["n_best"] or 1,
+        has_scores=flags["with_scores"],
+        has_word_scores=flags["word_scores"],
+        alignment=flags["alignment"],
+    )
+    write = choose_format(flags["format_name"], details)
+    if text and flags["input_path"] != "-":
+        raise UsageError("Give either TEXT or --input, not both.")
+    search = _search_options(flags)
+    is_interactive = not text and flags["input_path"] == "-" and sys.stdin.isatty()
+    with ExitStack() as stack:
+        source = stack.enter_context(open_input(flags["input_path"]))
+        prefixes = None
+        if flags["prefix_path"]:
+            prefix_file = stack.enter_context(open_input(flags["prefix_path"]))
+            prefixes = decode_lines(prefix_file, shown_name(flags["prefix_path"]))
+        translator = load_translator(session, flags)
+        _set_batch_size(translator, flags)
+        writer = stack.enter_context(open_output(flags["output_path"]))
+        if is_interactive:
+            session.say("Type a line and press Enter; Ctrl-D ends.")
+        replaced: set[int] = set()
+        lines = (
+            (line for argument in text for line in argument.split("\n"))
+            if text
+            else decode_lines(
+                source,
+                shown_name(flags["input_path"]),
+                on_invalid=replaced.add if flags["encoding_errors"] == "replace" else None,
+            )
+        )
+        results = translator.translate_stream(
+            lines,
+            prefixes=prefixes,
+            buffer_lines=1 if is_interactive else flags["buffer_size"],
+            target_lang=flags["target_lang"],
+            alignment=details.alignment is not None,
+            **search,
+        )
+        for number, result in enumerate(_noted(session, results, replaced)):
+            for row in write(number, result, details):
+                writer.write(row)
+
+
+def _search_options(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags given, as fields of `DecodeOptions`."""
+    given = {name: flags[name] for name in SEARCH_OPTIONS if flags[name] is not None}
+    if any(name in given for name in ("temperature", "top_k", "top_p", "min_p")):
+        given["sample"] = True
+    n_best = given.get("n_best", 1)
+    if "beam_size" not in given and n_best > 1 and not given.get("sample"):
+        given["beam_size"] = max(5, n_best)
+    return given
+
+
+def _set_batch_size(translator: Any, flags: dict[str, Any]) -> None:
+    if flags["batch_size"] is None:
+        return
+    if flags["batch_type"] == "sentences":
+        translator.batch_lines = flags["batch_size"]
+    else:
+        translator.batch_tokens = flags["batch_size"]
+
+
+def _noted(
+    session: Session, results: Iterator[Translation], replaced: set[int]
+) -> Iterator[Translation]:
+    """Pass results on, and say afterwards what was not quite ordinary."""
+    counts = dict.fromkeys(("split", "max_length", "replaced_bytes"), 0)
+    for number, result in enumerate(results, start=1):
+        if number in replaced:
+            replaced.remove(number)
+            result = replace(result, status="replaced_bytes")
+        if result.status in counts:
+            counts[result.status] += 1
+        yield result
+    for status, meaning in (
+        ("split", "too long for the model and translated in parts"),
+        ("max_length", "cut off at the longest length allowed (see --max-length)"),
+        ("replaced_bytes", "not valid UTF-8; wrong bytes were read as U+FFFD"),
+    ):
+        if counts[status]:
+            n_lines = f"{counts[status]} line{'s were' if counts[status] > 1 else ' was'}"
+            session.say(f"heed: {n_lines} {meaning}.")

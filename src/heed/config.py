@@ -1,0 +1,264 @@
+"""Frozen dataclasses from TOML and back: overrides, durations, and all mistakes told at once.
+
+Knows no section and no setting: those are dataclasses beside the code they steer.
+Read on in `train/config.py` for such a dataclass, and in `cli/train.py` for a recipe of several.
+"""
+
+import dataclasses
+import difflib
+import json
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from heed.errors import ConfigError, MissingExtraError
+
+T = TypeVar("T")
+
+MAX_BYTES = 1 << 20
+SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+NONE = "none"
+"""How a recipe spells None, which TOML has no word for."""
+
+
+def parse_duration(text: str | float) -> float:
+    """Seconds from `90s`, `30min`, `60m`, `2h`, `1h30m`, or from a bare number of seconds.
+
+    Raises:
+        ConfigError: it is not a duration.
+    """
+    if isinstance(text, int | float):
+        return float(text)
+    parts = re.findall(r"(\d+(?:\.\d*)?)\s*([a-z]*)\s*", text.lower())
+    spelled = "".join(number + unit for number, unit in parts)
+    known = all(unit in SECONDS for _, unit in parts) or [unit for _, unit in parts] == [""]
+    if not parts or not known or spelled != re.sub(r"\s", "", text.lower()):
+        raise ConfigError(f"a duration is written like 90s, 30min, 2h or 1h30m, but not {text!r}.")
+    return sum(float(number) * SECONDS[unit or "s"] for number, unit in parts)
+
+
+def load_config(cls: type[T], path: str | Path | None = None, overrides: Iterable[str] = ()) -> T:
+    """Read a recipe, lay `overrides` over it, and check everything.
+
+    Args:
+        cls: a dataclass; its fields are settings, or sections that are dataclasses themselves.
+        path: a TOML file; None = defaults and overrides alone.
+        overrides: `section.key=value`, the value as TOML spells it; bare words are strings.
+
+    Raises:
+        ConfigError: names every mistake with its file and key, and the nearest known key.
+    """
+    values = {} if path is None else read_toml(path)
+    overridden = {_override(values, text) for text in overrides}
+    return build_config(cls, values, where="" if path is None else str(path), without=overridden)
+
+
+def build_config(
+    cls: type[T],
+    values: Mapping[str, Any],
+    *,
+    where: str = "",
+    without: Iterable[str] = (),
+) -> T:
+    """Check nested values and make the dataclass of them.
+
+    A setting whose name ends in `_s` is in seconds and may be a duration (`30min`).
+
+    Args:
+        cls: the dataclass.
+        values: as TOML or JSON gives them.
+        where: the file they come from, for messages.
+        without: dotted keys that do not come from that file.
+
+    Raises:
+        ConfigError: tells every mistake, one a line.
+    """
+    reader = _Reader(cls, where, frozenset(without))
+    config = reader.section(cls, values, ())
+    if len(reader.mistakes) > 1:
+        listed = "".join(f"\n  {mistake}" for mistake in reader.mistakes)
+        raise ConfigError(f"{len(reader.mistakes)} settings are wrong:{listed}")
+    if reader.mistakes:
+        raise ConfigError(reader.mistakes[0])
+    return typing.cast(T, config)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        ConfigError: it is missing, far too large for a recipe, or not TOML; names the line.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes: it is not a recipe.")
+        return tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid TOML: nested too deeply.") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+
+
+def to_toml(config: Any) -> str:
+    """Write a dataclass as TOML that `load_config` reads back as an equal one."""
+    return "\n".join(_tables(config, ())).lstrip("\n") + "\n"
+
+
+def _tables(config: Any, trail: tuple[str, ...]) -> Iterator[str]:
+    sections = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            sections.append((field.name, value))
+        elif value is not None:
+            yield f"{field.name} = {_toml_value(value)}"
+        elif field.default is not None:
+            yield f"{field.name} = {_toml_value(NONE)}"
+    for name, value in sections:
+        yield f"\n[{'.'.join((*trail, name))}]"
+        yield from _tables(value, (*trail, name))
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str | Path):
+        # JSON escapes what TOML must escape, save for DEL.
+        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{_toml_value(str(key))} = {_toml_value(item)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, Iterable):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    raise TypeError(f"no TOML for {type(value).__name__}")
+
+
+def _override(values: dict[str, Any], text: str) -> str:
+    """Lay one `section.key=value` over `values`; returns its key."""
+    key, equals, spelled = (part.strip() for part in text.partition("="))
+    if not equals or not all(key.split(".")):
+        raise ConfigError(f"an override is written section.key=value, but not {text!r}.")
+    *trail, last = key.split(".")
+    section = values
+    for name in trail:
+        section = section.setdefault(name, {})
+        if not isinstance(section, dict):
+            raise ConfigError(f"{text!r} overrides inside {name}, which is not a section.")
+    section[last] = _spelled_value(spelled)
+    return key
+
+
+def _spelled_value(spelled: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {spelled}")
+    except (ValueError, RecursionError):
+        return spelled
+    # More than one key: the text held a line break and is no single value.
+    return parsed["value"] if set(parsed) == {"value"} else spelled
+
+
+class _Reader:
+    """One pass over nested values that collects mistakes and goes on."""
+
+    def __init__(self, root: type[Any], where: str, without: frozenset[str]) -> None:
+        self.known = list(_dotted_keys(root, ()))
+        self.where = where
+        self.without = without
+        self.mistakes: list[str] = []
+
+    def section(self, cls: type[Any], values: Any, trail: tuple[str, ...]) -> Any:
+        """The dataclass of these values, or None after a mistake."""
+        if not isinstance(values, Mapping):
+            self._note(trail, f"{'.'.join(trail)} must be a section, but is {values!r}.")
+            return None
+        before = len(self.mistakes)
+        hints = typing.get_type_hints(cls)
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+        for name in values:
+            if name not in fields:
+                self._note_unknown((*trail, name), list(fields))
+        arguments = {}
+        for name, field in fields.items():
+            inner = _section_type(hints[name])
+            if inner and (name in values or hints[name] is inner):
+                arguments[name] = self.section(inner, values.get(name, {}), (*trail, name))
+            elif name in values:
+                arguments[name] = self._setting(hints[name], values[name], (*trail, name))
+            elif field.default is field.default_factory is dataclasses.MISSING:
+                self._note((*trail, name), f"{'.'.join((*trail, name))} is missing.")
+        if len(self.mistakes) > before:
+            return None
+        try:
+            return cls(**arguments)
+        except ConfigError as error:
+            self._note(trail, str(error))
+            return None
+
+    def _setting(self, hint: Any, value: Any, trail: tuple[str, ...]) -> Any:
+        pydantic = _pydantic()
+        key = ".".join(trail)
+        try:
+            if isinstance(value, str) and value.lower() == NONE and _admits(hint, types.NoneType):
+                return None
+            if isinstance(value, str) and key.endswith("_s") and _admits(hint, int, float):
+                value = parse_duration(value)
+            # Strict JSON mode: 1 is a float, a list a tuple and a str a Path, but "1" is no int.
+            adapter = pydantic.TypeAdapter(hint)
+            return adapter.validate_json(json.dumps(value, default=str), strict=True)
+        except ConfigError as error:
+            self._note(trail, f"{key}: {error}")
+        except pydantic.ValidationError as error:
+            problems = dict.fromkeys(problem["msg"] for problem in error.errors())
+            wanted = " or ".join(text.removeprefix("Input should be ") for text in problems)
+            self._note(trail, f"{key} must be {wanted}, but is {value!r}.")
+        return None
+
+    def _note_unknown(self, trail: tuple[str, ...], siblings: list[str]) -> None:
+        near = difflib.get_close_matches(trail[-1], siblings, n=1)
+        nearest = [".".join((*trail[:-1], name)) for name in near]
+        nearest += [key for key in self.known if key.split(".")[-1] == trail[-1]]
+        hint = f"; did you mean {nearest[0]}?" if nearest else f" ({', '.join(siblings)} are)."
+        self._note(trail, f"{'.'.join(trail)} is not a setting{hint}")
+
+    def _note(self, trail: tuple[str, ...], mistake: str) -> None:
+        is_from_file = self.where and ".".join(trail) not in self.without
+        self.mistakes.append(f"{self.where}: {mistake}" if is_from_file else mistake)
+
+
+def _dotted_keys(cls: type[Any], trail: tuple[str, ...]) -> Iterator[str]:
+    hints = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        inner = _section_type(hints[field.name])
+        if inner:
+            yield from _dotted_keys(inner, (*trail, field.name))
+        else:
+            yield ".".join((*trail, field.name))
+
+
+def _section_type(hint: Any) -> type[Any] | None:
+    """The dataclass in `Section` or `Section | None`."""
+    choices = typing.get_args(hint) or (hint,)
+    found = (c for c in choices if isinstance(c, type) and dataclasses.is_dataclass(c))
+    return next(found, None)
+
+
+def _admits(hint: Any, *kinds: type[Any]) -> bool:
+    return hint in kinds or any(kind in typing.get_args(hint) for kind in kinds)
+
+
+def _pydantic() -> Any:
+    try:
+        import pydantic
+    except ImportError:
+        raise MissingExtraError("Reading a recipe", "train") from None
+    return pydantic

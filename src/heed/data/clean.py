@@ -1,0 +1,231 @@
+"""Which pairs are worth learning from: named rules, and a report of what fell and why.
+
+Not here: reading (`readers.py`); sentences shared with dev and test (`split.py`). No pair is ever
+dropped without being counted. Read on in `prepare.py`, which runs these.
+"""
+
+import hashlib
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from heed.data.readers import Pair
+from heed.errors import ConfigError
+from heed.text.normalize import normalize
+
+Rule = Callable[[Pair], str | None]
+"""Why a pair should fall, in a word or two that name the rule; None if it should not."""
+
+_MAX_EXAMPLES = 3
+_EXAMPLE_CHARS = 120
+
+# Letters that appear when UTF-8 is read as Latin-1 or Windows-1252: "Ã¤" for "ä", "â€™" for "’".
+_MISREAD = re.compile("[ÂÃ][\u0080-\u00bf]|â€[\u009d\u2122œ“”˜¦]")
+# C1 control characters, but for U+0085, which some systems write for a line break.
+_STRAY_CONTROLS = re.compile("[\u0080-\u0084\u0086-\u009f\ufffd]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanConfig:
+    """What is dropped from the training pairs."""
+
+    max_chars: int = 2000
+    """Longest side in characters; what has more pieces than a batch takes falls later."""
+    max_ratio: float = 4.0
+    """How much longer one side may be than usual for its partner, see `length_ratio`."""
+    keep_copies: bool = False
+    """Keep pairs whose sides are the same. They teach a model to copy instead of translating
+    (Khayrallah and Koehn 2018), unless copying is the task."""
+    keep_duplicates: bool = False
+    """Keep a pair as often as it occurs."""
+
+    def __post_init__(self) -> None:
+        if self.max_chars < 1:
+            raise ConfigError(f"data.max_chars must be at least 1, but is {self.max_chars}.")
+        if not self.max_ratio > 1:
+            raise ConfigError(f"data.max_ratio must be above 1, but is {self.max_ratio}.")
+
+
+@dataclass
+class CleanReport:
+    """How many pairs came, stayed and fell, by reason, with a few examples."""
+
+    n_read: int = 0
+    n_kept: int = 0
+    n_dropped: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[Pair]] = field(default_factory=dict)
+
+    def drop(self, reason: str, pair: Pair) -> None:
+        """Count a pair that falls."""
+        self.n_dropped[reason] = self.n_dropped.get(reason, 0) + 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _MAX_EXAMPLES:
+            examples.append(pair)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON takes it."""
+        return {
+            "read": self.n_read,
+            "kept": self.n_kept,
+            "dropped": dict(self.n_dropped),
+            "examples": {
+                reason: [
+                    {
+                        "origin": pair.origin,
+                        "line": pair.line,
+                        "src": _shortened(pair.src),
+                        "tgt": _shortened(pair.tgt),
+                    }
+                    for pair in pairs
+                ]
+                for reason, pairs in self.examples.items()
+            },
+        }
+
+
+def as_table(report: Mapping[str, Any]) -> str:
+    """What `CleanReport.to_dict` gave, as a small table for people."""
+    lines = [f"{report['read']:>12,} pairs read"]
+    for reason, count in sorted(report["dropped"].items(), key=lambda item: -item[1]):
+        first = report["examples"][reason][0]
+        lines.append(
+            f"{count:>12,} dropped: {reason} (the first: {first['origin']} line {first['line']})"
+        )
+    return "\n".join([*lines, f"{report['kept']:>12,} pairs kept"])
+
+
+def clean(
+    pairs: Iterable[Pair],
+    config: CleanConfig,
+    report: CleanReport,
+    *,
+    extra_rules: Iterable[Rule] = (),
+) -> Iterator[Pair]:
+    """The pairs that no rule objects to, normalized; the others are counted in `report`.
+
+    Args:
+        pairs: raw pairs, as the readers give them.
+        config: limits of the rules.
+        report: is filled while the pairs pass.
+        extra_rules: further rules, asked just before `duplicate`.
+    """
+    rules = [
+        empty,
+        too_long(config.max_chars),
+        length_ratio(config.max_ratio),
+        *(() if config.keep_copies else (copy,)),
+        *extra_rules,
+        *(() if config.keep_duplicates else (duplicate(),)),
+    ]
+    for raw in pairs:
+        report.n_read += 1
+        pair = replace(raw, src=normalize(raw.src), tgt=normalize(raw.tgt))
+        # Normalizing hides what tells bad encoding, so this one rule sees the raw text.
+        reason = bad_encoding(raw)
+        for rule in rules:
+            reason = reason or rule(pair)
+        if reason:
+            report.drop(reason, raw)
+        else:
+            report.n_kept += 1
+            yield pair
+
+
+def empty(pair: Pair) -> str | None:
+    """A side has nothing in it."""
+    return None if pair.src and pair.tgt else "empty"
+
+
+def bad_encoding(pair: Pair) -> str | None:
+    """A side was read in the wrong encoding somewhere on its way: "schÃ¶n", U+FFFD, C1 controls."""
+    for text in (pair.src, pair.tgt):
+        if not text.isascii() and (_STRAY_CONTROLS.search(text) or _MISREAD.search(text)):
+            return "bad_encoding"
+    return None
+
+
+def too_long(max_chars: int) -> Rule:
+    """A side has more characters than `max_chars`."""
+    return lambda pair: "too_long" if max(len(pair.src), len(pair.tgt)) > max_chars else None
+
+
+def length_ratio(max_ratio: float) -> Rule:
+    """One side is much longer than its partner, compared with the pairs that came before.
+
+    A Chinese sentence has a third of the characters of its English translation, so the usual ratio
+    is learnt on the way, from the pairs this rule has let pass. Ten characters are added to both
+    sides, because short sentences vary most: "Hi" and "Guten Tag" are fine.
+    """
+    src_chars = tgt_chars = 1000  # until some dozens of pairs have come, 1:1 is taken for usual
+
+    def rule(pair: Pair) -> str | None:
+        nonlocal src_chars, tgt_chars
+        usual = (tgt_chars / src_chars) ** 0.5
+        src = len(pair.src) * usual + 10
+        tgt = len(pair.tgt) / usual + 10
+        if max(src, tgt) > max_ratio * min(src, tgt):
+            return "length_ratio"
+        src_chars += len(pair.src)
+        tgt_chars += len(pair.tgt)
+        return None
+
+    return rule
+
+
+def copy(pair: Pair) -> str | None:
+    """Both sides are the same but for case."""
+    return "copy" if pair.src.casefold() == pair.tgt.casefold() else None
+
+
+def duplicate() -> Rule:
+    """The very pair came before.
+
+    Remembers 64 bits of each pair: of 10⁸ different ones, the odds that any is lost are 1 to 4,000.
+    """
+    seen = _HashSet()
+
+    def rule(pair: Pair) -> str | None:
+        return None if seen.add(sentence_hash(f"{pair.src}\n{pair.tgt}")) else "duplicate"
+
+    return rule
+
+
+def sentence_hash(text: str) -> int:
+    """64 bits that stand for a text, the same in every process; never 0."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") or 1
+
+
+class _HashSet:
+    """A set of 64-bit numbers in 16 to 32 bytes each, a fifth of what Python's own set takes."""
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 * 1024))
+        self._count = 0
+
+    def add(self, number: int) -> bool:
+        """Put a number above 0 in; False if it was there."""
+        slot = self._slot_of(number)
+        if self._slots[slot]:
+            return False
+        self._slots[slot] = number
+        self._count += 1
+        if 2 * self._count > len(self._slots):
+            old, self._slots = self._slots, array("Q", bytes(2 * 8 * len(self._slots)))
+            for number in filter(None, old):
+                self._slots[self._slot_of(number)] = number
+        return True
+
+    def _slot_of(self, number: int) -> int:
+        """Where a number is, or the free slot where it would go."""
+        slots, mask = self._slots, len(self._slots) - 1
+        slot = number & mask
+        while slots[slot] and slots[slot] != number:
+            slot = (slot + 1) & mask
+        return slot
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _EXAMPLE_CHARS else f"{text[:_EXAMPLE_CHARS]}…"

@@ -1,0 +1,55 @@
+"""When a beam search may stop before its length limit, one function a rule.
+
+Not the limit itself, which always holds. Each function takes arrays or tensors alike, so this file
+needs no torch. Read on in `beam.py`, which asks once a step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How far the search for each source has come.
+
+    Attributes:
+        n_ended: hypotheses that ended so far, kept or not, `(n_sources,)`.
+        beam_size: live hypotheses a source.
+        best_possible: the best score any live hypothesis can still reach, `(n_sources,)`.
+        worst_kept: score of the last of the `n_best`, minus infinity while there are fewer,
+            `(n_sources,)`.
+    """
+
+    n_ended: Any
+    beam_size: int
+    best_possible: Any
+    worst_kept: Any
+
+
+def stop_first(standing: Standing) -> Any:
+    """Stop when `beam_size` hypotheses have ended: fast, may miss a better one.
+
+    Source: OpenNMT (Klein et al. 2017) and fairseq.
+    """
+    return standing.n_ended >= standing.beam_size
+
+
+def stop_bound(standing: Standing) -> Any:
+    """Stop when no live hypothesis can still enter the `n_best`: as good as never, mostly faster.
+
+    Source: Huang et al. 2017, "When to Finish?", section 3, with the length penalty in the bound.
+    """
+    return standing.best_possible <= standing.worst_kept
+
+
+def stop_never(standing: Standing) -> Any:
+    """Go on to the limit."""
+    return standing.n_ended < 0
+
+
+EARLY_STOPPING: dict[str, Callable[[Standing], Any]] = {
+    "first": stop_first,
+    "bound": stop_bound,
+    "never": stop_never,
+}

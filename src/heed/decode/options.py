@@ -1,0 +1,167 @@
+"""Every knob of decoding, checked where it is set.
+
+Not the search itself, and no torch: a configuration can be read without it. Read on in `search.py`,
+which turns these options into a greedy, sampled or beam search.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from heed.decode.early_stopping import EARLY_STOPPING
+from heed.decode.length_penalty import LENGTH_PENALTIES
+from heed.errors import ConfigError
+
+_WHOLE = {  # name: smallest, largest, the way out
+    "beam_size": (1, 1024, "Use 1 for greedy search, 4 or 5 for translation."),
+    "n_best": (1, 1024, "Use 1 for the best hypothesis only."),
+    "max_length": (1, 100_000, "256 suits sentences."),
+    "min_length": (0, 100_000, "Use 0 for no minimum."),
+    "top_k": (0, 10_000_000, "Use 0 to keep every token."),
+    "seed": (0, 2**64 - 1, "Any whole number from 0 will do."),
+    "no_repeat_ngram_size": (0, 1000, "Use 0 to allow repeats, 3 or 4 to stop loops."),
+}
+_REAL = {
+    "alpha": (0.0, 10.0, "Use 0.6 with gnmt, 1.0 with power."),
+    "max_length_factor": (0.0, 1000.0, "Use 2.0 for languages of like length."),
+    "max_length_offset": (0.0, 100_000.0, "Use 20 for sentences."),
+    "temperature": (1e-3, 1e3, "Use 1.0 to sample what the model says, less to play safe."),
+    "top_p": (0.0, 1.0, "Use 1.0 to keep every token."),
+    "min_p": (0.0, 1.0, "Use 0.0 to keep every token."),
+    "repetition_penalty": (1.0, 100.0, "Use 1.0 for none."),
+}
+_SAMPLING_ONLY = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions:
+    """How to search for a translation. Lengths count target tokens, log-probs are natural.
+
+    Attributes:
+        beam_size: partial hypotheses kept at each step, 1 to 1024. 1 is greedy search, whatever
+            `early_stopping` says. Not used by sampling. Source: Sutskever et al. 2014.
+        n_best: hypotheses returned for each source, best first, 1 to `beam_size`; with `sample`,
+            independent samples, 1 to 1024. Fewer come back only if the search found fewer.
+        length_penalty: how the score is made from the log-prob, which favors short answers:
+            `gnmt`, `power` or `none` (neutral). Formulas and sources in `length_penalty.py`.
+        alpha: strength of `length_penalty`, 0 (neutral) to 10. Larger favors longer answers.
+        early_stopping: when a beam search may stop before the length limit: `first`, `bound` or
+            `never` (neutral). Rules and sources in `early_stopping.py`.
+        max_length: most tokens predicted, `<eos>` included, 1 to 100000. A hypothesis cut here
+            has the status `max_length` and ranks behind every complete one.
+        max_length_factor: with `max_length_offset`, a limit that follows each source:
+            `max_length_factor * src_len + max_length_offset` tokens (after a forced prefix), where
+            `src_len` counts every source id given. 0 to 1000. Whichever limit is lower holds.
+        max_length_offset: see `max_length_factor`; 0 to 100000. At least one token is predicted.
+        min_length: tokens before `<eos>` is allowed, 0 (neutral) to below `max_length`.
+        sample: draw tokens at random instead of searching for the likeliest.
+        temperature: log-probs are divided by it before sampling, 0.001 to 1000. 1.0 is neutral,
+            below is safer, above is wilder. Source: Ackley et al. 1985.
+        top_k: sample among the `top_k` likeliest tokens; 0 (neutral) is all, 1 is greedy.
+            Source: Fan et al. 2018, section 5.1.
+        top_p: sample among the smallest set of likeliest tokens whose probability together is
+            above `top_p`, after `top_k`; 0 to 1 (neutral). 0 is greedy.
+            Source: Holtzman et al. 2020, section 3.1.
+        min_p: sample among tokens at least `min_p` times as probable as the likeliest one, after
+            the other filters; 0 (neutral) to 1. Source: Nguyen et al. 2024.
+        seed: with the key of a sentence, decides all its random draws, 0 to 2**64 - 1.
+        no_repeat_ngram_size: no run of so many tokens occurs twice in a hypothesis; 0 (neutral)
+            to 1000. Source: Paulus et al. 2018, section 2.5.
+        repetition_penalty: log-probs of tokens already in the hypothesis are multiplied by it, 1
+            (neutral) to 100. It steers search and score; token log-probs stay the model's own.
+            Source: Keskar et al. 2019, section 4.1, there on logits, whose sign is arbitrary.
+        suppress: target ids never produced. Empty is neutral.
+
+    Raises:
+        ConfigError: a value is out of its range, or would change nothing.
+    """
+
+    beam_size: int = 5
+    n_best: int = 1
+    length_penalty: str = "gnmt"
+    alpha: float = 0.6
+    early_stopping: str = "first"
+    max_length: int = 256
+    max_length_factor: float = 2.0
+    max_length_offset: float = 20.0
+    min_length: int = 0
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+    suppress: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, one setting at a time."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _WHOLE:
+                _check_number(field.name, value, int, *_WHOLE[field.name])
+            elif field.name in _REAL:
+                _check_number(field.name, value, (int, float), *_REAL[field.name])
+        _check_choice("length_penalty", self.length_penalty, tuple(LENGTH_PENALTIES))
+        _check_choice("early_stopping", self.early_stopping, tuple(EARLY_STOPPING))
+        if not isinstance(self.sample, bool):
+            raise ConfigError(f"decoding.sample must be true or false, but is {self.sample!r}.")
+        object.__setattr__(self, "suppress", _checked_ids(self.suppress))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.min_length >= self.max_length:
+            raise ConfigError(
+                f"decoding.min_length must be below decoding.max_length ({self.max_length}), "
+                f"but is {self.min_length}. Raise max_length or lower min_length."
+            )
+        if self.sample:
+            return
+        if self.n_best > self.beam_size:
+            raise ConfigError(
+                f"decoding.n_best must be at most decoding.beam_size ({self.beam_size}), "
+                f"but is {self.n_best}. Try beam_size = {self.n_best}."
+            )
+        for name, neutral in _SAMPLING_ONLY.items():
+            if getattr(self, name) != neutral:
+                raise ConfigError(
+                    f"decoding.{name} must be {neutral} unless decoding.sample is true, but is "
+                    f"{getattr(self, name)!r}. Set sample = true, or leave {name} out."
+                )
+
+
+def _check_number(
+    name: str,
+    value: Any,
+    kind: type[int] | tuple[type[int], type[float]],
+    smallest: float,
+    largest: float,
+    remedy: str,
+) -> None:
+    word = "a whole number" if kind is int else "a number"
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ConfigError(f"decoding.{name} must be {word}, but is {value!r}. {remedy}")
+    if math.isnan(value) or not smallest <= value <= largest:
+        raise ConfigError(
+            f"decoding.{name} must be from {smallest} to {largest}, but is {value!r}. {remedy}"
+        )
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(
+            f"decoding.{name} must be one of {', '.join(choices)}, but is {value!r}. "
+            f"Try {choices[0]!r}."
+        )
+
+
+def _checked_ids(ids: Any) -> tuple[int, ...]:
+    """Accept any list of ids a file may hold, as a tuple."""
+    is_list = isinstance(ids, tuple | list)
+    if not is_list or not all(type(item) is int and item >= 0 for item in ids):
+        raise ConfigError(
+            f"decoding.suppress must be a list of target ids (whole numbers from 0), "
+            f"but is {ids!r}. Use [] to suppress none."
+        )
+    return tuple(ids)

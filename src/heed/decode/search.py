@@ -1,0 +1,123 @@
+"""The front door: sources and options in, hypotheses out.
+
+Not a search itself: it lays out the task and picks greedy, sampled or beam search. Read on in
+`options.py` for the knobs, in `beam.py` for the search most calls end up in.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from heed.decode.beam import beam_search
+from heed.decode.constraints import Constraints
+from heed.decode.greedy import greedy_search
+from heed.decode.options import DecodeOptions
+from heed.decode.sampling import Sampler, draw_table
+from heed.decode.state import Hypothesis, Observer, Task
+from heed.errors import DataError
+from heed.model.interface import Decodable
+
+
+@torch.inference_mode()
+def decode(
+    model: Decodable,
+    src: Tensor,
+    options: DecodeOptions,
+    *,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+    forbidden: Sequence[int] = (),
+    prefixes: Sequence[Sequence[int]] | None = None,
+    keys: Sequence[int] | None = None,
+    observer: Observer | None = None,
+) -> list[list[Hypothesis]]:
+    """Answer every source; what one gets never depends on the others.
+
+    Args:
+        model: anything that can be decoded, in eval mode.
+        src: padded source ids, `(n_sources, src_len)`.
+        options: how to search.
+        bos_id: the target token before the first.
+        eos_id: the target token that ends a hypothesis.
+        pad_id: what `src` is padded with.
+        forbidden: target ids never produced, such as control ids; `eos_id` among them is allowed.
+        prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
+        keys: a stable number for each sentence; with `options.seed` it decides its random draws.
+            Without keys, its place in the batch is taken.
+        observer: gets a record of every step.
+
+    Returns:
+        For each source at most `n_best` hypotheses, best first, and at least one.
+
+    Raises:
+        DataError: a prefix leaves no room below `max_length`.
+        HeedError: the model's output is not a number.
+    """
+    n_sources = src.size(0)
+    prefixes = [[]] * n_sources if prefixes is None else prefixes
+    keys = range(n_sources) if keys is None else keys
+    assert len(prefixes) == len(keys) == n_sources, "one prefix and one key a source"
+    if n_sources == 0:
+        return []
+    n_samples = options.n_best if options.sample else 1
+    src = src.repeat_interleave(n_samples, dim=0)
+    prefixes = [prefix for prefix in prefixes for _ in range(n_samples)]
+    task = Task(
+        options=options,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes),
+        constraints=Constraints.of(
+            options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes, device=src.device
+        ),
+        observer=observer,
+    )
+    if options.sample:
+        found = greedy_search(model, src, task, _sampler(task, keys))
+    elif options.beam_size == 1:
+        found = greedy_search(model, src, task)
+    else:
+        return beam_search(model, src, task)
+    groups = [found[start : start + n_samples] for start in range(0, len(found), n_samples)]
+    return [sorted(group, key=lambda answer: -answer.score) for group in groups]
+
+
+def _sampler(task: Task, keys: Sequence[int]) -> Sampler:
+    """Give every sample of every sentence its own random numbers."""
+    samples = [(key, sample) for key in keys for sample in range(task.options.n_best)]
+    draws = draw_table(
+        samples,
+        seed=task.options.seed,
+        length=int(task.limits.max()),
+        device=task.limits.device,
+    )
+    return Sampler(options=task.options, draws=draws, is_observed=task.observer is not None)
+
+
+def _limits(
+    src: Tensor, options: DecodeOptions, *, pad_id: int, prefixes: Sequence[Sequence[int]]
+) -> Tensor:
+    """Set the most tokens each source may get, from its own length only.
+
+    Args:
+        src: padded source ids, `(n_sources, src_len)`.
+        options: `max_length`, `max_length_factor` and `max_length_offset` count here.
+        pad_id: what `src` is padded with.
+        prefixes: come on top of the limit that follows the source.
+
+    Returns:
+        Limits from 1, `(n_sources,)`.
+    """
+    for place, prefix in enumerate(prefixes):
+        if len(prefix) >= options.max_length:
+            raise DataError(
+                f"The forced prefix of sentence {place + 1} must be shorter than "
+                f"decoding.max_length ({options.max_length}), but has {len(prefix)} tokens. "
+                f"Shorten it or raise max_length."
+            )
+    src_lengths = (src != pad_id).sum(dim=1)
+    prefix_lengths = src_lengths.new_tensor([len(prefix) for prefix in prefixes])
+    own = (options.max_length_factor * src_lengths + options.max_length_offset).long()
+    return (own.clamp(min=1) + prefix_lengths).clamp(max=options.max_length)

@@ -1,0 +1,170 @@
+"""Where and how to compute, chosen once per process: device, number type, threads, seeds, memory.
+
+Not here: what is computed. Nothing happens on import; torch loads inside the functions.
+Read on in `train/loop.py` and `translate.py`, the callers.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import random
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from heed.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+# glibc's <malloc.h>.
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
+
+
+def choose_device(name: str = "auto") -> "torch.device":
+    """The device called `auto` (CUDA where there is one), `cpu`, `cuda` or `cuda:N`.
+
+    Raises:
+        ConfigError: no such device, or not on this machine.
+    """
+    import torch
+
+    kind, _, index = name.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
+        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}.")
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind == "auto":
+        return torch.device("cuda" if n_devices else "cpu")
+    if kind == "cuda" and int(index or 0) >= n_devices:
+        raise ConfigError(
+            f"device {name} is not usable: torch {torch.__version__} sees {n_devices} CUDA devices "
+            "here. Use device auto or cpu."
+        )
+    return torch.device(name)
+
+
+def choose_dtype(name: str, device: "torch.device") -> "torch.dtype":
+    """The type to compute in: `auto`, `float32`, `bfloat16` or `float16`.
+
+    `auto` is bfloat16 on a GPU that has it and float32 elsewhere. Weights stay float32.
+
+    Raises:
+        ConfigError: no such type, or float16 on a CPU.
+    """
+    import torch
+
+    if name == "auto":
+        is_fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.bfloat16 if is_fast else torch.float32
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if name not in dtypes:
+        raise ConfigError(f"precision must be auto, {', '.join(dtypes)}, but is {name!r}.")
+    if name == "float16" and device.type == "cpu":
+        raise ConfigError("precision float16 needs a GPU; use float32 or bfloat16 on a CPU.")
+    return dtypes[name]
+
+
+def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextManager[Any]:
+    """Compute matrix products in `dtype`; does nothing for float32."""
+    import torch
+
+    if dtype == torch.float32:
+        return nullcontext()
+    return torch.autocast(device_type=device.type, dtype=dtype)
+
+
+def set_threads(n_threads: int | None = None) -> int:
+    """Let torch use `n_threads`, or as many as `count_cores` finds; returns how many.
+
+    `OMP_NUM_THREADS` speaks for those who do not ask for a number.
+
+    Raises:
+        ConfigError: fewer than one.
+    """
+    import torch
+
+    if n_threads is not None and n_threads < 1:
+        raise ConfigError(f"threads must be at least 1, but is {n_threads}.")
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    chosen = n_threads or (int(asked) if asked.isdigit() and int(asked) else count_cores())
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def count_cores() -> int:
+    """CPU cores this process may use: its affinity, and its container's quota where one is set."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+        return max(1, min(n_cores or 1, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no control groups, or the quota is "max"
+        return n_cores or 1
+
+
+def derive_seed(seed: int, *parts: int | str) -> int:
+    """A seed of 63 bits for one purpose, as `derive_seed(seed, "dropout", step)`.
+
+    Randomness that is derived need not be stored: a resumed run knows its seed and its step.
+    """
+    text = repr((seed, *parts)).encode("ascii", "backslashreplace")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
+
+
+def seed_everything(seed: int, *parts: int | str) -> None:
+    """Seed torch on all devices, numpy's and Python's global generators from `derive_seed`."""
+    import numpy as np
+    import torch
+
+    derived = derive_seed(seed, *parts)
+    random.seed(derived)
+    np.random.seed(derived % 2**32)
+    torch.manual_seed(derived)
+
+
+def prepare_cpu() -> None:
+    """Switch on what makes torch faster on a CPU; before its first parallel work.
+
+    Denormal numbers become 0 (they are up to 100 times slower). The processor keeps that switch per
+    thread; torch's workers inherit it only if they start afterwards.
+    """
+    import torch
+
+    torch.set_flush_denormal(True)
+    keep_freed_memory()
+
+
+def keep_freed_memory() -> bool:
+    """Ask glibc to keep freed memory for the next tensor; False where there is no glibc.
+
+    By default it hands every large freed block back to the kernel, which zeroes it again page by
+    page at the next step.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:  # musl
+        return False
+    settings = (
+        (_M_MMAP_MAX, 0),
+        (_M_MMAP_THRESHOLD, 1 << 25),
+        (_M_TRIM_THRESHOLD, (1 << 31) - 1),
+        (_M_TOP_PAD, 1 << 26),
+    )
+    return all([mallopt(option, value) == 1 for option, value in settings])
+
+
+def describe_environment() -> dict[str, Any]:
+    """What the exact bits of a run depend on besides its recipe, as JSON values."""
+    import torch
+
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }

@@ -1,0 +1,136 @@
+"""Attention as coloured blocks on a terminal.
+
+Not here: where weights come from (`heed/translate.py`), or printing (`cli/`).
+A row is a target piece, a column a source piece; brighter is more.
+"""
+
+import shutil
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+
+Palette = Callable[[float, int], str]
+"""A weight from 0 to 1 and a width in columns → a cell that takes up that width."""
+
+# Five points from dark to light, blue to yellow: order stays visible without colour vision.
+COLOR_STOPS = ((24, 20, 60), (52, 62, 138), (30, 130, 142), (90, 192, 104), (250, 226, 50))
+SHADES = " ░▒▓█"
+
+
+def truecolor(weight: float, width: int) -> str:
+    """A block in one of 16 million colors."""
+    red, green, blue = _color(weight)
+    return f"\x1b[48;2;{red};{green};{blue}m{' ' * width}\x1b[0m"
+
+
+def ansi256(weight: float, width: int) -> str:
+    """A block in the nearest color of the 6 × 6 × 6 cube that most terminals have."""
+    red, green, blue = (round(channel / 255 * 5) for channel in _color(weight))
+    return f"\x1b[48;5;{16 + 36 * red + 6 * green + blue}m{' ' * width}\x1b[0m"
+
+
+def shades(weight: float, width: int) -> str:
+    """A block of grey without any color code."""
+    return SHADES[min(len(SHADES) - 1, round(_clipped(weight) * (len(SHADES) - 1)))] * width
+
+
+def digits(weight: float, width: int) -> str:
+    """Tenths as a digit, `.` below one twentieth: plain ASCII."""
+    tenths = min(9, round(_clipped(weight) * 10))
+    return (str(tenths) if tenths else ".").rjust(width)
+
+
+def choose_palette(
+    environ: Mapping[str, str], *, is_terminal: bool, encoding: str | None = "utf-8"
+) -> Palette:
+    """The finest palette that will be seen as meant.
+
+    Args:
+        environ: environment variables; `NO_COLOR`, `COLORTERM` and `TERM` count.
+        is_terminal: whether a terminal reads the output.
+        encoding: of the output.
+
+    Source: https://no-color.org.
+    """
+    if not is_terminal or environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+        try:
+            SHADES.encode(encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            return digits
+        return shades
+    return truecolor if environ.get("COLORTERM") in ("truecolor", "24bit") else ansi256
+
+
+def heatmap(
+    weights: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    palette: Palette,
+    max_width: int | None = None,
+) -> list[str]:
+    """Draw a matrix of weights as lines of text.
+
+    Args:
+        weights: from 0 to 1, `(n_rows, n_columns)`.
+        rows: a label for each row.
+        columns: a label for each column, written above it; cut when the line would be too long.
+        palette: draws one cell.
+        max_width: columns of the terminal; None asks the terminal.
+
+    Returns:
+        A line of labels and one line a row, none wider than `max_width` unless there are more
+        columns than fit at one character each.
+    """
+    width = max_width or shutil.get_terminal_size().columns
+    margin = min(max((width_of(label) for label in rows), default=0), width // 3)
+    room = max(1, (width - margin - 1) // max(1, len(columns)) - 1)
+    cell = min(room, max((width_of(label) for label in columns), default=1))
+    cell = max(cell, min(2, room))
+    head = " ".join([" " * margin, *(_fitted(label, cell) for label in columns)])
+    lines = [head.rstrip()]
+    for label, row in zip(rows, weights, strict=True):
+        cells = " ".join(palette(weight, cell) for weight in row)
+        lines.append(f"{_fitted(label, margin, to_right=True)} {cells}")
+    return lines
+
+
+def width_of(text: str) -> int:
+    """Terminal columns a text takes: wide characters two, combining marks none."""
+    return sum(_character_width(character) for character in text)
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _fitted(label: str, width: int, *, to_right: bool = False) -> str:
+    """`label` in exactly `width` columns, its end cut off when it is wider."""
+    # A control character would move the cursor.
+    label = "".join("?" if unicodedata.category(c) == "Cc" else c for c in label)
+    if width_of(label) > width:
+        kept = ""
+        for character in label:
+            if width_of(kept + character) > width - 1:
+                break
+            kept += character
+        label = f"{kept}…" if width > 1 else kept
+    blanks = " " * (width - width_of(label))
+    return blanks + label if to_right else label + blanks
+
+
+def _clipped(weight: float) -> float:
+    return min(1.0, max(0.0, weight))
+
+
+def _color(weight: float) -> tuple[int, int, int]:
+    """Interpolate between the color stops."""
+    place = _clipped(weight) * (len(COLOR_STOPS) - 1)
+    left = min(int(place), len(COLOR_STOPS) - 2)
+    share = place - left
+    red, green, blue = (
+        round(a + share * (b - a))
+        for a, b in zip(COLOR_STOPS[left], COLOR_STOPS[left + 1], strict=True)
+    )
+    return red, green, blue

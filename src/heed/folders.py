@@ -1,0 +1,291 @@
+"""A folder of files that is there whole or not at all, with a manifest that notices every bit.
+
+Not here: single files (`files.py`), nor what the files mean.
+Read on in `bundle.py` (a model) and `train/checkpoint.py` (a moment of a training run).
+"""
+
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import stat
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heed.errors import FormatError
+from heed.files import (
+    TEMPORARY,
+    crc32,
+    explained,
+    fault_point,
+    make_directory,
+    parse_json,
+    read_bytes,
+    removed_on_failure,
+    sync_directory,
+    temporary_beside,
+    to_json,
+    write_atomically,
+    write_synced,
+)
+
+MANIFEST = "manifest.json"
+MANIFEST_VERSION = 1
+MAX_MANIFEST_BYTES = 64 << 20
+# Names a manifest may list: plain ones, so that no folder can make us read outside itself.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What the manifest says of one file."""
+
+    size: int
+    crc32: str
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> "Entry":
+        """Measure `data`."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        return cls(size=len(data), crc32=f"{zlib.crc32(data):08x}", sha256=sha256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The last file written into a folder: what must be in it, and what the writer adds."""
+
+    files: dict[str, Entry]
+    metadata: dict[str, Any]
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON that carries its own CRC-32."""
+        body: dict[str, Any] = {
+            "manifest_version": MANIFEST_VERSION,
+            "files": {name: vars(entry) for name, entry in sorted(self.files.items())},
+            "metadata": self.metadata,
+        }
+        return to_json({**body, "crc32": f"{zlib.crc32(to_json(body)):08x}"})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: Path) -> "Manifest":
+        """Read and check; `path` is only for messages.
+
+        Raises:
+            FormatError: it is not a manifest, or not exactly the one that was written.
+        """
+        parsed = parse_json(data, path)
+        try:
+            version = parsed["manifest_version"]
+            files = {name: Entry(**entry) for name, entry in parsed["files"].items()}
+            manifest = cls(files=files, metadata=parsed["metadata"])
+        except (AttributeError, KeyError, TypeError):
+            raise FormatError(f"{path} is damaged: it is not a manifest.") from None
+        if version != MANIFEST_VERSION:
+            raise FormatError(
+                f"{path} has manifest version {version}; this heed reads {MANIFEST_VERSION}. "
+                "Use the heed that wrote it, or a newer one."
+            )
+        for name in files:
+            if not _PLAIN_NAME.fullmatch(name):
+                raise FormatError(f"{path} lists {name!r}, which is not a plain file name.")
+        # Written canonically, so any other spelling is damage: this notices every flipped bit.
+        if manifest.to_bytes() != data:
+            raise FormatError(f"{path} is damaged: its own checksum does not match.")
+        return manifest
+
+
+def write_directory(
+    path: str | os.PathLike[str],
+    files: Mapping[str, bytes],
+    metadata: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Make the folder `path` with `files` and a manifest, whole or not at all.
+
+    Each file is synced, the manifest is written last, then the folder gets its name. A folder
+    that is already at `path` is replaced with all that it holds.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours; no partial folder stays behind.
+    """
+    target = Path(path)
+    manifest = _measure(files, metadata)
+    contents = {**files, MANIFEST: manifest.to_bytes()}
+    temporary = temporary_beside(target)
+    with explained(target, sum(map(len, contents.values()))), removed_on_failure(temporary):
+        make_directory(target.parent)
+        temporary.mkdir()
+        fault_point()
+        for name, data in contents.items():
+            write_synced(temporary / name, data)
+        sync_directory(temporary)
+        if target.exists():
+            _exchange(temporary, target)
+        else:
+            os.replace(temporary, target)
+        fault_point()
+        sync_directory(target.parent)
+        shutil.rmtree(temporary, ignore_errors=True)
+    fault_point()
+    return manifest
+
+
+def update_directory(
+    path: str | os.PathLike[str],
+    files: Mapping[str, bytes],
+    metadata: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Put `files` and a manifest into a folder that also holds other things.
+
+    The manifest goes first and comes back last: while it is missing, the folder is unfinished.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours; the folder may be unfinished.
+    """
+    target = Path(path)
+    manifest = _measure(files, metadata)
+    with explained(target):
+        make_directory(target)
+        (target / MANIFEST).unlink(missing_ok=True)
+        sync_directory(target)
+        fault_point()
+    for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
+        write_atomically(target / name, data)
+    return manifest
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """Read the manifest of a folder.
+
+    Raises:
+        FormatError: it is missing (the folder was never finished) or damaged.
+    """
+    location = Path(path) / MANIFEST
+    if not location.exists():
+        raise FormatError(f"{location} is missing: {path} was not completely written.")
+    return Manifest.from_bytes(read_bytes(location, max_bytes=MAX_MANIFEST_BYTES), location)
+
+
+def read_directory(
+    path: str | os.PathLike[str], names: Iterable[str] | None = None
+) -> tuple[Manifest, dict[str, bytes]]:
+    """Read files of a folder into memory, each compared with the manifest.
+
+    Args:
+        path: the folder.
+        names: which files, all that the manifest lists by default; unlisted ones are left out.
+
+    Raises:
+        FormatError: names the file, and whether it is missing, cut short or damaged.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    wanted = manifest.files if names is None else [n for n in names if n in manifest.files]
+    contents = {}
+    for name in wanted:
+        entry = manifest.files[name]
+        _check_size(folder / name, entry)
+        data = read_bytes(folder / name)
+        _check_crc(folder / name, entry, len(data), zlib.crc32(data))
+        contents[name] = data
+    return manifest, contents
+
+
+def verify_directory(path: str | os.PathLike[str], *, deep: bool = False) -> Manifest:
+    """Compare every file the manifest lists with what is there, in constant memory.
+
+    Args:
+        path: the folder.
+        deep: also compare SHA-256, against a change made on purpose.
+
+    Raises:
+        FormatError: names the first file that is missing, cut short or damaged.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    for name, entry in manifest.files.items():
+        _check_size(folder / name, entry)
+        try:
+            _check_crc(folder / name, entry, entry.size, crc32(folder / name))
+            if deep and _sha256(folder / name) != entry.sha256:
+                raise FormatError(f"{folder / name} was changed: its SHA-256 does not match.")
+        except OSError as error:
+            raise FormatError(f"{folder / name} cannot be read: {error.strerror}.") from error
+    return manifest
+
+
+def remove_directory(path: str | os.PathLike[str]) -> None:
+    """Remove a folder; a crash meanwhile leaves a temporary name, never half a folder.
+
+    Raises:
+        RunError: the disk is read-only or not ours.
+    """
+    target = Path(path)
+    doomed = temporary_beside(target)
+    with explained(target):
+        os.replace(target, doomed)
+        fault_point()
+        sync_directory(target.parent)
+        shutil.rmtree(doomed)
+        fault_point()
+
+
+def remove_temporaries(directory: str | os.PathLike[str]) -> None:
+    """Remove what killed writers left in `directory`. Call it with the run's lock held."""
+    for leftover in Path(directory).glob(f"*{TEMPORARY}*"):
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Let two folders swap names in one step, where the system can; in two steps elsewhere."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of <linux/fs.h>
+        if renameat2(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
+            return
+    except (AttributeError, OSError, TypeError):  # not Linux
+        pass
+    aside = temporary_beside(old)
+    os.replace(old, aside)
+    os.replace(new, old)
+    os.replace(aside, new)
+
+
+def _measure(files: Mapping[str, bytes], metadata: Mapping[str, Any] | None) -> Manifest:
+    for name in files:
+        assert _PLAIN_NAME.fullmatch(name) and name != MANIFEST, name
+    entries = {name: Entry.of(data) for name, data in files.items()}
+    return Manifest(files=entries, metadata=dict(metadata or {}))
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_size(path: Path, entry: Entry) -> None:
+    try:
+        status = path.stat()
+    except OSError:
+        raise FormatError(f"{path} is missing.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise FormatError(f"{path} is not a regular file.")
+    if status.st_size != entry.size:
+        what = "cut short" if status.st_size < entry.size else "too long"
+        raise FormatError(f"{path} is {what}: {status.st_size} bytes instead of {entry.size}.")
+
+
+def _check_crc(path: Path, entry: Entry, size: int, checksum: int) -> None:
+    if size != entry.size or f"{checksum:08x}" != entry.crc32:
+        raise FormatError(
+            f"{path} is damaged: its checksum does not match {MANIFEST}. Take a fresh copy."
+        )

@@ -1,0 +1,32 @@
+"""One spelling for each line of text: composed letters, single blanks, no control characters.
+
+Not here: anything that changes words (case, quotes, digits) or cuts lines (`segment.py`).
+Both training sides and every line to be translated pass here first; read on in `vocab.py`.
+"""
+
+import re
+import unicodedata
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# A BOM says how bytes were written, not what they mean. It goes before NFC composes across it.
+_BYTE_ORDER_MARK = "\ufeff"
+# `\s` is Zs, U+2028, U+2029 and some of the control characters; the ranges are C0, DEL and C1.
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+
+
+def replace_surrogates(text: str) -> str:
+    """`text` with each lone surrogate as U+FFFD: what is left can be written as UTF-8."""
+    return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def normalize(text: str) -> str:
+    r"""`text` in its one spelling: total, idempotent, and never with a line break in it.
+
+    Composes letters (Unicode form NFC), turns each run of blanks, tabs, line breaks (also U+2028,
+    U+2029, U+0085) and control characters into one blank, and strips the ends. Joiners inside emoji
+    and in Persian or Indic words stay: they carry meaning. Lone surrogates become U+FFFD.
+
+    Source: Unicode Standard Annex 15 (NFC), Unicode general categories Cc, Zl, Zp and Zs.
+    """
+    text = replace_surrogates(text).replace(_BYTE_ORDER_MARK, "")
+    return _BLANKS.sub(" ", unicodedata.normalize("NFC", text)).strip(" ")

@@ -1,0 +1,420 @@
+"""Words to ids and back, without loss: a SentencePiece model behind a small, strict door.
+
+Not here: spelling (`normalize.py`), cutting long lines (`segment.py`), padding (`data/batch.py`).
+What SentencePiece does inside: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226.
+"""
+
+import hashlib
+import io
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import sentencepiece
+
+from heed.errors import ConfigError, DataError, FormatError
+from heed.text.normalize import replace_surrogates
+
+Kind = Literal["unigram", "bpe", "char", "word"]
+
+_MASK_PIECE = "<mask>"
+_LANGUAGE_PIECE = re.compile(r"<2([A-Za-z][A-Za-z0-9_-]*)>")
+
+# SentencePiece writes a blank as U+2581, so a typed U+2581 would come back as a blank. While a text
+# is encoded, U+FDD0 stands in for it: a noncharacter, never inside a piece, so always bytes.
+_BLANK_SIGN = "\u2581"
+_STAND_IN = "\ufdd0"
+_STOOD_IN = re.compile(f"[{_BLANK_SIGN}{_STAND_IN}]")
+
+# SentencePiece ends a line at NUL or a line break and uses the other two itself (U+2585, U+2581).
+_PRIVATE_SIGNS = re.compile(f"[\0\r\n\u2585{_BLANK_SIGN}{_STAND_IN}]")
+
+# What a model must give back unchanged: blanks, U+2581, a ligature, the stand-in, NUL, line break.
+_PROBE = f"  a {_BLANK_SIGN}\ufb01{_STAND_IN}\0<s>\r\n "
+
+# Bounds memory: unigram training took 0.9 GB for 0.85 million sentences of 45 characters.
+_MAX_SENTENCES = 1_000_000
+# SentencePiece leaves out lines above 4192 bytes; 1000 characters are 4000 bytes at most.
+_MAX_CHARS = 1000
+# The number of threads decides the order of float sums in unigram training, hence the pieces. One
+# number everywhere gives one vocabulary everywhere; 16 is also SentencePiece's own default.
+_TRAINING_THREADS = 16
+
+_TRAINING_OPTIONS: dict[str, Any] = {
+    "byte_fallback": True,
+    # Nothing is rewritten, so that text comes back; `normalize` has its own, visible say.
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "add_dummy_prefix": True,
+    "split_digits": True,
+    "pad_id": 0,
+    "unk_id": 1,
+    "bos_id": 2,
+    "eos_id": 3,
+    # A small corpus gives fewer pieces than asked, not an error.
+    "hard_vocab_limit": False,
+    "shuffle_input_sentence": True,
+    "num_threads": _TRAINING_THREADS,
+    "minloglevel": 2,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """How text becomes pieces."""
+
+    kind: Kind = "unigram"
+    """What a piece is: a likely part of a word (`unigram`), a merge of frequent pairs (`bpe`), one
+    character (`char`), or a whole word (`word`). Source: Kudo 2018; Sennrich et al. 2016."""
+    vocab_size: int | None = None
+    """Pieces at most, control symbols and 256 bytes included; None: from the corpus size."""
+    joint: bool = True
+    """True: one vocabulary for both languages, so that their embeddings can be shared."""
+    character_coverage: float = 0.9999
+    """Share of the corpus's characters that get a piece of their own; the rest are spelt in bytes.
+    0.9999 keeps whole alphabets and leaves signs seen once to bytes; 1.0 keeps every sign."""
+    subword_alpha: float = 0.0
+    """Subword regularisation in training, see `Vocab.sample`; 0.0 is off."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            choices = ", ".join(get_args(Kind))
+            raise ConfigError(f"tokenizer.kind must be one of {choices}, but is {self.kind!r}.")
+        if self.vocab_size is not None and self.vocab_size < 1:
+            raise ConfigError(
+                f"tokenizer.vocab_size must be positive, but is {self.vocab_size}. "
+                "Leave it out to take it from the corpus."
+            )
+        if not 0.9 <= self.character_coverage <= 1:
+            raise ConfigError(
+                "tokenizer.character_coverage must be from 0.9 to 1, "
+                f"but is {self.character_coverage}."
+            )
+        if not 0 <= self.subword_alpha <= 1:
+            raise ConfigError(
+                f"tokenizer.subword_alpha must be from 0 to 1, but is {self.subword_alpha}."
+            )
+        if self.subword_alpha > 0 and self.kind in ("char", "word"):
+            raise ConfigError(
+                f"tokenizer.subword_alpha must be 0 for kind {self.kind!r}, which cuts a text in "
+                f"one way only, but is {self.subword_alpha}. Try kind 'unigram' or 'bpe'."
+            )
+
+
+class Vocab:
+    """A text's pieces and their ids.
+
+    Every string can be encoded and comes back unchanged, character by character; what has no piece
+    is spelt in UTF-8 bytes. A control id never comes out of a text, whatever it says.
+
+    Attributes:
+        size: number of ids.
+        pad_id, unk_id, bos_id, eos_id, mask_id: padding, never used, begin and end of a sentence, a
+            hidden word.
+        control_ids: ids that stand for no text, `unk_id` and language tags included, ascending.
+        languages: the languages that have a tag.
+        hash: SHA-256 of the serialized model, in hex. Equal hashes, equal ids.
+    """
+
+    def __init__(self, data: bytes, *, name: str = "the vocabulary") -> None:
+        """Read a serialized SentencePiece model.
+
+        Args:
+            data: what `to_bytes` gave.
+            name: what errors call it.
+
+        Raises:
+            FormatError: the bytes are no such model, or it lacks what this class promises.
+        """
+        processor, pieces = _open(data, name)
+        self._data = data
+        self._processor = processor
+        self.hash = hashlib.sha256(data).hexdigest()
+        self.size = processor.get_piece_size()
+        self.pad_id = processor.pad_id()
+        self.unk_id = processor.unk_id()
+        self.bos_id = processor.bos_id()
+        self.eos_id = processor.eos_id()
+        self.mask_id = processor.piece_to_id(_MASK_PIECE)
+        special = (self.pad_id, self.bos_id, self.eos_id, self.mask_id)
+        if not all(id >= 0 and processor.is_control(id) for id in special):
+            raise FormatError(
+                f"{name} must have control symbols for padding, begin and end of a sentence and "
+                f"{_MASK_PIECE}, but lacks one: it was not made by heed."
+            )
+        self.control_ids = tuple(
+            id for id in range(self.size) if processor.is_control(id) or processor.is_unknown(id)
+        )
+        self._controls = frozenset(self.control_ids)
+        self._language_ids = {
+            tag[1]: id for id in self.control_ids if (tag := _LANGUAGE_PIECE.fullmatch(pieces[id]))
+        }
+        self.languages = tuple(self._language_ids)
+        self._byte_ids = tuple(processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
+        self._check(pieces, name)
+        self._has_choice = _has_choice(processor)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Vocab":
+        """Read a model file.
+
+        Raises:
+            FormatError: the file is missing, damaged or foreign.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise FormatError(f"{path} cannot be read: {error.strerror}.") from error
+        return cls(data, name=str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Vocab":
+        """The vocabulary that `to_bytes` was called on."""
+        return cls(data)
+
+    def to_bytes(self) -> bytes:
+        """The serialized SentencePiece model, as other programs read it."""
+        return self._data
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, without begin and end; lone surrogates count as U+FFFD."""
+        text = replace_surrogates(text)
+        ids: list[int] = self._processor.encode(text.replace(_BLANK_SIGN, _STAND_IN))
+        return self._with_honest_blanks(ids, text)
+
+    def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
+        """One of the many ways to cut `text` into pieces, drawn at random; it decodes to `text`.
+
+        A pure function of its arguments and the model; for kinds `char` and `word`, which know one
+        way only, the same as `encode`.
+
+        Args:
+            text: any text.
+            alpha: for `unigram`, how strongly likely ways are preferred (0 not at all, 0.1 to 0.5
+                usual, large: always the best); for `bpe`, the share of merges left out (0.1 usual).
+            seed: from 0 to 2**32 - 1.
+
+        Source: Kudo 2018, section 3.3 (unigram, l = infinity); Provilkov et al. 2020 (BPE-dropout).
+        """
+        if not self._has_choice:
+            return self.encode(text)
+        text = replace_surrogates(text)
+        sentencepiece.set_random_generator_seed(seed)
+        ids: list[int] = self._processor.sample_encode_as_ids(
+            text.replace(_BLANK_SIGN, _STAND_IN), nbest_size=-1, alpha=alpha
+        )
+        return self._with_honest_blanks(ids, text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`: control ids are silent, bytes that are no UTF-8 become U+FFFD."""
+        spoken = [int(id) for id in ids if int(id) not in self._controls]
+        text: str = self._processor.decode(spoken)
+        # `encode` puts a blank in front; SentencePiece takes it off again, unless it is a byte.
+        return text[1:] if spoken and spoken[0] == self._byte_ids[ord(" ")] else text
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The pieces of `ids` for the eye: `▁` is a blank, `<0xC3>` a byte, `<2de>` a tag."""
+        return [self._processor.id_to_piece(int(id)) for id in ids]
+
+    def is_control(self, id: int) -> bool:
+        """Whether `id` stands for no text, as padding or a language tag does."""
+        return id in self._controls
+
+    def language_id(self, language: str) -> int:
+        """The id of the tag that asks for `language`.
+
+        Raises:
+            ConfigError: the vocabulary was made without it.
+        """
+        if language not in self._language_ids:
+            known = ", ".join(self.languages) or "none"
+            raise ConfigError(
+                f"language must be one the vocabulary has a tag for ({known}), but is {language!r}."
+            )
+        return self._language_ids[language]
+
+    def _with_honest_blanks(self, ids: list[int], text: str) -> list[int]:
+        """`ids` of `text` with U+2581 for its stand-in, and no blank spelt as U+2581 in bytes."""
+        sign, stand_in, blank = (self._spell(sign) for sign in (_BLANK_SIGN, _STAND_IN, " "))
+        if sign[0] in ids:
+            # No U+2581 went in, so this is the blank of an unknown word in a model of kind `word`.
+            ids = _replace_runs(ids, sign, itertools.repeat(blank))
+        if _BLANK_SIGN in text:
+            # A text may hold the stand-in, too: each takes its turn.
+            turns = (
+                sign if typed == _BLANK_SIGN else stand_in for typed in _STOOD_IN.findall(text)
+            )
+            ids = _replace_runs(ids, stand_in, turns)
+        return ids
+
+    def _spell(self, character: str) -> list[int]:
+        return [self._byte_ids[byte] for byte in character.encode()]
+
+    def _check(self, pieces: list[str], name: str) -> None:
+        """Raise FormatError unless any text survives this model."""
+        if not all(self._processor.is_byte(id) for id in self._byte_ids):
+            raise FormatError(
+                f"{name} must have a piece for each of the 256 bytes, but lacks some: "
+                "train the model with byte fallback."
+            )
+        if any(_STAND_IN in piece for piece in pieces):
+            raise FormatError(f"{name} must not have the noncharacter U+FDD0 in a piece, but has.")
+        if self.decode(self.encode(_PROBE)) != _PROBE:
+            raise FormatError(
+                f"{name} must give every text back unchanged, but does not: train the model with "
+                "identity normalization and without removing extra blanks."
+            )
+
+
+# (fewer pairs than, size); multiples of 8 suit the matrix units of GPUs.
+_SIZES = (
+    (3_000, 2_000),
+    (20_000, 4_000),
+    (500_000, 8_000),
+    (3_000_000, 16_000),
+    (math.inf, 32_000),
+)
+
+
+def choose_vocab_size(n_pairs: int, *, n_characters: int = 0) -> int:
+    """A vocabulary size for a corpus: more text, more and rarer pieces worth an embedding.
+
+    Args:
+        n_pairs: sentence pairs in the training corpus.
+        n_characters: different characters in it, where known; a script with thousands of signs
+            needs room for words beside them.
+
+    Source: our own rule of thumb, in the range that Gowda and May 2020 and Ding et al. 2019 find
+    good: thousands for small corpora, 32,000 at most.
+    """
+    by_pairs = next(size for limit, size in _SIZES if n_pairs < limit)
+    return max(by_pairs, 2 * n_characters)
+
+
+def train_vocab(
+    sentences: Iterable[str],
+    *,
+    size: int,
+    kind: Kind = "unigram",
+    character_coverage: float = 0.9999,
+    languages: Sequence[str] = (),
+) -> Vocab:
+    """Learn pieces from `sentences`, read once; equal arguments give equal bytes.
+
+    Memory is bounded: of more than a million sentences a sample is used, always the same one.
+
+    Args:
+        sentences: training text, both sides for a joint vocabulary.
+        size: pieces at most; a small corpus gets fewer.
+        kind: see `TokenizerConfig.kind`.
+        character_coverage: see `TokenizerConfig.character_coverage`.
+        languages: codes such as `de` or `pt-BR`; each gets a tag, in this order.
+
+    Raises:
+        DataError: there is nothing but blanks in `sentences`.
+        ConfigError: `size` has no room for the characters, or a language code is malformed.
+    """
+    controls = [_MASK_PIECE, *_language_tags(languages)]
+    smallest = 4 + len(controls) + 256
+    if size < smallest:
+        raise _too_small(size, smallest)
+    lines = _lines(sentences)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(
+            "the corpus must hold at least one sentence to learn a vocabulary from, but is empty."
+        )
+    errors: list[BaseException] = []
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_remembering(itertools.chain([first], lines), errors),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=size,
+            character_coverage=character_coverage,
+            control_symbols=controls,
+            input_sentence_size=_MAX_SENTENCES,
+            **_TRAINING_OPTIONS,
+        )
+    except RuntimeError as error:
+        if errors:  # SentencePiece dresses an error of `sentences` in one of its own.
+            raise errors[0] from None
+        if needed := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
+            raise _too_small(size, int(needed[1])) from None
+        raise
+    return Vocab(model.getvalue())
+
+
+def _language_tags(languages: Sequence[str]) -> list[str]:
+    tags = [f"<2{language}>" for language in dict.fromkeys(languages)]
+    for tag in tags:
+        if not _LANGUAGE_PIECE.fullmatch(tag):
+            raise ConfigError(
+                "a language code must be letters, digits, - and _, such as de or pt-BR, "
+                f"but is {tag[2:-1]!r}."
+            )
+    return tags
+
+
+def _too_small(size: int, needed: int) -> ConfigError:
+    return ConfigError(
+        f"tokenizer.vocab_size must be at least {needed} for this corpus (control symbols, 256 "
+        f"bytes, characters), but is {size}. Raise it, or lower tokenizer.character_coverage."
+    )
+
+
+def _lines(sentences: Iterable[str]) -> Iterator[str]:
+    """`sentences` as SentencePiece can learn from them: short enough, without its private signs."""
+    for sentence in sentences:
+        line = _PRIVATE_SIGNS.sub(" ", replace_surrogates(sentence))
+        for start in range(0, len(line), _MAX_CHARS):
+            if part := line[start : start + _MAX_CHARS].strip():
+                yield part
+
+
+def _remembering(lines: Iterator[str], errors: list[BaseException]) -> Iterator[str]:
+    try:
+        yield from lines
+    except BaseException as error:
+        errors.append(error)
+        raise
+
+
+def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor, list[str]]:
+    """The model and its pieces, by id."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto(data)
+        pieces = [processor.id_to_piece(id) for id in range(processor.get_piece_size())]
+    except (RuntimeError, UnicodeDecodeError) as error:  # It quotes broken pieces as they are.
+        raise FormatError(
+            f"{name} must be a SentencePiece model, but is damaged or something else."
+        ) from error
+    return processor, pieces
+
+
+def _has_choice(processor: sentencepiece.SentencePieceProcessor) -> bool:
+    try:
+        processor.sample_encode_as_ids("a", nbest_size=-1, alpha=0.1)
+    except RuntimeError:  # The only way to ask: SentencePiece does not tell the kind of a model.
+        return False
+    return True
+
+
+def _replace_runs(ids: list[int], run: list[int], replacements: Iterator[list[int]]) -> list[int]:
+    """`ids` with the first occurrence of `run` replaced by the first replacement, and so on."""
+    out: list[int] = []
+    position = 0
+    while position < len(ids):
+        if ids[position] == run[0] and ids[position : position + len(run)] == run:
+            out += next(replacements)
+            position += len(run)
+        else:
+            out.append(ids[position])
+            position += 1
+    return out

@@ -1,0 +1,156 @@
+"""What happens in a run, as events: JSON lines on disk, one live line for a person.
+
+An event is a dict with a `kind`: `start`, `note`, `epoch`, `step`, `validation`, `checkpoint`,
+`end`. Nothing here prints; `heed/cli/train.py` shows what `LiveLine` says.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from heed.errors import MissingExtraError
+from heed.files import append_json_line, cut_json_lines
+
+Event = dict[str, Any]
+Report = Callable[[Event], None]
+
+METRICS_FILE = "metrics.jsonl"
+
+
+def fan_out(*reports: Report) -> Report:
+    """One report that tells all of them."""
+
+    def report(event: Event) -> None:
+        for one in reports:
+            one(event)
+
+    return report
+
+
+class EventLog:
+    """Appends events to `metrics.jsonl`: the truth about a run.
+
+    Steps are thinned to one in `every`, with the means over those in between.
+
+    Args:
+        run_dir: the run folder.
+        every: steps a line stands for.
+    """
+
+    def __init__(self, run_dir: Path, *, every: int = 20) -> None:
+        self.path = run_dir / METRICS_FILE
+        self.every = every
+        self._nll = 0.0
+        self._src_tokens = 0
+        self._tgt_tokens = 0
+
+    def forget_after(self, step: int) -> None:
+        """Drop what a resumed run will live through again: all events beyond `step`."""
+        if self.path.exists():
+            cut_json_lines(self.path, lambda event: event.get("step", 0) <= step)
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        if event["kind"] == "step":
+            self._nll += event["nll"] * event["n_tgt_tokens"]
+            self._src_tokens += event["n_src_tokens"]
+            self._tgt_tokens += event["n_tgt_tokens"]
+            if event["step"] % self.every and not event["is_skipped"]:
+                return
+            event = {
+                **event,
+                "nll": self._nll / max(1, self._tgt_tokens),
+                "n_src_tokens": self._src_tokens,
+                "n_tgt_tokens": self._tgt_tokens,
+            }
+            self._nll, self._src_tokens, self._tgt_tokens = 0.0, 0, 0
+        append_json_line(self.path, event)
+
+
+class LiveLine:
+    """Turns events into the one line a person watches.
+
+    Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.31  chrF 48.2 (best)  pad 1%`.
+
+    Args:
+        metric: the development score to show.
+    """
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self.text = ""
+        self._score = ""
+        self._pad = ""
+        self._batches = 1
+        self._epoch_step: int | None = None
+        self._nll: float | None = None
+        self._rate: float | None = None
+        self._last_s: float | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event; `text` is the line afterwards."""
+        if event["kind"] == "epoch":
+            self._pad = f"pad {event['pad_share']:.1%}"
+            self._batches, self._epoch_step = event["batches"], None
+        elif event["kind"] == "validation":
+            mark = " (best)" if event["is_best"] else ""
+            value = event[self.metric]
+            self._score = "" if value is None else f"dev {self.metric} {value:.2f}{mark}"
+            self._last_s = None  # the pause is no training
+        elif event["kind"] == "step":
+            self._step(event)
+
+    def _step(self, event: Event) -> None:
+        now = time.monotonic()
+        if self._last_s is not None:
+            rate = event["n_tgt_tokens"] / max(1e-9, now - self._last_s)
+            self._rate = rate if self._rate is None else 0.95 * self._rate + 0.05 * rate
+        self._last_s = now
+        self._nll = event["nll"] if self._nll is None else 0.98 * self._nll + 0.02 * event["nll"]
+        if self._epoch_step is None:
+            self._epoch_step = event["step"]
+        epoch = event["epoch"] + (event["step"] - self._epoch_step) / self._batches
+        share = event["share"]
+        left = event["elapsed_s"] * (1 - share) / share if share > 0 else None
+        parts = [
+            f"step {event['step']}",
+            f"epoch {epoch:.1f}",
+            f"{share:.0%}",
+            f"{duration(left)} left" if left is not None else "",
+            f"{self._rate:.0f} tok/s" if self._rate else "",
+            f"loss {self._nll:.3f}",
+            self._score,
+            self._pad,
+        ]
+        self.text = "  ".join(part for part in parts if part)
+
+
+def duration(seconds: float) -> str:
+    """`4s`, `21m`, `1h05m`: coarse enough to read at a glance."""
+    minutes = round(seconds / 60)
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    return f"{minutes}m" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def tensorboard(run_dir: Path) -> Report:
+    """A report that writes TensorBoard scalars under `tensorboard/` in the run folder.
+
+    Raises:
+        MissingExtraError: TensorBoard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("--tensorboard", "tensorboard") from error
+    writer = SummaryWriter(str(run_dir / "tensorboard"))  # type: ignore[no-untyped-call]
+
+    def report(event: Event) -> None:
+        if event["kind"] not in ("step", "validation"):
+            return
+        for name, value in event.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
+                writer.add_scalar(f"{event['kind']}/{name}", value, event["step"])  # type: ignore[no-untyped-call]
+
+    return report

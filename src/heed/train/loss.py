@@ -1,0 +1,82 @@
+"""Label-smoothed cross-entropy over real target tokens, without ever keeping all logits.
+
+Not the model's output layer: the loss takes decoder states and the output matrix, because the
+product of both, `(n_tokens, vocab_size)`, is the largest thing in training. Used by `loop.py`.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CHUNK = 512
+"""Tokens whose logits exist at once: 512 × 8 000 × 4 bytes = 16 MB stay in the cache's reach."""
+
+
+class _OutputCrossEntropy(torch.autograd.Function):
+    """Output layer and loss in one; the gradient is made chunk by chunk on the way forward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        grad_states = torch.empty_like(states)
+        grad_weight = torch.zeros_like(weight)
+        loss = torch.zeros((), dtype=torch.float64, device=states.device)
+        nll = torch.zeros((), dtype=torch.float64, device=states.device)
+        share = smoothing / weight.size(0)
+        for start in range(0, states.size(0), CHUNK):
+            chunk = states[start : start + CHUNK]
+            target = targets[start : start + CHUNK, None]
+            logits = chunk @ weight.t()
+            log_total = logits.logsumexp(dim=1, keepdim=True)
+            chunk_nll = (log_total - logits.gather(1, target)).sum()
+            nll += chunk_nll
+            loss += (1 - smoothing) * chunk_nll
+            if smoothing:
+                loss += smoothing * (log_total.sum() - logits.mean(dim=1).sum())
+            # d loss / d logits = softmax - smoothed one-hot, written over the logits.
+            grad = logits.sub_(log_total).exp_()
+            grad.sub_(share)
+            grad.scatter_add_(1, target, torch.full_like(log_total, smoothing - 1))
+            torch.mm(grad, weight, out=grad_states[start : start + CHUNK])
+            grad_weight.addmm_(grad.t(), chunk)
+        ctx.save_for_backward(grad_states, grad_weight)
+        ctx.mark_non_differentiable(nll)
+        return loss.to(states.dtype), nll
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        grad_states, grad_weight = ctx.saved_tensors
+        return grad_states * grads[0], grad_weight * grads[0], None, None
+
+
+def output_cross_entropy(
+    states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Loss of predicting `targets` from decoder states, summed over tokens.
+
+    Args:
+        states: decoder states at real target positions, `(n_tokens, d_model)`.
+        weight: output matrix, `(vocab_size, d_model)`.
+        targets: the true next token, `(n_tokens,)`.
+        smoothing: share of probability spread evenly over the vocabulary, 0 = none.
+
+    Returns:
+        The smoothed loss to train on and the plain negative log-likelihood, both summed, in nats.
+
+    Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016, section 7.
+    """
+    states = states.to(weight.dtype)
+    if torch.is_grad_enabled():
+        loss, nll = _OutputCrossEntropy.apply(states, weight, targets, smoothing)  # type: ignore[no-untyped-call]
+        return loss, nll
+    nll = torch.zeros((), dtype=torch.float64, device=states.device)
+    loss = torch.zeros_like(nll)
+    for start in range(0, states.size(0), CHUNK):
+        logits = states[start : start + CHUNK] @ weight.t()
+        target = targets[start : start + CHUNK]
+        nll += F.cross_entropy(logits, target, reduction="sum")
+        loss += F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
+    return loss.to(states.dtype), nll

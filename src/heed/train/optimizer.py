@@ -1,0 +1,181 @@
+"""From gradients to new weights: Adam, AdamW, and Muon for matrices.
+
+Not the learning rate over time (`schedule.py`). `Optimizer` is the one class the loop sees; its
+state leaves and enters as named tensors, so checkpoints need no pickle.
+"""
+
+from collections import defaultdict
+
+import torch
+from torch import Tensor, nn
+
+from heed.model.attention import MultiHeadAttention
+from heed.model.layers import SwiGLU
+from heed.train.config import TrainConfig
+
+POLAR_EXPRESS = (
+    (8.156554524902461, -22.48329292557795, 15.878769915207462),
+    (4.042929935166739, -2.808917465908714, 0.5000178451051316),
+    (3.8916678022926607, -2.772484153217685, 0.5060648178503393),
+    (3.285753657755655, -2.3681294933425376, 0.46449024233002534),
+    (2.3465413258596377, -1.7097828382687081, 0.42323551169305323),
+)
+"""Coefficients of five steps. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
+
+Block = tuple[str, nn.Parameter, int, int]
+"""One logical matrix inside a parameter: its name, the parameter, first row, end row."""
+
+
+def orthogonalize(matrices: Tensor) -> Tensor:
+    """Replace each matrix by the nearest with all singular values about 1.
+
+    Args:
+        matrices: a stack of equal shapes, `(n_matrices, n_rows, n_columns)`.
+
+    Source: Jordan et al. 2024, "Muon"; the polynomial is the Polar Express.
+    """
+    x = matrices.mT if matrices.size(-2) > matrices.size(-1) else matrices
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) * 1.02 + 1e-7)
+    for a, b, c in POLAR_EXPRESS:
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if matrices.size(-2) > matrices.size(-1) else x
+
+
+def matrix_blocks(model: nn.Module) -> list[Block]:
+    """The hidden matrices of a model, fused ones taken apart (W^Q, W^K and W^V; gate and value).
+
+    Embeddings and the output layer are no hidden matrices: their rows are looked up, not mixed.
+    """
+    blocks: list[Block] = []
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.Linear) or name.split(".")[-1] == "output":
+            continue
+        parent = model.get_submodule(name.rpartition(".")[0])
+        sections = [module.out_features]
+        if isinstance(parent, MultiHeadAttention) and module is parent.project_in:
+            sections = [parent.n_heads * width for width in (parent.d_k, parent.d_k, parent.d_v)]
+        elif isinstance(parent, SwiGLU) and module is parent.expand:
+            sections = [module.out_features // 2] * 2
+        start = 0
+        for n_rows in sections:
+            blocks.append((f"{name}.weight", module.weight, start, start + n_rows))
+            start += n_rows
+    return blocks
+
+
+class Muon:
+    """Momentum, then orthogonalised updates, for stacks of equally shaped matrices.
+
+    Source: Jordan et al. 2024; the scale √max(1, rows/columns) is theirs.
+    """
+
+    def __init__(self, blocks: list[Block], *, learning_rate: float, momentum: float) -> None:
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.groups: dict[tuple[int, int], list[Block]] = defaultdict(list)
+        for block in blocks:
+            _, parameter, start, end = block
+            self.groups[(end - start, parameter.size(1))].append(block)
+        self.buffers = {
+            shape: torch.zeros(
+                len(group), *shape, device=group[0][1].device, dtype=group[0][1].dtype
+            )
+            for shape, group in self.groups.items()
+        }
+
+    def step(self, factor: float, weight_decay: float) -> None:
+        """Update every matrix with `factor` times the peak learning rate."""
+        for shape, group in self.groups.items():
+            gradients = torch.stack([_gradient(p)[start:end] for _, p, start, end in group])
+            buffer = self.buffers[shape].lerp_(gradients, 1 - self.momentum)
+            updates = orthogonalize(gradients.lerp_(buffer, self.momentum))
+            rate = self.learning_rate * factor
+            scale = max(1.0, shape[0] / shape[1]) ** 0.5
+            for update, (_, parameter, start, end) in zip(updates, group, strict=True):
+                rows = parameter[start:end]
+                if weight_decay:
+                    rows.mul_(1 - rate * weight_decay)
+                rows.add_(update, alpha=-rate * scale)
+
+
+class Optimizer:
+    """All of a model's parameters, updated together.
+
+    Args:
+        model: the model; tied parameters are updated once.
+        config: rates and kind.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        self.config = config
+        self.parameters = dict(model.named_parameters())
+        blocks = matrix_blocks(model)
+        matrices = {id(parameter) for _, parameter, _, _ in blocks}
+        self.muon: Muon | None = None
+        rest = self.parameters
+        if config.optimizer == "muon":
+            self.muon = Muon(
+                blocks, learning_rate=config.matrix_learning_rate, momentum=config.momentum
+            )
+            rest = {name: p for name, p in rest.items() if id(p) not in matrices}
+        self.adam_names = list(rest)
+        decayed = [p for p in rest.values() if id(p) in matrices]
+        plain = [p for p in rest.values() if id(p) not in matrices]
+        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain}]
+        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
+        self.adam = kind(
+            [group for group in groups if group["params"]],
+            lr=config.learning_rate,
+            betas=(config.beta1, config.beta2),
+            eps=config.adam_eps,
+            weight_decay=0.0,
+            fused=True,
+        )
+
+    @torch.no_grad()
+    def step(self, factor: float) -> None:
+        """Apply the gradients with `factor` times the peak rates, then forget them."""
+        for group in self.adam.param_groups:
+            group["lr"] = self.config.learning_rate * factor
+        self.adam.step()
+        if self.muon is not None:
+            self.muon.step(factor, self.config.weight_decay)
+        self.zero_grad()
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
+    def clip(self) -> Tensor:
+        """Scale the gradients down to `clip_norm` and return their norm before that."""
+        limit = self.config.clip_norm or float("inf")
+        return nn.utils.clip_grad_norm_(self.parameters.values(), limit, foreach=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything the next step depends on besides weights and gradients, by name."""
+        tensors = {}
+        for name in self.adam_names:
+            for key, value in self.adam.state.get(self.parameters[name], {}).items():
+                tensors[f"adam.{key}.{name}"] = value
+        if self.muon is not None:
+            for (n_rows, n_columns), buffer in self.muon.buffers.items():
+                tensors[f"muon.{n_rows}x{n_columns}"] = buffer
+        return tensors
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from what `state` returned."""
+        for name in self.adam_names:
+            parameter = self.parameters[name]
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                if (value := tensors.get(f"adam.{key}.{name}")) is not None:
+                    device = "cpu" if key == "step" and not parameter.is_cuda else parameter.device
+                    self.adam.state[parameter][key] = value.to(device).clone()
+        if self.muon is not None:
+            for (n_rows, n_columns), buffer in self.muon.buffers.items():
+                buffer.copy_(tensors[f"muon.{n_rows}x{n_columns}"])
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -1,0 +1,186 @@
+"""A whole run's settings, and the rule that fills in those nobody set.
+
+Not the settings' meaning: that stands beside the code each steers. What a person sets (a recipe
+file, `section.key=value`, flags) always wins; `choose` fills the rest from the corpus, the time
+given and the machine's measured speed. `docs/log.md` holds the experiments behind the numbers.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heed.config import build_config, parse_duration
+from heed.data.prepare import DataConfig
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError
+from heed.model.config import PRESETS, ModelConfig
+from heed.text.vocab import TokenizerConfig
+from heed.train.config import TrainConfig
+
+Values = dict[str, Any]
+
+DEFAULT_TIME_S = 1800.0
+"""How long a run takes when nobody says."""
+
+MIN_EPOCHS = 6.0
+"""A model that cannot see its corpus this often in the time given is too large for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything that decides a run; written resolved into the run folder.
+
+    Attributes:
+        data: cleaning and splitting.
+        tokenizer: the vocabulary.
+        model: the network's shape.
+        training: optimiser, schedule, clock.
+        decoding: how the finished model translates unless told otherwise.
+    """
+
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig
+    training: TrainConfig = field(default_factory=TrainConfig)
+    decoding: DecodeOptions = field(default_factory=DecodeOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known before a model is chosen.
+
+    Attributes:
+        src_vocab_size: pieces of the source vocabulary.
+        tgt_vocab_size: pieces of the target vocabulary.
+        n_pairs: training pairs.
+        n_src_tokens: source tokens of one epoch.
+        n_tgt_tokens: target tokens of one epoch.
+        gflops: billions of float32 operations a second in large matrix products, all threads.
+    """
+
+    src_vocab_size: int
+    tgt_vocab_size: int
+    n_pairs: int
+    n_src_tokens: int
+    n_tgt_tokens: int
+    gflops: float
+
+
+UNKNOWN = Facts(
+    src_vocab_size=8000,
+    tgt_vocab_size=8000,
+    n_pairs=30_000,
+    n_src_tokens=500_000,
+    n_tgt_tokens=500_000,
+    gflops=100.0,
+)
+"""Stands in while settings are only being checked for mistakes."""
+
+
+def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str = "") -> Recipe:
+    """Fill in what `explicit` leaves open and check everything.
+
+    Args:
+        explicit: sections and keys somebody set, as nested dicts; `preset` at the top names a
+            model of `PRESETS`.
+        facts: what is known of corpus and machine.
+        where: the file the settings come from, for messages.
+
+    Raises:
+        ConfigError: an unknown key or an impossible value.
+    """
+    explicit = dict(explicit)
+    preset = explicit.pop("preset", None)
+    if preset is not None and preset not in PRESETS:
+        raise ConfigError(f"preset must be one of {', '.join(PRESETS)}, but is {preset!r}.")
+    chosen = choose(explicit, facts, preset)
+    return build_config(Recipe, merge(chosen, explicit), where=where)
+
+
+def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Values:
+    """Good values for whatever `explicit` does not set, as nested dicts."""
+    training = explicit.get("training", {})
+    time_s = training.get("time_s")
+    has_budget = time_s is not None or training.get("max_steps") is not None
+    budget_s = DEFAULT_TIME_S if time_s is None else parse_duration(time_s)
+    name = preset or choose_size(facts, budget_s)
+    model: Values = {
+        **PRESETS[name],
+        "src_vocab_size": facts.src_vocab_size,
+        "tgt_vocab_size": facts.tgt_vocab_size,
+    }
+    if facts.src_vocab_size != facts.tgt_vocab_size:
+        model["tied"] = "output"
+    epochs = expected_epochs(model, facts, budget_s)
+    if preset is None:
+        model["dropout"] = choose_dropout(epochs)
+    chosen: Values = {"model": model, "training": {}}
+    if not has_budget:
+        chosen["training"]["time_s"] = DEFAULT_TIME_S
+    return chosen
+
+
+def choose_size(facts: Facts, time_s: float) -> str:
+    """The largest preset that sees the corpus `MIN_EPOCHS` times in the time given."""
+    fitting = "tiny"
+    for name in ("small", "base", "big"):
+        sizes = {"src_vocab_size": facts.src_vocab_size, "tgt_vocab_size": facts.tgt_vocab_size}
+        if expected_epochs({**PRESETS[name], **sizes}, facts, time_s) >= MIN_EPOCHS:
+            fitting = name
+    # Fewer pairs than this do not fill a larger model, however long it trains.
+    ceilings = {"small": 0, "base": 300_000, "big": 3_000_000}
+    while facts.n_pairs < ceilings.get(fitting, 0):
+        fitting = {"base": "small", "big": "base"}[fitting]
+    return fitting
+
+
+def choose_dropout(epochs: float) -> float:
+    """More dropout the more often the same sentences come by."""
+    if epochs < 8:
+        return 0.1
+    return 0.2 if epochs < 25 else 0.3
+
+
+def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> float:
+    """How often a model of these sizes sees the corpus in `time_s` on this machine."""
+    return time_s * facts.gflops * 1e9 * EFFICIENCY / flops_per_epoch(model, facts)
+
+
+EFFICIENCY = 0.4
+"""Share of the matrix-product peak that training reaches, updates included."""
+
+
+def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
+    """Operations of one epoch: 6 a weight and token it meets (2 forward, 4 backward)."""
+    d_model, d_ff = model["d_model"], model["d_ff"]
+    attention, feed_forward = 4 * d_model**2, 2 * d_model * d_ff
+    src_weights = model["n_encoder_layers"] * (attention + feed_forward)
+    src_weights += model["n_decoder_layers"] * attention / 2  # keys and values of the memory
+    tgt_weights = model["n_decoder_layers"] * (1.5 * attention + feed_forward)
+    tgt_weights += d_model * facts.tgt_vocab_size
+    return 6.0 * (src_weights * facts.n_src_tokens + tgt_weights * facts.n_tgt_tokens)
+
+
+def measure_gflops(device: Any, *, seconds: float = 0.3) -> float:
+    """Billions of float32 operations a second that this device reaches in matrix products."""
+    import torch
+
+    a = torch.randn(1024, 1024, device=device)
+    best = math.inf
+    stop_at = time.perf_counter() + seconds
+    while time.perf_counter() < stop_at:
+        started_at = time.perf_counter()
+        (a @ a)[0, 0].item()
+        best = min(best, time.perf_counter() - started_at)
+    return 2 * 1024**3 / best / 1e9
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
+    """`base` with the values of `over` laid on top, section by section."""
+    merged = dict(base)
+    for key, value in over.items():
+        is_section = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if is_section else value
+    return merged

@@ -1,0 +1,95 @@
+"""How good the model is now, on sentences it does not learn from.
+
+Not the final test (`heed evaluate`): fewer sentences, greedy search, so that it costs seconds.
+Called by `loop.py`; the translations are made by the same `Translator` that users run.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from heed.evaluate.metrics import bleu, chrf
+from heed.translate import Translator
+
+N_SAMPLES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevSet:
+    """Development sentences.
+
+    Attributes:
+        src: source lines.
+        tgt: their translations.
+        target_lang: the language of `tgt`, for a model with several; "" otherwise.
+    """
+
+    src: list[str]
+    tgt: list[str]
+    target_lang: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What one validation found.
+
+    Attributes:
+        loss: negative log-likelihood a target token of the whole set, in nats, `<eos>` counted.
+        bleu: corpus BLEU of greedy translations, 0 to 100; None when nothing was translated.
+        chrf: corpus chrF of the same, 0 to 100.
+        n_translated: sentences translated.
+        seconds: what it cost.
+        samples: the same few sentences each time: source, reference, translation.
+    """
+
+    loss: float
+    bleu: float | None
+    chrf: float | None
+    n_translated: int
+    seconds: float
+    samples: list[dict[str, str]]
+
+    def score(self, metric: str) -> float:
+        """One number to compare validations by; larger is better."""
+        scores: dict[str, float | None] = {"bleu": self.bleu, "chrf": self.chrf}
+        score = scores.get(metric)
+        return -self.loss if score is None else score
+
+
+def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int) -> Validation:
+    """Score and translate the development sentences.
+
+    Args:
+        translator: the model as it is now.
+        dev_sets: one for each target language.
+        n_sentences: sentences of all sets together that are translated; all are scored.
+    """
+    started_at = time.monotonic()
+    model = translator.model.eval()
+    log_prob, n_tokens = 0.0, 0
+    hypotheses: list[str] = []
+    references: list[str] = []
+    samples: list[dict[str, str]] = []
+    total = sum(len(dev.src) for dev in dev_sets)
+    for dev in dev_sets:
+        options: dict[str, Any] = {"target_lang": dev.target_lang or None}
+        for pair in translator.score(dev.src, dev.tgt, **options):
+            log_prob += sum(pair.token_scores)
+            n_tokens += len(pair.token_scores)
+        n = min(len(dev.src), -(-n_sentences * len(dev.src) // max(1, total)))
+        found = translator(dev.src[:n], beam_size=1, **options) if n else []
+        hypotheses += found
+        references += dev.tgt[:n]
+        samples += [
+            {"src": src, "ref": ref, "hyp": hyp}
+            for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
+        ]
+    model.train()
+    return Validation(
+        loss=-log_prob / max(1, n_tokens),
+        bleu=bleu(hypotheses, references) if hypotheses else None,
+        chrf=chrf(hypotheses, references) if hypotheses else None,
+        n_translated=len(hypotheses),
+        seconds=time.monotonic() - started_at,
+        samples=samples[: 2 * N_SAMPLES],
+    )

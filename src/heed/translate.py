@@ -1,0 +1,475 @@
+"""Text in, text out: a trained model with its vocabularies behind one object, `Translator`.
+
+Not here: search (`decode/`), files (`bundle.py`), or printing (`cli/`). One line's way through:
+normalize → ids (cut if too long) → batches of like lengths → search → text, in the order given.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from heed.bundle import load_bundle
+from heed.decode.options import DecodeOptions
+from heed.decode.score import next_token, score_pairs
+from heed.decode.search import decode
+from heed.decode.state import Hypothesis
+from heed.device import choose_device, prepare_cpu, set_threads
+from heed.errors import ConfigError, DataError
+from heed.lines import MAX_SOURCE_TOKENS, LineReader, Part, batches, buffers
+from heed.model.attention import recording
+from heed.model.build import build_model
+from heed.model.transformer import Transformer
+from heed.text.normalize import normalize
+from heed.text.vocab import Vocab
+from heed.translation import (
+    Alignment,
+    Alternative,
+    NextToken,
+    PairScore,
+    Translation,
+    join_parts,
+)
+
+Matrix = list[list[float]]
+
+BATCH_TOKENS = 4096
+"""Source positions times beam computed at once; more is no faster on a CPU."""
+
+
+def load(folder: str | Path, *, device: str = "auto", threads: int | None = None) -> "Translator":
+    """Open a model folder, or a run folder while its training goes on.
+
+    Args:
+        folder: holds `config.json`, `model.safetensors` and the vocabulary.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        threads: CPU threads for the whole process; None = as many as there are cores.
+
+    Raises:
+        FormatError: the folder is no model, or a file in it is damaged.
+        ConfigError: there is no such device here.
+    """
+    prepare_cpu()
+    set_threads(threads)
+    where = choose_device(device)
+    bundle = load_bundle(folder)
+    model = build_model(bundle.config)
+    model.load_state_dict(bundle.weights)
+    decoding = dict(bundle.decoding)
+    max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)
+    return Translator(
+        model.to(where).eval(),
+        bundle.src_vocab,
+        bundle.tgt_vocab,
+        source_lang=bundle.source_lang,
+        target_lang=bundle.target_lang,
+        target_langs=bundle.target_langs,
+        max_source_tokens=max_source_tokens,
+        options=options_from(DecodeOptions(), decoding),
+        device=where,
+    )
+
+
+def options_from(base: DecodeOptions, changes: dict[str, Any]) -> DecodeOptions:
+    """`base` with some options changed.
+
+    Raises:
+        ConfigError: an option does not exist or its value is out of range.
+    """
+    known = [option.name for option in fields(DecodeOptions)]
+    for name in changes:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f". There are: {', '.join(known)}."
+            raise ConfigError(f"{name} is not a decoding option{hint}")
+    return replace(base, **changes)
+
+
+class Translator:
+    """A model and its vocabularies; translates any text, line by line.
+
+    Args:
+        model: the network, in evaluation mode, on `device`.
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
+        options: decoding where a call says nothing else.
+        source_lang: language code of the input.
+        target_lang: language code of the output where a call says nothing else.
+        target_langs: all target languages of a model that has several; the source then begins
+            with a piece that names the one wanted.
+        max_source_tokens: a longer line is cut at sentence ends and translated in parts.
+        batch_tokens: source positions times beam computed at once; results do not depend on it.
+        batch_lines: at most this many lines at once; None = no such limit.
+        device: where `model` is.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        src_vocab: Vocab,
+        tgt_vocab: Vocab,
+        *,
+        options: DecodeOptions | None = None,
+        source_lang: str = "",
+        target_lang: str = "",
+        target_langs: Sequence[str] = (),
+        max_source_tokens: int = MAX_SOURCE_TOKENS,
+        batch_tokens: int = BATCH_TOKENS,
+        batch_lines: int | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.model = model
+        self.src_vocab = src_vocab
+        self.tgt_vocab = tgt_vocab
+        self.options = options or DecodeOptions()
+        self.source_lang = source_lang
+        self.target_lang = target_lang
+        self.batch_tokens = batch_tokens
+        self.batch_lines = batch_lines
+        self.device = device
+        self._forbidden = [i for i in tgt_vocab.control_ids if i != tgt_vocab.eos_id]
+        self.reader = LineReader(
+            src_vocab,
+            tgt_vocab,
+            target_lang=target_lang,
+            target_langs=target_langs,
+            max_source_tokens=max_source_tokens,
+        )
+
+    @overload
+    def __call__(self, text: str, *, target_lang: str | None = ..., **options: Any) -> str: ...
+    @overload
+    def __call__(
+        self, text: Sequence[str], *, target_lang: str | None = ..., **options: Any
+    ) -> list[str]: ...
+    def __call__(
+        self, text: str | Sequence[str], *, target_lang: str | None = None, **options: Any
+    ) -> str | list[str]:
+        """Translate a text, or each text of a list; see `translate` for the options."""
+        if isinstance(text, str):
+            return self.translate([text], target_lang=target_lang, **options)[0].text
+        return [found.text for found in self.translate(text, target_lang=target_lang, **options)]
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        target_lang: str | None = None,
+        alignment: bool = False,
+        first_line: int = 0,
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate lines, each by itself: a line's neighbors never change its result.
+
+        Args:
+            texts: lines in the source language.
+            prefixes: how each translation must begin; "" leaves it free.
+            target_lang: one of the model's target languages.
+            alignment: also record cross-attention (one more pass over each translation).
+            first_line: number of the first text. A line's random draws depend on the seed and
+                its number, so a stream gives the same samples whatever its portions.
+            **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
+
+        Returns:
+            One translation a text, in order.
+
+        Raises:
+            ConfigError: an unknown option or language, or a value out of range.
+            DataError: not as many prefixes as texts.
+        """
+        if isinstance(texts, str):
+            raise DataError("translate() takes a list of texts; for one text call the translator.")
+        if prefixes is None:
+            prefixes = [""] * len(texts)
+        elif len(prefixes) != len(texts):
+            raise DataError(
+                f"There must be one prefix for each line, but there are {len(texts)} lines "
+                f"and {len(prefixes)} prefixes."
+            )
+        chosen = options_from(self.options, options)
+        tag = self.reader.tag(target_lang)
+        lines = [
+            self.reader.parts(text, prefix, tag, line)
+            for line, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), first_line)
+        ]
+        for line, parts in enumerate(lines, start=first_line + 1):
+            if parts and len(parts[0].prefix) >= chosen.max_length:
+                raise DataError(
+                    f"The prefix of line {line} must be shorter than max_length "
+                    f"({chosen.max_length}), but has {len(parts[0].prefix)} tokens."
+                )
+        done = iter(self._search([part for line in lines for part in line], chosen, alignment))
+        return [join_parts([next(done) for _ in line]) for line in lines]
+
+    def translate_stream(
+        self,
+        lines: Iterable[str],
+        *,
+        prefixes: Iterable[str] | None = None,
+        buffer_lines: int = 2048,
+        buffer_chars: int = 1 << 20,
+        target_lang: str | None = None,
+        alignment: bool = False,
+        **options: Any,
+    ) -> Iterator[Translation]:
+        """Translate an endless stream in bounded memory.
+
+        Args:
+            lines: read a portion at a time.
+            prefixes: how each translation must begin, one for each of `lines`.
+            buffer_lines: lines gathered, sorted by length and translated together.
+            buffer_chars: a portion also ends when it holds this many characters.
+            target_lang: one of the model's target languages.
+            alignment: also record cross-attention.
+            **options: fields of `DecodeOptions`.
+
+        Yields:
+            One translation a line, in order.
+        """
+        n_done = 0
+        for texts, beginnings in buffers(
+            lines, prefixes, max_lines=buffer_lines, max_chars=buffer_chars
+        ):
+            yield from self.translate(
+                texts,
+                prefixes=beginnings,
+                target_lang=target_lang,
+                alignment=alignment,
+                first_line=n_done,
+                **options,
+            )
+            n_done += len(texts)
+
+    def score(
+        self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
+    ) -> list[PairScore]:
+        """How probable the model finds given translations, log p(tgt | src).
+
+        Args:
+            src: source lines.
+            tgt: their translations.
+            target_lang: one of the model's target languages.
+
+        Raises:
+            DataError: the two have unequal lengths.
+        """
+        if len(src) != len(tgt):
+            raise DataError(
+                f"There must be one target for each source, but there are {len(src)} sources "
+                f"and {len(tgt)} targets."
+            )
+        vocab, tag = self.tgt_vocab, self.reader.tag(target_lang)
+        src_ids = [self.reader.src_ids(text, tag) for text in src]
+        tgt_out = [[*self.reader.tgt_ids(text), vocab.eos_id] for text in tgt]
+        lengths = [max(len(s), len(t)) for s, t in zip(src_ids, tgt_out, strict=True)]
+        scores: dict[int, PairScore] = {}
+        for batch in batches(lengths, self.batch_tokens, self.batch_lines):
+            log_probs = score_pairs(
+                self.model,
+                self._padded([src_ids[i] for i in batch], self.src_vocab.pad_id),
+                self._padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
+                self._padded([tgt_out[i] for i in batch], vocab.pad_id),
+                pad_id=vocab.pad_id,
+            ).tolist()
+            for i, row in zip(batch, log_probs, strict=True):
+                scores[i] = PairScore(
+                    tokens=vocab.pieces(tgt_out[i]), token_scores=row[: len(tgt_out[i])]
+                )
+        return [scores[i] for i in range(len(src))]
+
+    def next_word(
+        self, src: str, prefix: str = "", k: int = 10, *, target_lang: str | None = None
+    ) -> list[NextToken]:
+        """p(next | prefix, src): what the model would write next, most probable first.
+
+        Args:
+            src: a source line.
+            prefix: the translation so far.
+            k: how many ways to go on.
+            target_lang: one of the model's target languages.
+        """
+        choices = self._next_ids(src, self.reader.tgt_ids(prefix), k, target_lang)
+        return [
+            NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
+            for token_id, probability in choices
+        ]
+
+    def alternatives(
+        self,
+        text: str,
+        prefix: str = "",
+        k: int = 5,
+        *,
+        target_lang: str | None = None,
+        **options: Any,
+    ) -> list[Alternative]:
+        """Ways to go on after `prefix`, each with the best translation that goes on like that.
+
+        Args:
+            text: a source line.
+            prefix: the translation so far.
+            k: how many ways to go on.
+            target_lang: one of the model's target languages.
+            **options: fields of `DecodeOptions`.
+        """
+        chosen = options_from(self.options, options)
+        src_ids = self.reader.src_ids(text, self.reader.tag(target_lang))
+        begun = self.reader.tgt_ids(prefix)
+        choices = self._next_ids(text, begun, k, target_lang)
+        parts = [
+            Part(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
+        ]
+        return [
+            Alternative(
+                token=self.tgt_vocab.pieces([token_id])[0],
+                probability=probability,
+                translation=translation,
+            )
+            for (token_id, probability), translation in zip(
+                choices, self._search(parts, chosen), strict=True
+            )
+        ]
+
+    def align(
+        self,
+        src: str,
+        tgt: str | None = None,
+        *,
+        layer: int = -1,
+        target_lang: str | None = None,
+    ) -> Alignment:
+        """Which source token each target token reads, from cross-attention.
+
+        Args:
+            src: a source line.
+            tgt: its translation; None translates first.
+            layer: decoder layer to read, from 0, or from the end as in a list.
+            target_lang: one of the model's target languages.
+
+        Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
+        """
+        if tgt is None:
+            tgt = self(src, target_lang=target_lang)
+        src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
+        tgt_ids = self.reader.tgt_ids(tgt)
+        (weights,) = self._cross_attention([src_ids], [tgt_ids], layer)
+        return Alignment(
+            source_tokens=self.reader.src_tokens(src_ids),
+            target_tokens=self.tgt_vocab.pieces(tgt_ids),
+            weights=weights,
+        )
+
+    def _search(
+        self, parts: list[Part], options: DecodeOptions, alignment: bool = False
+    ) -> list[Translation]:
+        """Translate parts in batches of like lengths; results come in the order given."""
+        n_rows = options.n_best if options.sample else options.beam_size
+        lengths = [len(part.src_ids) * n_rows for part in parts]
+        found: dict[int, Translation] = {}
+        for batch in batches(lengths, self.batch_tokens, self.batch_lines):
+            chosen = [parts[i] for i in batch]
+            ranked = self._decode(chosen, options)
+            weights = self._alignments(chosen, ranked) if alignment else [None] * len(batch)
+            for i, hypotheses, matrices in zip(batch, ranked, weights, strict=True):
+                found[i] = self._translation(parts[i], hypotheses, matrices)
+        return [found[i] for i in range(len(parts))]
+
+    def _decode(self, parts: list[Part], options: DecodeOptions) -> list[list[Hypothesis]]:
+        vocab = self.tgt_vocab
+        return decode(
+            self.model,
+            self._padded([part.src_ids for part in parts], self.src_vocab.pad_id),
+            options,
+            bos_id=vocab.bos_id,
+            eos_id=vocab.eos_id,
+            pad_id=vocab.pad_id,
+            forbidden=self._forbidden,
+            prefixes=[part.prefix for part in parts],
+            keys=[part.key for part in parts],
+        )
+
+    def _translation(
+        self, part: Part, hypotheses: list[Hypothesis], matrices: list[Matrix] | None
+    ) -> Translation:
+        src_tokens = self.reader.src_tokens(part.src_ids)
+        best, *others = [
+            Translation(
+                # Byte pieces can spell any character; normalizing leaves no line break.
+                text=normalize(self.tgt_vocab.decode(hypothesis.ids)),
+                score=hypothesis.score,
+                log_prob=hypothesis.log_prob,
+                tokens=self.tgt_vocab.pieces(hypothesis.ids),
+                token_scores=list(hypothesis.token_log_probs),
+                source_tokens=src_tokens,
+                alignment=matrices[rank] if matrices else None,
+                status="ok" if hypothesis.status == "eos" else "max_length",
+            )
+            for rank, hypothesis in enumerate(hypotheses)
+        ]
+        return replace(best, alternatives=tuple(others))
+
+    def _alignments(
+        self, parts: list[Part], ranked: list[list[Hypothesis]]
+    ) -> list[list[Matrix] | None]:
+        """Cross-attention of every hypothesis, from one forced pass over all of them."""
+        weights = iter(
+            self._cross_attention(
+                [part.src_ids for part, found in zip(parts, ranked, strict=True) for _ in found],
+                [hypothesis.ids for found in ranked for hypothesis in found],
+            )
+        )
+        return [[next(weights) for _ in found] for found in ranked]
+
+    @torch.inference_mode()
+    def _cross_attention(
+        self, sources: list[list[int]], targets: list[list[int]], layer: int = -1
+    ) -> list[Matrix]:
+        """Weights of one decoder layer, mean over heads, without special source pieces.
+
+        Returns:
+            One matrix a pair, `(n_target_tokens, n_source_tokens)`.
+        """
+        bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
+        with recording(self.model) as caught:
+            self.model.forced(
+                self._padded(sources, self.src_vocab.pad_id),
+                self._padded([[bos_id, *ids] for ids in targets], pad_id),
+            )
+        layers = [weights for name, weights in caught.items() if name.endswith("cross_attention")]
+        if not -len(layers) <= layer < len(layers):
+            raise ConfigError(
+                f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
+            )
+        mean = layers[layer].mean(dim=1)
+        matrices = []
+        for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
+            shown = [i for i, token in enumerate(src_ids) if not self.src_vocab.is_control(token)]
+            # Row t is the step that read target token t - 1 and wrote token t.
+            matrices.append(weights[: len(tgt_ids), shown].tolist())
+        return matrices
+
+    def _next_ids(
+        self, src: str, prefix: list[int], k: int, target_lang: str | None
+    ) -> list[tuple[int, float]]:
+        src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
+        (choices,) = next_token(
+            self.model,
+            self._padded([src_ids], self.src_vocab.pad_id),
+            [prefix],
+            count=k,
+            bos_id=self.tgt_vocab.bos_id,
+            pad_id=self.tgt_vocab.pad_id,
+            forbidden=self._forbidden,
+        )
+        return [(choice.id, choice.probability) for choice in choices]
+
+    def _padded(self, rows: list[list[int]], pad_id: int) -> Tensor:
+        """Rows side by side, `(batch, longest row)`."""
+        width = max(map(len, rows))
+        padded = [row + [pad_id] * (width - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.long, device=self.device)

@@ -1,0 +1,99 @@
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.cli import streams
+from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
+from heed.errors import DataError
+
+
+def lines_of(data: bytes, **options):
+    return list(decode_lines(io.BytesIO(data), "x.txt", **options))
+
+
+@given(st.lists(st.text().filter(lambda text: "\n" not in text and not text.endswith("\r"))))
+def test_as_many_lines_come_out_as_went_in(texts):
+    data = "".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass")
+    try:
+        assert lines_of(data) == texts
+    except DataError:
+        assert any(0xD800 <= ord(c) <= 0xDFFF for text in texts for c in text)
+
+
+@given(st.binary())
+def test_any_bytes_give_one_line_for_each_line_break(data):
+    expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    assert len(lines_of(data, on_invalid=lambda number: None)) == expected
+
+
+def test_only_line_feeds_end_lines():
+    odd = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\rh\x00i"
+    assert lines_of(f"{odd}\r\nlast".encode()) == [odd, "last"]
+
+
+def test_one_carriage_return_is_dropped_and_no_more():
+    assert lines_of(b"a\r\r\nb\r") == ["a\r", "b"]
+
+
+def test_invalid_bytes_are_an_error_that_names_the_line():
+    with pytest.raises(
+        DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\).*--encoding-errors replace"
+    ):
+        lines_of(b"good\nab\xff\n")
+
+
+def test_invalid_bytes_can_be_replaced_and_are_told():
+    told = []
+    assert lines_of(b"good\nab\xff\n", on_invalid=told.append) == ["good", "ab\ufffd"]
+    assert told == [2]
+
+
+def test_an_endless_line_is_refused(monkeypatch):
+    monkeypatch.setattr(streams, "MAX_LINE_BYTES", 10)
+    with pytest.raises(DataError, match=r"x\.txt line 2 is longer than 0 MiB: is this text\?"):
+        lines_of(b"short\n" + b"x" * 20)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.txt cannot be read: No such file"):
+        open_input(str(tmp_path / "nowhere.txt"))
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(DataError, match="cannot be written: Is a directory"), open_output(
+        str(tmp_path)
+    ):
+        pass
+
+
+def test_written_lines_can_be_read_back(tmp_path):
+    path = str(tmp_path / "out")
+    with open_output(path) as writer:
+        for line in ("ünï", "", "a\u2028b", "\udc80"):
+            writer.write(line)
+    with open_input(path) as stream:
+        assert list(decode_lines(stream, path)) == ["ünï", "", "a\u2028b", "?"]
+
+
+def test_a_line_break_inside_a_line_is_a_mistake_of_ours():
+    with pytest.raises(AssertionError):
+        LineWriter(io.BytesIO()).write("a\nb")
+
+
+def test_a_watched_stream_is_flushed_line_by_line():
+    class Stream(io.BytesIO):
+        flushes = 0
+
+        def flush(self):
+            self.flushes += 1
+
+    stream = Stream()
+    LineWriter(stream, is_live=True).write("a")
+    assert stream.flushes == 1
+
+
+def test_standard_input_has_a_name():
+    assert shown_name("-") == "standard input"
+    assert shown_name("a.txt") == "a.txt"

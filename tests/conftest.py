@@ -1,0 +1,44 @@
+"""What every test may rely on: one thread, no network, steady hypothesis, the shared corpora.
+
+Not here: fixtures of one room; those live beside their tests. Read on in STYLE's chapter on tests.
+"""
+
+import os
+
+# Before torch is imported: small tensors on many threads wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# No deadline: a loaded machine is no bug. Derandomized: the same commit gives the same verdict.
+hypothesis.settings.register_profile("heed", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("heed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network() -> Iterator[None]:
+    """Make a test that reaches for the network fail and say whom it called."""
+
+    def refuse(_: socket.socket, address: object) -> None:
+        raise AssertionError(f"no test may use the network, but this one called {address}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The real corpora that lie beside the checkout on the project's own machines."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the real corpora, and {folder} does not exist")
+    return folder

@@ -1,0 +1,76 @@
+import math
+import subprocess
+import sys
+
+import pytest
+
+from heed.decode.early_stopping import EARLY_STOPPING
+from heed.decode.length_penalty import LENGTH_PENALTIES
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"beam_size": 0}, r"decoding.beam_size must be from 1 to 1024, but is 0. Use 1 for gr"),
+        ({"beam_size": 2.5}, r"decoding.beam_size must be a whole number, but is 2.5"),
+        ({"beam_size": True}, r"decoding.beam_size must be a whole number, but is True"),
+        ({"n_best": 6}, r"decoding.n_best must be at most decoding.beam_size \(5\), but is 6. Try"),
+        ({"length_penalty": "gmnt"}, r"length_penalty must be one of gnmt, power, none, but is"),
+        ({"early_stopping": True}, r"early_stopping must be one of first, bound, never, but is T"),
+        ({"alpha": math.nan}, r"decoding.alpha must be from 0.0 to 10.0, but is nan"),
+        ({"alpha": "1"}, r"decoding.alpha must be a number, but is '1'"),
+        ({"max_length": 0}, r"decoding.max_length must be from 1 to 100000, but is 0"),
+        ({"max_length_factor": -1.0}, r"decoding.max_length_factor must be from 0.0 to 1000.0"),
+        ({"max_length_offset": math.inf}, r"decoding.max_length_offset must be from 0.0"),
+        ({"min_length": 256}, r"decoding.min_length must be below decoding.max_length \(256\), bu"),
+        ({"sample": 1}, r"decoding.sample must be true or false, but is 1"),
+        ({"temperature": 0.0, "sample": True}, r"decoding.temperature must be from 0.001 to"),
+        ({"temperature": 0.7}, r"temperature must be 1.0 unless decoding.sample is true, but is"),
+        ({"top_k": 5}, r"decoding.top_k must be 0 unless decoding.sample is true, but is 5"),
+        ({"top_p": 1.5, "sample": True}, r"decoding.top_p must be from 0.0 to 1.0, but is 1.5"),
+        ({"min_p": -0.1, "sample": True}, r"decoding.min_p must be from 0.0 to 1.0, but is -0.1"),
+        ({"seed": -1}, r"decoding.seed must be from 0 to \d+, but is -1"),
+        ({"no_repeat_ngram_size": -1}, r"decoding.no_repeat_ngram_size must be from 0 to 1000"),
+        ({"repetition_penalty": 0.5}, r"decoding.repetition_penalty must be from 1.0 to 100.0"),
+        ({"suppress": (1.5,)}, r"decoding.suppress must be a list of target ids .*, but is \(1.5"),
+        ({"suppress": "12"}, r"decoding.suppress must be a list of target ids .*, but is '12'"),
+    ],
+)
+def test_an_impossible_setting_is_refused_in_words(given, words):
+    with pytest.raises(ConfigError, match=words):
+        DecodeOptions(**given)
+
+
+def test_a_list_from_a_file_becomes_a_tuple():
+    assert DecodeOptions(suppress=[4, 5]).suppress == (4, 5)
+
+
+def test_samples_may_outnumber_the_beam():
+    assert DecodeOptions(sample=True, n_best=9).n_best == 9
+
+
+@pytest.mark.parametrize("name", LENGTH_PENALTIES)
+def test_alpha_zero_is_neutral_and_no_penalty_falls_with_length(name):
+    penalty = LENGTH_PENALTIES[name]
+    assert [penalty(length, 0.0) for length in (1, 2, 50)] == [1.0, 1.0, 1.0]
+    divisors = [penalty(length, 0.6) for length in range(1, 50)]
+    assert divisors == sorted(divisors)
+
+
+def test_length_penalties_are_their_formulas():
+    assert LENGTH_PENALTIES["gnmt"](7, 0.5) == pytest.approx(math.sqrt(2.0))
+    assert LENGTH_PENALTIES["power"](9, 0.5) == pytest.approx(3.0)
+    assert LENGTH_PENALTIES["none"](9, 0.5) == 1.0
+
+
+def test_the_documented_defaults_exist():
+    options = DecodeOptions()
+    assert options.length_penalty in LENGTH_PENALTIES
+    assert options.early_stopping in EARLY_STOPPING
+
+
+def test_options_need_no_torch():
+    code = "import sys, heed.decode.options; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,76 @@
+import math
+
+import pytest
+import torch
+
+from heed.decode.options import DecodeOptions
+from heed.decode.score import alternatives, next_token, score_pairs
+from heed.decode.search import decode
+
+WORDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
+
+
+def test_pairs_are_scored_token_by_token_and_padding_counts_nothing(fakes):
+    model = fakes.hash_model(0, vocab_size=9, n_kinds=3)
+    tgt_in = torch.tensor([[2, 5, 6], [2, 7, 0]])
+    tgt_out = torch.tensor([[5, 6, 3], [7, 3, 0]])
+    log_probs = score_pairs(model, torch.tensor([[1], [2]]), tgt_in, tgt_out, pad_id=0)
+    for row, kind in enumerate((1, 2)):
+        for place in range(3):
+            token = int(tgt_out[row, place])
+            history = tgt_in[row, : place + 1].tolist()
+            expected = model.log_probs_after(kind, history)[token] if token else 0.0
+            assert float(log_probs[row, place]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_chances_of_the_next_token_add_up(fakes):
+    model = fakes.hash_model(0, vocab_size=9, n_kinds=3)
+    prefixes = [[], [4, 5, 6]]
+    found = next_token(model, torch.tensor([[1], [2]]), prefixes, count=9, bos_id=2, pad_id=0)
+    for kind, prefix, tokens in zip((1, 2), prefixes, found, strict=True):
+        expected = model.log_probs_after(kind, [2, *prefix])
+        assert sum(token.probability for token in tokens) == pytest.approx(1.0, abs=1e-6)
+        assert [token.id for token in tokens] == sorted(range(9), key=lambda i: -expected[i])
+        assert all(token.log_prob == expected[token.id] for token in tokens)
+
+
+def test_forbidden_tokens_are_not_told_and_keep_their_share(fakes):
+    model = fakes.hash_model(0, vocab_size=9)
+    free, barred = (
+        next_token(
+            model,
+            torch.tensor([[0]]),
+            [[5]],
+            count=4,
+            bos_id=2,
+            pad_id=0,
+            forbidden=forbidden,
+        )[0]
+        for forbidden in ([], [0, 1, 2])
+    )
+    assert not {token.id for token in barred} & {0, 1, 2}
+    assert [token for token in free if token.id > 2] == barred[: len(free)][
+        : len([token for token in free if token.id > 2])
+    ]
+
+
+def test_nothing_asked_gives_nothing(fakes):
+    model = fakes.hash_model(0, vocab_size=9)
+    src = torch.empty(0, 3, dtype=torch.long)
+    assert next_token(model, src, [], count=4, bos_id=2, pad_id=0) == []
+
+
+def test_alternatives_begin_with_the_likeliest_next_tokens(fakes):
+    model = fakes.hash_model(3, vocab_size=9)
+    src, prefix = torch.tensor([[0]]), [5, 6]
+    options = DecodeOptions(beam_size=3, max_length=12)
+    found = alternatives(model, src, prefix, options, count=4, forbidden=[0, 1, 2], **WORDS)
+    [expected] = next_token(model, src, [prefix], count=4, bos_id=2, pad_id=0, forbidden=[0, 1, 2])
+    for answer, token in zip(found, expected, strict=True):
+        assert [*answer.ids, 3][:3] == [5, 6, token.id]
+        assert answer.token_log_probs[2] == token.log_prob
+        [[continued]] = decode(
+            model, src, options, prefixes=[[5, 6, token.id]], forbidden=[0, 1, 2], **WORDS
+        )
+        assert answer == continued
+        assert math.isfinite(answer.score)

@@ -1,0 +1,152 @@
+import math
+import random
+
+import pytest
+import torch
+
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
+from heed.errors import DataError, HeedError
+
+WORDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2]}
+WAYS = {
+    "greedy": DecodeOptions(beam_size=1),
+    "beam": DecodeOptions(beam_size=4, n_best=3),
+    "bound": DecodeOptions(beam_size=3, early_stopping="bound", length_penalty="power", alpha=1.0),
+    "sample": DecodeOptions(sample=True, n_best=2, top_p=0.9, temperature=0.8),
+    "constrained": DecodeOptions(
+        beam_size=3, no_repeat_ngram_size=2, repetition_penalty=1.2, min_length=3
+    ),
+}
+
+
+def padded(sentences):
+    longest = max(map(len, sentences))
+    return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in sentences])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("batch_size", [1, 7, 20])
+def test_an_answer_does_not_depend_on_its_company(fakes, way, batch_size):
+    chance = random.Random(5)
+    model = fakes.hash_model(1, vocab_size=40, n_kinds=40, sharpness=3.0)
+    sentences = [
+        [chance.randrange(4, 40) for _ in range(chance.randrange(1, 9))] for _ in range(20)
+    ]
+    prefixes = [[9, 9] if place % 5 == 0 else [] for place in range(20)]
+    options = WAYS[way]
+    at_once = decode(model, padded(sentences), options, prefixes=prefixes, keys=range(20), **WORDS)
+    order = chance.sample(range(20), k=20)
+    for start in range(0, 20, batch_size):
+        keys = order[start : start + batch_size]
+        found = decode(
+            model,
+            padded([sentences[key] for key in keys]),
+            options,
+            prefixes=[prefixes[key] for key in keys],
+            keys=keys,
+            **WORDS,
+        )
+        assert found == [at_once[key] for key in keys]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_never_ends_is_stopped_at_its_limit(fakes, way):
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    model.table[..., 3] = -math.inf
+    src = padded([[5], [6, 6, 6], [7] * 30])
+    options = DecodeOptions(
+        **{
+            **vars(WAYS[way]),
+            "max_length_factor": 1.5,
+            "max_length_offset": 2.6,
+            "max_length": 25,
+            "min_length": 0,
+        }
+    )
+    for limit, found in zip((4, 7, 25), decode(model, src, options, **WORDS), strict=True):
+        for answer in found:
+            assert (len(answer.ids), answer.status) == (limit, "max_length")
+            assert math.isfinite(answer.log_prob)
+
+
+def test_a_limit_counts_what_comes_after_a_prefix(fakes):
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    model.table[..., 3] = -math.inf
+    options = DecodeOptions(beam_size=1, max_length_factor=0.0, max_length_offset=3.0)
+    [[answer]] = decode(model, padded([[5]]), options, prefixes=[[8, 8, 8, 8]], **WORDS)
+    assert len(answer.ids) == 7
+
+
+def test_at_least_one_token_is_predicted(fakes):
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    options = DecodeOptions(beam_size=2, max_length_factor=0.0, max_length_offset=0.0)
+    [[answer]] = decode(model, padded([[5]]), options, **WORDS)
+    assert len(answer.token_log_probs) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_sources_give_no_answers(fakes, way):
+    model = fakes.hash_model(0, vocab_size=40)
+    assert decode(model, torch.empty(0, 5, dtype=torch.long), WAYS[way], **WORDS) == []
+
+
+def test_a_vocabulary_smaller_than_the_beam_is_enough(fakes):
+    model = fakes.hash_model(0, vocab_size=2)
+    options = DecodeOptions(beam_size=5, n_best=5, max_length=3, early_stopping="never")
+    [found] = decode(model, torch.tensor([[0]]), options, bos_id=0, eos_id=1, pad_id=9)
+    assert sorted(answer.ids for answer in found) == [[], [0], [0, 0], [0, 0, 0]]
+
+
+def test_a_real_network_gives_the_same_alone_and_in_a_batch(fakes):
+    model = fakes.gru_model(0, vocab_size=50)
+    chance = random.Random(1)
+    sentences = [[chance.randrange(4, 50) for _ in range(chance.randrange(1, 9))] for _ in range(9)]
+    options = DecodeOptions(beam_size=4, n_best=2)
+    together = decode(model, padded(sentences), options, **WORDS)
+    for sentence, found in zip(sentences, together, strict=True):
+        [alone] = decode(model, padded([sentence]), options, **WORDS)
+        assert [answer.ids for answer in alone] == [answer.ids for answer in found]
+        for one, other in zip(alone, found, strict=True):
+            # Matrix products of another height round differently.
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_the_logits_of_the_model_are_left_alone(fakes):
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    before = model.table.clone()
+    for options in WAYS.values():
+        decode(model, padded([[5], [6]]), options, **WORDS)
+    assert torch.equal(model.table, before)
+
+
+def test_an_observer_that_raises_stops_the_search(fakes):
+    def gone(step):
+        if step.number == 2:
+            raise ConnectionError("client left")
+
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    model.table[..., 3] = -math.inf
+    with pytest.raises(ConnectionError, match="client left"):
+        decode(model, padded([[5]]), WAYS["beam"], observer=gone, **WORDS)
+    assert model.rows_computed == 3 * 4
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_logits_that_are_not_numbers_are_refused(fakes, way):
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    model.table[6] = math.nan
+    with pytest.raises(
+        HeedError, match=r"best log-prob of sentence \d of this batch must be a number, but is nan"
+    ):
+        decode(model, padded([[5], [6]]), WAYS[way], **WORDS)
+
+
+def test_a_prefix_that_leaves_no_room_is_refused(fakes):
+    model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
+    options = DecodeOptions(max_length=3)
+    with pytest.raises(
+        DataError,
+        match=r"prefix of sentence 2 must be shorter than decoding.max_length \(3\), but has 3",
+    ):
+        decode(model, padded([[5], [6]]), options, prefixes=[[], [4, 4, 4]], **WORDS)

@@ -1,0 +1,84 @@
+"""KVCache against the plain thing it replaces: concatenation."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.model.cache import KVCache
+
+
+def one_position(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(rows, 2, 1, 3), torch.randn(rows, 2, 1, 5)
+
+
+def test_append_returns_all_positions_in_order_beyond_its_first_capacity() -> None:
+    """SEEDS row 96: the table of keys and values is filled one at a time."""
+    torch.manual_seed(0)
+    cache, keys, values = KVCache(first_capacity=2), [], []
+    for length in range(1, 12):
+        key, value = one_position(4)
+        keys.append(key)
+        values.append(value)
+        got_keys, got_values = cache.append(key, value)
+        assert cache.length == length
+        assert torch.equal(got_keys, torch.cat(keys, dim=2))
+        assert torch.equal(got_values, torch.cat(values, dim=2))
+
+
+def test_append_takes_several_positions_at_once() -> None:
+    torch.manual_seed(0)
+    cache = KVCache(first_capacity=2)
+    key, value = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 5, 3)
+    more_keys, more_values = torch.randn(1, 2, 4, 3), torch.randn(1, 2, 4, 3)
+    cache.append(key, value)
+    keys, values = cache.append(more_keys, more_values)
+    assert torch.equal(keys, torch.cat([key, more_keys], dim=2))
+    assert torch.equal(values, torch.cat([value, more_values], dim=2))
+
+
+@given(
+    moves=st.lists(st.one_of(st.none(), st.lists(st.integers(0, 2), max_size=5)), max_size=12),
+    capacity=st.integers(1, 4),
+)
+def test_any_mix_of_append_and_select_equals_concatenation(
+    moves: list[list[int] | None], capacity: int
+) -> None:
+    torch.manual_seed(0)
+    cache = KVCache(first_capacity=capacity)
+    keys, values = cache.append(*one_position(3))
+    keys, values = keys.clone(), values.clone()
+    for move in moves:
+        if move is None:
+            key, value = one_position(keys.size(0))
+            keys, values = torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2)
+            got_keys, got_values = cache.append(key, value)
+            assert torch.equal(got_keys, keys)
+            assert torch.equal(got_values, values)
+        elif keys.size(0):
+            rows = torch.tensor([row % keys.size(0) for row in move], dtype=torch.long)
+            keys, values = keys[rows], values[rows]
+            cache.select(rows)
+
+
+def test_select_before_anything_is_kept_changes_nothing() -> None:
+    cache = KVCache()
+    cache.select(torch.tensor([1, 0]))
+    assert cache.length == 0
+    assert cache.size_bytes == 0
+
+
+def test_size_counts_keys_values_and_spare_room() -> None:
+    cache = KVCache(first_capacity=8)
+    cache.append(*one_position(4))
+    # rows · heads · capacity · (d_k + d_v) · bytes of a float32
+    assert cache.size_bytes == 4 * 2 * 8 * (3 + 5) * 4
+    cache.select(torch.tensor([0, 1]))
+    assert cache.size_bytes == 2 * 2 * 8 * (3 + 5) * 4
+
+
+def test_capacity_doubles_so_that_copying_stays_cheap() -> None:
+    cache, sizes = KVCache(first_capacity=1), set()
+    for _ in range(100):
+        cache.append(*one_position(1))
+        sizes.add(cache.size_bytes)
+    assert len(sizes) <= 8

@@ -1,0 +1,246 @@
+"""Positions: the closed form, and what the seeds ask of any way to mark order."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heed.errors import DataError
+from heed.model.positions import (
+    POSITIONS,
+    LearnedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    rotary_table,
+    rotate,
+    sinusoidal_halves_table,
+    sinusoidal_table,
+)
+
+KINDS = sorted(POSITIONS)
+
+
+def closed_form(position: int, column: int, d_model: int) -> float:
+    """The paper's two formulas, one number at a time, in Python's own arithmetic."""
+    angle = position / 10000 ** (2 * (column // 2) / d_model)
+    return math.cos(angle) if column % 2 else math.sin(angle)
+
+
+@pytest.mark.parametrize("d_model", [2, 16, 512])
+def test_sinusoidal_table_is_the_closed_form(d_model: int) -> None:
+    """SEEDS rows 31, 32. Tolerance: one float32 rounding of numbers up to 1."""
+    table = sinusoidal_table(5000, d_model)
+    for position in (0, 1, 2, 4, 17, 100, 999, 4999):
+        for column in {0, 1, d_model // 2, d_model - 2, d_model - 1}:
+            expected = closed_form(position, column, d_model)
+            assert table[position, column].item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_sinusoidal_table_is_the_exponential_form_of_the_seed() -> None:
+    """SEEDS row 32: exp(arange(0, d, 2) · (−ln 10000 / d)), here in numpy's float64."""
+    divisors = np.exp(np.arange(0, 64, 2) * (-math.log(10000.0) / 64))
+    angles = np.arange(5000)[:, None] * divisors
+    table = sinusoidal_table(5000, 64).numpy()
+    assert np.abs(table[:, 0::2] - np.sin(angles)).max() < 1e-6
+    assert np.abs(table[:, 1::2] - np.cos(angles)).max() < 1e-6
+
+
+def test_first_row_alternates_zero_and_one() -> None:
+    """SEEDS row 132."""
+    assert sinusoidal_table(1, 6)[0].tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def test_seed_one_gave_sine_and_cosine_of_a_pair_different_frequencies() -> None:
+    """SEEDS row 132: exponent 2j/d for every column j, and zeros in row 0; ours differs."""
+    d_model, n_positions = 16, 100
+    exponents = 2 * np.arange(d_model) / d_model
+    seed = np.arange(n_positions)[:, None] / 10000**exponents
+    seed[1:, 0::2] = np.sin(seed[1:, 0::2])
+    seed[1:, 1::2] = np.cos(seed[1:, 1::2])
+    ours = sinusoidal_table(n_positions, d_model).numpy()
+    assert (seed[0] == 0).all()
+    assert np.abs(ours - seed).max() > 0.5
+    # sin² + cos² of one angle is 1: true of each of our pairs, of none but luck in the seed's.
+    assert ours[:, 0::2] ** 2 + ours[:, 1::2] ** 2 == pytest.approx(1.0, abs=1e-6)
+    assert np.abs(seed[1:, 0::2] ** 2 + seed[1:, 1::2] ** 2 - 1).max() > 0.5
+
+
+def test_city_has_index_four_and_five_behind_bos() -> None:
+    """SEEDS rows 41, 131."""
+    words = ["New", "York", "is", "a", "city"]
+    assert words.index("city") == 4
+    assert ["<bos>", *words].index("city") == 5
+    row = sinusoidal_table(6, 512)[4]
+    assert row[:2].tolist() == pytest.approx([math.sin(4), math.cos(4)])
+    assert row[-1].item() == pytest.approx(math.cos(4 / 10000 ** (510 / 512)))
+
+
+def test_halves_hold_the_same_numbers_with_sines_first() -> None:
+    table, halves = sinusoidal_table(50, 12), sinusoidal_halves_table(50, 12)
+    assert torch.equal(halves, torch.cat([table[:, 0::2], table[:, 1::2]], dim=1))
+
+
+def test_every_position_is_unique() -> None:
+    """SEEDS row 35. Neighbors lie 2·sin(½) = 0.96 apart in the first pair alone."""
+    table = sinusoidal_table(2000, 32).double()
+    distances = torch.cdist(table, table).fill_diagonal_(math.inf)
+    assert distances.min() > 0.5
+
+
+def test_values_stay_within_one_at_any_length() -> None:
+    """SEEDS row 37."""
+    assert sinusoidal_table(20000, 16).abs().max() <= 1
+
+
+def test_shifting_is_a_rotation_that_does_not_depend_on_the_position() -> None:
+    """SEEDS row 36: PE(p + k) = R_k PE(p). Tolerance: float32 tables."""
+    d_model, shift = 16, 7
+    frequencies = [10000 ** (-2 * pair / d_model) for pair in range(d_model // 2)]
+    rotation = torch.block_diag(
+        *(
+            torch.tensor(
+                [
+                    [math.cos(shift * w), math.sin(shift * w)],
+                    [-math.sin(shift * w), math.cos(shift * w)],
+                ]
+            )
+            for w in frequencies
+        )
+    )
+    table = sinusoidal_table(1000, d_model)
+    assert torch.allclose(table[shift:], table[:-shift] @ rotation.T, atol=1e-6, rtol=0)
+
+
+def test_tables_are_deterministic_and_a_longer_one_begins_with_the_shorter() -> None:
+    """SEEDS rows 38, 42: positions depend on the place only, neither on input nor on length."""
+    for make in (sinusoidal_table, sinusoidal_halves_table):
+        assert torch.equal(make(30, 8), make(30, 8))
+        assert torch.equal(make(60, 8)[:30], make(30, 8))
+
+
+def test_positions_do_not_depend_on_the_input() -> None:
+    """SEEDS row 42. Powers of two keep the subtraction exact to the last bits."""
+    torch.manual_seed(0)
+    positions = SinusoidalPositions(8, 4, 64)
+    zeros, ones = torch.zeros(2, 5, 8), torch.ones(2, 5, 8)
+    added = positions(zeros)
+    assert torch.equal(added[0], added[1])
+    assert torch.allclose(positions(ones) - ones, added, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_offset_continues_where_the_prefix_ended(kind: str) -> None:
+    torch.manual_seed(0)
+    positions = POSITIONS[kind](8, 4, 64)
+    x = torch.randn(2, 7, 8)
+    assert torch.equal(positions(x)[:, 4:], positions(x[:, 4:], 4))
+    whole, rest = positions.rotation(7), positions.rotation(3, 4)
+    if whole is None:
+        assert rest is None
+    else:
+        assert rest is not None
+        assert all(torch.equal(a[4:], b) for a, b in zip(whole, rest, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "rotary"])
+def test_tables_grow_with_the_sentence(kind: str) -> None:
+    """SEEDS row 37: nothing is trained, so nothing ends at a length."""
+    positions: Any = POSITIONS[kind](8, 4, 64)
+    x = torch.zeros(1, 1, 8)
+    if kind == "rotary":
+        got = torch.cat(positions.rotation(1, 1000))
+        expected = torch.cat([table[1000:] for table in rotary_table(1001, 4)])
+    else:
+        got, expected = positions(x, 1000)[0], positions.make_table(1001, 8)[1000:]
+    assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
+def test_a_table_grown_while_translating_can_still_train(kind: str) -> None:
+    """Tensors made under inference_mode may not be saved for a backward pass."""
+    positions = POSITIONS[kind](4, 4, 64)
+    with torch.inference_mode():
+        positions(torch.zeros(1, 300, 4))
+        positions.rotation(300)
+    x = torch.randn(1, 1, 5, 4, requires_grad=True)
+    rotation = positions.rotation(5)
+    turned = x if rotation is None else rotate(x, rotation)
+    (positions(turned[0]) ** 2).sum().backward()
+    assert x.grad is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_learned_positions_are_stored_with_the_weights(kind: str) -> None:
+    names = set(POSITIONS[kind](8, 4, 64).state_dict())
+    assert names == ({"table"} if kind == "learned" else set())
+
+
+def test_no_positions_leaves_embeddings_and_queries_alone() -> None:
+    """SEEDS row 44."""
+    x = torch.randn(2, 3, 8)
+    positions = POSITIONS["none"](8, 4, 64)
+    assert positions(x) is x
+    assert positions.rotation(3) is None
+
+
+def test_learned_positions_add_their_rows() -> None:
+    """SEEDS row 33."""
+    torch.manual_seed(0)
+    positions = LearnedPositions(8, 4, 5)
+    assert torch.equal(positions(torch.zeros(1, 5, 8))[0], positions.table)
+    positions(torch.zeros(1, 5, 8)).sum().backward()
+    assert positions.table.grad is not None
+
+
+def test_learned_positions_say_that_they_end() -> None:
+    positions = LearnedPositions(8, 4, 5)
+    with pytest.raises(DataError) as caught:
+        positions(torch.zeros(1, 2, 8), 4)
+    assert str(caught.value) == (
+        "a sequence has 6 positions, but this model learned only 5 (model.max_positions). "
+        "Split the text, or use sinusoidal or rotary positions."
+    )
+
+
+def rotated(x: Tensor, position: int) -> Tensor:
+    cosines, sines = rotary_table(200, x.numel())
+    turned = rotate(x[None, None, None], (cosines[position : position + 1], sines[position]))
+    return turned.flatten()
+
+
+def test_rotation_is_multiplication_by_a_unit_complex_number() -> None:
+    """Pair i is (x_i, x_{i+d/2}), turned by e^{i·pos·θ}: Su et al. 2021, equation 12."""
+    torch.manual_seed(0)
+    x, position = torch.randn(8), 37
+    angles = position * 10000.0 ** (-torch.arange(4, dtype=torch.float64) / 4)
+    numbers = torch.complex(x[:4].double(), x[4:].double()) * torch.polar(
+        torch.ones(4, dtype=torch.float64), angles
+    )
+    expected = torch.cat([numbers.real, numbers.imag]).float()
+    assert torch.allclose(rotated(x, position), expected, atol=1e-6)
+
+
+def test_rotary_products_depend_on_the_distance_only() -> None:
+    """SEEDS row 36. Tolerance: float32 sums of eight products."""
+    torch.manual_seed(1)
+    query, key = torch.randn(8), torch.randn(8)
+    products = [torch.dot(rotated(query, p + 5), rotated(key, p)).item() for p in (0, 1, 60, 150)]
+    assert products == pytest.approx([products[0]] * 4, abs=1e-5)
+    other = torch.dot(rotated(query, 6), rotated(key, 0)).item()
+    assert abs(other - products[0]) > 1e-3
+
+
+def test_rotation_keeps_lengths_and_position_zero() -> None:
+    torch.manual_seed(2)
+    x = torch.randn(8)
+    assert torch.equal(rotated(x, 0), x)
+    assert rotated(x, 123).norm().item() == pytest.approx(x.norm().item(), rel=1e-6)
+
+
+def test_rotary_positions_hand_out_the_table() -> None:
+    cosines, sines = RotaryPositions(8, 4, 64).rotation(3, 2)
+    assert torch.equal(cosines, rotary_table(5, 4)[0][2:])
+    assert torch.equal(sines, rotary_table(5, 4)[1][2:])
