@@ -7,9 +7,9 @@ Start with `heed.load("model-folder")("text")`; read on in `translate.py`.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heed.translate import Translation as Translation
     from heed.translate import Translator as Translator
     from heed.translate import load as load
+    from heed.translation import Translation as Translation
 
 __version__ = "0.1.0"
 

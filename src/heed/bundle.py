@@ -28,7 +28,7 @@ from heed.folders import (
 )
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
-from heed.tensors import decode_tensors, encode_tensors
+from heed.tensors import decode_tensors, encode_tensors, read_header
 from heed.text.vocab import Vocab
 
 FORMAT = "heed"
@@ -295,9 +295,10 @@ def _check_vocab(vocab: Vocab, config: ModelConfig, side: str, size: int, folder
 
 
 def _read_weights(data: bytes, config: ModelConfig, where: Path) -> dict[str, Tensor]:
-    # A config may ask for a thousand layers of nothing: cheaper to refuse than to lay out.
-    if config.n_encoder_layers + config.n_decoder_layers > len(data):
-        raise FormatError(f"{where} is too small for the layers that the model's config asks for.")
+    # Laying out a thousand layers takes many seconds, so count before: each has over four tensors.
+    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    if len(read_header(data, where)) < 4 * n_layers:
+        raise FormatError(f"{where} has too few tensors for the {n_layers} layers of {CONFIG}.")
     shapes, aliases = stored_weights(config)
     weights = {
         name: tensor.float()

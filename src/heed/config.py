@@ -53,7 +53,7 @@ def load_config(cls: type[T], path: str | Path | None = None, overrides: Iterabl
         ConfigError: names every mistake with its file and key, and the nearest known key.
     """
     values = {} if path is None else read_toml(path)
-    overridden = {_override(values, text) for text in overrides}
+    overridden = {override(values, text) for text in overrides}
     return build_config(cls, values, where="" if path is None else str(path), without=overridden)
 
 
@@ -143,7 +143,7 @@ def _toml_value(value: Any) -> str:
     raise TypeError(f"no TOML for {type(value).__name__}")
 
 
-def _override(values: dict[str, Any], text: str) -> str:
+def override(values: dict[str, Any], text: str) -> str:
     """Lay one `section.key=value` over `values`; returns its key."""
     key, equals, spelled = (part.strip() for part in text.partition("="))
     if not equals or not all(key.split(".")):
@@ -224,9 +224,10 @@ class _Reader:
         return None
 
     def _note_unknown(self, trail: tuple[str, ...], siblings: list[str]) -> None:
+        # The very same name in another section beats a similar one in this.
+        nearest = [key for key in self.known if key.split(".")[-1] == trail[-1]]
         near = difflib.get_close_matches(trail[-1], siblings, n=1)
-        nearest = [".".join((*trail[:-1], name)) for name in near]
-        nearest += [key for key in self.known if key.split(".")[-1] == trail[-1]]
+        nearest += [".".join((*trail[:-1], name)) for name in near]
         hint = f"; did you mean {nearest[0]}?" if nearest else f" ({', '.join(siblings)} are)."
         self._note(trail, f"{'.'.join(trail)} is not a setting{hint}")
 

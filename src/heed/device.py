@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # glibc's <malloc.h>.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
+_CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
 def choose_device(name: str = "auto") -> "torch.device":
@@ -96,7 +97,7 @@ def count_cores() -> int:
     """CPU cores this process may use: its affinity, and its container's quota where one is set."""
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+        with open(_CPU_QUOTA, encoding="ascii") as file:
             quota, period = file.read().split()
         return max(1, min(n_cores or 1, round(int(quota) / int(period))))
     except (OSError, ValueError):  # no control groups, or the quota is "max"

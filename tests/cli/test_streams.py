@@ -62,8 +62,9 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(DataError, match="cannot be written: Is a directory"), open_output(
-        str(tmp_path)
+    with (
+        pytest.raises(DataError, match="cannot be written: Is a directory"),
+        open_output(str(tmp_path)),
     ):
         pass
 

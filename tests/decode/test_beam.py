@@ -141,8 +141,8 @@ def test_hypotheses_come_best_first_and_differ(fakes):
 def test_complete_hypotheses_rank_before_cut_ones(fakes):
     logits = torch.full((1, 1, 4), -9.0)
     logits[..., 1] = -1.0
-    logits[..., 2] = 9.0  # goes on and on, and ending is unlikely at every step
-    options = DecodeOptions(beam_size=2, n_best=2, max_length=3, early_stopping="never")
+    logits[..., 2] = 9.0  # goes on and on
+    options = DecodeOptions(beam_size=2, n_best=2, max_length=1)
     [found] = decode(fakes.HashModel(logits), torch.tensor([[0]]), options, **TINY)
     assert [answer.status for answer in found] == ["eos", "max_length"]
     assert found[1].score > found[0].score

@@ -65,6 +65,14 @@ def torch_twin(model: Transformer, config: ModelConfig) -> nn.Transformer:
         config.n_decoder_layers,
         norm=nn.LayerNorm(config.d_model, eps=config.norm_eps) if is_pre else None,
     )
+    # Before the copying, for its constructor draws all weights anew.
+    twin = nn.Transformer(
+        d_model=config.d_model,
+        nhead=config.n_heads,
+        custom_encoder=encoder,
+        custom_decoder=decoder,
+        batch_first=True,
+    )
     for ours, theirs in zip(model.encoder, encoder.layers, strict=True):
         copy_rest(ours, theirs, [ours.around_self.norm, ours.around_feed_forward.norm])
     for ours, theirs in zip(model.decoder, decoder.layers, strict=True):
@@ -76,13 +84,7 @@ def torch_twin(model: Transformer, config: ModelConfig) -> nn.Transformer:
         assert decoder.norm is not None
         encoder.norm.load_state_dict(model.encoder_norm.state_dict())
         decoder.norm.load_state_dict(model.decoder_norm.state_dict())
-    return nn.Transformer(
-        d_model=config.d_model,
-        nhead=config.n_heads,
-        custom_encoder=encoder,
-        custom_decoder=decoder,
-        batch_first=True,
-    ).eval()
+    return twin.eval()
 
 
 def random_case(seed: int) -> tuple[ModelConfig, Transformer, Tensor, Tensor]:

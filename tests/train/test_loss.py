@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+
 from heed.train.loss import CHUNK, output_cross_entropy
 
 

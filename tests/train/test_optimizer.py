@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.transformer import Transformer

@@ -1,13 +1,12 @@
 """Learning rates at points a reader can compute by hand."""
 
 import pytest
+
 from heed.train.schedule import SCHEDULES, Moment
 
 
 def factor(name: str, *, step: int = 1, share: float = 0.0, warmup_steps: int = 0) -> float:
-    now = Moment(
-        step=step, share=share, warmup_steps=warmup_steps, decay_share=0.5, d_model=512
-    )
+    now = Moment(step=step, share=share, warmup_steps=warmup_steps, decay_share=0.5, d_model=512)
     return SCHEDULES[name](now)
 
 

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.clean import CleanConfig, CleanReport, Rule, clean
+from heed.data.clean import CleanConfig, CleanReport, Rule, clean, empty
 from heed.data.lines import STDIN, read_lines, require_file
 from heed.data.readers import Pair, Part, read_part
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.store import Store
 from heed.errors import ConfigError, DataError, RunError
 from heed.files import (
+    TEMPORARY,
     atomic_writer,
     crc32,
     make_directory,
@@ -150,9 +151,8 @@ def prepare(
 
 
 def _open(corpus: Corpus, directory: Path, report: dict[str, Any]) -> Prepared:
-    joint = directory / JOINT_VOCAB_FILE
-    if joint.exists():
-        src_vocab = tgt_vocab = Vocab.load(joint)
+    if report["vocabulary"]["joint"]:
+        src_vocab = tgt_vocab = Vocab.load(directory / JOINT_VOCAB_FILE)
     else:
         src_vocab = Vocab.load(directory / SRC_VOCAB_FILE)
         tgt_vocab = Vocab.load(directory / TGT_VOCAB_FILE)
@@ -181,11 +181,10 @@ def _write_all(
     corpus: Corpus, directory: Path, config: DataConfig, tokenizer: TokenizerConfig, seed: int
 ) -> dict[str, Any]:
     """Everything but the report, which is returned: it goes last, and says that all is there."""
-    dev = list(_normalized(corpus.dev))
-    test = list(_normalized(corpus.test))
-    for name, given, pairs in (("dev", corpus.dev, dev), ("test", corpus.test, test)):
-        if given and not pairs:
-            raise DataError(f"{_names(given)} must hold {name} sentences, but holds none.")
+    for left_over in directory.glob(f"*{TEMPORARY}*"):
+        left_over.unlink()
+    dev, dev_reading = _held_out(corpus.dev)
+    test, test_reading = _held_out(corpus.test)
     rules = [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
     cleaning = CleanReport()
     spool = directory / _SPOOL_FILE
@@ -209,7 +208,13 @@ def _write_all(
         "train": cleaning.n_kept - int((parts != TRAIN).sum()),
         "dev": len(dev),
         "test": len(test),
-        "leaks": {name: cleaning.n_dropped.get(f"in_{name}", 0) for name in ("dev", "test")},
+        "dev_pairs": dev_reading.to_dict(),
+        "test_pairs": test_reading.to_dict(),
+        "leaks": {
+            "train_in_dev": cleaning.n_dropped.get("in_dev", 0),
+            "train_in_test": cleaning.n_dropped.get("in_test", 0),
+            "dev_in_test": sum(map(bool, map(shared_with(test, "test"), dev))),
+        },
         "tokens": tokens,
         "vocabulary": {
             "kind": tokenizer.kind,
@@ -320,7 +325,6 @@ def _learn_vocabs(
     tgt_vocab = learn((pair.tgt for pair in kept.part(TRAIN)), facts.tgt_characters)
     write_atomically(directory / SRC_VOCAB_FILE, src_vocab.to_bytes())
     write_atomically(directory / TGT_VOCAB_FILE, tgt_vocab.to_bytes())
-    (directory / JOINT_VOCAB_FILE).unlink(missing_ok=True)
     return src_vocab, tgt_vocab
 
 
@@ -362,12 +366,20 @@ def _encode(
     return tokens
 
 
-def _normalized(parts: Iterable[Part]) -> Iterator[Pair]:
-    """The pairs of dev or test: none is judged, but what is empty on a side says nothing."""
+def _held_out(parts: tuple[Part, ...]) -> tuple[list[Pair], CleanReport]:
+    """The pairs of a given dev or test set: only those with an empty side are left out."""
+    pairs, report = [], CleanReport()
     for raw in chain.from_iterable(map(_read_part, parts)):
+        report.n_read += 1
         pair = replace(raw, src=normalize(raw.src), tgt=normalize(raw.tgt))
-        if pair.src and pair.tgt:
-            yield pair
+        if reason := empty(pair):
+            report.drop(reason, raw)
+        else:
+            pairs.append(pair)
+    report.n_kept = len(pairs)
+    if parts and not pairs:
+        raise DataError(f"{_names(parts)} must hold sentence pairs, but holds none.")
+    return pairs, report
 
 
 def _read_part(part: Part) -> Iterator[Pair]:

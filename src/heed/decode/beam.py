@@ -5,7 +5,7 @@ Not greedy search, though a beam of one finds the same; not the constraints, whi
 """
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Self
 
 import torch
@@ -149,6 +149,12 @@ class Candidates:
             **{field.name: getattr(self, field.name).gather(1, places) for field in fields(self)}
         )
 
+    def first(self, n: int) -> Self:
+        """Keep the `n` best of each source."""
+        return type(self)(
+            **{field.name: getattr(self, field.name)[:, :n] for field in fields(self)}
+        )
+
 
 def beam_search(model: Decodable, src: Tensor, task: Task) -> list[list[Hypothesis]]:
     """Find the hypotheses with the best scores, as far as `beam_size` can see.
@@ -236,8 +242,7 @@ def expand(beam: Beam, log_probs: Tensor, task: Task) -> Candidates:
         task: what to respect.
     """
     n_sources, beam_size, _ = beam.tokens.shape
-    rows_of = beam.sources.repeat_interleave(beam_size)
-    scores = task.constraints.apply(log_probs, beam.tokens.flatten(0, 1), rows_of)
+    scores = task.constraints.apply(log_probs, beam.tokens.flatten(0, 1), beam.sources)
     values, ids = top(scores, beam_size + 1)
     slots = torch.arange(beam_size, device=ids.device)[:, None].expand(-1, ids.size(1))
     everything = Candidates(
@@ -291,10 +296,7 @@ def _end(ended: Ended, beam: Beam, found: Candidates, is_ending: Tensor, task: T
     """Move the hypotheses that end out of the beam."""
     if not is_ending.any():
         return ended
-    best = replace(
-        found,
-        **{f.name: getattr(found, f.name)[:, : is_ending.size(1)] for f in fields(found)},
-    )
+    best = found.first(is_ending.size(1))
     tokens, token_log_probs = _continue(beam, best)
     scores = _scores(best.totals, tokens.size(2), task).masked_fill(~is_ending, -math.inf)
     return ended.keep(tokens, token_log_probs, scores, kind=_COMPLETE)

@@ -133,7 +133,9 @@ class Constraints:
         return cls(
             eos_id=eos_id,
             forbidden=torch.tensor(never, dtype=torch.long, device=device),
-            prefixes=torch.tensor(padded, dtype=torch.long, device=device).view(len(prefixes), longest),
+            prefixes=torch.tensor(padded, dtype=torch.long, device=device).view(
+                len(prefixes), longest
+            ),
             min_length=options.min_length,
             no_repeat_ngram_size=options.no_repeat_ngram_size,
             repetition_penalty=options.repetition_penalty,
@@ -145,7 +147,7 @@ class Constraints:
         Args:
             log_probs: the model's, changed where something is forbidden, `(rows, vocab_size)`.
             tokens: predicted so far, `(rows, length)`.
-            sources: the source each row belongs to, `(rows,)`.
+            sources: which source of the call each run of rows answers, `(n_sources,)`.
 
         Returns:
             The scores `(rows, vocab_size)`: `log_probs` itself unless a penalty changes numbers.
@@ -158,7 +160,8 @@ class Constraints:
             or len(self.forbidden) >= log_probs.size(1)
         )
         if is_forced:
-            forced = self.prefixes[sources, length]
+            n_rows_each = len(log_probs) // len(sources)
+            forced = self.prefixes[sources, length].repeat_interleave(n_rows_each)
             forced_log_probs = log_probs.gather(1, forced.clamp(min=0)[:, None]).squeeze(1)
         if may_be_stuck:
             eos_log_probs = log_probs[:, self.eos_id].clone()

@@ -101,7 +101,7 @@ def greedy_search(
         scores = task.constraints.apply(log_probs, rows.tokens, rows.sources)
         last, n_allowed = choose(scores, number, rows.sources)
         rows = _extend(rows, last, log_probs, scores)
-        check_alive(rows.totals[rows.is_live], rows.sources[rows.is_live])
+        check_alive(rows.totals[rows.is_live], rows.sources[rows.is_live] // task.n_samples)
         if task.observer is not None:
             task.observer(_seen(rows, n_allowed, task))
 

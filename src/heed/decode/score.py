@@ -1,18 +1,15 @@
-"""What the model thinks of given words: of whole pairs, of the next token, of other ways to go on.
+"""What the model thinks of given words: of whole pairs, and of the next token.
 
-Not a search for the best answer. Read on in `search.py`, which `alternatives` calls.
+Not a search: nothing is looked for here. Read on in `search.py`, where it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heed.decode.options import DecodeOptions
-from heed.decode.search import decode
-from heed.decode.state import Hypothesis
 from heed.decode.top import top
 from heed.model.interface import Decodable
 
@@ -99,52 +96,3 @@ def next_token(
         ]
         for columns in zip(ids.tolist(), values.exp().tolist(), values.tolist(), strict=True)
     ]
-
-
-@torch.inference_mode()
-def alternatives(
-    model: Decodable,
-    src: Tensor,
-    prefix: Sequence[int],
-    options: DecodeOptions,
-    *,
-    count: int,
-    bos_id: int,
-    eos_id: int,
-    pad_id: int,
-    forbidden: Sequence[int] = (),
-) -> list[Hypothesis]:
-    """Tell how else one translation may go on: each likely next token, continued by a search.
-
-    Args:
-        model: anything that can be decoded, in eval mode.
-        src: one source, `(1, src_len)`.
-        prefix: target ids before the place asked about.
-        options: how to continue; the best hypothesis of each is taken.
-        count: next tokens to try.
-        bos_id: the target token before the first.
-        eos_id: the target token that ends a hypothesis; it may be one of the alternatives.
-        pad_id: what `src` is padded with.
-        forbidden: ids never produced.
-
-    Returns:
-        One hypothesis for each next token, in the order of the tokens' probabilities.
-
-    Raises:
-        DataError: the prefix leaves no room below `max_length`.
-    """
-    control = sorted({*forbidden} - {eos_id} | {*options.suppress})
-    [following] = next_token(
-        model, src, [prefix], count=count, bos_id=bos_id, pad_id=pad_id, forbidden=control
-    )
-    found = decode(
-        model,
-        src.expand(len(following), -1),
-        replace(options, n_best=1),
-        bos_id=bos_id,
-        eos_id=eos_id,
-        pad_id=pad_id,
-        forbidden=forbidden,
-        prefixes=[[*prefix, token.id] for token in following],
-    )
-    return [best for best, *_ in found]

@@ -37,15 +37,12 @@ def decode(
 
     Args:
         model: anything that can be decoded, in eval mode.
-        src: padded source ids, `(n_sources, src_len)`.
+        src: source ids, padded with `pad_id`, `(n_sources, src_len)`.
         options: how to search.
-        bos_id: the target token before the first.
-        eos_id: the target token that ends a hypothesis.
-        pad_id: what `src` is padded with.
-        forbidden: target ids never produced, such as control ids; `eos_id` among them is allowed.
+        bos_id: the target token before the first; `eos_id` is the one that ends a hypothesis.
+        forbidden: target ids never produced; `eos_id` is allowed even if listed.
         prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
-        keys: a stable number for each sentence; with `options.seed` it decides its random draws.
-            Without keys, its place in the batch is taken.
+        keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
         observer: gets a record of every step.
 
     Returns:
@@ -62,8 +59,9 @@ def decode(
     if n_sources == 0:
         return []
     n_samples = options.n_best if options.sample else 1
-    src = src.repeat_interleave(n_samples, dim=0)
-    prefixes = [prefix for prefix in prefixes for _ in range(n_samples)]
+    if n_samples > 1:
+        src = src.repeat_interleave(n_samples, dim=0)
+        prefixes = [prefix for prefix in prefixes for _ in range(n_samples)]
     task = Task(
         options=options,
         bos_id=bos_id,
@@ -72,28 +70,31 @@ def decode(
         constraints=Constraints.of(
             options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes, device=src.device
         ),
+        n_samples=n_samples,
         observer=observer,
     )
     if options.sample:
-        found = greedy_search(model, src, task, _sampler(task, keys))
-    elif options.beam_size == 1:
-        found = greedy_search(model, src, task)
-    else:
-        return beam_search(model, src, task)
-    groups = [found[start : start + n_samples] for start in range(0, len(found), n_samples)]
-    return [sorted(group, key=lambda answer: -answer.score) for group in groups]
+        return _sample(model, src, task, keys)
+    if options.beam_size == 1:
+        return [[answer] for answer in greedy_search(model, src, task)]
+    return beam_search(model, src, task)
 
 
-def _sampler(task: Task, keys: Sequence[int]) -> Sampler:
-    """Give every sample of every sentence its own random numbers."""
-    samples = [(key, sample) for key in keys for sample in range(task.options.n_best)]
+def _sample(
+    model: Decodable, src: Tensor, task: Task, keys: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """Draw `n_samples` hypotheses for each key; every one has its own random numbers."""
+    n = task.n_samples
     draws = draw_table(
-        samples,
+        [(key, sample) for key in keys for sample in range(n)],
         seed=task.options.seed,
         length=int(task.limits.max()),
-        device=task.limits.device,
+        device=src.device,
     )
-    return Sampler(options=task.options, draws=draws, is_observed=task.observer is not None)
+    sampler = Sampler(options=task.options, draws=draws, is_observed=task.observer is not None)
+    found = greedy_search(model, src, task, sampler)
+    groups = (found[start : start + n] for start in range(0, len(found), n))
+    return [sorted(group, key=lambda answer: -answer.score) for group in groups]
 
 
 def _limits(

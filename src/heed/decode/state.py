@@ -82,6 +82,7 @@ class Task:
         eos_id: the token that ends a hypothesis.
         limits: most tokens predicted for each source, `(n_sources,)`.
         constraints: what may not be chosen.
+        n_samples: how often in a row each sentence of the call comes as a source.
         observer: called after every step, or None.
     """
 
@@ -90,6 +91,7 @@ class Task:
     eos_id: int
     limits: Tensor
     constraints: Constraints
+    n_samples: int
     observer: Observer | None
 
 

@@ -3,8 +3,6 @@
 Not a sampler and not a search: one function both need at every step. Read on in `beam.py`.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -28,7 +26,7 @@ def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     count = min(count, width)
     # One more than asked for shows a tie at the border.
     values, ids = _largest(scores, min(count + 1, width))
-    tied = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -math.inf)
+    tied = values.diff(dim=-1) == 0  # not so between two infinities
     if tied.any():
         rows = tied.any(dim=-1).nonzero().squeeze(-1)
         values[rows], ids[rows] = _largest_of_tied(scores[rows], values.size(-1))

@@ -1,7 +1,7 @@
-"""Scores of translations against references: BLEU, chrF, TER, WER and exact match.
+"""Scores of translations against references, and how sure they are.
 
-Not a reimplementation: BLEU, chrF and TER count with sacreBLEU, and equal it. What is ours is
-arithmetic on its counts, so that a thousand resamples cost no more than one. Read on in `report.py`.
+Not here: what a metric counts (`counts.py`), and files: this room knows strings only.
+Read on in `report.py`, which lays two systems side by side.
 """
 
 import difflib
@@ -11,17 +11,32 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from heed.errors import ConfigError, DataError, MissingExtraError
+from heed.errors import ConfigError, DataError
+from heed.evaluate.counts import (
+    PLAIN,
+    Counts,
+    Numbers,
+    Reading,
+    count_bleu,
+    count_chrf,
+    count_exact,
+    count_ter,
+    count_wer,
+)
 
-Numbers = NDArray[np.float64]
+METRICS: dict[str, Callable[[Sequence[str], Sequence[Sequence[str]], Reading], Counts]] = {
+    "bleu": count_bleu,
+    "chrf": count_chrf,
+    "ter": count_ter,
+    "wer": count_wer,
+    "exact": count_exact,
+}
+"""The metrics by the names that `heed evaluate` takes."""
 
-TOKENIZERS = ("13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none")
-"""sacreBLEU's ways to cut words for BLEU, but for those that download a model."""
-
-_TOKENIZER_OF = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-_WRITTEN_WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my")
+RESAMPLES = 1000
+SEED = 12345
+"""The number of resamples and the seed that sacreBLEU uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,7 @@ class Difference:
         value: system minus baseline, in points.
         low: lower end of the 95 % confidence interval of the difference.
         high: its upper end.
-        p_value: how often chance alone would give a difference as large, if the two were equally good.
+        p_value: how often chance would give as large a difference, were both equally good.
     """
 
     name: str
@@ -93,180 +108,169 @@ class Difference:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What a metric counted in each sentence: enough to score any part of the set.
+def evaluate(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    reading: Reading = PLAIN,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Evaluation:
+    """Score one system.
 
-    Attributes:
-        name: of the metric.
-        signature: see `Score`.
-        per_sentence: `(n_sentences, n_counts)`; the counts of a set are the sum of its sentences'.
-        score: from summed counts `(..., n_counts)` to scores `(...)`.
-        is_lower_better: True for error rates.
+    Args:
+        hypotheses: the translations, one a line, as plain text (not tokenised).
+        references: one or more reference sets, each with a line for every translation.
+        metrics: keys of `METRICS`.
+        reading: target language, tokenizer and case.
+        resamples: how many resampled sets the confidence intervals rest on (Koehn 2004).
+        seed: of the resampling; the same seed gives the same interval.
+
+    Raises:
+        DataError: if there is nothing to score, counts differ, or the references are not nested.
+        ConfigError: if a metric or tokenizer is unknown.
+        MissingExtraError: if sacreBLEU is not installed.
     """
-
-    name: str
-    signature: str
-    per_sentence: Numbers
-    score: Callable[[Numbers], Numbers]
-    is_lower_better: bool = False
-
-    def of(self, chosen: slice | NDArray[np.bool_] = slice(None)) -> float:
-        """The score of the chosen sentences taken together."""
-        return float(self.score(self.per_sentence[chosen].sum(axis=0)))
+    counts = count(hypotheses, references, metrics=metrics, reading=reading)
+    return evaluation_of(counts, look_tokenised(hypotheses, references), resamples, seed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How text is read before it is compared.
+def compare(
+    baseline: Sequence[str],
+    system: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    reading: Reading = PLAIN,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> dict[str, Difference]:
+    """Test by paired bootstrap whether a system differs from a baseline.
 
-    Attributes:
-        target_lang: code such as `de`; Chinese, Japanese and Korean have their own BLEU tokenizers, and
-            languages written without blanks count characters in TER and WER.
-        tokenize: one of `TOKENIZERS` for BLEU; None chooses by `target_lang`, 13a for most.
-        lowercase: True ignores case, as some older papers do.
+    Args:
+        baseline: translations of the one.
+        system: translations of the other, of the same sentences.
+        references: as in `evaluate`.
+        metrics: keys of `METRICS`.
+        reading: as in `evaluate`.
+        resamples: as in `evaluate`.
+        seed: as in `evaluate`.
+
+    Returns:
+        A difference for each metric.
+
+    Raises:
+        DataError, ConfigError, MissingExtraError: as in `evaluate`.
+
+    Source: Koehn 2004; p-value after Efron and Tibshirani 1993, section 16.4.
     """
+    ours = count(system, references, metrics=metrics, reading=reading)
+    theirs = count(baseline, references, metrics=metrics, reading=reading)
+    return {key: difference_of(theirs[key], ours[key], resamples, seed) for key in ours}
 
-    target_lang: str = ""
-    tokenize: str | None = None
-    lowercase: bool = False
 
-    @property
-    def language(self) -> str:
-        """The language without its region: zh for zh-Hant-TW."""
-        return re.split("[-_]", self.target_lang)[0].lower()
+def count(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    metrics: Sequence[str],
+    reading: Reading,
+) -> dict[str, Counts]:
+    """What each metric counts in each sentence; the slow part, needed once per system.
 
-    @property
-    def tokenizer(self) -> str:
-        """The BLEU tokenizer this asks for."""
-        chosen = self.tokenize or _TOKENIZER_OF.get(self.language, "13a")
-        if chosen not in TOKENIZERS:
-            near = difflib.get_close_matches(chosen, TOKENIZERS, n=1)
+    Raises:
+        DataError, ConfigError, MissingExtraError: as in `evaluate`.
+    """
+    _check(hypotheses, references)
+    for key in metrics:
+        if key not in METRICS:
+            near = difflib.get_close_matches(key, METRICS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"tokenize must be one of {', '.join(TOKENIZERS)}, but is {chosen}.{hint}")
-        return chosen
-
-    @property
-    def counts_characters(self) -> bool:
-        """True where a blank does not end a word."""
-        return self.language in _WRITTEN_WITHOUT_BLANKS
+            raise ConfigError(f"A metric must be one of {', '.join(METRICS)}, but is {key}.{hint}")
+    return {key: METRICS[key](hypotheses, references, reading) for key in metrics}
 
 
-# --- Counting, sentence by sentence.
+def evaluation_of(
+    counts: Mapping[str, Counts], warnings: Sequence[str], resamples: int, seed: int
+) -> Evaluation:
+    """The scores of counts already made, with their confidence intervals."""
+    scores = {}
+    n_sentences = 0
+    for key, counted in counts.items():
+        n_sentences = len(counted.per_sentence)
+        low, high = _interval(counted.score(_resample(counted.per_sentence, resamples, seed)))
+        scores[key] = Score(counted.name, counted.of(), counted.signature, low, high)
+    return Evaluation(scores, n_sentences, tuple(warnings))
 
 
-def _sacrebleu_metrics() -> Any:
-    try:
-        from sacrebleu import metrics
-    except ImportError as error:
-        raise MissingExtraError("heed evaluate", "train") from error
-    return metrics
+def difference_of(baseline: Counts, system: Counts, resamples: int, seed: int) -> Difference:
+    """The paired bootstrap on counts already made: both systems are drawn the same sentences."""
+    width = baseline.per_sentence.shape[1]
+    both = _resample(np.hstack([baseline.per_sentence, system.per_sentence]), resamples, seed)
+    drawn = system.score(both[:, width:]) - baseline.score(both[:, :width])
+    value = system.of() - baseline.of()
+    # Were the two equally good, differences would spread as they do, but around zero.
+    n_as_large = int((np.abs(drawn - value) >= abs(value)).sum())
+    low, high = _interval(drawn)
+    return Difference(system.name, value, low, high, (n_as_large + 1) / (resamples + 1))
 
 
-def _counted(
-    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
-) -> tuple[str, Numbers]:
-    """sacreBLEU's own counts of each sentence, and its signature."""
-    counts = metric._extract_corpus_statistics(hypotheses, references)
-    return str(metric.get_signature()), np.array(counts, dtype=np.float64)
+def _resample(per_sentence: Numbers, resamples: int, seed: int) -> Numbers:
+    """Summed counts of sets drawn with replacement, `(resamples, n_counts)`."""
+    if resamples < 1:
+        raise ConfigError(f"resamples must be at least 1, but is {resamples}. Try {RESAMPLES}.")
+    generator = np.random.default_rng(seed)
+    n_sentences = len(per_sentence)
+    totals = np.empty((resamples, per_sentence.shape[1]))
+    for row in totals:
+        drawn = generator.integers(n_sentences, size=n_sentences)
+        row[:] = np.bincount(drawn, minlength=n_sentences) @ per_sentence
+    return totals
 
 
-def count_bleu(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
-) -> Counts:
-    """BLEU with the defaults of sacreBLEU.
-
-    Source: Papineni et al. 2002; Post 2018.
-    """
-    metrics = _sacrebleu_metrics()
-    tokenizer = reading.tokenizer
-    try:
-        # force: our own warning about tokenised text replaces the one in sacreBLEU's log.
-        metric = metrics.BLEU(tokenize=tokenizer, lowercase=reading.lowercase, force=True)
-    except (ImportError, RuntimeError) as error:
-        extra = tokenizer.partition("-")[0]
-        raise ConfigError(
-            f"The tokenizer {tokenizer} is not installed: pip install 'sacrebleu[{extra}]', "
-            "or choose another such as char."
-        ) from error
-    return Counts("BLEU", *_counted(metric, hypotheses, references), bleu_of)
+def _interval(scores: Numbers) -> tuple[float, float]:
+    """The middle 95 % of resampled scores."""
+    low, high = np.percentile(scores, [2.5, 97.5])
+    return float(low), float(high)
 
 
-def count_chrf(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
-) -> Counts:
-    """chrF2: F-score of character 1- to 6-grams, recall weighing twice.
-
-    Source: Popović 2015.
-    """
-    metric = _sacrebleu_metrics().CHRF(lowercase=reading.lowercase)
-    return Counts("chrF2", *_counted(metric, hypotheses, references), chrf_of)
-
-
-def count_ter(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
-) -> Counts:
-    """TER: edits and shifts of blocks, per reference word; ignores case, as Tercom does.
-
-    Source: Snover et al. 2006.
-    """
-    asian = reading.counts_characters
-    metric = _sacrebleu_metrics().TER(normalized=asian, asian_support=asian)
-    return Counts("TER", *_counted(metric, hypotheses, references), error_rate_of, True)
+def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Refuse what would give a number that means nothing."""
+    if isinstance(hypotheses, str):
+        raise DataError("Translations must be a list of lines, but are one string. Split it.")
+    if not hypotheses:
+        raise DataError("There are no translations to evaluate: the list is empty.")
+    if isinstance(references, str) or any(isinstance(known, str) for known in references):
+        raise DataError(
+            "References must be a list of reference sets, but are a plain list of lines. "
+            "Put it in brackets: [references]."
+        )
+    if not references:
+        raise DataError("There are no references to evaluate against: the list is empty.")
+    for number, known in enumerate(references, start=1):
+        if len(known) != len(hypotheses):
+            raise DataError(
+                f"Each translation needs its reference, but there are {len(hypotheses)} "
+                f"translations and {len(known)} lines in reference set {number}."
+            )
 
 
-def count_wer(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
-) -> Counts:
-    """WER: words to insert, delete or replace, per word of the nearest reference."""
-
-    def words(text: str) -> list[str]:
-        text = text.lower() if reading.lowercase else text
-        return list("".join(text.split())) if reading.counts_characters else text.split()
-
-    rows = []
-    for hypothesis, *known in zip(hypotheses, *references, strict=True):
-        said = words(hypothesis)
-        candidates = [(edit_distance(said, words(text)), len(words(text))) for text in known]
-        rows.append(min(candidates, key=lambda row: (row[0] / max(row[1], 1), -row[1])))
-    case = "lc" if reading.lowercase else "mixed"
-    tok = "char" if reading.counts_characters else "blanks"
-    signature = f"nrefs:{len(references)}|case:{case}|tok:{tok}|version:heed-1"
-    return Counts("WER", signature, np.array(rows, dtype=np.float64), error_rate_of, True)
+_SPACED_MARK = re.compile(r"\w [.,](\s|$)")
+_SUBWORD_MARK = re.compile(r"@@ |\u2581")
 
 
-def count_exact(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
-) -> Counts:
-    """The share of translations that equal a reference, blanks at the ends aside."""
-
-    def plain(text: str) -> str:
-        return text.strip().lower() if reading.lowercase else text.strip()
-
-    rows = [
-        (plain(hypothesis) in map(plain, known), 1)
-        for hypothesis, *known in zip(hypotheses, *references, strict=True)
-    ]
-    case = "lc" if reading.lowercase else "mixed"
-    signature = f"nrefs:{len(references)}|case:{case}|version:heed-1"
-    return Counts("exact match", signature, np.array(rows, dtype=np.float64), _share_of)
-
-
-METRICS: dict[str, Callable[[Sequence[str], Sequence[Sequence[str]], Reading], Counts]] = {
-    "bleu": count_bleu,
-    "chrf": count_chrf,
-    "ter": count_ter,
-    "wer": count_wer,
-    "exact": count_exact,
-}
-
-
-def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The fewest insertions, deletions and replacements from `a` to `b` (Levenshtein 1966)."""
-    above = list(range(len(b) + 1))
-    for i, word in enumerate(a, start=1):
-        row = [i]
-        for j, other in enumerate(b):
-            row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (word != other)))
-        above = row
-    return above[-1]
+def look_tokenised(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[str]:
+    """Warnings about lines cut into tokens, where BLEU expects plain text and cuts it itself."""
+    found = []
+    sets = [("translations", hypotheses)]
+    sets += [(f"lines of reference set {i}", known) for i, known in enumerate(references, start=1)]
+    for what, lines in sets:
+        for mark, example in ((_SPACED_MARK, "a dog ."), (_SUBWORD_MARK, "do@@ g or ▁dog")):
+            n_lines = sum(mark.search(line) is not None for line in lines)
+            if n_lines * 10 > len(lines):
+                found.append(
+                    f"{n_lines} of {len(lines)} {what} look tokenised, as in {example!r}. "
+                    "Join them to plain text first: scores of tokenised text do not compare."
+                )
+    return found

@@ -34,7 +34,7 @@ class TrainConfig:
         weight_decay: decoupled decay of matrices, 0 = none.
         clip_norm: gradients are scaled down to this global norm; 0 = never.
         schedule: `linear` and `cosine` reach zero at the end of the run, `trapezoid` holds the
-            peak and then falls linearly to zero, `inverse_sqrt` and `paper` (section 5.3) never end.
+            peak and then falls linearly to zero; `inverse_sqrt` and `paper` (section 5.3) never do.
         warmup_steps: steps over which the rate rises from zero.
         decay_share: share of the run over which `trapezoid` falls.
         label_smoothing: probability spread over the vocabulary (section 5.4).
@@ -46,7 +46,7 @@ class TrainConfig:
         validations: how often the run validates, spread evenly over a budget of time or steps.
         validate_every: steps between validations; overrides `validations`.
         validation_sentences: development sentences translated at each validation.
-        checkpoint_every: steps between checkpoints; None = by the clock, every `checkpoint_every_s`.
+        checkpoint_every: steps between checkpoints; None = every `checkpoint_every_s`.
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
         seed: decides initial weights, batches, dropout and sampling.
@@ -96,7 +96,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not lowest <= value <= highest:
                 raise ConfigError(
-                    f"training.{name} must lie between {lowest:g} and {highest:g}, but is {value:g}."
+                    f"training.{name} must lie between {lowest:g} and {highest:g}, "
+                    f"but is {value:g}."
                 )
 
 

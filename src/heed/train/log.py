@@ -144,13 +144,13 @@ def tensorboard(run_dir: Path) -> Report:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingExtraError("--tensorboard", "tensorboard") from error
-    writer = SummaryWriter(str(run_dir / "tensorboard"))  # type: ignore[no-untyped-call]
+    writer = SummaryWriter(str(run_dir / "tensorboard"))
 
     def report(event: Event) -> None:
         if event["kind"] not in ("step", "validation"):
             return
         for name, value in event.items():
             if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
-                writer.add_scalar(f"{event['kind']}/{name}", value, event["step"])  # type: ignore[no-untyped-call]
+                writer.add_scalar(f"{event['kind']}/{name}", value, event["step"])
 
     return report

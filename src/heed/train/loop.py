@@ -186,11 +186,14 @@ def train(
             is_validated = _is_validation_due(trainer)
             if is_validated:
                 _validate(trainer, keeper, validate, report)
-            progress.is_finished = progress.is_finished or trainer.share >= 1.0
-            by_step = bool(config.checkpoint_every) and progress.step % config.checkpoint_every == 0
-            by_clock = not config.checkpoint_every and trainer.elapsed_s >= next_save_s
+            if trainer.share >= 1.0:
+                progress.is_finished = True
             is_paused = should_stop()
-            if by_step or by_clock or is_paused or progress.is_finished:
+            if config.checkpoint_every is None:
+                is_save_due = trainer.elapsed_s >= next_save_s
+            else:
+                is_save_due = progress.step % config.checkpoint_every == 0
+            if is_save_due or is_paused or progress.is_finished:
                 if progress.is_finished and not is_validated:
                     _validate(trainer, keeper, validate, report)
                 progress.elapsed_s = trainer.elapsed_s
@@ -245,9 +248,7 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
     )
 
 
-def _count(
-    progress: Progress, n_src: int, n_tgt: int, n_batches: int, is_skipped: bool
-) -> None:
+def _count(progress: Progress, n_src: int, n_tgt: int, n_batches: int, is_skipped: bool) -> None:
     progress.step += 1
     progress.batch += n_batches
     progress.src_tokens += n_src

@@ -5,6 +5,7 @@ state leaves and enters as named tensors, so checkpoints need no pickle.
 """
 
 from collections import defaultdict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ POLAR_EXPRESS = (
 )
 """Coefficients of five steps. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
 
-Block = tuple[str, nn.Parameter, int, int]
+Block = tuple[str, Tensor, int, int]
 """One logical matrix inside a parameter: its name, the parameter, first row, end row."""
 
 
@@ -122,7 +123,10 @@ class Optimizer:
         self.adam_names = list(rest)
         decayed = [p for p in rest.values() if id(p) in matrices]
         plain = [p for p in rest.values() if id(p) not in matrices]
-        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain}]
+        groups: list[dict[str, Any]] = [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": plain},
+        ]
         kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
         self.adam = kind(
             [group for group in groups if group["params"]],
@@ -177,5 +181,5 @@ class Optimizer:
                 buffer.copy_(tensors[f"muon.{n_rows}x{n_columns}"])
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor:
+def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -40,7 +40,9 @@ class ResampledPairs:
             # A language tag in front is no text: it stays in its place.
             n_tags = next((i for i, id_ in enumerate(ids) if not vocab.is_control(int(id_))), 0)
             text = vocab.decode(ids[n_tags:].tolist())
-            pieces = vocab.sample(text, alpha=alpha, seed=derive_seed(seed, side, epoch, index) % 2**32)
+            pieces = vocab.sample(
+                text, alpha=alpha, seed=derive_seed(seed, side, epoch, index) % 2**32
+            )
             whole = [*ids[:n_tags].tolist(), *pieces]
             return whole if len(whole) <= max_length else ids.tolist()
 

@@ -15,9 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heed.bundle import save_bundle
+from heed.bundle import (
+    CHECKPOINTS,
+    CONFIG,
+    Bundle,
+    description_files,
+    load_bundle,
+    save_bundle,
+    step_folders,
+)
 from heed.config import build_config, load_config, to_toml
 from heed.data.prepare import Corpus, Prepared, prepare
+from heed.decode.options import DecodeOptions
 from heed.device import (
     choose_device,
     choose_dtype,
@@ -27,10 +36,18 @@ from heed.device import (
     set_threads,
 )
 from heed.errors import RunError
-from heed.files import lock, make_directory, parse_json, read_bytes, to_json, write_atomically
+from heed.files import (
+    lock,
+    make_directory,
+    parse_json,
+    read_bytes,
+    read_json_lines,
+    to_json,
+    write_atomically,
+)
 from heed.model.build import build_model, count_parameters
 from heed.train import checkpoint
-from heed.train.log import EventLog, Report, fan_out
+from heed.train.log import METRICS_FILE, EventLog, Report, fan_out
 from heed.train.loop import EpochPairs, Progress, Trainer, train
 from heed.train.optimizer import Optimizer
 from heed.train.recipe import Facts, Recipe, measure_gflops, merge, resolve
@@ -127,7 +144,7 @@ def run_training(
         for note in notes:
             report({"kind": "note", "text": note, "step": trainer.progress.step})
         report(_start_event(trainer, recipe, data, n_threads))
-        keeper = RunKeeper(out, recipe, data, report)
+        keeper = RunKeeper(out=out, recipe=recipe, data=data, report=report)
         is_finished = train(
             trainer,
             keeper=keeper,
@@ -303,18 +320,159 @@ class RunKeeper:
     report: Report
 
     def save(self, trainer: Trainer) -> None:
-        """Keep everything needed to go on from here."""
+        """Keep everything needed to go on from here, in a folder that is a model too."""
+        config = self.recipe.training
         checkpoint.save(
             self.out,
             trainer.progress.step,
             model={name: p.detach() for name, p in trainer.model.named_parameters()},
             optimizer=trainer.optimizer.state(),
-            averages=trainer.averaged,
+            average=trainer.averaged,
             progress=asdict(trainer.progress),
-            keep=max(self.recipe.training.keep_checkpoints, self.recipe.training.average_checkpoints),
+            extra=description_files(make_bundle(trainer, self.recipe, self.data)),
+            keep=max(config.keep_checkpoints, config.average_checkpoints),
         )
         self.report({"kind": "checkpoint", "step": trainer.progress.step})
 
     def save_best(self, trainer: Trainer, validation: Validation) -> None:
         """Keep the weights that just validated best, as a model folder of their own."""
-        save_model(self.out / "checkpoints" / "best", trainer, self.recipe, self.data, validation)
+        bundle = make_bundle(trainer, self.recipe, self.data)
+        save_bundle(self.out / CHECKPOINTS / "best", bundle, numbers=_numbers(validation))
+
+
+def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:
+    """Put the best model into the run folder itself; the average of checkpoints if it is better."""
+    best = load_bundle(out / CHECKPOINTS / "best")
+    validation = best_validation(out) or {}
+    if recipe.training.average_checkpoints > 1:
+        folders = [folder for _, folder in step_folders(out)]
+        mean = checkpoint.average_checkpoints(folders[: recipe.training.average_checkpoints])
+        averaged = replace(trainer, averaged=mean)
+        found = validate_trainer(averaged, data, recipe)
+        metric = recipe.training.metric
+        is_better = trainer.progress.best is None or found.score(metric) > trainer.progress.best
+        report(
+            {"kind": "average", "checkpoints": len(folders), "is_best": is_better, **asdict(found)}
+        )
+        if is_better:
+            best, validation = make_bundle(averaged, recipe, data), asdict(found)
+    numbers = {
+        **{key: validation[key] for key in ("loss", "bleu", "chrf") if validation.get(key)},
+        "parameters": count_parameters(trainer.model),
+        "training pairs": len(data.train),
+        "training time (s)": round(trainer.elapsed_s),
+    }
+    save_bundle(out, best, numbers=numbers)
+    report(
+        {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}
+    )
+
+
+def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
+    """The model as it is now, with all that is needed to translate with it."""
+    defaults = asdict(DecodeOptions())
+    decoding = {
+        key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]
+    }
+    return Bundle(
+        config=recipe.model,
+        weights=dict(trainer.weights()),
+        src_vocab=data.src_vocab,
+        tgt_vocab=data.tgt_vocab,
+        source_lang=data.source_lang,
+        target_lang=data.target_lang,
+        target_langs=data.target_langs,
+        decoding=decoding,
+    )
+
+
+def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Translator:
+    """The model as it is now, ready to translate text."""
+    return Translator(
+        trainer.model,
+        data.src_vocab,
+        data.tgt_vocab,
+        options=recipe.decoding,
+        source_lang=data.source_lang,
+        target_lang=data.target_lang,
+        target_langs=data.target_langs,
+        device=str(trainer.device),
+    )
+
+
+def best_validation(out: Path) -> dict[str, Any] | None:
+    """The event of the best validation so far, from the run's metrics."""
+    path = out / METRICS_FILE
+    if not path.exists():
+        return None
+    best = None
+    for event in read_json_lines(path):
+        if event.get("kind") == "validation" and event.get("is_best"):
+            best = event
+    return best
+
+
+def _resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
+    """Load the newest whole checkpoint, if any.
+
+    Returns:
+        Whether the run is finished already, and what a person should know.
+    """
+    found = checkpoint.load_newest(out)
+    if found is None:
+        return False, []
+    trainer.progress = Progress(**found.progress)
+    _copy_into(trainer.model, found.model)
+    trainer.optimizer.load_state(found.optimizer)
+    for name in trainer.averaged:
+        trainer.averaged[name].copy_(found.average[name])
+    trainer.started_at = time.monotonic() - trainer.progress.elapsed_s
+    if trainer.progress.is_finished:
+        # A run given more time or steps than it has used goes on.
+        trainer.progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
+    is_complete = trainer.progress.is_finished and (out / CONFIG).exists()
+    went_on = f"going on from step {found.step}"
+    return is_complete, [*found.warnings, *([] if is_complete else [went_on])]
+
+
+def _has_stopped_early(trainer: Trainer) -> bool:
+    patience = trainer.config.patience
+    return bool(patience) and trainer.progress.without_gain >= patience
+
+
+def _dev_sets(data: Prepared) -> list[DevSet]:
+    languages = data.target_langs or ("",)
+    sets = []
+    for language in languages:
+        pairs = [pair for pair in data.dev if not language or pair.target_lang == language]
+        if pairs:
+            sets.append(
+                DevSet(
+                    src=[pair.src for pair in pairs],
+                    tgt=[pair.tgt for pair in pairs],
+                    target_lang=language or data.target_lang,
+                )
+            )
+    return sets
+
+
+def _numbers(validation: Validation) -> dict[str, Any]:
+    found = {"loss": validation.loss, "bleu": validation.bleu, "chrf": validation.chrf}
+    return {key: round(value, 4) for key, value in found.items() if value is not None}
+
+
+def _start_event(
+    trainer: Trainer, recipe: Recipe, data: Prepared, n_threads: int
+) -> dict[str, Any]:
+    return {
+        "kind": "start",
+        "step": trainer.progress.step,
+        "parameters": count_parameters(trainer.model),
+        "pairs": len(data.train),
+        "dev_pairs": len(data.dev),
+        "data": data.report,
+        "model": recipe.model.to_dict(),
+        "time_s": recipe.training.time_s,
+        "max_steps": recipe.training.max_steps,
+        "environment": {**describe_environment(), "threads": n_threads},
+    }

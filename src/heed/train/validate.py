@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from heed.evaluate.metrics import bleu, chrf
+from heed.evaluate.counts import Reading, count_bleu, count_chrf
 from heed.translate import Translator
 
 N_SAMPLES = 3
@@ -85,10 +85,13 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
             for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
         ]
     model.train()
+    # Languages that need a tokenizer of their own get it only if they are the one target.
+    languages = {dev.target_lang for dev in dev_sets}
+    reading = Reading(target_lang=languages.pop() if len(languages) == 1 else "")
     return Validation(
         loss=-log_prob / max(1, n_tokens),
-        bleu=bleu(hypotheses, references) if hypotheses else None,
-        chrf=chrf(hypotheses, references) if hypotheses else None,
+        bleu=count_bleu(hypotheses, [references], reading).of() if hypotheses else None,
+        chrf=count_chrf(hypotheses, [references], reading).of() if hypotheses else None,
         n_translated=len(hypotheses),
         seconds=time.monotonic() - started_at,
         samples=samples[: 2 * N_SAMPLES],

@@ -1,0 +1,146 @@
+"""`heed demo`: train a small translator from nothing, test it, and look inside, in three minutes.
+
+Not here: the corpus (`data/grammar.py`) or training. What a newcomer sees first; everything it
+prints was computed just now.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.explain.render import choose_palette, heatmap
+
+if TYPE_CHECKING:
+    from heed.data.grammar import Example
+    from heed.data.readers import Part
+    from heed.translate import Translator
+
+SEED = 1
+DEV_SIZE, TEST_SIZE = 25, 50
+"""Unseen pairs for each direction."""
+
+SETTINGS: dict[str, Any] = {
+    "preset": "tiny",
+    "training": {"time_s": 140, "validations": 4, "validation_sentences": 60, "seed": SEED},
+}
+"""What is not left to the defaults: the time, and validations that cost little of it."""
+
+option = options("Options")
+
+
+@command("demo", "Train and try a small translator in three minutes.", examples="heed demo")
+@option("--out", str, "Run folder, kept afterwards.", default="heed-demo", metavar="RUN")
+@option("--time", str, "Time for training.", metavar="DURATION")
+@option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@click.pass_obj
+def demo(session: Session, /, out: str, time: str | None, threads: int | None) -> None:
+    """Train a translator on the built-in corpus, and show what it learnt.
+
+    It translates zh→en, en→es, en→fr and en→zh. The sentences of the test are new: each combines
+    words that never met in training.
+    """
+    from heed.cli.train import finish, start
+    from heed.data.grammar import demo_corpus
+    from heed.data.prepare import Corpus
+    from heed.translate import load
+
+    train, dev, test = demo_corpus(SEED, dev_size=DEV_SIZE, test_size=TEST_SIZE)
+    session.say(f"The built-in corpus: {len(train):,} sentence pairs in four directions, such as")
+    for source_lang, target_lang, src, tgt in train[:3]:
+        session.say(f"    {source_lang}→{target_lang}  {src}  →  {tgt}")
+    folder = Path(out) / "corpus"
+    corpus = Corpus(
+        train=tuple(write_parts(folder, "train", train)),
+        dev=tuple(write_parts(folder, "dev", dev)),
+    )
+    asked = {**SETTINGS, "training": dict(SETTINGS["training"])}
+    asked["training"] |= {"time_s": time} if time else {}
+    asked["training"] |= {"threads": threads} if threads else {}
+    outcome, stop_signal = start(session, asked, corpus, out)
+    if not outcome.is_finished:
+        finish(session, outcome, out, stop_signal)
+    translator = load(out, threads=threads)
+    for line in (*judged(translator, test), *worked(translator), *seen_inside(translator)):
+        click.echo(line)
+    click.echo(f"\n{NEXT.format(out=out).strip()}")
+
+
+NEXT = """
+Next:
+    heed translate -m {out} -t fr "I am a student"
+    heed next-word -m {out} -t en "纽约是一座城市" --prefix "New York is a"
+    heed align -m {out} -t es "You are welcome"
+    heed train --src your.en --tgt your.de --out run/
+"""
+
+
+def write_parts(folder: Path, name: str, examples: "Iterable[Example]") -> "Iterator[Part]":
+    """Write sentences as parallel files, a pair of files for each direction."""
+    from heed.data.readers import Part
+    from heed.files import make_directory, write_atomically
+
+    directions: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for source_lang, target_lang, src, tgt in examples:
+        directions.setdefault((source_lang, target_lang), []).append((src, tgt))
+    make_directory(folder)
+    for (source_lang, target_lang), pairs in directions.items():
+        stem = f"{name}.{source_lang}-{target_lang}"
+        paths = [folder / f"{stem}.{lang}" for lang in (source_lang, target_lang)]
+        for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
+            write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+        yield Part(
+            files=(str(paths[0]), str(paths[1])), source_lang=source_lang, target_lang=target_lang
+        )
+
+
+def judged(translator: "Translator", test: "list[Example]") -> Iterator[str]:
+    """Scores on sentences that training never saw, direction by direction."""
+    from heed.evaluate.counts import Reading
+    from heed.evaluate.metrics import evaluate
+
+    yield "\nUnseen sentences, each a new combination of known words:"
+    directions = dict.fromkeys((example[0], example[1]) for example in test)
+    for source_lang, target_lang in directions:
+        chosen = [example for example in test if example[:2] == (source_lang, target_lang)]
+        found = translator([src for _, _, src, _ in chosen], target_lang=target_lang)
+        scores = evaluate(
+            found,
+            [[tgt for _, _, _, tgt in chosen]],
+            metrics=("exact", "bleu"),
+            reading=Reading(target_lang=target_lang),
+        ).scores
+        yield (
+            f"    {source_lang}→{target_lang}  {len(chosen)} sentences  "
+            f"exact match {scores['exact'].value:5.1f} %  BLEU {scores['bleu'].value:5.1f}"
+        )
+
+
+def worked(translator: "Translator") -> Iterator[str]:
+    """The sentences that every tutorial on attention explains."""
+    from heed.data.grammar import WORKED
+
+    yield "\nWell-known sentences:"
+    for _, target_lang, src, tgt in WORKED:
+        found = translator(src, target_lang=target_lang)
+        yield f"    {src}  →  {found}{'' if found == tgt else f'  (expected: {tgt})'}"
+
+
+def seen_inside(translator: "Translator") -> Iterator[str]:
+    """What comes next, and what each word looked at while it was written."""
+    src, tgt = "纽约是一座城市", "New York is a city"
+    first, *others = translator.next_word(src, "New York is a", k=3, target_lang="en")
+    others_shown = ", ".join(f"{n.token} {n.probability:.1%}" for n in others)
+    yield f"\np(next | New York is a, {src}): {first.token} {first.probability:.1%}, {others_shown}"
+    alignment = translator.align(src, tgt, target_lang="en")
+    yield "\nWhat each target piece (row) read in the source (column):"
+    palette = choose_palette(
+        os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
+    )
+    yield from heatmap(
+        alignment.weights, alignment.target_tokens, alignment.source_tokens, palette=palette
+    )

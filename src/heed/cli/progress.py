@@ -1,0 +1,92 @@
+"""A training run on the terminal: one live line, and a few lasting ones.
+
+Not here: what happens (`train/log.py` makes the live line's words). Everything goes to standard
+error; on anything but a terminal only the lasting lines are written.
+"""
+
+import shutil
+import sys
+from typing import Any, TextIO
+
+from heed.train.log import Event, LiveLine, duration
+
+
+class Display:
+    """Shows the events of a run.
+
+    Args:
+        metric: the development score to show.
+        stream: where to.
+        n_samples: sample translations shown at each validation.
+    """
+
+    def __init__(self, metric: str, *, stream: TextIO | None = None, n_samples: int = 1) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.is_terminal = self.stream.isatty()
+        self.n_samples = n_samples
+        self.live = LiveLine(metric)
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        self.live(event)
+        show = {
+            "start": self._start,
+            "note": self._note,
+            "validation": self._validation,
+            "average": self._average,
+            "end": self._end,
+        }.get(event["kind"])
+        if show:
+            show(event)
+        if self.is_terminal and self.live.text and event["kind"] != "end":
+            width = shutil.get_terminal_size().columns - 1
+            self.stream.write(f"\r\x1b[K{self.live.text[:width]}")
+            self.stream.flush()
+
+    def line(self, text: str) -> None:
+        """Write a lasting line, above the live one."""
+        clear = "\r\x1b[K" if self.is_terminal else ""
+        self.stream.write(f"{clear}{text}\n")
+        self.stream.flush()
+
+    def close(self) -> None:
+        """Leave the cursor on a line of its own."""
+        if self.is_terminal:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+
+    def _start(self, event: Event) -> None:
+        model = event["model"]
+        self.line(
+            f"{event['pairs']:,} training pairs, {event['dev_pairs']:,} for development; "
+            f"{event['parameters'] / 1e6:.1f} million parameters "
+            f"(d_model {model['d_model']}, {model['n_encoder_layers']}+"
+            f"{model['n_decoder_layers']} layers, {model['tgt_vocab_size']:,} pieces), "
+            f"{event['environment']['threads']} threads"
+        )
+
+    def _note(self, event: Event) -> None:
+        self.line(event["text"])
+
+    def _validation(self, event: Event) -> None:
+        self.line(f"step {event['step']}  {_scores(event)}{'  (best)' * event['is_best']}")
+        for sample in event["samples"][: self.n_samples]:
+            for name in ("src", "ref", "hyp"):
+                self.line(f"    {name}  {sample[name]}")
+
+    def _average(self, event: Event) -> None:
+        chosen = "  (best)" if event["is_best"] else ""
+        self.line(f"average of {event['checkpoints']} checkpoints  {_scores(event)}{chosen}")
+
+    def _end(self, event: Event) -> None:
+        self.line(f"finished after {event['step']} steps and {duration(event['elapsed_s'])}")
+
+
+def _scores(event: dict[str, Any]) -> str:
+    found = [f"dev loss {event['loss']:.3f}"]
+    found += [
+        f"{shown} {event[key]:.2f}"
+        for key, shown in (("bleu", "BLEU"), ("chrf", "chrF"))
+        if event[key] is not None
+    ]
+    return "  ".join(found)

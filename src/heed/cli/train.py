@@ -1,0 +1,232 @@
+"""`heed train`: parallel text in, a model folder out.
+
+Not here: the run itself (`train/run.py`), or what the terminal shows meanwhile (`progress.py`).
+Flags and `section.key=value` become one nested dict of settings; the run fills in the rest.
+"""
+
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.errors import UsageError
+
+if TYPE_CHECKING:
+    from heed.data.prepare import Corpus
+    from heed.train.run import Outcome
+
+EXAMPLES = """
+heed train --src train.en --tgt train.de --out run/
+heed train --src train.en --tgt train.de --dev-src val.en --dev-tgt val.de --time 60m --out run/
+heed train corpus.tmx --source-lang en --target-lang de --out run/
+heed train corpus.tsv.gz --out run/ --preset tiny training.learning_rate=0.001 model.dropout=0.2
+heed train --src train.en --tgt train.de --config recipe.toml --dump-config
+"""
+
+data_option = options("Data")
+run_option = options("Run")
+model_option = options("Model")
+
+SETTINGS = {
+    "time": "training.time_s",
+    "max_steps": "training.max_steps",
+    "checkpoint_every": "training.checkpoint_every",
+    "seed": "training.seed",
+    "threads": "training.threads",
+    "device": "training.device",
+    "vocab_size": "tokenizer.vocab_size",
+    "preset": "preset",
+}
+"""Flag → the setting it makes."""
+
+OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
+LANGUAGE = re.compile(r"[a-z]{2}")
+
+
+@command("train", "Train a translator from parallel text.", examples=EXAMPLES)
+@click.argument("arguments", nargs=-1, metavar="[CORPUS]... [SECTION.KEY=VALUE]...")
+@data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
+@data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
+@data_option("--dev-src", str, "To choose the best model by.", multiple=True, metavar="FILE")
+@data_option("--dev-tgt", str, "Its translation.", multiple=True, metavar="FILE")
+@data_option("--source-lang", str, "Language code; needed for TMX.", metavar="CODE")
+@data_option("--target-lang", str, "Language code; needed for TMX.", metavar="CODE")
+@run_option("--out", str, "Run folder; becomes the model folder.", metavar="RUN")
+@run_option("--time", str, "Wall-clock limit, such as 90s, 30m or 2h.", metavar="DURATION")
+@run_option("--max-steps", int, "Limit of optimizer steps.")
+@run_option("--checkpoint-every", int, "Steps between checkpoints; default: by the clock.")
+@run_option("--seed", int, "Same seed, same machine: same weights.")
+@run_option("--threads", int, "CPU threads; default: all cores.")
+@run_option("--device", str, "auto, cpu or cuda.")
+@run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
+@model_option(
+    "--preset", ("tiny", "small", "base", "big"), "Model size; default: by data and time."
+)
+@model_option("--vocab-size", int, "Pieces; default: by the corpus.")
+@model_option("--config", str, "Settings as TOML; flags and overrides win.", metavar="FILE")
+@model_option("--dump-config", bool, "Print the settings as TOML and stop.")
+@click.pass_obj
+def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None:
+    """Train a translator from two parallel files, or from TSV, CSV or TMX files.
+
+    Interrupted in any way, the same command goes on at the very next batch. RUN is a model folder
+    when training ends, and can be translated with before that.
+    """
+    overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
+    asked = settings_from(flags, overrides)
+    if flags["dump_config"]:
+        click.echo(dump(asked, where=flags["config"] or ""), nl=False)
+        return
+    corpus = corpus_from(flags, [text for text in arguments if not OVERRIDE.fullmatch(text)])
+    if not flags["out"]:
+        raise UsageError("Say where the model shall go: --out run/")
+    outcome, stop_signal = start(
+        session, asked, corpus, flags["out"], flags["tensorboard"], flags["config"] or ""
+    )
+    finish(session, outcome, flags["out"], stop_signal)
+
+
+def start(
+    session: Session,
+    asked: dict[str, Any],
+    corpus: "Corpus",
+    out: str,
+    is_on_tensorboard: bool = False,
+    where: str = "",
+) -> tuple["Outcome", int | None]:
+    """Run training with a display; a first signal pauses it, a second one ends it at once.
+
+    Returns:
+        The outcome, and the signal that stopped the run or None.
+    """
+    from heed.cli.progress import Display
+    from heed.train.log import Report, fan_out, tensorboard
+    from heed.train.run import run_training
+
+    metric = asked.get("training", {}).get("metric", "chrf")
+    display = Display(metric)
+    reports: list[Report] = [] if session.is_quiet else [display]
+    if is_on_tensorboard:
+        reports.append(tensorboard(Path(out)))
+    with stop_signals() as received:
+        outcome = run_training(
+            asked,
+            corpus,
+            Path(out),
+            report=fan_out(*reports),
+            should_stop=lambda: bool(received),
+            where=where,
+        )
+    if not session.is_quiet:
+        display.close()
+    return outcome, received[0] if received else None
+
+
+def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | None) -> None:
+    """Say how a run ended and what comes next; a paused run exits as its signal asks."""
+    step = outcome.progress.step
+    if outcome.is_finished:
+        already = "was finished already" if outcome.was_finished else "is finished"
+        session.say(f"{out} {already}, after {step} steps. Translate with: heed translate -m {out}")
+        return
+    session.say(f"Paused and saved at step {step}. To go on, type the same command again.")
+    sys.exit(128 + (stop_signal or signal.SIGTERM))
+
+
+def settings_from(flags: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
+    """All settings made by hand, as nested dicts: the file, then overrides, then flags.
+
+    Raises:
+        ConfigError: the file is missing or no TOML, or an override is malformed.
+    """
+    from heed.config import override, read_toml
+
+    asked = read_toml(flags["config"]) if flags["config"] else {}
+    for text in overrides:
+        override(asked, text)
+    for flag, key in SETTINGS.items():
+        if flags[flag] is not None:
+            *sections, name = key.split(".")
+            place = asked
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[name] = flags[flag]
+    return asked
+
+
+def dump(asked: dict[str, Any], where: str = "") -> str:
+    """The settings with defaults filled in, as TOML that `--config` takes."""
+    from heed.config import to_toml
+    from heed.train.recipe import resolve
+
+    lines = to_toml(resolve(asked, where=where)).splitlines(keepends=True)
+    # The vocabularies' sizes are known once there is a corpus; fixed here they would not fit it.
+    return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))
+
+
+def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
+    """The corpus that flags and arguments name.
+
+    Raises:
+        UsageError: one side of a pair of files is missing, or there is nothing to learn from.
+    """
+    from heed.data.prepare import Corpus
+    from heed.data.readers import Part
+
+    def parts(src: tuple[str, ...], tgt: tuple[str, ...], flag: str) -> tuple[Part, ...]:
+        if len(src) != len(tgt):
+            raise UsageError(
+                f"--{flag}src and --{flag}tgt go together, but there are {len(src)} and {len(tgt)}."
+            )
+        return tuple(
+            Part(
+                files=(src_path, tgt_path),
+                source_lang=flags["source_lang"] or language_of(src_path),
+                target_lang=flags["target_lang"] or language_of(tgt_path),
+            )
+            for src_path, tgt_path in zip(src, tgt, strict=True)
+        )
+
+    languages = {
+        "source_lang": flags["source_lang"] or "",
+        "target_lang": flags["target_lang"] or "",
+    }
+    train_parts = parts(flags["src"], flags["tgt"], "")
+    train_parts += tuple(Part(files=(path,), **languages) for path in files)
+    if not train_parts:
+        raise UsageError(
+            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file."
+        )
+    return Corpus(train=train_parts, dev=parts(flags["dev_src"], flags["dev_tgt"], "dev-"))
+
+
+def language_of(path: str) -> str:
+    """The language that a file name ends in: `de` of `train.de` and of `train.de.gz`, else ""."""
+    name = re.sub(r"\.(gz|xz|zst)$", "", Path(path).name)
+    suffix = Path(name).suffix.removeprefix(".")
+    return suffix if LANGUAGE.fullmatch(suffix) else ""
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Note SIGINT and SIGTERM instead of dying; the same signal again does what it always does."""
+    received: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        received.append(number)
+        signal.signal(number, before[number])
+
+    before: dict[int, Any] = {
+        number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

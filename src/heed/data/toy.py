@@ -1,0 +1,42 @@
+"""Copy, reverse, sort: made-up pairs whose right answer is known, learnt in a minute.
+
+Not language: the built-in corpus of real sentences is `grammar.py`. If a model cannot learn these,
+something between the batch and the optimizer is broken. Read on in `tests/learn/`.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from heed.data.readers import Pair
+from heed.errors import ConfigError
+
+TASKS: dict[str, Callable[[list[str]], list[str]]] = {
+    "copy": list,
+    "reverse": lambda words: words[::-1],
+    "sort": sorted,
+}
+
+
+def pairs(
+    task: str, n_pairs: int, *, seed: int, n_words: int = 20, max_length: int = 10
+) -> Iterator[Pair]:
+    """Random sentences of made-up words, and what the task makes of them.
+
+    Args:
+        task: a name of `TASKS`.
+        n_pairs: how many.
+        seed: decides the sentences.
+        n_words: different words, `w00` and so on.
+        max_length: words in the longest sentence; each length from 1 is equally likely.
+
+    Raises:
+        ConfigError: there is no such task.
+    """
+    if task not in TASKS:
+        raise ConfigError(f"task must be one of {', '.join(TASKS)}, but is {task!r}.")
+    random = np.random.Generator(np.random.Philox(seed))
+    for line in range(1, n_pairs + 1):
+        length = int(random.integers(1, max_length + 1))
+        words = [f"w{word:02}" for word in random.integers(n_words, size=length)]
+        yield Pair(" ".join(words), " ".join(TASKS[task](words)), line, f"toy {task}")

@@ -1,0 +1,253 @@
+"""What each metric counts in a sentence, and how summed counts become a score.
+
+Not a reimplementation: BLEU, chrF and TER are counted by sacreBLEU, and equal it. Ours is the
+arithmetic after it, on arrays, so that a thousand resamples cost little. Read on in `metrics.py`.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.errors import ConfigError, MissingExtraError
+
+Numbers = NDArray[np.float64]
+
+TOKENIZERS = ("13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none")
+"""sacreBLEU's ways to cut words for BLEU, but for those that download a model."""
+
+_TOKENIZER_OF = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+_WRITTEN_WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a metric counted in each sentence: enough to score any part of the set.
+
+    Attributes:
+        name: of the metric.
+        signature: see `Score`.
+        per_sentence: `(n_sentences, n_counts)`; the counts of a set are the sum of its sentences'.
+        score: from summed counts `(..., n_counts)` to scores `(...)`.
+        is_lower_better: True for error rates.
+    """
+
+    name: str
+    signature: str
+    per_sentence: Numbers
+    score: Callable[[Numbers], Numbers]
+    is_lower_better: bool = False
+
+    def of(self, chosen: slice | NDArray[np.bool_] = slice(None)) -> float:
+        """The score of the chosen sentences taken together."""
+        return float(self.score(self.per_sentence[chosen].sum(axis=0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How text is read before it is compared.
+
+    Attributes:
+        target_lang: code such as `de`; Chinese, Japanese and Korean have their own BLEU tokenizers,
+            and languages written without blanks count characters in TER and WER.
+        tokenize: one of `TOKENIZERS` for BLEU; None chooses by `target_lang`, 13a for most.
+        lowercase: True ignores case, as some older papers do.
+    """
+
+    target_lang: str = ""
+    tokenize: str | None = None
+    lowercase: bool = False
+
+    @property
+    def language(self) -> str:
+        """The language without its region: zh for zh-Hant-TW."""
+        return re.split("[-_]", self.target_lang)[0].lower()
+
+    @property
+    def tokenizer(self) -> str:
+        """The BLEU tokenizer this asks for."""
+        chosen = self.tokenize or _TOKENIZER_OF.get(self.language, "13a")
+        if chosen not in TOKENIZERS:
+            near = difflib.get_close_matches(chosen, TOKENIZERS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ConfigError(
+                f"tokenize must be one of {', '.join(TOKENIZERS)}, but is {chosen}.{hint}"
+            )
+        return chosen
+
+    @property
+    def counts_characters(self) -> bool:
+        """True where a blank does not end a word."""
+        return self.language in _WRITTEN_WITHOUT_BLANKS
+
+
+PLAIN = Reading()
+"""The target language unknown, case kept."""
+
+
+# --- Counting, sentence by sentence.
+
+
+def _sacrebleu_metrics() -> Any:
+    try:
+        from sacrebleu import metrics
+    except ImportError as error:
+        raise MissingExtraError("heed evaluate", "train") from error
+    return metrics
+
+
+def _counted(
+    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> tuple[str, Numbers]:
+    """The signature and the counts of each sentence, both sacreBLEU's own."""
+    counts = metric._extract_corpus_statistics(hypotheses, references)
+    return str(metric.get_signature()), np.array(counts, dtype=np.float64)
+
+
+def count_bleu(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+) -> Counts:
+    """BLEU with the defaults of sacreBLEU.
+
+    Source: Papineni et al. 2002; Post 2018.
+    """
+    metrics = _sacrebleu_metrics()
+    tokenizer = reading.tokenizer
+    try:
+        # force: our own warning about tokenised text replaces the one in sacreBLEU's log.
+        metric = metrics.BLEU(tokenize=tokenizer, lowercase=reading.lowercase, force=True)
+    except (ImportError, RuntimeError) as error:
+        extra = tokenizer.partition("-")[0]
+        raise ConfigError(
+            f"The tokenizer {tokenizer} is not installed: pip install 'sacrebleu[{extra}]', "
+            "or choose another such as char."
+        ) from error
+    return Counts("BLEU", *_counted(metric, hypotheses, references), bleu_of)
+
+
+def count_chrf(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+) -> Counts:
+    """chrF2: F-score of character 1- to 6-grams, recall weighing twice.
+
+    Source: Popović 2015.
+    """
+    metric = _sacrebleu_metrics().CHRF(lowercase=reading.lowercase)
+    return Counts("chrF2", *_counted(metric, hypotheses, references), chrf_of)
+
+
+def count_ter(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+) -> Counts:
+    """TER: edits and shifts of blocks, per reference word; ignores case, as Tercom does.
+
+    Source: Snover et al. 2006.
+    """
+    asian = reading.counts_characters
+    metric = _sacrebleu_metrics().TER(normalized=asian, asian_support=asian)
+    return Counts("TER", *_counted(metric, hypotheses, references), error_rate_of, True)
+
+
+def count_wer(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+) -> Counts:
+    """WER: words to insert, delete or replace, per word of the nearest reference."""
+
+    def words(text: str) -> list[str]:
+        text = text.lower() if reading.lowercase else text
+        return list("".join(text.split())) if reading.counts_characters else text.split()
+
+    rows = []
+    for hypothesis, *known in zip(hypotheses, *references, strict=True):
+        said = words(hypothesis)
+        candidates = [(edit_distance(said, words(text)), len(words(text))) for text in known]
+        rows.append(min(candidates, key=lambda row: (row[0] / max(row[1], 1), -row[1])))
+    case = "lc" if reading.lowercase else "mixed"
+    tok = "char" if reading.counts_characters else "blanks"
+    signature = f"nrefs:{len(references)}|case:{case}|tok:{tok}|version:heed-1"
+    return Counts("WER", signature, np.array(rows, dtype=np.float64), error_rate_of, True)
+
+
+def count_exact(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+) -> Counts:
+    """The share of translations that equal a reference, blanks at the ends aside."""
+
+    def plain(text: str) -> str:
+        return text.strip().lower() if reading.lowercase else text.strip()
+
+    rows = [
+        (plain(hypothesis) in map(plain, known), 1)
+        for hypothesis, *known in zip(hypotheses, *references, strict=True)
+    ]
+    case = "lc" if reading.lowercase else "mixed"
+    signature = f"nrefs:{len(references)}|case:{case}|version:heed-1"
+    return Counts("exact match", signature, np.array(rows, dtype=np.float64), _share_of)
+
+
+def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
+    """The fewest insertions, deletions and replacements from `a` to `b` (Levenshtein 1966)."""
+    above = list(range(len(b) + 1))
+    for i, word in enumerate(a, start=1):
+        row = [i]
+        for j, other in enumerate(b):
+            row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (word != other)))
+        above = row
+    return above[-1]
+
+
+# --- From summed counts to scores; each works on any number of sets at once.
+
+
+def bleu_of(totals: Numbers) -> Numbers:
+    """BLEU with exponential smoothing of empty n-gram orders.
+
+    Args:
+        totals: translation length, reference length, matches of order 1 to 4, n-grams of order
+            1 to 4, `(..., 10)`.
+
+    Source: Chen and Cherry 2014, method 3; as in sacreBLEU's `compute_bleu`.
+    """
+    n_said, n_expected = totals[..., 0], totals[..., 1]
+    matches, n_grams = totals[..., 2:6], totals[..., 6:10]
+    is_zero = (n_grams == 0).any(axis=-1) | (matches == 0).all(axis=-1)
+    halvings = np.cumsum(matches == 0, axis=-1)
+    smoothed = np.where(matches == 0, 0.5**halvings, matches)
+    log_precision = np.log(smoothed / np.maximum(n_grams, 1)).mean(axis=-1)
+    log_brevity = np.minimum(0.0, 1 - n_expected / np.maximum(n_said, 1))
+    return np.where(is_zero, 0.0, 100 * np.exp(log_precision + log_brevity))
+
+
+def chrf_of(totals: Numbers) -> Numbers:
+    """F2 of precision and recall, each averaged over the orders that both sides have.
+
+    Args:
+        totals: n-grams said, n-grams expected and matches, for each order in turn, `(..., 18)`.
+    """
+    said, expected, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
+    has_order = (said > 0) & (expected > 0)
+    n_orders = np.maximum(has_order.sum(axis=-1), 1)
+    precision = (has_order * matches / np.maximum(said, 1)).sum(axis=-1) / n_orders
+    recall = (has_order * matches / np.maximum(expected, 1)).sum(axis=-1) / n_orders
+    weighted = 4 * precision + recall
+    score: Numbers = 500 * precision * recall / np.where(weighted > 0, weighted, 1.0)
+    return score
+
+
+def error_rate_of(totals: Numbers) -> Numbers:
+    """Edits per reference word; with no reference word at all, any edit is a full error.
+
+    Args:
+        totals: edits and reference words, `(..., 2)`.
+    """
+    edits, n_words = totals[..., 0], totals[..., 1]
+    rate = np.where(n_words > 0, edits / np.where(n_words > 0, n_words, 1.0), edits > 0)
+    return 100 * rate
+
+
+def _share_of(totals: Numbers) -> Numbers:
+    return 100 * totals[..., 0] / totals[..., 1]

@@ -1,0 +1,268 @@
+"""One system, or two side by side: scores, lengths, and the sentences to look at first.
+
+Not here: files and printing; the report is a value, as a dict for JSON and as text for people.
+Read on in `metrics.py`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from heed.errors import ConfigError, DataError
+from heed.evaluate.counts import PLAIN, Counts, Numbers, Reading, count_chrf
+from heed.evaluate.metrics import (
+    RESAMPLES,
+    SEED,
+    Difference,
+    Evaluation,
+    count,
+    difference_of,
+    evaluation_of,
+    look_tokenised,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The scores of sentences of similar length.
+
+    Attributes:
+        label: such as `11-20`, in words of the first reference.
+        n_sentences: how many they are.
+        scores: by system, then by metric.
+    """
+
+    label: str
+    n_sentences: int
+    scores: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One sentence as each system translated it.
+
+    Attributes:
+        number: its line, from 1.
+        source: None where no sources were given.
+        reference: the first of its references.
+        translations: by system.
+        chrf: by system, of this sentence alone.
+    """
+
+    number: int
+    source: str | None
+    reference: str
+    translations: Mapping[str, str]
+    chrf: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything to say about one or two systems.
+
+    Attributes:
+        evaluations: by system, in the order given.
+        differences: by metric, the second system minus the first; empty for one system.
+        buckets: by length, short first.
+        worst: the sentences of lowest chrF; with two systems, those where the second loses most.
+    """
+
+    evaluations: Mapping[str, Evaluation]
+    differences: Mapping[str, Difference]
+    buckets: Sequence[Bucket]
+    worst: Sequence[Line]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "systems": {name: found.as_dict() for name, found in self.evaluations.items()},
+            "differences": {key: found.as_dict() for key, found in self.differences.items()},
+            "by_length": [asdict(bucket) for bucket in self.buckets],
+            "worst": [asdict(line) for line in self.worst],
+        }
+
+    def as_text(self) -> str:
+        """For people: tables, then sentences."""
+        parts = [_score_table(self), _signatures(self), _bucket_table(self), _worst_lines(self)]
+        warnings = [text for found in self.evaluations.values() for text in found.warnings]
+        parts += [f"warning: {text}" for text in dict.fromkeys(warnings)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def report(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    sources: Sequence[str] | None = None,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    reading: Reading = PLAIN,
+    length_edges: Sequence[int] = (10, 20, 30, 40),
+    n_worst: int = 10,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Report:
+    """Look at one system, or at a second beside a first.
+
+    Args:
+        systems: translations by name; of two, the first is the baseline.
+        references: one or more reference sets, each with a line for every translation.
+        sources: the lines that were translated, to be shown.
+        metrics: keys of `metrics.METRICS`.
+        reading: target language, tokenizer and case.
+        length_edges: longest reference of each bucket but the last, in words (or characters).
+        n_worst: how many sentences to show.
+        resamples: resampled sets behind intervals and p-values.
+        seed: of the resampling.
+
+    Raises:
+        ConfigError: if there is no system or more than two, or a metric or tokenizer is unknown.
+        DataError: if there is nothing to score, counts differ, or the references are not nested.
+        MissingExtraError: if sacreBLEU is not installed.
+    """
+    if not 1 <= len(systems) <= 2:
+        raise ConfigError(f"A report needs one system or two, but is given {len(systems)}.")
+    counts = {
+        name: count(lines, references, metrics=metrics, reading=reading)
+        for name, lines in systems.items()
+    }
+    if sources is not None and len(sources) != len(references[0]):
+        raise DataError(
+            f"Each translation needs its source, but there are {len(references[0])} translations "
+            f"and {len(sources)} sources."
+        )
+    evaluations = {
+        name: evaluation_of(counts[name], look_tokenised(lines, references), resamples, seed)
+        for name, lines in systems.items()
+    }
+    first, *others = counts.values()
+    differences = {
+        key: difference_of(first[key], second[key], resamples, seed)
+        for second in others
+        for key in first
+    }
+    chrf = {name: _sentence_chrf(lines, references, reading) for name, lines in systems.items()}
+    return Report(
+        evaluations,
+        differences,
+        _buckets(counts, _lengths(references[0], reading), length_edges),
+        [_line(i, sources, references, systems, chrf) for i in _worst_first(chrf)[:n_worst]],
+    )
+
+
+def _lengths(lines: Iterable[str], reading: Reading) -> Numbers:
+    """Words of each line, or characters where words are not set apart."""
+    if reading.counts_characters:
+        return np.array([len("".join(line.split())) for line in lines], dtype=np.float64)
+    return np.array([len(line.split()) for line in lines], dtype=np.float64)
+
+
+def _buckets(
+    counts: Mapping[str, Mapping[str, Counts]], lengths: Numbers, edges: Sequence[int]
+) -> list[Bucket]:
+    buckets = []
+    for above, up_to in pairwise([-1, *edges, np.inf]):
+        chosen = (lengths > above) & (lengths <= up_to)
+        if not chosen.any():
+            continue
+        first = max(int(above) + 1, 0)
+        label = f"{first}-{int(up_to)}" if up_to < np.inf else f"{first} or more"
+        scores = {
+            name: {key: counted.of(chosen) for key, counted in by_metric.items()}
+            for name, by_metric in counts.items()
+        }
+        buckets.append(Bucket(label, int(chosen.sum()), scores))
+    return buckets
+
+
+def _sentence_chrf(
+    lines: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
+) -> Numbers:
+    """The chrF of each sentence: unlike BLEU, it means something for one."""
+    counted = count_chrf(lines, references, reading)
+    return counted.score(counted.per_sentence)
+
+
+def _worst_first(chrf: Mapping[str, Numbers]) -> list[int]:
+    """Sentences by falling need of attention; equal ones in their order."""
+    first, *rest = chrf.values()
+    merit = rest[0] - first if rest else first
+    return [int(i) for i in np.argsort(merit, kind="stable")]
+
+
+def _line(
+    i: int,
+    sources: Sequence[str] | None,
+    references: Sequence[Sequence[str]],
+    systems: Mapping[str, Sequence[str]],
+    chrf: Mapping[str, Numbers],
+) -> Line:
+    return Line(
+        number=i + 1,
+        source=sources[i] if sources is not None else None,
+        reference=references[0][i],
+        translations={name: lines[i] for name, lines in systems.items()},
+        chrf={name: float(scores[i]) for name, scores in chrf.items()},
+    )
+
+
+# --- As text.
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell; the first to the left, numbers to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _score_table(found: Report) -> str:
+    header = ["", *found.evaluations]
+    rows = [[*header, "difference", "p"] if found.differences else header]
+    for key, first in next(iter(found.evaluations.values())).scores.items():
+        scores = [evaluation.scores[key] for evaluation in found.evaluations.values()]
+        row = [first.name, *(f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in scores)]
+        if key in found.differences:
+            d = found.differences[key]
+            row += [f"{d.value:+.2f} [{d.low:+.2f}, {d.high:+.2f}]", f"{d.p_value:.3f}"]
+        rows.append(row)
+    n_sentences = next(iter(found.evaluations.values())).n_sentences
+    return f"{_table(rows)}\n{n_sentences} sentences; [95 % confidence interval]"
+
+
+def _signatures(found: Report) -> str:
+    scores = next(iter(found.evaluations.values())).scores.values()
+    width = max(len(score.name) for score in scores)
+    return "\n".join(f"{score.name.ljust(width)}  {score.signature}" for score in scores)
+
+
+def _bucket_table(found: Report) -> str:
+    keys = list(next(iter(found.evaluations.values())).scores)
+    header = [f"{name} {key}" for key in keys for name in found.evaluations]
+    rows = [["length", "sentences", *header]]
+    for bucket in found.buckets:
+        cells = [f"{bucket.scores[name][key]:.2f}" for key in keys for name in found.evaluations]
+        rows.append([bucket.label, str(bucket.n_sentences), *cells])
+    return _table(rows)
+
+
+def _worst_lines(found: Report) -> str:
+    width = max(len(name) for name in ("reference", *found.evaluations))
+    blocks = []
+    for line in found.worst:
+        rows = [("source", line.source)] if line.source is not None else []
+        rows.append(("reference", line.reference))
+        rows += [
+            (name, f"{text}  (chrF {line.chrf[name]:.1f})")
+            for name, text in line.translations.items()
+        ]
+        block = [f"line {line.number}", *(f"  {name.ljust(width)}  {text}" for name, text in rows)]
+        blocks.append("\n".join(block))
+    return "\n\n".join(blocks)

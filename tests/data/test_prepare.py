@@ -1,0 +1,264 @@
+"""From files to everything training needs: nothing lost silently, nothing shared, done once."""
+
+import gzip
+import json
+import time
+
+import pytest
+
+from heed.data import toy
+from heed.data.prepare import Corpus, DataConfig, prepare
+from heed.data.readers import Part
+from heed.errors import ConfigError, DataError, FormatError, RunError
+from heed.text.vocab import TokenizerConfig
+
+# Characters keep the vocabulary instant; what is tested here does not depend on its kind.
+CHARS = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0)
+
+
+def write(folder, name, lines):
+    path = folder / name
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return str(path)
+
+
+def plain(folder, pairs, name="train", source_lang="en", target_lang="de"):
+    files = (
+        write(folder, f"{name}.{source_lang}", [src for src, _ in pairs]),
+        write(folder, f"{name}.{target_lang}", [tgt for _, tgt in pairs]),
+    )
+    return Part(files=files, source_lang=source_lang, target_lang=target_lang)
+
+
+def numbered(n_pairs, offset=0):
+    numbers = range(offset, offset + n_pairs)
+    return [(f"sentence number {n} here", f"Satz Nummer {n}, hier") for n in numbers]
+
+
+def run(folder, train, *, dev=(), test=(), tokenizer=CHARS, seed=1, out="data", **settings):
+    return prepare(
+        Corpus(train=tuple(train), dev=tuple(dev), test=tuple(test)),
+        folder / out,
+        config=DataConfig(**settings),
+        tokenizer=tokenizer,
+        seed=seed,
+    )
+
+
+def sides(pairs):
+    return [(pair.src, pair.tgt) for pair in pairs]
+
+
+def stored(data):
+    return [
+        (
+            data.src_vocab.decode(data.train.src(index).tolist()),
+            data.tgt_vocab.decode(data.train.tgt(index).tolist()),
+        )
+        for index in range(len(data.train))
+    ]
+
+
+def test_what_goes_in_comes_out_in_order(tmp_path):
+    pairs, dev = numbered(60), numbered(10, offset=500)
+    data = run(tmp_path, [plain(tmp_path, pairs)], dev=[plain(tmp_path, dev, "dev")])
+    assert stored(data) == pairs
+    assert sides(data.dev) == dev
+    assert data.test is None
+    assert (data.source_lang, data.target_lang, data.target_langs) == ("en", "de", ())
+    assert data.src_vocab is data.tgt_vocab
+    assert data.report["tokens"] == {
+        "source": int(data.train.src_lengths.sum()),
+        "target": int(data.train.tgt_lengths.sum()),
+    }
+    assert json.loads((tmp_path / "data" / "report.json").read_text()) == data.report
+
+
+def test_dev_and_test_are_set_aside_when_none_are_given(tmp_path):
+    pairs = numbered(100)
+    data = run(tmp_path, [plain(tmp_path, pairs)], test_size=7)
+    assert (len(data.train), len(data.dev), len(data.test)) == (88, 5, 7)
+    assert sorted([*stored(data), *sides(data.dev), *sides(data.test)]) == sorted(pairs)
+    assert (data.report["train"], data.report["dev"], data.report["test"]) == (88, 5, 7)
+
+
+def test_no_sentence_of_dev_is_left_in_training_and_the_leak_is_told(tmp_path):
+    pairs = [*numbered(20), ("A dog.", "Ein Hund!"), ("Woof", "ein hund")]
+    data = run(
+        tmp_path,
+        [plain(tmp_path, pairs)],
+        dev=[plain(tmp_path, [("The dog", "Ein Hund."), ("x", "y")], "dev")],
+        test=[plain(tmp_path, [("X!", "z")], "test")],
+    )
+    assert stored(data) == numbered(20)
+    assert data.report["leaks"] == {"train_in_dev": 2, "train_in_test": 0, "dev_in_test": 1}
+
+
+def test_every_pair_of_a_dirty_corpus_is_accounted_for(tmp_path):
+    dirty = [("", "leer"), ("nice", "schÃ¶n"), ("same", "same"), ("long " * 90, "lang " * 90)]
+    dev = [*numbered(5, offset=900), ("only one side", "")]
+    data = run(
+        tmp_path,
+        [plain(tmp_path, [*numbered(30), *dirty, *numbered(3)])],
+        dev=[plain(tmp_path, dev, "dev")],
+    )
+    pairs = data.report["pairs"]
+    assert pairs["read"] == 37
+    assert pairs["kept"] == len(data.train) == 30
+    assert pairs["dropped"] == {
+        "empty": 1,
+        "bad_encoding": 1,
+        "copy": 1,
+        "too_long": 1,
+        "duplicate": 3,
+    }
+    assert pairs["examples"]["bad_encoding"][0]["line"] == 32
+    assert data.report["dev_pairs"]["dropped"] == {"empty": 1}
+
+
+def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tmp_path):
+    part = plain(tmp_path, numbered(60))
+    first = run(tmp_path, [part])
+    changed = (tmp_path / "data" / "train.bin").stat().st_mtime_ns
+    second = run(tmp_path, [part])
+    assert (tmp_path / "data" / "train.bin").stat().st_mtime_ns == changed
+    assert (stored(second), second.dev, second.report) == (stored(first), first.dev, first.report)
+    (tmp_path / "data" / "report.json").unlink()  # it is written last, so a kill leaves none
+    (tmp_path / "data" / "train.bin.tmp-00000000").touch()
+    third = run(tmp_path, [part])
+    assert (stored(third), third.dev) == (stored(first), first.dev)
+    assert not list((tmp_path / "data").glob("*tmp*"))
+
+
+def test_equal_arguments_give_equal_bytes_and_another_seed_another_dev_set(tmp_path):
+    part = plain(tmp_path, numbered(60))
+    for out, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(tmp_path, [part], out=out, seed=seed)
+    for name in ("train.bin", "dev.tsv", "report.json", "spm.model"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert (tmp_path / "a" / "dev.tsv").read_bytes() != (tmp_path / "c" / "dev.tsv").read_bytes()
+
+
+def test_a_changed_file_or_setting_is_refused_by_name(tmp_path):
+    part = plain(tmp_path, numbered(60))
+    run(tmp_path, [part])
+    with pytest.raises(
+        RunError, match=r"prepared from something else: data\.max_length was 256, but is 99\. Use"
+    ):
+        run(tmp_path, [part], max_length=99)
+    plain(tmp_path, numbered(61))
+    with pytest.raises(RunError, match=r"train file 1\.1 was .*train\.en, \d+ bytes, checksum"):
+        run(tmp_path, [part])
+
+
+def test_what_decides_only_training_does_not_ask_for_new_data(tmp_path):
+    part = plain(tmp_path, numbered(60))
+    small = {"kind": "unigram", "vocab_size": 320}
+    run(tmp_path, [part], tokenizer=TokenizerConfig(**small))
+    run(tmp_path, [part], tokenizer=TokenizerConfig(**small, subword_alpha=0.1))
+
+
+def test_separate_vocabularies_know_their_own_side_only(tmp_path):
+    pairs = [(f"abc {n}", f"xyz {n} {n}") for n in range(60)]
+    separate = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0, joint=False)
+    data = run(tmp_path, [plain(tmp_path, pairs)], tokenizer=separate)
+    assert len(data.src_vocab.encode("abc")) < len(data.tgt_vocab.encode("abc"))
+    assert data.src_vocab.hash != data.tgt_vocab.hash
+    assert sorted([*stored(data), *sides(data.dev)]) == sorted(pairs)
+    assert data.report["vocabulary"]["joint"] is False
+
+
+def test_a_source_is_tagged_with_its_language_when_there_are_several(tmp_path):
+    german = plain(tmp_path, numbered(20), "a")
+    french = plain(
+        tmp_path, [(f"word {n}", f"le mot {n}") for n in range(30)], "b", target_lang="fr"
+    )
+    dev = plain(tmp_path, [("some more", "un peu plus")], "dev", target_lang="fr")
+    data = run(tmp_path, [german, french], dev=[dev])
+    assert data.target_langs == data.src_vocab.languages == ("de", "fr")
+    assert (data.source_lang, data.target_lang) == ("en", "")
+    tags = [data.train.src(index)[0] for index in range(len(data.train))]
+    assert tags == [data.src_vocab.language_id("de")] * 20 + [data.src_vocab.language_id("fr")] * 30
+    assert [pair.target_lang for pair in data.dev] == ["fr"]
+
+
+def test_the_vocabulary_is_sized_by_the_corpus_unless_told(tmp_path):
+    part = plain(tmp_path, numbered(60))
+    data = run(tmp_path, [part], tokenizer=TokenizerConfig(kind="char"))
+    assert data.src_vocab.size < 2000  # so many pieces are asked for, and the corpus has fewer
+
+
+def test_tables_and_compressed_files_are_corpora_too(tmp_path):
+    path = tmp_path / "corpus.tsv.gz"
+    path.write_bytes(gzip.compress("".join(f"{a}\t{b}\n" for a, b in numbered(40)).encode()))
+    data = run(tmp_path, [Part(files=(str(path),))])
+    assert sorted([*stored(data), *sides(data.dev)]) == sorted(numbered(40))
+
+
+def test_a_toy_task_can_be_prepared(tmp_path):
+    pairs = [(pair.src, pair.tgt) for pair in toy.pairs("copy", 50, seed=1)]
+    data = run(tmp_path, [plain(tmp_path, pairs)], keep_copies=True)
+    assert len(data.train) + len(data.dev) == len(set(pairs))
+
+
+def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
+    with pytest.raises(DataError, match=r"train\.en and .*train\.de must hold sentence pairs, but"):
+        run(tmp_path, [plain(tmp_path, [])])
+    with pytest.raises(DataError, match=r"all 3 were dropped \(empty 2, copy 1\)"):
+        run(tmp_path, [plain(tmp_path, [("", "a"), ("b", ""), ("c", "c")])])
+    with pytest.raises(DataError, match=r"dev\.de must hold sentence pairs, but holds none"):
+        run(tmp_path, [plain(tmp_path, numbered(5))], dev=[plain(tmp_path, [("", "")], "dev")])
+    with pytest.raises(DataError, match="Nothing is left to learn from: of 1 usable pairs all"):
+        run(tmp_path, [plain(tmp_path, numbered(1))])
+    with pytest.raises(DataError, match="No dev set can be drawn from 3 pairs that share"):
+        run(tmp_path, [plain(tmp_path, [("one", t) for t in ("eins", "ein", "einer")])])
+    with pytest.raises(DataError, match=r"every pair has more than 4 pieces on a side"):
+        run(tmp_path, [plain(tmp_path, numbered(30))], max_length=4)
+    assert not (tmp_path / "data" / "report.json").exists()
+    assert not (tmp_path / "data" / "pairs.tsv").exists()
+
+
+def test_missing_files_and_stdin_are_refused_at_once(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.en does not exist"):
+        run(tmp_path, [Part(files=(str(tmp_path / "nowhere.en"), str(tmp_path / "nowhere.de")))])
+    with pytest.raises(ConfigError, match="read more than once: save stdin to a file"):
+        run(tmp_path, [Part(files=("-", "-"))])
+
+
+def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path):
+    part = plain(tmp_path, numbered(60))
+    run(tmp_path, [part])
+    path = tmp_path / "data" / "train.bin"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(FormatError, match=r"train\.bin is damaged"):
+        run(tmp_path, [part])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"max_length": 1}, r"data\.max_length must be at least 2, but is 1"),
+        ({"dev_size": 0}, r"data\.dev_size must be at least 1, but is 0"),
+        ({"test_size": -1}, r"data\.test_size must be at least 0, but is -1"),
+        ({"max_chars": 0}, r"data\.max_chars must be at least 1, but is 0"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        DataConfig(**settings)
+
+
+@pytest.mark.slow
+def test_multi30k_is_ready_in_seconds(tmp_path, shared_data):
+    folder = shared_data / "multi30k-ende"
+
+    def part(name):
+        files = (str(folder / f"{name}.en.gz"), str(folder / f"{name}.de.gz"))
+        return Part(files=files, source_lang="en", target_lang="de")
+
+    started = time.process_time()
+    data = run(tmp_path, [part("train")], dev=[part("val")], tokenizer=TokenizerConfig())
+    # Nine CPU-seconds on a busy machine, most of them SentencePiece's.
+    assert time.process_time() - started < 20
+    assert (len(data.train), len(data.dev)) == (28_993, 1014)
+    assert data.report["leaks"]["train_in_dev"] == 2

@@ -1,0 +1,127 @@
+"""Pairs stay pairs: lines and rows are matched by number, and a mismatch is never silent."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.data.readers import Pair, Part, read_parallel, read_part, read_table, read_tmx
+from heed.errors import ConfigError, DataError
+
+TROUBLE = ["", " ", "\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\0", "a\rb", "\ufeff"]
+
+
+def write(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def texts(pairs):
+    return [(pair.src, pair.tgt) for pair in pairs]
+
+
+def test_line_n_is_paired_with_line_n_whatever_stands_on_either_side(tmp_path):
+    draw = random.Random(7)
+    src = [f"L{n} {draw.choice(TROUBLE)}" for n in range(200)]
+    tgt = [f"L{n} {draw.choice(TROUBLE)}" for n in range(200)]
+    pairs = list(read_parallel(write(tmp_path / "a", src), write(tmp_path / "b", tgt)))
+    assert len(pairs) == 200
+    for number, pair in enumerate(pairs, start=1):
+        assert pair.src.split()[0] == pair.tgt.split()[0] == f"L{number - 1}"
+        assert (pair.line, pair.origin) == (number, str(tmp_path / "a"))
+
+
+@pytest.mark.parametrize("cut_side", ["src", "tgt"])
+@given(where=st.integers(10, 189), n_missing=st.integers(1, 3))
+def test_unequal_files_are_refused_with_both_counts_and_where_they_part(
+    tmp_path_factory, cut_side, where, n_missing
+):
+    draw = random.Random(where)
+    words = [draw.randint(3, 30) for _ in range(200)]
+    sides = {
+        "src": ["woord " * n + "x" * draw.randint(0, 5) for n in words],
+        "tgt": ["word " * n + "x" * draw.randint(0, 5) for n in words],
+    }
+    del sides[cut_side][where : where + n_missing]
+    n_left = len(sides[cut_side])
+    folder = tmp_path_factory.mktemp("unequal")
+    src, tgt = (write(folder / side, lines) for side, lines in sides.items())
+    counts = f"{n_left} and 200" if cut_side == "src" else f"200 and {n_left}"
+    with pytest.raises(DataError, match=f"equally many lines, but have {counts}") as error:
+        list(read_parallel(src, tgt))
+    near = int(str(error.value).split("near line ")[1].split(":")[0])
+    # Neighbours of like length can hide the very line; a few lines are easily looked through.
+    assert abs(near - (where + 1)) <= 5
+
+
+def test_an_empty_file_beside_a_full_one_is_refused(tmp_path):
+    full, nothing = write(tmp_path / "full", ["a", "b"]), write(tmp_path / "empty", [])
+    with pytest.raises(DataError, match="have 2 and 0.*near line 1"):
+        list(read_parallel(full, nothing))
+
+
+def test_tabs_divide_and_quotes_mean_nothing_in_tsv(tmp_path):
+    path = write(tmp_path / "c.tsv", ['"Hi" he said\t"Hallo', "", "a\tb"])
+    assert texts(read_table(path)) == [('"Hi" he said', '"Hallo'), ("", ""), ("a", "b")]
+    assert [pair.line for pair in read_table(path)] == [1, 2, 3]
+
+
+def test_quotes_commas_newlines_and_odd_signs_live_in_csv(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_bytes('"Yes, ""you""","Ja,\nSie"\r\na\x0cb\rc,d\u2028\0\n'.encode())
+    pairs = list(read_table(path))
+    assert texts(pairs) == [('Yes, "you"', "Ja,\nSie"), ("a\x0cb c", "d\u2028\0")]
+    assert [pair.line for pair in pairs] == [1, 3]
+
+
+def test_an_open_quote_is_refused_with_its_line(tmp_path):
+    path = write(tmp_path / "c.csv", ["a,b", '"c,d', "e,f"])
+    with pytest.raises(DataError, match=r"c\.csv line 2: not valid CSV: unexpected end of data"):
+        list(read_table(path))
+
+
+def test_a_header_names_the_columns(tmp_path):
+    path = write(tmp_path / "c.tsv", ["id\tDE\tEN", "1\tja\tyes"])
+    assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
+    path = write(tmp_path / "c.tsv", ["target\tsource", "ja\tyes"])
+    assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
+
+
+def test_without_header_the_columns_with_letters_are_taken(tmp_path):
+    tatoeba = write(tmp_path / "c.tsv", ["1276\tTry!\t5350\tVersuch es!", "1277\t1\t5351\t1."])
+    assert texts(read_table(tatoeba)) == [("Try!", "Versuch es!"), ("1", "1.")]
+    anki = write(tmp_path / "c.tsv", ["Go.\tGeh.\tCC-BY 2.0 (France)", "Hi.\tHallo!\tCC-BY"])
+    assert texts(read_table(anki)) == [("Go.", "Geh."), ("Hi.", "Hallo!")]
+
+
+def test_a_row_of_other_width_is_refused(tmp_path):
+    path = write(tmp_path / "c.tsv", ["a\tb", "c\td\te"])
+    with pytest.raises(DataError, match=r"line 2: must have 2 columns like the first .* has 3"):
+        list(read_table(path))
+    path = write(tmp_path / "c.tsv", ["just one"])
+    with pytest.raises(DataError, match=r"line 1: must have a column for each of two .* has 1"):
+        list(read_table(path))
+
+
+def test_a_part_is_read_by_the_name_of_its_file(tmp_path):
+    memory = tmp_path / "m.tmx"
+    memory.write_text(
+        "<tmx><body><tu><tuv xml:lang='en'><seg>a</seg></tuv>"
+        "<tuv xml:lang='de'><seg>b</seg></tuv></tu></body></tmx>"
+    )
+    tsv = str(write(tmp_path / "c.TSV", ["a\tb"]))
+    csv = str(write(tmp_path / "c.csv", ["a,b"]))
+    plain = str(write(tmp_path / "a", ["a"])), str(write(tmp_path / "b", ["b"]))
+    for files in ((str(memory),), (tsv,), (csv,), plain):
+        assert texts(read_part(Part(files=files, source_lang="en", target_lang="de"))) == [
+            ("a", "b")
+        ]
+    assert list(read_tmx(memory, "en", "de")) == [Pair("a", "b", 1, str(memory))]
+
+
+def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"train\.en must end in \.tsv, \.csv or \.tmx.* --tgt"):
+        read_part(Part(files=("train.en",)))
+    with pytest.raises(ConfigError, match=r"m\.tmx may hold many languages: .* --source-lang"):
+        read_part(Part(files=("m.tmx",), source_lang="en"))

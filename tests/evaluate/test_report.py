@@ -1,0 +1,97 @@
+import json
+
+import pytest
+
+from heed.errors import ConfigError, DataError
+from heed.evaluate.counts import Reading, count_bleu
+from heed.evaluate.report import report
+
+REFERENCE = ["a small dog", "the cat sat on the mat today", "one two three four five six"]
+OLD = ["a small dog", "the cat sat on the mat today", "one two"]
+NEW = ["a small cat", "cat", "one two three four five six"]
+SOURCES = ["ein kleiner Hund", "die Katze", "eins zwei"]
+
+
+def of_two(**options):
+    return report({"old": OLD, "new": NEW}, [REFERENCE], resamples=20, **options)
+
+
+def test_one_system_is_shown_worst_first():
+    found = report({"new": NEW}, [REFERENCE], resamples=20)
+    assert [line.number for line in found.worst] == [2, 1, 3]
+    assert found.differences == {}
+
+
+def test_of_two_systems_the_greatest_loss_comes_first():
+    found = of_two(sources=SOURCES)
+    assert [line.number for line in found.worst] == [2, 1, 3]
+    first = found.worst[0]
+    assert first.source == "die Katze"
+    assert first.reference == REFERENCE[1]
+    assert first.translations == {"old": OLD[1], "new": NEW[1]}
+    assert first.chrf["old"] == pytest.approx(100)
+    assert first.chrf["new"] < 20
+
+
+def test_only_so_many_sentences_are_shown():
+    assert [line.number for line in of_two(n_worst=1).worst] == [2]
+    assert of_two(n_worst=0).worst == []
+
+
+def test_each_length_has_its_own_scores():
+    found = of_two(length_edges=(3, 6), metrics=["bleu"])
+    assert [bucket.label for bucket in found.buckets] == ["0-3", "4-6", "7 or more"]
+    assert [bucket.n_sentences for bucket in found.buckets] == [1, 1, 1]
+    alone = count_bleu([NEW[2]], [[REFERENCE[2]]], Reading()).of()
+    assert found.buckets[1].scores["new"]["bleu"] == pytest.approx(alone, abs=1e-9)
+
+
+def test_an_empty_length_is_left_out():
+    assert [bucket.label for bucket in of_two(length_edges=(2, 10)).buckets] == ["3-10"]
+
+
+def test_chinese_lengths_are_in_characters():
+    found = report(
+        {"a": ["我是学生"]},
+        [["我是 老师"]],
+        reading=Reading(target_lang="zh"),
+        length_edges=(3, 4),
+        resamples=5,
+    )
+    assert [bucket.label for bucket in found.buckets] == ["4-4"]
+
+
+def test_a_report_is_json():
+    found = of_two(sources=SOURCES).as_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert list(found) == ["systems", "differences", "by_length", "worst"]
+    assert list(found["systems"]) == ["old", "new"]
+
+
+def test_a_report_as_text_says_everything_once():
+    text = of_two(sources=SOURCES, metrics=["bleu", "wer"]).as_text()
+    lines = text.splitlines()
+    assert lines[0].split() == ["old", "new", "difference", "p"]
+    assert lines[1].startswith("BLEU")
+    assert lines[3] == "3 sentences; [95 % confidence interval]"
+    assert "nrefs:1|case:mixed|eff:no|tok:13a" in text
+    assert any(line.split()[:4] == ["length", "sentences", "old", "bleu"] for line in lines)
+    assert "line 2\n  source     die Katze\n  reference  the cat sat on the mat today" in text
+    assert "  new        cat  (chrF " in text
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_warnings_end_the_text():
+    found = report({"a": ["a dog ."]}, [["a dog."]], resamples=5)
+    assert found.as_text().splitlines()[-1].startswith("warning: 1 of 1 translations look")
+
+
+@pytest.mark.parametrize("names", [[], ["a", "b", "c"]])
+def test_only_one_or_two_systems_are_reported(names):
+    with pytest.raises(ConfigError, match=f"one system or two, but is given {len(names)}"):
+        report(dict.fromkeys(names, NEW), [REFERENCE])
+
+
+def test_sources_of_another_length_are_refused():
+    with pytest.raises(DataError, match="there are 3 translations and 1 sources"):
+        of_two(sources=["eins"])

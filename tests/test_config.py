@@ -1,0 +1,274 @@
+"""Recipes: read, overridden, checked all at once, written back."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heed.config import build_config, load_config, parse_duration, read_toml, to_toml
+from heed.errors import ConfigError, MissingExtraError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    d_model: int = 256
+    dropout: float = 0.1
+    norm: Literal["pre", "post"] = "post"
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if self.d_model < 1:
+            raise ConfigError(f"model.d_model must be at least 1, but is {self.d_model}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    train: str
+    folder: Path | None = None
+    languages: tuple[str, ...] = ()
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    time_s: float | None = 60.0
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    title: str = ""
+    data: Data
+    model: Model = field(default_factory=Model)
+    training: Training | None = None
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        (tmp_path / "recipe.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "recipe.toml"
+
+    return write
+
+
+Write = Callable[[str], Path]
+
+
+def test_a_recipe_is_read_with_defaults_for_what_it_leaves_out(write: Write) -> None:
+    recipe = load_config(
+        Recipe,
+        write(
+            'title = "t"\n[data]\ntrain = "c.tsv"\nfolder = "/x"\nlanguages = ["de", "fr"]\n'
+            "weights = {a = 1, b = 0.5}\n[model]\ndropout = 0\n"
+        ),
+    )
+    assert recipe == Recipe(
+        title="t",
+        data=Data(train="c.tsv", folder=Path("/x"), languages=("de", "fr"), weights={"a": 1, "b": 0.5}),
+        model=Model(dropout=0.0),
+    )  # fmt: skip
+    assert isinstance(recipe.model.dropout, float)
+
+
+def test_overrides_win_and_are_spelled_as_toml_or_as_bare_words(write: Write) -> None:
+    recipe = load_config(
+        Recipe,
+        write('[data]\ntrain = "c.tsv"\n[model]\nd_model = 512\n'),
+        [
+            "model.d_model=128",
+            "model.bias = false",
+            "model.norm=pre",
+            "data.train=other corpus.tsv",
+            'data.languages=["no"]',
+            "training.time_s=30min",
+        ],
+    )
+    assert recipe.model == Model(d_model=128, bias=False, norm="pre")
+    assert recipe.data == Data(train="other corpus.tsv", languages=("no",))
+    assert recipe.training == Training(time_s=1800.0)
+
+
+def test_none_can_be_said(write: Write) -> None:
+    recipe = load_config(
+        Recipe, write('[data]\ntrain = "none"\n[training]\n'), ["training.time_s=none"]
+    )
+    assert recipe.training == Training(time_s=None)
+    assert recipe.data.train == "none", "where None is no choice, the word is a word"
+
+
+def test_a_value_with_a_line_break_cannot_smuggle_in_a_second_setting() -> None:
+    recipe = load_config(Recipe, None, ["data.train=1\nvalue2 = 3"])
+    assert recipe.data.train == "1\nvalue2 = 3"
+
+
+@pytest.mark.parametrize("text", ["model.d_model", "=3", "model..x=1", ".x=1"])
+def test_a_malformed_override_is_shown(text: str) -> None:
+    with pytest.raises(ConfigError, match="an override is written section.key=value, but not"):
+        load_config(Recipe, None, [text])
+
+
+def test_an_override_inside_a_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'data.train.x=2' overrides inside train, which is not"):
+        load_config(Recipe, None, ["data.train=1", "data.train.x=2"])
+
+
+def test_an_unknown_key_names_the_nearest(write: Write) -> None:
+    path = write('[data]\ntrain = "c"\n[model]\nd_modle = 256\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config(Recipe, path)
+    assert str(caught.value) == (
+        f"{path}: model.d_modle is not a setting; did you mean model.d_model?"
+    )
+
+
+def test_a_key_in_the_wrong_section_is_sent_to_the_right_one() -> None:
+    with pytest.raises(ConfigError, match=r"^d_model is not .*; did you mean model.d_model\?"):
+        build_config(Recipe, {"data": {"train": "c"}, "d_model": 3})
+
+
+def test_a_key_like_no_other_lists_what_there_is() -> None:
+    with pytest.raises(ConfigError, match=r"training.qqq is not a setting \(time_s, max_steps are"):
+        build_config(Recipe, {"data": {"train": "c"}, "training": {"qqq": 3}})
+
+
+def test_all_mistakes_are_told_at_once_and_overrides_are_not_blamed_on_the_file(
+    write: Write,
+) -> None:
+    path = write('titel = "x"\n[model]\nd_model = "wide"\ndropout = true\nnorm = "mid"\nbias = 1\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config(Recipe, path, ["training.max_steps=1.5"])
+    assert str(caught.value).splitlines() == [
+        "7 settings are wrong:",
+        f"  {path}: titel is not a setting; did you mean title?",
+        f"  {path}: data.train is missing.",
+        f"  {path}: model.d_model must be a valid integer, but is 'wide'.",
+        f"  {path}: model.dropout must be a valid number, but is True.",
+        f"  {path}: model.norm must be 'pre' or 'post', but is 'mid'.",
+        f"  {path}: model.bias must be a valid boolean, but is 1.",
+        "  training.max_steps must be a valid integer, but is 1.5.",
+    ]
+
+
+def test_a_number_in_quotes_is_no_number() -> None:
+    with pytest.raises(ConfigError, match="model.d_model must be a valid integer, but is '256'"):
+        build_config(Recipe, {"data": {"train": "c"}, "model": {"d_model": "256"}})
+
+
+def test_a_section_must_be_one() -> None:
+    with pytest.raises(ConfigError, match="model must be a section, but is 3"):
+        build_config(Recipe, {"data": {"train": "c"}, "model": 3})
+
+
+def test_what_a_dataclass_refuses_is_told_with_the_file(write: Write) -> None:
+    path = write('[data]\ntrain = "c"\n[model]\nd_model = 0\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config(Recipe, path)
+    assert str(caught.value) == f"{path}: model.d_model must be at least 1, but is 0."
+
+
+def test_a_file_that_is_no_toml_is_named_with_the_line(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"recipe.toml is not valid TOML: .*line 2"):
+        load_config(Recipe, write("a = 1\nb = \n"))
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        read_toml(write("a = " + "[" * 100_000))
+    with pytest.raises(ConfigError, match="recipe.toml is larger than 1048576 bytes"):
+        read_toml(write("#" * (1 << 20) + "#"))
+    path = write("")
+    path.write_bytes(b"a = '\xff'")
+    with pytest.raises(ConfigError, match="recipe.toml is not valid TOML: 'utf-8'"):
+        read_toml(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere.toml cannot be read: No such file"):
+        load_config(Recipe, tmp_path / "nowhere.toml")
+
+
+def test_without_pydantic_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'heed\[train\]'"):
+        build_config(Recipe, {"data": {"train": "c"}})
+
+
+@given(
+    title=st.text(),
+    train=st.text(),
+    dropout=st.floats(allow_nan=False),
+    d_model=st.integers(1, 2**62),
+    languages=st.lists(st.text()),
+    weights=st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False), max_size=3),
+    time_s=st.none() | st.floats(0, 1e9),
+)  # fmt: skip
+@settings(max_examples=60)
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    title: str,
+    train: str,
+    dropout: float,
+    d_model: int,
+    languages: list[str],
+    weights: dict[str, float],
+    time_s: float | None,
+) -> None:
+    recipe = Recipe(
+        title=title,
+        data=Data(train=train, languages=tuple(languages), weights=weights),
+        model=Model(dropout=dropout, d_model=d_model, bias=False),
+        training=Training(time_s=time_s),
+    )
+    path = tmp_path_factory.getbasetemp() / "recipe.toml"
+    path.write_bytes(to_toml(recipe).encode())
+    assert load_config(Recipe, path) == recipe
+
+
+def test_the_written_form_is_plain_toml() -> None:
+    recipe = Recipe(data=Data(train='a "b"'), training=Training(time_s=None))
+    assert to_toml(recipe) == (
+        'title = ""\n\n[data]\ntrain = "a \\"b\\""\nlanguages = []\nweights = {}\n\n'
+        '[model]\nd_model = 256\ndropout = 0.1\nnorm = "post"\nbias = true\n\n'
+        '[training]\ntime_s = "none"\n'
+    )
+
+
+def test_a_value_toml_cannot_hold_is_our_mistake() -> None:
+    with pytest.raises(TypeError, match="no TOML for object"):
+        to_toml(Training(time_s=object()))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90),
+        ("30min", 1800),
+        ("60m", 3600),
+        ("2h", 7200),
+        ("1h30m", 5400),
+        ("1 h 30 min", 5400),
+        ("1.5H", 5400),
+        ("1d", 86400),
+        ("45", 45),
+        (45, 45),
+        (0.5, 0.5),
+    ],
+)
+def test_durations_are_read(text: str | float, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h", "2 weeks", "1h30", "-5m", "5m later", "1e3", "m5", "٣s x"]
+)
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="a duration is written like 90s, 30min, 2h or 1h30m"):
+        parse_duration(text)
+
+
+def test_a_bad_duration_is_told_with_its_key() -> None:
+    with pytest.raises(ConfigError, match="^training.time_s: a duration .* but not 'soon'"):
+        build_config(Recipe, {"data": {"train": "c"}, "training": {"time_s": "soon"}})

@@ -1,0 +1,352 @@
+"""Documented shapes are real shapes: docstrings of `heed.model` read and compared with calls.
+
+Every axis name stands for one number here, and no two names for the same, so that swapped axes
+show. Not here: what the numbers in the tensors are (`tests/model/`).
+"""
+
+import functools
+import importlib
+import inspect
+import math
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+import heed.model
+from heed.model.attention import MultiHeadAttention, attend, attend_fused, recording
+from heed.model.build import build_model
+from heed.model.cache import KVCache
+from heed.model.config import ModelConfig
+from heed.model.interface import Decodable
+from heed.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    PostNorm,
+    PreNorm,
+    SwiGLU,
+)
+from heed.model.masks import causal_mask, padding_mask
+from heed.model.positions import (
+    POSITIONS,
+    LearnedPositions,
+    NoPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    rotary_table,
+    rotate,
+    sinusoidal_halves_table,
+    sinusoidal_table,
+)
+from heed.model.transformer import Embedding, Transformer
+
+SIZES = {
+    "n_sources": 2,
+    "n_heads": 3,
+    "beam_size": 4,
+    "new_n_sources": 5,
+    "d_k": 6,
+    "d_v": 7,
+    "rows": 2 * 4,  # n_sources * beam_size
+    "batch": 9,
+    "q_len": 10,
+    "k_len": 11,
+    "src_len": 12,
+    "tgt_len": 13,
+    "length": 14,
+    "n_positions": 15,
+    "d_model": 16,
+    "new_rows": 5 * 4,  # new_n_sources * beam_size
+    "tgt_vocab_size": 23,
+    "src_vocab_size": 29,
+}
+SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
+
+
+class Shape(NamedTuple):
+    axes: str  # "batch, q_len, d_model"
+    before: str  # the words before it: "broadcasts to", "each", …
+
+
+# ---------------------------------------------------------------------------- reading docstrings
+
+
+def shapes_in(text: str) -> list[Shape]:
+    return [Shape(found["axes"], found["before"]) for found in SHAPE.finditer(text)]
+
+
+def documented(function: Callable[..., Any]) -> dict[str, list[Shape]]:
+    """Shapes a docstring states, by argument; those of the result are under `return`."""
+    text = inspect.getdoc(function) or ""
+    parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+    sections = re.split(r"^(Args|Returns|Yields|Raises|Source):", text, flags=re.MULTILINE)
+    titled = dict(zip(sections[1::2], sections[2::2], strict=True))
+    stated: dict[str, list[Shape]] = {}
+    for entry in re.split(r"\n    (?=\w+: )", titled.get("Args", "")):
+        name, _, rest = entry.partition(":")
+        stated[name.strip()] = shapes_in(" ".join(rest.split()))
+    result = titled.get("Returns", "") + titled.get("Yields", "")
+    stated["return"] = shapes_in(" ".join(result.split()))
+    # In a sentence, a shape behind an argument's name (or before an arrow) is that argument's.
+    sentence = " ".join(sections[0].split())
+    for match in SHAPE.finditer(sentence):
+        shape, rest = Shape(match["axes"], match["before"]), sentence[match.end() :]
+        words = re.findall(r"\w+", match["before"])
+        if words and words[-1] in parameters:
+            stated.setdefault(words[-1], []).append(shape)
+        elif rest.startswith(" →"):
+            stated.setdefault(parameters[0], []).append(shape)
+        else:
+            stated["return"].append(shape)
+    return {name: shapes for name, shapes in stated.items() if shapes}
+
+
+def size(axis: str) -> int:
+    """`d_model`, `1` and `n_sources * beam_size` as numbers."""
+    factors = axis.split(" * ")
+    return math.prod(int(factor) if factor.isdigit() else SIZES[factor] for factor in factors)
+
+
+def check(name: str, value: Any, shapes: list[Shape]) -> None:
+    """Compare a tensor, or several, with the shapes stated for it."""
+    tensors = [value] if isinstance(value, Tensor) else list(value)
+    if len(shapes) == 1 and "each" in shapes[0].before:
+        shapes = shapes * len(tensors)
+    assert len(shapes) <= len(tensors), f"{name} has {len(tensors)} tensors, {len(shapes)} shapes"
+    for tensor, shape in zip(tensors, shapes, strict=False):
+        axes = [axis.strip() for axis in shape.axes.split(",") if axis.strip()]
+        real = tuple(tensor.shape)
+        if axes[0] == "…":
+            axes, real = axes[1:], real[1 - len(axes) :]
+        expected = tuple(size(axis) for axis in axes)
+        if "broadcasts to" in shape.before:
+            real = tuple(torch.broadcast_shapes(real, expected))
+        assert real == expected, f"{name} is {real}, but its docstring says ({shape.axes})"
+
+
+# ---------------------------------------------------------------------------- real calls
+
+
+def tensor(axes: str) -> Tensor:
+    return torch.zeros([size(axis.strip()) for axis in axes.split(",")])
+
+
+def ids(axes: str, highest: int = 20) -> Tensor:
+    return torch.randint(1, highest, [size(axis.strip()) for axis in axes.split(",")])
+
+
+@functools.cache
+def model() -> Transformer:
+    torch.manual_seed(0)
+    shape = {
+        name: SIZES[name]
+        for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "n_heads", "d_k", "d_v")
+    }
+    return build_model(ModelConfig(**shape, d_ff=31, tied="output", norm="pre")).eval()  # type: ignore[arg-type]
+
+
+def started(n_steps: int) -> Any:
+    state = model().start(ids("n_sources, src_len"), beam_size=SIZES["beam_size"])
+    for _ in range(n_steps):
+        model().step(state, ids("rows"))
+    return state
+
+
+def filled_cache(rows: str) -> KVCache:
+    """One position short of `length`."""
+    cache = KVCache()
+    n_kept = SIZES["length"] - 1
+    cache.append(
+        torch.zeros(size(rows), SIZES["n_heads"], n_kept, SIZES["d_k"]),
+        torch.zeros(size(rows), SIZES["n_heads"], n_kept, SIZES["d_v"]),
+    )
+    return cache
+
+
+def mask(axes: str) -> Tensor:
+    return tensor(axes) == 0
+
+
+QUERY, KEY = "batch, n_heads, q_len, d_k", "batch, n_heads, k_len, d_k"
+VALUE = "batch, n_heads, k_len, d_v"
+SRC_MASK = "batch, 1, 1, src_len"
+Call = tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]
+
+
+def function_calls() -> Iterator[Call]:
+    """Whose docstring, what to call, with what."""
+    heads = {"query": tensor(QUERY), "key": tensor(KEY), "value": tensor(VALUE)}
+    yield attend, attend, {**heads, "mask": mask("batch, 1, 1, k_len")}
+    yield attend, attend, {**heads, "mask": mask("q_len, k_len")}
+    yield attend_fused, attend_fused, {**heads, "mask": mask("batch, 1, q_len, k_len")}
+    yield causal_mask, causal_mask, {"q_len": size("q_len"), "k_len": size("k_len")}
+    padded = torch.zeros(size("batch"), size("k_len"), dtype=torch.long)
+    yield padding_mask, padding_mask, {"ids": padded, "pad_id": 0}
+    for make in (sinusoidal_table, sinusoidal_halves_table):
+        yield make, make, {"n_positions": size("n_positions"), "d_model": size("d_model")}
+    rotation = rotary_table(size("length"), size("d_k"))
+    yield rotate, rotate, {"x": tensor("batch, n_heads, length, d_k"), "rotation": rotation}
+
+
+def layer_calls() -> Iterator[Call]:
+    encoder, decoder = model().encoder[0], model().decoder[0]
+    attention: MultiHeadAttention = decoder.cross_attention
+    x, memory = tensor("batch, q_len, d_model"), tensor("batch, k_len, d_model")
+    heads = {"query": tensor(QUERY), "key": tensor(KEY), "value": tensor(VALUE)}
+    newest = tensor("rows, 1, d_model")
+
+    def recorded() -> list[Tensor]:
+        with recording(attention) as caught:
+            attention(x, memory)
+        return list(caught.values())
+
+    yield recording, recorded, {}
+    yield (
+        MultiHeadAttention.forward,
+        attention,
+        {"x": x, "memory": memory, "mask": mask("batch, 1, 1, k_len")},
+    )
+    yield (
+        MultiHeadAttention.extend,
+        attention.extend,
+        {"x": newest, "cache": filled_cache("rows")},
+    )
+    yield MultiHeadAttention.ask, attention.ask, {"x": x}
+    yield MultiHeadAttention.remember, attention.remember, {"memory": memory}
+    yield MultiHeadAttention.read, attention.read, {**heads, "mask": mask("q_len, k_len")}
+    yield (
+        KVCache.append,
+        filled_cache("rows").append,
+        {"keys": tensor("rows, n_heads, 1, d_k"), "values": tensor("rows, n_heads, 1, d_v")},
+    )
+    chosen = torch.zeros(size("new_rows"), dtype=torch.long)
+    yield KVCache.select, filled_cache("rows").select, {"rows": chosen}
+    src, tgt = tensor("batch, src_len, d_model"), tensor("batch, tgt_len, d_model")
+    yield EncoderLayer.forward, encoder, {"x": src, "mask": mask(SRC_MASK)}
+    yield DecoderLayer.forward, decoder, {"x": tgt, "memory": src, "src_mask": mask(SRC_MASK)}
+    memory_heads = (
+        tensor("n_sources, n_heads, src_len, d_k"),
+        tensor("n_sources, n_heads, src_len, d_v"),
+    )
+    yield (
+        DecoderLayer.extend,
+        decoder.extend,
+        {
+            "x": newest,
+            "cache": filled_cache("rows"),
+            "memory_heads": memory_heads,
+            "src_mask": mask("n_sources, 1, 1, src_len"),
+        },
+    )
+    whole = tensor("batch, length, d_model")
+    sizes = size("d_model"), size("d_k"), 99
+    for kind in (PostNorm, PreNorm):
+        around = kind(size("d_model"), dropout=0.0, eps=1e-6)
+        yield kind.forward, around, {"x": whole, "sublayer": torch.sin}
+    for network in (FeedForward(size("d_model"), 31), SwiGLU(size("d_model"), 31)):
+        yield type(network).forward, network, {"x": whole}
+    for positions in (kind(*sizes) for kind in POSITIONS.values()):
+        yield type(positions).forward, positions, {"x": whole, "offset": 3}
+    rotary = RotaryPositions(*sizes)
+    yield RotaryPositions.rotation, rotary.rotation, {"length": size("length"), "offset": 3}
+
+
+def model_calls() -> Iterator[Call]:
+    src, tgt_in = ids("batch, src_len"), ids("batch, tgt_len")
+    src_mask, memory = mask(SRC_MASK), tensor("batch, src_len, d_model")
+    yield Embedding.forward, model().embed_src, {"ids": ids("batch, length")}
+    yield Transformer.encode, model().encode, {"src": src, "src_mask": src_mask}
+    decoded = {"tgt_in": tgt_in, "memories": [memory] * 3, "src_mask": src_mask}
+    yield Transformer.decode, model().decode, decoded
+    yield Transformer.forward, model(), {"src": src, "tgt_in": tgt_in, "src_mask": src_mask}
+    yield Transformer.logits, model().logits, {"states": tensor("batch, tgt_len, d_model")}
+    beams = {"src": ids("n_sources, src_len"), "beam_size": size("beam_size")}
+    chosen = {
+        "rows": torch.zeros(size("new_rows"), dtype=torch.long),
+        "sources": torch.zeros(size("new_n_sources"), dtype=torch.long),
+    }
+    for owner in (Transformer, Decodable):
+        yield owner.forced, model().forced, {"src": src, "tgt_in": tgt_in}
+        yield owner.start, model().start, beams
+        yield owner.step, model().step, {"state": started(2), "tokens": ids("rows")}
+        yield owner.select, model().select, {"state": started(2), **chosen}
+
+
+CALLS = [*function_calls(), *layer_calls(), *model_calls()]
+
+
+# ---------------------------------------------------------------------------- the comparison
+
+
+def compare(documented_as: Callable[..., Any], call: Callable[..., Any], given: Any) -> int:
+    """Make the call, compare all stated shapes, and return how many there were."""
+    stated = documented(documented_as)
+    with torch.no_grad():
+        result = call(**given)
+    real = {**given, "return": result}
+    for name, shapes in stated.items():
+        if isinstance(real.get(name), Tensor | tuple | list):
+            check(name, real[name], shapes)
+    return sum(isinstance(real.get(name), Tensor | tuple | list) for name in stated)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[call[0].__qualname__ for call in CALLS])
+def test_docstring_states_the_real_shapes(call: Call) -> None:
+    """SEEDS rows 22, 60, 100."""
+    is_one_line_start = call[0] is Transformer.start  # it names no argument; see Decodable.start
+    assert compare(*call) or is_one_line_start
+
+
+def test_every_function_of_the_model_that_states_a_shape_is_called_here() -> None:
+    stating = set()
+    for module_info in pkgutil.iter_modules(heed.model.__path__):
+        module = importlib.import_module(f"heed.model.{module_info.name}")
+        for thing in vars(module).values():
+            if getattr(thing, "__module__", None) != module.__name__:
+                continue
+            members = vars(thing).values() if inspect.isclass(thing) else [thing]
+            for member in members:
+                is_public = inspect.isfunction(member) and not member.__name__.startswith("_")
+                if is_public and documented(member):
+                    stating.add(member.__qualname__)
+    called = {call[0].__qualname__ for call in CALLS}
+    assert stating - called == set()
+    assert len(called) > 30
+
+
+def test_a_wrong_docstring_is_caught() -> None:
+    def transpose(x: Tensor) -> Tensor:
+        """Swap the axes.
+
+        Args:
+            x: anything, `(batch, q_len)`.
+
+        Returns:
+            The same, `(batch, q_len)`.
+        """
+        return x.T
+
+    with pytest.raises(AssertionError, match=r"return is \(10, 9\), but its docstring says"):
+        compare(transpose, transpose, {"x": tensor("batch, q_len")})
+
+
+def test_no_two_axes_have_the_same_size() -> None:
+    assert len(set(SIZES.values())) == len(SIZES)
+
+
+def test_a_sentence_names_its_arguments_or_points_an_arrow() -> None:
+    assert documented(MultiHeadAttention.ask) == {
+        "x": [Shape("batch, q_len, d_model", "of `x` ")],
+        "return": [Shape("batch, n_heads, q_len, d_k", ", as ")],
+    }
+    assert set(documented(Transformer.logits)) == {"states", "return"}
+    assert set(documented(attend)) == {"query", "key", "value", "mask", "return"}
+    assert len(documented(attend)["return"]) == 2
+    assert documented(NoPositions.forward).keys() == {"x"}
+    assert documented(LearnedPositions.forward).keys() == {"x"}
+    assert documented(SinusoidalPositions.forward).keys() == {"x"}

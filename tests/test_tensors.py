@@ -1,0 +1,153 @@
+"""Tensors as bytes: what is written comes back, what is hostile is refused before it costs."""
+
+import json
+import struct
+import time
+
+import pytest
+import torch
+from torch import Tensor
+
+from heed.errors import FormatError, RunError
+from heed.tensors import DTYPES, MAX_TENSORS, decode_tensors, encode_tensors, read_header
+
+
+def tensors() -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return {
+        "a.weight": torch.randn(3, 4, generator=generator),
+        "a.bias": torch.randn(4, generator=generator),
+        "step": torch.tensor(7),
+    }
+
+
+def file(header: object, n_bytes: int = 0) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(n_bytes)
+
+
+def f32(shape: list[int], start: int, end: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values())
+def test_every_type_comes_back_unchanged(dtype: torch.dtype) -> None:
+    before = {
+        "x": torch.tensor([[0, 1], [1, 0]]).to(dtype),
+        "scalar": torch.ones((), dtype=dtype),
+        "empty": torch.ones(0, 3, dtype=dtype),
+    }
+    after = decode_tensors(encode_tensors(before), "x")
+    assert after.keys() == before.keys()
+    for name, tensor in before.items():
+        assert after[name].dtype == dtype
+        assert torch.equal(after[name], tensor)
+
+
+def test_views_and_shared_memory_come_back_as_they_look() -> None:
+    base = torch.arange(12.0).view(3, 4)
+    before = {"base": base, "same": base, "turned": base.T, "row": base[1]}
+    after = decode_tensors(encode_tensors(before), "x")
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_equal_tensors_give_equal_bytes_in_any_order() -> None:
+    reverse = dict(reversed(tensors().items()))
+    assert encode_tensors(tensors()) == encode_tensors(reverse)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_neither_written_nor_read(bad: float) -> None:
+    with pytest.raises(RunError, match=r"a\.bias holds a number that is not finite"):
+        encode_tensors({**tensors(), "a.bias": torch.tensor([1.0, bad])})
+    data = file({"a": f32([1], 0, 4)}) + struct.pack("<f", bad)
+    with pytest.raises(FormatError, match="x is unusable: a holds a number that is not finite"):
+        decode_tensors(data, "x")
+
+
+HOSTILE = {
+    "nothing": (b"", "x is cut short: 0 bytes"),
+    "seven bytes": (bytes(7), "x is cut short: 7 bytes"),
+    "no header": (bytes(8), "its header is no JSON object"),
+    "huge header": (struct.pack("<Q", 2**63) + b"{}", "would have 9223372036854775808 bytes"),
+    "long header": (struct.pack("<Q", 100) + b"{}", "cut short: its header alone has 100"),
+    "leading space": (file(b" {}"), "its header is no JSON object"),
+    "not JSON": (file(b"{nonsense"), "the header of x is not valid JSON"),
+    "a list": (file(b"[]"), "its header is no JSON object"),
+    "deep": (file(b'{"a":' * 100_000), "nested too deeply"),
+    "twice": (file(b'{"a": 1, "a": 2}'), "the key 'a' stands twice"),
+    "not UTF-8": (file(b'{"\xff": 1}'), "not valid JSON"),
+    "no entry": (file({"a": 3}), "x must give a a dtype, a shape and data_offsets"),
+    "more in the entry": (file({"a": {**f32([0], 0, 0), "x": 1}}), "x must give a a dtype"),
+    "unknown type": (file({"a": {**f32([0], 0, 0), "dtype": "F8"}}), "the type 'F8'"),
+    "type of type": (file({"a": {**f32([0], 0, 0), "dtype": ["F32"]}}), "the type"),
+    "negative shape": (file({"a": f32([-1], 0, 0)}), r"a shape that is none: \[-1\]"),
+    "float shape": (file({"a": f32([1.0], 0, 4)}, 4), "a shape that is none"),  # type: ignore[list-item]
+    "bool shape": (file({"a": f32([True], 0, 4)}, 4), "a shape that is none"),
+    "many axes": (file({"a": f32([1] * 9, 0, 4)}, 4), "a shape that is none"),
+    "one offset": (file({"a": {**f32([0], 0, 0), "data_offsets": [0]}}), "a place that is none"),
+    "negative offset": (file({"a": f32([1], -4, 0)}), "a place that is none"),
+    "backwards": (file({"a": f32([1], 4, 0)}, 4), "gives a -4 bytes, but .* need 4"),
+    "terabytes": (file({"a": f32([2**20, 2**20], 0, 2**42)}), "need 4398046511104 bytes"),
+    "overflow": (file({"a": f32([2**32, 2**32], 0, 0)}), "gives a 0 bytes, but .* need"),
+    "overlap": (file({"a": f32([2], 0, 8), "b": f32([1], 4, 8)}, 8), "b overlaps another tensor"),
+    "gap": (file({"a": f32([1], 0, 4), "b": f32([1], 8, 12)}, 12), "b follows a gap"),
+    "cut": (file({"a": f32([2], 0, 8)}, 7), "cut short: its tensors need 8 bytes, it holds 7"),
+    "more": (file({"a": f32([2], 0, 8)}, 9), "too long: its tensors need 8 bytes, it holds 9"),
+    "path": (file({"../a": f32([0], 0, 0)}), "names a tensor '../a'"),
+    "slash": (file({"a/b": f32([0], 0, 0)}), "names a tensor 'a/b'"),
+    "dots": (file({"a..b": f32([0], 0, 0)}), "names a tensor"),
+    "long name": (file({"a" * 5000: f32([0], 0, 0)}), "names a tensor"),
+    "many": (file({f"a{i}": 0 for i in range(MAX_TENSORS + 1)}), "holds 100001 tensors"),
+    "pickle": (b"\x80\x04\x95", "x is a pickle: reading it could run a program"),
+    "torch.save": (b"PK\x03\x04....", "x is a zip archive, as torch.save writes: reading it"),
+}
+
+
+@pytest.mark.parametrize(("data", "words"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_file_is_refused_quickly(data: bytes, words: str) -> None:
+    start = time.process_time()
+    with pytest.raises(FormatError, match=words):
+        decode_tensors(data, "x")
+    assert time.process_time() - start < 1.0
+
+
+def test_every_truncation_is_noticed() -> None:
+    data = encode_tensors(tensors())
+    for n_bytes in range(len(data)):
+        with pytest.raises(FormatError):
+            decode_tensors(data[:n_bytes], "x")
+
+
+def test_what_was_not_expected_is_refused() -> None:
+    def decode(**shapes: tuple[int, ...]) -> None:
+        decode_tensors(data, "x", expected=shapes)
+
+    data = encode_tensors({"a": torch.ones(2, 3), "b": torch.ones(4, dtype=torch.int64)})
+    with pytest.raises(FormatError, match="x lacks c, which the model's config asks for"):
+        decode(a=(2, 3), c=(1,))
+    with pytest.raises(FormatError, match="x holds b, which the model's config does not have"):
+        decode(a=(2, 3))
+    with pytest.raises(FormatError, match=r"a must have the shape \[3, 2\] .* but has \[2, 3\]"):
+        decode(a=(3, 2), b=(4,))
+    with pytest.raises(FormatError, match="b must hold floating-point numbers"):
+        decode(a=(2, 3), b=(4,))
+    with pytest.raises(FormatError, match="lacks t0, t1, t2, t3, t4 and 15 more"):
+        decode(**{f"t{i}": (1,) for i in range(10)}, **{f"u{i}": (1,) for i in range(10)})
+
+
+def test_the_header_tells_type_shape_and_place() -> None:
+    specs = read_header(encode_tensors({"a": torch.ones(2, 3)}), "x")
+    assert (specs["a"].dtype, specs["a"].shape) == (torch.float32, (2, 3))
+    assert (specs["a"].start, specs["a"].end) == (0, 24)
+
+
+def test_the_library_s_own_refusal_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    import safetensors.torch
+
+    def refuse(_: bytes) -> None:
+        raise safetensors.SafetensorError("something new")
+
+    monkeypatch.setattr(safetensors.torch, "load", refuse)
+    with pytest.raises(FormatError, match="x is damaged: something new"):
+        decode_tensors(encode_tensors(tensors()), "x")

@@ -1,0 +1,406 @@
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heed
+from heed.bundle import Bundle, save_bundle
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError, DataError, FormatError
+from heed.lines import LineReader, batches, buffers
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.text.vocab import Vocab, train_vocab
+from heed.translate import Translator, load, options_from
+from heed.translation import Translation, join_parts, strongest_links
+
+SENTENCES = [
+    "A man is riding a bike.",
+    "Ein Mann fährt Fahrrad.",
+    "Two dogs play in the snow.",
+    "纽约是一座城市",
+    "New York is a city",
+]
+ODD = [
+    "",
+    " ",
+    "\u2028",
+    "a\u2028b",
+    "\r",
+    "\x00",
+    "👍🏽",
+    "שלום",
+    "</s> <pad> <2de>",
+    "▁",
+    "\ud800",
+]
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Vocab:
+    return train_vocab(SENTENCES * 5, size=330, languages=("de", "zh"))
+
+
+def make_translator(vocab: Vocab, **options) -> Translator:
+    torch.manual_seed(1)
+    config = ModelConfig(
+        src_vocab_size=vocab.size,
+        tgt_vocab_size=vocab.size,
+        d_model=16,
+        n_heads=2,
+        d_ff=16,
+        n_encoder_layers=1,
+        n_decoder_layers=2,
+    )
+    settings_ = {"source_lang": "en", "target_lang": "de", "options": DecodeOptions(max_length=12)}
+    return Translator(build_model(config).eval(), vocab, vocab, **(settings_ | options))
+
+
+@pytest.fixture(scope="module")
+def translator(vocab) -> Translator:
+    return make_translator(vocab)
+
+
+def test_a_text_gives_a_text_and_a_list_a_list(translator):
+    text = translator("A man is riding a bike.")
+    assert isinstance(text, str)
+    assert translator(["A man is riding a bike.", ""]) == [text, ""]
+    assert str(translator.translate(["A man is riding a bike."])[0]) == text
+
+
+def test_a_blank_line_stays_blank_and_says_so(translator):
+    for blank in ("", "  ", "\u2028", "\x00", "\r"):
+        (found,) = translator.translate([blank])
+        assert (found.text, found.status, found.tokens) == ("", "empty", [])
+
+
+@settings(max_examples=15)
+@given(st.lists(st.one_of(st.sampled_from(ODD + SENTENCES), st.text(max_size=20)), max_size=6))
+def test_as_many_lines_come_out_as_went_in_and_none_is_broken(vocab, texts):
+    found = make_translator(vocab).translate(texts, beam_size=1, max_length=4)
+    assert len(found) == len(texts)
+    for translation in found:
+        assert len(translation.text.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"sample": True, "seed": 3}])
+def test_neighbors_and_batches_do_not_change_a_line(vocab, options):
+    lines = [*SENTENCES, "", "A man", "Two dogs " * 5]
+    alone = [
+        make_translator(vocab).translate([line], first_line=number, **options)[0]
+        for number, line in enumerate(lines)
+    ]
+    for batch in ({"batch_tokens": 1}, {"batch_tokens": 10_000}, {"batch_lines": 3}):
+        together = make_translator(vocab, **batch).translate(lines, **options)
+        assert [found.text for found in together] == [found.text for found in alone]
+        for found, single in zip(together, alone, strict=True):
+            # Matrix products of other shapes round differently in the last bits.
+            assert found.log_prob == pytest.approx(single.log_prob, abs=1e-4)
+
+
+def test_order_does_not_change_a_line(translator):
+    lines = [sentence * n for n in (1, 2, 3) for sentence in SENTENCES]
+    mixed = random.Random(0).sample(lines, len(lines))
+    found = dict(zip(mixed, translator(mixed), strict=True))
+    assert [found[line] for line in lines] == translator(lines)
+
+
+def test_a_stream_gives_the_same_whatever_its_portions(translator):
+    lines = [*SENTENCES, "", "A man"]
+    whole = [str(found) for found in translator.translate(lines, sample=True, seed=5)]
+    for buffer in ({"buffer_lines": 1}, {"buffer_lines": 3}, {"buffer_chars": 10}):
+        stream = translator.translate_stream(iter(lines), sample=True, seed=5, **buffer)
+        assert [str(found) for found in stream] == whole
+
+
+def test_a_stream_reads_no_further_than_its_buffer(translator):
+    n_read = 0
+
+    def endless():
+        nonlocal n_read
+        while True:
+            n_read += 1
+            yield "A man"
+
+    stream = translator.translate_stream(endless(), buffer_lines=4, beam_size=1)
+    next(stream)
+    assert n_read == 4
+
+
+def test_a_seed_decides_samples_and_another_changes_them(translator):
+    def draw(seed):
+        return [str(found) for found in translator.translate(SENTENCES, sample=True, seed=seed)]
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+
+
+def test_equal_lines_get_samples_of_their_own(translator):
+    assert len(set(translator(["A man"] * 8, sample=True))) > 1
+
+
+def test_a_line_that_is_too_long_is_split_and_loses_nothing(vocab):
+    translator = make_translator(vocab, max_source_tokens=20)
+    long = "A man is riding. Two dogs play in the snow, a man is riding a bike. New York " * 3
+    (found,) = translator.translate([long], alignment=True, n_best=2)
+    assert found.status == "split"
+    whole = "".join(found.source_tokens).replace("▁", " ").split()
+    assert "".join(whole).count("<0x") + len(whole) >= len(long.split())
+    assert len(found.alignment) == len(found.tokens)
+    assert {len(row) for row in found.alignment} == {len(found.source_tokens)}
+    assert len(found.alternatives) == 1
+
+
+def test_short_neighbors_of_a_long_line_stay_as_they_are(vocab):
+    translator = make_translator(vocab, max_source_tokens=20)
+    long = "word " * 2000
+    found = translator.translate(["A man", long, "Two dogs"], beam_size=1)
+    assert [f.status == "split" for f in found] == [False, True, False]
+    assert [found[0].text, found[2].text] == translator(["A man", "Two dogs"], beam_size=1)
+
+
+def test_a_forced_prefix_opens_the_translation(translator):
+    found = translator.translate(["A man", "Two dogs", ""], prefixes=["Ein Mann", "", "Ein"])
+    assert found[0].text.startswith("Ein Mann")
+    assert found[1].text == translator("Two dogs")
+    assert found[2].status == "empty"
+
+
+def test_prefixes_must_match_the_lines(translator):
+    with pytest.raises(DataError, match="one prefix for each line, but there are 2 lines and 1 pr"):
+        translator.translate(["a", "b"], prefixes=["x"])
+    with pytest.raises(DataError, match="line 2 has none: there are only 1"):
+        list(translator.translate_stream(["a", "b"], prefixes=["x"]))
+    with pytest.raises(DataError, match=r"prefix of line 2 must be shorter than max_length \(3\)"):
+        translator.translate(["a", "b"], prefixes=["", "Ein Mann fährt"], max_length=3)
+
+
+def test_one_text_is_not_a_list_of_letters(translator):
+    with pytest.raises(DataError, match=r"translate\(\) takes a list of texts"):
+        translator.translate("A man")
+
+
+def test_n_best_come_best_first(translator):
+    (found,) = translator.translate(["A man"], n_best=4)
+    scores = [found.score, *(other.score for other in found.alternatives)]
+    assert len(scores) == 4
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_search_that_never_ends_is_cut_and_says_so(translator):
+    eos = translator.tgt_vocab.eos_id
+    (found,) = translator.translate(["A man"], suppress=(eos,), max_length=5)
+    assert found.status == "max_length"
+    assert len(found.tokens) == 5
+
+
+def test_control_pieces_are_never_written(translator):
+    vocab = translator.tgt_vocab
+    control = {vocab.pieces([i])[0] for i in vocab.control_ids}
+    for found in translator.translate(["A man"] * 20, sample=True, temperature=5.0):
+        assert control.isdisjoint(found.tokens)
+
+
+def test_scores_of_a_translation_are_those_of_the_search(translator):
+    (found,) = translator.translate(["A man is riding a bike."], n_best=1)
+    ids = [translator.tgt_vocab.pieces([i])[0] for i in translator.reader.tgt_ids(found.text)]
+    if ids == found.tokens and found.status == "ok":
+        (scored,) = translator.score(["A man is riding a bike."], [found.text])
+        assert scored.log_prob == pytest.approx(found.log_prob, abs=1e-3)
+    assert found.log_prob == pytest.approx(sum(found.token_scores), abs=1e-4)
+
+
+def test_score_sums_token_scores_and_ends_with_eos(translator):
+    pairs = translator.score(SENTENCES, SENTENCES[::-1])
+    alone = [translator.score([s], [t])[0] for s, t in zip(SENTENCES, SENTENCES[::-1], strict=True)]
+    for pair, single, tgt in zip(pairs, alone, SENTENCES[::-1], strict=True):
+        assert len(pair.tokens) == len(pair.token_scores) == len(translator.reader.tgt_ids(tgt)) + 1
+        assert pair.log_prob == pytest.approx(single.log_prob, abs=1e-4)
+        assert pair.score == pytest.approx(pair.log_prob / len(pair.tokens))
+        assert pair.log_prob < 0
+
+
+def test_score_takes_empty_sides(translator):
+    assert [len(pair.tokens) for pair in translator.score(["", "a"], ["a", ""])][1] == 1
+    assert translator.score([], []) == []
+
+
+def test_score_refuses_unequal_sides(translator):
+    with pytest.raises(
+        DataError, match="one target for each source, but there are 2 sources and 1"
+    ):
+        translator.score(["a", "b"], ["a"])
+
+
+def test_next_word_gives_probabilities_that_sum_to_one(translator):
+    k = translator.tgt_vocab.size
+    found = translator.next_word("A man", "Ein", k=k)
+    assert [f.probability for f in found] == sorted((f.probability for f in found), reverse=True)
+    # Control pieces keep their share and are not shown.
+    assert 0.9 < sum(f.probability for f in found) <= 1 + 1e-5
+    (scored,) = translator.score(["A man"], ["Ein"])
+    eos = scored.tokens[-1]
+    chance = next(f.probability for f in found if f.token == eos)
+    assert math.log(chance) == pytest.approx(scored.token_scores[-1], abs=1e-4)
+
+
+def test_alternatives_go_on_with_their_token(translator):
+    found = translator.alternatives("A man", "Ein", k=4, beam_size=2)
+    begun = translator.tgt_vocab.pieces(translator.reader.tgt_ids("Ein"))
+    likely = translator.next_word("A man", "Ein", k=4)
+    assert [a.token for a in found] == [n.token for n in likely]
+    for alternative in found:
+        assert alternative.translation.tokens[: len(begun) + 1] in (
+            [*begun, alternative.token],
+            begun,  # the token was <eos>
+        )
+
+
+def test_alignment_is_a_distribution_over_the_source(translator):
+    found = translator.align("A man is riding", "Ein Mann")
+    assert len(found.weights) == len(found.target_tokens)
+    for row in found.weights:
+        assert len(row) == len(found.source_tokens)
+        assert all(weight >= 0 for weight in row)
+        assert sum(row) <= 1 + 1e-5  # what is missing was read from <eos>
+    assert len(found.links()) == len(found.target_tokens)
+
+
+def test_alignment_of_a_batch_is_that_of_each_line(translator):
+    found = translator.translate(SENTENCES, alignment=True, beam_size=1)
+    for sentence, translation in zip(SENTENCES, found, strict=True):
+        (alone,) = translator.translate([sentence], alignment=True, beam_size=1)
+        torch.testing.assert_close(
+            torch.tensor(translation.alignment), torch.tensor(alone.alignment), atol=1e-5, rtol=0
+        )
+
+
+def test_layers_can_be_chosen_and_wrong_ones_are_refused(translator):
+    first, last = (translator.align("A man", "Ein", layer=layer) for layer in (0, -1))
+    assert first.weights != last.weights
+    assert last.weights == translator.align("A man", "Ein", layer=1).weights
+    with pytest.raises(ConfigError, match="layer must lie between -2 and 1, but is 2"):
+        translator.align("A man", "Ein", layer=2)
+
+
+def test_align_translates_when_no_translation_is_given(translator):
+    found = translator.align("A man is riding", None)
+    assert len(found.weights) == len(found.target_tokens)
+
+
+def test_several_target_languages_are_told_apart_by_a_tag(vocab):
+    translator = make_translator(vocab, target_lang="de", target_langs=("de", "zh"))
+    assert translator.reader.tag(None) == [vocab.language_id("de")]
+    assert translator("A man") == translator("A man", target_lang="de")
+    german, chinese = (translator.score(["A"], ["B"], target_lang=t)[0] for t in ("de", "zh"))
+    assert german.log_prob != chinese.log_prob
+    (found,) = translator.translate(["A man"], target_lang="zh", alignment=True)
+    assert "<2zh>" not in found.source_tokens
+    assert {len(row) for row in found.alignment} == {len(found.source_tokens)}
+    with pytest.raises(ConfigError, match="translates into de, zh, not into fr"):
+        translator("A man", target_lang="fr")
+
+
+def test_a_model_of_one_language_refuses_another(translator):
+    assert translator("A man", target_lang="de") == translator("A man")
+    with pytest.raises(ConfigError, match="translates into de only, not into fr"):
+        translator("A man", target_lang="fr")
+
+
+def test_unknown_options_name_the_nearest():
+    with pytest.raises(ConfigError, match="beam is not a decoding option; did you mean beam_size"):
+        options_from(DecodeOptions(), {"beam": 3})
+    with pytest.raises(ConfigError, match=r"xyzzy is not a decoding option\. There are: beam_size"):
+        options_from(DecodeOptions(), {"xyzzy": 3})
+
+
+def test_a_saved_model_translates_as_before(vocab, translator, tmp_path: Path):
+    bundle = Bundle(
+        config=ModelConfig(
+            src_vocab_size=vocab.size,
+            tgt_vocab_size=vocab.size,
+            d_model=16,
+            n_heads=2,
+            d_ff=16,
+            n_encoder_layers=1,
+            n_decoder_layers=2,
+        ),
+        weights=translator.model.state_dict(),
+        src_vocab=vocab,
+        tgt_vocab=vocab,
+        source_lang="en",
+        target_lang="de",
+        decoding={"max_length": 12, "beam_size": 2, "max_source_tokens": 33},
+    )
+    save_bundle(tmp_path / "model", bundle)
+    loaded = load(tmp_path / "model", device="cpu", threads=1)
+    assert loaded(SENTENCES) == translator(SENTENCES, beam_size=2)
+    assert loaded.reader.max_source_tokens == 33
+    assert heed.load is load
+
+
+def test_loading_what_is_not_there_says_so(tmp_path):
+    with pytest.raises(FormatError, match="there is no model folder"):
+        load(tmp_path / "nothing")
+
+
+def test_unknown_names_of_the_package_are_attribute_errors():
+    with pytest.raises(AttributeError, match="module 'heed' has no attribute 'lode'"):
+        _ = heed.lode
+    assert set(dir(heed)) >= {"load", "Translator", "Translation"}
+
+
+def test_batches_hold_like_lengths_and_every_item_once():
+    lengths = [5, 1, 9, 3, 3, 8, 2]
+    found = list(batches(lengths, 10))
+    assert sorted(i for batch in found for i in batch) == list(range(7))
+    for batch in found:
+        assert len(batch) == 1 or max(lengths[i] for i in batch) * len(batch) <= 10
+    assert all(len(batch) <= 2 for batch in batches(lengths, 100, 2))
+    assert list(batches([], 10)) == []
+    assert list(batches([50], 10)) == [[0]]
+
+
+def test_buffers_end_at_lines_or_characters():
+    lines = ["ab"] * 5
+    assert [len(x) for x, _ in buffers(lines, None, max_lines=2, max_chars=99)] == [2, 2, 1]
+    assert [len(x) for x, _ in buffers(lines, None, max_lines=9, max_chars=4)] == [2, 2, 1]
+    assert list(buffers([], None, max_lines=2, max_chars=4)) == []
+
+
+def test_parts_of_a_line_have_keys_of_their_own(vocab):
+    reader = LineReader(vocab, vocab, max_source_tokens=5)
+    parts = [p for line in range(3) for p in reader.parts("A man is riding a bike.", "", [], line)]
+    assert len({part.key for part in parts}) == len(parts) > 3
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "joined"),
+    [("Hallo.", "Welt.", "Hallo. Welt."), ("你好。", "世界。", "你好。世界。"), ("", "a", "a")],
+)
+def test_parts_are_joined_as_their_script_does(left, right, joined):
+    parts = [
+        Translation(text=text, score=-1.0, log_prob=-2.0, token_scores=[-1.0, -1.0])
+        for text in (left, right)
+    ]
+    found = join_parts(parts)
+    assert found.text == joined
+    assert found.status == "split"
+    assert found.log_prob == -4.0
+    assert found.score == -1.0
+
+
+def test_a_part_with_fewer_readings_repeats_its_last():
+    one = Translation(text="a", alternatives=(Translation(text="b"),))
+    two = Translation(text="x")
+    found = join_parts([one, two])
+    assert [found.text, found.alternatives[0].text] == ["a x", "b x"]
+
+
+def test_the_strongest_links_are_one_per_target_token():
+    assert strongest_links([[0.1, 0.9], [0.8, 0.2]]) == [(1, 0), (0, 1)]
+    assert strongest_links([[], []]) == []
