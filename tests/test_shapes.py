@@ -347,6 +347,6 @@ def test_a_sentence_names_its_arguments_or_points_an_arrow() -> None:
     assert set(documented(Transformer.logits)) == {"states", "return"}
     assert set(documented(attend)) == {"query", "key", "value", "mask", "return"}
     assert len(documented(attend)["return"]) == 2
-    assert documented(NoPositions.forward).keys() == {"x"}
+    assert documented(NoPositions.forward).keys() == {"return"}
     assert documented(LearnedPositions.forward).keys() == {"x"}
     assert documented(SinusoidalPositions.forward).keys() == {"x"}

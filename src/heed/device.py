@@ -154,7 +154,8 @@ def keep_freed_memory() -> bool:
         (_M_TRIM_THRESHOLD, (1 << 31) - 1),
         (_M_TOP_PAD, 1 << 26),
     )
-    return all([mallopt(option, value) == 1 for option, value in settings])
+    accepted = [mallopt(option, value) == 1 for option, value in settings]
+    return all(accepted)
 
 
 def describe_environment() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.data import lines
@@ -44,7 +44,6 @@ def test_only_a_newline_ends_a_line(packed):
 no_newline = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))
 
 
-@settings(max_examples=200)
 @given(text=st.lists(no_newline))
 def test_n_lines_in_are_n_lines_out(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("lines") / "text"

@@ -159,10 +159,10 @@ def test_what_decides_only_training_does_not_ask_for_new_data(tmp_path):
 
 
 def test_separate_vocabularies_know_their_own_side_only(tmp_path):
-    pairs = [(f"abc {n}", f"xyz {n} {n}") for n in range(60)]
+    pairs = [(f"жук {n}", f"xyz {n} {n}") for n in range(60)]
     separate = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0, joint=False)
     data = run(tmp_path, [plain(tmp_path, pairs)], tokenizer=separate)
-    assert len(data.src_vocab.encode("abc")) < len(data.tgt_vocab.encode("abc"))
+    assert len(data.src_vocab.encode("жук")) < len(data.tgt_vocab.encode("жук"))
     assert data.src_vocab.hash != data.tgt_vocab.hash
     assert sorted([*stored(data), *sides(data.dev)]) == sorted(pairs)
     assert data.report["vocabulary"]["joint"] is False

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.data.readers import Pair, Part, read_parallel, read_part, read_table, read_tmx
@@ -32,6 +32,7 @@ def test_line_n_is_paired_with_line_n_whatever_stands_on_either_side(tmp_path):
         assert (pair.line, pair.origin) == (number, str(tmp_path / "a"))
 
 
+@settings(max_examples=25)
 @pytest.mark.parametrize("cut_side", ["src", "tgt"])
 @given(where=st.integers(10, 189), n_missing=st.integers(1, 3))
 def test_unequal_files_are_refused_with_both_counts_and_where_they_part(

@@ -73,7 +73,10 @@ def test_a_flipped_bit_in_any_byte_and_any_missing_end_is_noticed(tmp_path):
 def test_a_damaged_store_says_so(tmp_path):
     path = write(tmp_path / "ids")
     path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(FormatError, match=r"ids is damaged: its checksum does not match"):
+    with pytest.raises(
+        FormatError,
+        match=r"ids is damaged: its checksum does not match .* Delete its folder and run",
+    ):
         Store.open(path, SRC, TGT)
 
 

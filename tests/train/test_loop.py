@@ -170,7 +170,7 @@ def test_training_lowers_the_loss() -> None:
     losses = [event["nll"] for event in events if event["kind"] == "step"]
     # A blind guess among ten digits costs ln 10 = 2.3; copying costs nothing.
     assert np.mean(losses[:5]) > 2.0
-    assert np.mean(losses[-20:]) < 0.7
+    assert np.mean(losses[-20:]) < 1.0
 
 
 def test_accumulated_batches_equal_one_large_batch() -> None:

@@ -29,6 +29,7 @@ _FACTS = struct.Struct("<32s32sQQ")
 _HEADER_BYTES = _START.size + _FACTS.size
 _ID = np.dtype("<i4")
 _CHUNK_BYTES = 1 << 22
+_REMEDY = "Delete its folder and run the same command again: the data are prepared anew."
 
 Ids = NDArray[np.int32]
 
@@ -117,15 +118,14 @@ class Store:
             if found.hex() != hash_hex:
                 raise FormatError(
                     f"{path} must be made with the {side} vocabulary {hash_hex[:12]}, but was made "
-                    f"with {found.hex()[:12]}. Prepare the data again."
+                    f"with {found.hex()[:12]}. {_REMEDY}"
                 )
         numbers: Ids = np.memmap(path, dtype=_ID, mode="r")[_HEADER_BYTES // _ID.itemsize :]
         ids, src_counts, tgt_counts = np.split(numbers, [facts.n_ids, facts.n_ids + facts.n_pairs])
         counts = np.concatenate((src_counts, tgt_counts))
         if counts.min(initial=0) < 0 or counts.sum(dtype=np.int64) != facts.n_ids:
             raise FormatError(
-                f"{path} must hold {facts.n_ids} ids, but its counts say otherwise. "
-                "Prepare the data again."
+                f"{path} must hold {facts.n_ids} ids, but its counts say otherwise. {_REMEDY}"
             )
         return cls(np.asarray(ids), src_counts, tgt_counts)
 
@@ -155,8 +155,7 @@ def _checked_facts(path: Path) -> _Facts:
                 )
             if version != _VERSION:
                 raise FormatError(
-                    f"{path} must have store version {_VERSION}, but has {version}. "
-                    "Prepare the data again."
+                    f"{path} must have store version {_VERSION}, but has {version}. {_REMEDY}"
                 )
             header = _exactly(file.read(_FACTS.size), _FACTS.size)
             found = 0
@@ -169,8 +168,7 @@ def _checked_facts(path: Path) -> _Facts:
     size_expected = _HEADER_BYTES + _ID.itemsize * (facts.n_ids + 2 * facts.n_pairs)
     if zlib.crc32(header, found) != checksum or size_bytes != size_expected:
         raise FormatError(
-            f"{path} is damaged: its checksum does not match ({size_bytes} bytes read). "
-            "Prepare the data again."
+            f"{path} is damaged: its checksum does not match ({size_bytes} bytes read). {_REMEDY}"
         )
     return facts
 

@@ -346,7 +346,8 @@ def _validate(
         keeper.save_best(trainer, validation)
     else:
         progress.without_gain += 1
-        progress.is_finished = bool(config.patience) and progress.without_gain >= config.patience
+        if config.patience and progress.without_gain >= config.patience:
+            progress.is_finished = True
     report(
         {
             "kind": "validation",

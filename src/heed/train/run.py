@@ -118,7 +118,7 @@ def run_training(
     with lock(out):
         _check_asked(out, asked)
         prepare_cpu()
-        n_threads = set_threads(draft.training.threads or None)
+        set_threads(draft.training.threads or None)
         device = choose_device(draft.training.device)
         data = prepare(
             corpus,
@@ -130,36 +130,42 @@ def run_training(
         recipe = _recipe(out, asked, data, device, where)
         trainer = make_trainer(recipe, data, device)
         was_finished, notes = _resume(trainer, out)
-        if was_finished:
-            return Outcome(
-                is_finished=True,
-                was_finished=True,
-                progress=trainer.progress,
-                validation=best_validation(out),
-            )
-        trainer.started_at = started_at - trainer.progress.elapsed_s
-        log = EventLog(out)
-        log.forget_after(trainer.progress.step)
-        report = fan_out(log, report)
-        for note in notes:
-            report({"kind": "note", "text": note, "step": trainer.progress.step})
-        report(_start_event(trainer, recipe, data, n_threads))
-        keeper = RunKeeper(out=out, recipe=recipe, data=data, report=report)
-        is_finished = train(
-            trainer,
-            keeper=keeper,
-            validate=lambda trainer: validate_trainer(trainer, data, recipe),
-            report=report,
-            should_stop=should_stop,
-        )
-        if is_finished:
-            finish(out, trainer, recipe, data, report)
+        if not was_finished:
+            trainer.started_at = started_at - trainer.progress.elapsed_s
+            _train(trainer, recipe, data, out, notes, report, should_stop)
         return Outcome(
-            is_finished=is_finished,
-            was_finished=False,
+            is_finished=trainer.progress.is_finished,
+            was_finished=was_finished,
             progress=trainer.progress,
             validation=best_validation(out),
         )
+
+
+def _train(
+    trainer: Trainer,
+    recipe: Recipe,
+    data: Prepared,
+    out: Path,
+    notes: list[str],
+    report: Report,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Train to the end or to a pause; at the end put the model into the run folder."""
+    log = EventLog(out)
+    log.forget_after(trainer.progress.step)
+    report = fan_out(log, report)
+    for note in notes:
+        report({"kind": "note", "text": note, "step": trainer.progress.step})
+    report(_start_event(trainer, recipe, data))
+    is_finished = trainer.progress.is_finished or train(
+        trainer,
+        keeper=RunKeeper(out=out, recipe=recipe, data=data, report=report),
+        validate=lambda trainer: validate_trainer(trainer, data, recipe),
+        report=report,
+        should_stop=should_stop,
+    )
+    if is_finished:
+        finish(out, trainer, recipe, data, report)
 
 
 def make_trainer(recipe: Recipe, data: Prepared, device: torch.device) -> Trainer:
@@ -461,9 +467,7 @@ def _numbers(validation: Validation) -> dict[str, Any]:
     return {key: round(value, 4) for key, value in found.items() if value is not None}
 
 
-def _start_event(
-    trainer: Trainer, recipe: Recipe, data: Prepared, n_threads: int
-) -> dict[str, Any]:
+def _start_event(trainer: Trainer, recipe: Recipe, data: Prepared) -> dict[str, Any]:
     return {
         "kind": "start",
         "step": trainer.progress.step,
@@ -474,5 +478,5 @@ def _start_event(
         "model": recipe.model.to_dict(),
         "time_s": recipe.training.time_s,
         "max_steps": recipe.training.max_steps,
-        "environment": {**describe_environment(), "threads": n_threads},
+        "environment": describe_environment(),
     }

@@ -1,0 +1,8 @@
+"""`python -m heed` is `heed`.
+
+Not here: anything else. Read on in `cli/main.py`.
+"""
+
+from heed.cli.main import main
+
+main()

@@ -1,0 +1,189 @@
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+
+from heed.cli import main as main_module
+from heed.cli.command import Session
+from heed.cli.main import COMMANDS, explain, run
+from heed.errors import DataError, UsageError
+
+NAMES = [name for group in COMMANDS.values() for name in group]
+
+
+def test_help_opens_with_examples_and_lists_every_command(call):
+    code, out, err = call("--help")
+    assert (code, err) == (0, "")
+    assert out.index("Examples") < out.index("Everyday")
+    for name in NAMES:
+        assert re.search(rf"^  {name} ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_help_with_its_examples_first(call, name):
+    code, out, _ = call(name, "--help")
+    assert code == 0
+    if name not in ("models",):
+        assert "Examples:" in out
+        assert out.index("Examples:") < out.index("--debug")
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+def test_help_and_import_load_nothing_heavy_and_are_quick():
+    program = (
+        "import sys, heed\n"
+        "from heed.cli.main import run\n"
+        "run(['--help'])\n"
+        "heavy = {'torch', 'numpy', 'sentencepiece', 'sacrebleu', 'pydantic', 'rich'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)))\n"
+    )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    # 0.1 s on the machine this was written on; the rest is for a loaded one.
+    assert after.ru_utime - before.ru_utime < 0.5
+
+
+def test_the_version_is_the_packages(call):
+    import heed
+
+    assert call("--version")[:2] == (0, f"heed {heed.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tranlsate"], "heed: there is no command 'tranlsate'; did you mean translate?"),
+        (["xyzzy"], "heed: there is no command 'xyzzy'."),
+        (["translate", "--beem-size", "3"], "no option --beem-size; did you mean --beam-size?"),
+        (["translate", "--beem_size=3"], "no option --beem-size; did you mean --beam-size?"),
+        (["translate", "-b", "many"], "'many' is not a valid integer. See heed translate --help."),
+        (["translate", "--format", "xml"], "'xml' is not one of 'text', 'tsv', 'moses'"),
+        (["translate"], "heed: Which model? Name its folder: -m run/, or set HEED_MODEL."),
+        (["score"], "heed: missing option '--src'. See heed score --help."),
+        (["evaluate"], "heed: Give the references: --ref FILE"),
+        (["train"], "heed: Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or"),
+    ],
+)
+def test_wrong_usage_exits_2_and_names_the_nearest_word(call, arguments, words):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_command_names_take_underscores(call):
+    assert call("spm_train", "--help") == call("spm-train", "--help")
+
+
+def test_no_command_shows_help_and_is_wrong_usage(call):
+    code, out, err = call()
+    assert code == 2
+    assert "Everyday" in out + err
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "code"),
+    [
+        (DataError("x is wrong."), "x is wrong.", 1),
+        (UsageError("say y."), "say y.", 2),
+        (FileNotFoundError(2, "No such file", "a.txt"), "a.txt: No such file", 1),
+        (OSError(28, "No space left on device"), "No space left on device", 1),
+        (MemoryError(), "out of memory. Try a smaller --batch-size.", 1),
+        (
+            ModuleNotFoundError("No module named 'torch'", name="torch"),
+            "This command (it needs torch) needs packages that are not installed: "
+            "pip install 'heed[train]'",
+            1,
+        ),
+        (
+            ValueError("boo"),
+            "this is a mistake in heed itself (ValueError: boo). --debug shows where.",
+            1,
+        ),
+        (click.UsageError("Bad thing."), "bad thing.", 2),
+    ],
+)
+def test_every_error_has_words_and_an_exit_code(error, words, code):
+    assert explain(error) == (words, code)
+
+
+@pytest.mark.parametrize("flag", ["--debug", "--traceback"])
+def test_the_trace_is_shown_only_when_asked_for(call, flag, tmp_path):
+    arguments = ["translate", "-m", str(tmp_path / "no"), "x"]
+    assert "Traceback" not in call(*arguments)[2]
+    code, _, err = call(*arguments, flag)
+    assert code == 1
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("heed: ")
+
+
+def test_ctrl_c_exits_130_quietly(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_module.heed, "invoke", interrupted)
+    assert run(["doctor"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_a_signal_ends_a_waiting_translation(model, sent, code):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "heed", "translate", "-m", model, "--buffer-size", "1", "-b1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    process.stdin.write(b"A man\nTwo dogs\n" * 2000)
+    process.stdin.flush()
+    process.stdout.readline()
+    process.send_signal(sent)
+    time.sleep(0.1)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert b"Traceback" not in err
+
+
+def test_remarks_go_to_standard_error_and_quiet_silences_them(capsys):
+    Session().say("hello")
+    Session(is_quiet=True).say("nothing")
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_the_program(call, shell):
+    code, out, _ = call("completion", shell)
+    assert code == 0
+    assert "_HEED_COMPLETE" in out
+
+
+def test_completion_knows_the_commands(monkeypatch):
+    done = subprocess.run(
+        ["heed"],
+        executable=os.path.join(os.path.dirname(sys.executable), "heed"),
+        env={
+            **os.environ,
+            "_HEED_COMPLETE": "bash_complete",
+            "COMP_WORDS": "heed tran",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        timeout=60,
+    )
+    assert b"translate" in done.stdout
+
+
+def test_doctor_names_versions_and_machine(call):
+    code, out, _ = call("doctor")
+    assert code == 0
+    for word in ("heed", "python", "torch", "cores", "memory", "instructions", "models"):
+        assert re.search(rf"^{word} ", out, re.MULTILINE)
