@@ -45,4 +45,6 @@ class MissingExtraError(HeedError):
     """A part of heed that is installed separately is not here."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs packages that are not installed: pip install 'heed[{extra}]'")
+        super().__init__(
+            f"{feature} needs packages that are not installed: pip install 'heed[{extra}]'"
+        )

@@ -46,6 +46,9 @@ EXAMPLES = """
 """
 
 
+COMPLETION_VARIABLE = "_HEED_COMPLETE"
+"""By this the shell asks what could be typed next."""
+
 EXTRAS = {"torch": "train", "pydantic": "train", "sacrebleu": "train", "rich": "train"}
 """Package → the extra that brings it."""
 
@@ -58,11 +61,10 @@ class LazyGroup(click.Group):
         return [name for group in COMMANDS.values() for name in group]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; underscores are dashes."""
-        name = cmd_name.replace("_", "-")
+        """Import a command."""
         for group in COMMANDS.values():
-            if name in group:
-                module, attribute = group[name].split(":")
+            if cmd_name in group:
+                module, attribute = group[cmd_name].split(":")
                 command: click.Command = getattr(importlib.import_module(module), attribute)
                 return command
         return None
@@ -71,6 +73,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command asked for, or an error that names the nearest one."""
+        args = [args[0].replace("_", "-"), *args[1:]]
         if self.get_command(ctx, args[0]) is None:
             hint = _nearest(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
@@ -106,12 +109,19 @@ def heed() -> None:
 
 def main() -> None:
     """The program's entry; never returns."""
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(heed, {}, "heed", COMPLETION_VARIABLE, instruction))
     sys.exit(run(sys.argv[1:]))
 
 
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     session = Session()
+    if not args:
+        run(["--help"])
+        return 2
     try:
         with heed.make_context("heed", list(args), obj=session, auto_envvar_prefix="HEED") as ctx:
             heed.invoke(ctx)

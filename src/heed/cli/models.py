@@ -160,12 +160,17 @@ def remove(session: Session, name: str, yes: bool) -> None:
     session.say(f"Deleted {folder}.")
 
 
-models = click.Group(
+@click.group(
     "models",
     commands=[list_models, show, remove],
-    help="List, describe or delete the models on this machine.",
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@click.pass_context
+def models(ctx: click.Context) -> None:
+    """List, describe or delete the models on this machine."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_models)
 
 
 def _config(folder: Path) -> dict[str, Any]:
