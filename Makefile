@@ -18,7 +18,7 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 PYTEST = $(BIN)/python -m pytest -n 2
-SOURCES = src tests
+SOURCES = src tests benchmarks
 
 .PHONY: help demo test check learn format
 

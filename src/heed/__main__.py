@@ -5,4 +5,5 @@ Not here: anything else. Read on in `cli/main.py`.
 
 from heed.cli.main import main
 
-main()
+if __name__ == "__main__":
+    main()

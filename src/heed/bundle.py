@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from heed.errors import ConfigError, FormatError
@@ -26,7 +25,7 @@ from heed.folders import (
     verify_directory,
     write_directory,
 )
-from heed.model.build import build_model
+from heed.model.build import build_unfilled
 from heed.model.config import ModelConfig
 from heed.tensors import decode_tensors, encode_tensors, read_header
 from heed.text.vocab import Vocab
@@ -227,8 +226,7 @@ def stored_weights(config: ModelConfig) -> tuple[dict[str, tuple[int, ...]], dic
         The shape of each stored tensor by name; and for each further name of a tied tensor, the
         name it is stored under.
     """
-    with torch.device("meta"):
-        tensors = build_model(config).state_dict(keep_vars=True)
+    tensors = build_unfilled(config, "meta").state_dict(keep_vars=True)
     shapes: dict[str, tuple[int, ...]] = {}
     first_names: dict[int, str] = {}
     aliases: dict[str, str] = {}

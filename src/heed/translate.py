@@ -22,7 +22,7 @@ from heed.device import choose_device, prepare_cpu, set_threads
 from heed.errors import ConfigError, DataError
 from heed.lines import MAX_SOURCE_TOKENS, LineReader, Part, batches, buffers
 from heed.model.attention import recording
-from heed.model.build import build_model
+from heed.model.build import build_unfilled
 from heed.model.transformer import Transformer
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
@@ -38,7 +38,7 @@ from heed.translation import (
 Matrix = list[list[float]]
 
 BATCH_TOKENS = 4096
-"""Source positions times beam computed at once; more is no faster on a CPU."""
+"""Source positions times beam computed at once: bounds memory, never changes a result."""
 
 
 def load(folder: str | Path, *, device: str = "auto", threads: int | None = None) -> "Translator":
@@ -57,7 +57,7 @@ def load(folder: str | Path, *, device: str = "auto", threads: int | None = None
     set_threads(threads)
     where = choose_device(device)
     bundle = load_bundle(folder)
-    model = build_model(bundle.config)
+    model = build_unfilled(bundle.config)
     model.load_state_dict(bundle.weights)
     decoding = dict(bundle.decoding)
     max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)

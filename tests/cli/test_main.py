@@ -134,6 +134,7 @@ def test_ctrl_c_exits_130_quietly(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
 def test_a_signal_ends_a_waiting_translation(model, sent, code):
     process = subprocess.Popen(

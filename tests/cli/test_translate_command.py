@@ -1,9 +1,15 @@
 import json
+import os
 import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from heed.cli.main import run
 
 ODD_LINES = [
     "A man is riding a bike.",
@@ -34,8 +40,6 @@ def test_every_odd_line_gives_one_line_in_order(heed, model):
     for source, line in zip(ODD_LINES, lines, strict=True):
         if not source.strip():
             assert line == ""
-    alone = heed("translate", "-m", model, "-b", "1", stdin=b"last")
-    assert alone.stdout.decode() == lines[-1] + "\n"
 
 
 @settings(max_examples=15)
@@ -44,12 +48,7 @@ def test_every_odd_line_gives_one_line_in_order(heed, model):
     end=st.sampled_from(["\n", "\r\n"]),
 )
 def test_as_many_lines_come_out_as_went_in(model, texts, end):
-    from heed.cli.main import run
-
     data = "".join(text + end for text in texts).encode("utf-8", "replace")
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in"), Path(folder, "out")
         source.write_bytes(data)
@@ -58,35 +57,36 @@ def test_as_many_lines_come_out_as_went_in(model, texts, end):
         assert target.read_bytes().count(b"\n") == data.count(b"\n")
 
 
-def test_an_empty_file_gives_no_lines(heed, model):
-    done = heed("translate", "-m", model, stdin=b"")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+def test_an_empty_file_gives_no_lines(call, model):
+    assert call("translate", "-m", model, stdin=b"") == (0, "", "")
 
 
-def test_a_very_long_line_is_split_reported_and_harms_no_neighbor(heed, model):
-    data = b"A man\n" + b"word " * 3000 + b"\nTwo dogs\n"
-    done = heed("translate", "-m", model, "-b", "1", "--format", "jsonl", stdin=data)
-    records = [json.loads(line) for line in done.stdout.decode().splitlines()]
+def test_a_very_long_line_is_split_reported_and_harms_no_neighbor(call, model):
+    data = b"A man\n" + b"word " * 1000 + b"\nTwo dogs\n"
+    code, out, err = call("translate", "-m", model, "-b", "1", "--format", "jsonl", stdin=data)
+    records = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
     assert [record["status"] == "split" for record in records] == [False, True, False]
-    assert b"1 line was too long for the model and translated in parts." in done.stderr
-    alone = heed("translate", "-m", model, "-b", "1", stdin=b"A man\nTwo dogs\n")
-    assert alone.stdout.decode().split("\n")[:2] == [records[0]["text"], records[2]["text"]]
+    assert "1 line was too long for the model and translated in parts." in err
+    _, alone, _ = call("translate", "-m", model, "-b", "1", stdin=b"A man\nTwo dogs\n")
+    assert alone.split("\n")[:2] == [records[0]["text"], records[2]["text"]]
+    assert call("translate", "-m", model, "-b", "1", "-q", stdin=data)[2] == ""
 
 
-def test_invalid_bytes_stop_with_the_line_number_or_are_replaced(heed, model):
+def test_invalid_bytes_stop_with_the_line_number_or_are_replaced(call, model):
     data = b"good\nbad \xff\xfe\nlast\n"
-    done = heed("translate", "-m", model, stdin=data)
-    assert done.returncode == 1
-    assert done.stderr.decode().strip() == (
+    assert call("translate", "-m", model, stdin=data)[::2] == (
+        1,
         "heed: standard input line 2 is not valid UTF-8 (byte 5). Convert the file, or pass "
-        "--encoding-errors replace."
+        "--encoding-errors replace.\n",
     )
-    done = heed("translate", "-m", model, "--encoding-errors=replace", "--format=jsonl", stdin=data)
-    assert done.returncode == 0
-    statuses = [json.loads(line)["status"] for line in done.stdout.splitlines()]
+    flags = ["--encoding-errors=replace", "--format=jsonl"]
+    code, out, err = call("translate", "-m", model, *flags, stdin=data)
+    assert code == 0
+    statuses = [json.loads(line)["status"] for line in out.splitlines()]
     assert statuses[1] == "replaced_bytes"
     assert len(statuses) == 3
-    assert b"1 line was not valid UTF-8" in done.stderr
+    assert "1 line was not valid UTF-8" in err
 
 
 def test_text_may_stand_on_the_command_line(call, model):
@@ -101,12 +101,14 @@ def test_underscores_and_dashes_are_the_same_in_flags(call, model):
     assert call("translate", "-m", model, "A man", "--beam", "1", "--max-length", "4") == dashed
 
 
-def test_flags_may_come_from_the_environment(heed, model):
-    env = {"HEED_MODEL": model, "HEED_TRANSLATE_BEAM_SIZE": "1", "HEED_TRANSLATE_MAX_LENGTH": "3"}
-    by_env = heed("translate", stdin=b"A man\n", env=env)
-    by_flag = heed("translate", "-m", model, "-b1", "--max-length=3", stdin=b"A man\n")
-    assert by_env.returncode == 0, by_env.stderr
-    assert by_env.stdout == by_flag.stdout
+def test_flags_may_come_from_the_environment(call, model, monkeypatch):
+    by_flag = call("translate", "-m", model, "-b1", "--max-length=3", stdin=b"A man\n")
+    monkeypatch.setenv("HEED_MODEL", model)
+    monkeypatch.setenv("HEED_TRANSLATE_BEAM_SIZE", "1")
+    monkeypatch.setenv("HEED_TRANSLATE_MAX_LENGTH", "3")
+    assert by_flag[0] == 0
+    assert call("translate", stdin=b"A man\n") == by_flag
+    assert call("translate", "--max-length=2", stdin=b"A man\n") != by_flag
 
 
 @pytest.mark.parametrize("name", ["text", "tsv", "moses", "jsonl", "fairseq"])
@@ -150,19 +152,16 @@ def test_sampling_is_decided_by_its_seed_whatever_the_buffer(call, model):
     assert call(*flags, "--seed", "4")[1] != out
 
 
-def test_files_and_standard_streams_give_the_same(heed, model, tmp_path):
+def test_files_and_standard_streams_give_the_same(call, model, tmp_path):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_bytes(b"A man\r\nTwo dogs\r\n")
-    done = heed("translate", "-m", model, "-i", str(source), "-o", str(target))
-    assert (done.returncode, done.stdout) == (0, b"")
-    piped = heed("translate", "-m", model, "-i", "-", "-o", "-", stdin=b"A man\nTwo dogs\n")
-    assert target.read_bytes() == piped.stdout
+    assert call("translate", "-m", model, "-q", "-i", str(source), "-o", str(target)) == (0, "", "")
+    piped = call("translate", "-m", model, "-i", "-", "-o", "-", stdin=b"A man\nTwo dogs\n")
+    assert target.read_bytes().decode() == piped[1]
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_early_is_no_error(model, heed):
-    import os
-    import sys
-
     done = subprocess.run(
         f"yes 'A man' | head -n 3000 | {sys.executable} -m heed translate -m {model} -b1 "
         "--max-length 2 --buffer-size 50 | head -n 1; echo ${PIPESTATUS[2]}",

@@ -218,11 +218,13 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
     assert not (tmp_path / "data" / "pairs.tsv").exists()
 
 
-def test_missing_files_and_stdin_are_refused_at_once(tmp_path):
+def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.en does not exist"):
         run(tmp_path, [Part(files=(str(tmp_path / "nowhere.en"), str(tmp_path / "nowhere.de")))])
-    with pytest.raises(ConfigError, match="read more than once: save stdin to a file"):
+    with pytest.raises(ConfigError, match=r"\(-\) can be given once, as a table of both languages"):
         run(tmp_path, [Part(files=("-", "-"))])
+    with pytest.raises(ConfigError, match="can be given once"):
+        run(tmp_path, [Part(files=("-",))], dev=[Part(files=("-",))])
 
 
 def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path):

@@ -64,7 +64,7 @@ def test_later_target_tokens_change_nothing_before_them(
 
 @torch.no_grad()
 def test_one_parallel_pass_equals_six_separate_passes(tiny: Tiny) -> None:
-    """SEEDS rows 83, 108. Tolerance: float64."""
+    """SEEDS row 83. Tolerance: float64."""
     model = tiny().double()
     parallel = states(model, SRC, TGT_IN)
     for length in range(1, 7):
@@ -94,7 +94,7 @@ def test_what_stands_under_the_padding_mask_changes_nothing(
 @each_model
 @torch.no_grad()
 def test_padding_and_company_change_nothing(tiny: Tiny, changes: dict[str, Any]) -> None:
-    """SEEDS rows 13, 80, 109: alone and bare, or padded in a batch. Tolerance: float64."""
+    """SEEDS row 80: alone and bare, or padded in a batch. Tolerance: float64."""
     model = tiny(**changes).double()
     together = states(model, SRC, TGT_IN)
     longer = torch.cat([SRC, torch.zeros(4, 7, dtype=torch.long)], dim=1)
@@ -150,7 +150,7 @@ def test_a_source_without_tokens_does_not_spoil_training(tiny: Tiny) -> None:
 @each_model
 @torch.no_grad()
 def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[str, Any]) -> None:
-    """SEEDS rows 96, 108, 112. Tolerance: float32 sums in another order; same best token."""
+    """SEEDS row 96. Tolerance: float32 sums in another order; same best token."""
     model = tiny(**changes)
     forced = model.forced(SRC, TGT_IN)
     state = model.start(SRC)
@@ -165,7 +165,7 @@ def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[
 def test_rows_may_be_repeated_and_reordered_as_a_beam_does(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """SEEDS rows 96, 114: three beams a source, reordered at random within their source."""
+    """SEEDS row 96: three beams a source, reordered at random within their source."""
     model, n_sources, beam_size = tiny(**changes), 4, 3
     torch.manual_seed(7)
     state = model.start(SRC, beam_size=beam_size)
@@ -186,7 +186,7 @@ def test_rows_may_be_repeated_and_reordered_as_a_beam_does(
 def test_finished_sources_may_leave_and_beams_may_narrow(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """SEEDS rows 96, 114: what stays goes on as if nothing had left."""
+    """SEEDS row 96: what stays goes on as if nothing had left."""
     model = tiny(**changes)
     torch.manual_seed(7)
     state = model.start(SRC, beam_size=3)

@@ -104,7 +104,7 @@ def random_sources() -> Tensor:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @torch.no_grad()
 def test_logits_equal_marian_s(activation: str) -> None:
-    """SEEDS rows 103, 108. Tolerance: float32 over three and two layers."""
+    """SEEDS row 103. Tolerance: float32 over three and two layers."""
     theirs = marian(activation)
     model, src = ours(theirs, activation), random_sources()
     assert (theirs.final_logits_bias == 0).all()
@@ -118,7 +118,7 @@ def test_logits_equal_marian_s(activation: str) -> None:
 
 @torch.no_grad()
 def test_greedy_tokens_equal_marian_s() -> None:
-    """SEEDS rows 112, 113: theirs runs the whole prefix each time, ours one cached step."""
+    """Theirs runs the whole prefix each time, ours one cached step."""
     theirs = marian("relu")
     model, src = ours(theirs, "relu"), random_sources()
     prefix = torch.full((8, 1), PAD)

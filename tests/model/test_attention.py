@@ -227,7 +227,7 @@ def test_attention_dropout_acts_in_training_only() -> None:
 
 @pytest.mark.parametrize("is_rotary", [False, True])
 def test_extending_one_by_one_is_causal_attention(is_rotary: bool) -> None:
-    """SEEDS rows 95, 96. Tolerance: float32 sums in another order."""
+    """SEEDS row 96. Tolerance: float32 sums in another order."""
     torch.manual_seed(0)
     module, cache = MultiHeadAttention(8, 2), KVCache(first_capacity=2)
     x, (cosines, sines) = torch.randn(3, 6, 8), rotary_table(6, 4)
@@ -253,7 +253,7 @@ def test_extending_one_by_one_is_causal_attention(is_rotary: bool) -> None:
 def test_recording_catches_every_attention_of_the_model(
     tiny: Callable[..., Transformer],
 ) -> None:
-    """SEEDS rows 65, 67: one module, three uses, a map from each."""
+    """SEEDS row 67: one module, three uses, a map from each."""
     model = tiny(n_encoder_layers=1, n_decoder_layers=2)
     src, tgt_in = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[2, 8, 9, 5], [2, 7, 5, 8]])
     with recording(model) as caught:
@@ -290,7 +290,7 @@ def test_recording_leaves_the_model_as_it_was(tiny: Callable[..., Transformer]) 
 
 
 def test_recording_catches_each_step_of_a_search(tiny: Callable[..., Transformer]) -> None:
-    """SEEDS row 112: one row of the map a step, over all positions so far."""
+    """One row of the map a step, over all positions so far."""
     model = tiny()
     state = model.start(torch.tensor([[5, 6, 7]]))
     model.step(state, torch.tensor([2]))

@@ -67,7 +67,7 @@ def test_norms_start_with_gain_one_and_shift_zero(kind: str) -> None:
 
 
 def test_gradients_take_the_shortcut() -> None:
-    """SEEDS rows 89, 91: where the sublayer passes nothing back, pre-norm still passes all."""
+    """SEEDS row 89: where the sublayer passes nothing back, pre-norm still passes all."""
     x = torch.randn(2, 3, 6, requires_grad=True)
     PreNorm(6, dropout=0.0, eps=EPS)(x, torch.zeros_like).sum().backward()
     assert x.grad is not None

@@ -6,7 +6,7 @@ from heed.model.masks import both, causal_mask, padding_mask
 
 
 def test_padding_mask_is_true_at_real_tokens_only() -> None:
-    """SEEDS rows 13, 80, 81."""
+    """SEEDS rows 80, 81."""
     ids = torch.tensor([[5, 6, 7], [5, 0, 0]])
     mask = padding_mask(ids, pad_id=0)
     assert mask is not None

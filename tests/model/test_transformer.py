@@ -70,7 +70,7 @@ def test_probabilities_of_each_position_sum_to_one(tiny: Tiny) -> None:
 
 
 def test_embedding_is_scaled_and_positions_are_added(tiny: Tiny) -> None:
-    """SEEDS rows 14, 24, 42: table row · √d_model + position row."""
+    """SEEDS rows 24, 42: table row · √d_model + position row."""
     for is_scaled in (True, False):
         embed = tiny(scale_embedding=is_scaled).embed_src
         rows = embed.tokens.weight[SRC[0]] * (math.sqrt(8) if is_scaled else 1.0)
@@ -129,7 +129,20 @@ def test_pre_norm_stacks_end_with_a_norm_and_post_norm_stacks_do_not(tiny: Tiny)
     assert not list(post.encoder_norm.parameters())
 
 
-def test_layers_do_not_share_weights(tiny: Tiny) -> None:
+@pytest.mark.parametrize("cross_from", ["last", "same"])
+def test_a_pre_norm_memory_is_normed_whichever_layer_it_comes_from(
+    tiny: Tiny, cross_from: str
+) -> None:
+    """SEEDS row 133."""
+    model = tiny(norm="pre", cross_from=cross_from)
+    read, outputs = memories_read(model)
+    if cross_from == "last":
+        outputs = [outputs[-1]] * 2
+    for memory, output in zip(read, outputs, strict=True):
+        assert torch.equal(memory, model.encoder_norm(output))
+
+
+def test_layers_do_not_share_weights() -> None:
     """SEEDS row 85: twelve layers, each with storage and first values of its own."""
     model = build_model(
         ModelConfig(

@@ -58,7 +58,7 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
     ref_paths = [*references, *flags["ref"]]
     if not ref_paths:
         raise UsageError("Give the references: --ref FILE")
-    if bool(flags["src"]) != bool(flags["model"]) and (flags["src"] or not flags["hyp"]):
+    if not flags["src"] and not flags["hyp"]:
         raise UsageError(
             "Give -m RUN and --src FILE to judge a model, or --hyp FILE to judge a file."
         )
@@ -71,10 +71,11 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
         stream = translator.translate_stream(
             read_all(flags["src"]), target_lang=flags["target_lang"], **search
         )
-        systems[flags["model"]] = [found.text for found in stream]
+        texts = [found.text for found in stream]
+        systems[flags["model"] or "model"] = texts
         if flags["save"]:
             with open_output(flags["save"]) as writer:
-                for text in systems[flags["model"]]:
+                for text in texts:
                     writer.write(text)
     if len(systems) > 2:
         raise UsageError("Compare two systems at a time: a baseline and another.")

@@ -88,7 +88,7 @@ def spm_encode(
     model_path: str, input_path: str, output_path: str, files: tuple[str, ...], **flags: Any
 ) -> None:
     """Cut text into pieces or ids."""
-    processor = _load(model_path, flags["extra_options"])
+    processor = _load(model_path)
     if flags["random_seed"] is not None:
         import sentencepiece
 
@@ -116,10 +116,11 @@ def spm_decode(
     files: tuple[str, ...],
 ) -> None:
     """Join pieces or ids to text."""
-    processor = _load(model_path, "", extra_options)
+    processor, is_reversed = _load(model_path), "reverse" in _extras(extra_options)
     with open_output(output_path) as out:
         for number, line in enumerate(_lines(files or (input_path,)), start=1):
             tokens = line.split(" ") if line else []
+            tokens = tokens[::-1] if is_reversed else tokens
             if input_format == "piece":
                 text = processor.decode_pieces(tokens)
             else:
@@ -141,7 +142,7 @@ def _others(arguments: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
-def _load(path: str, encode_options: str, decode_options: str = "") -> Any:
+def _load(path: str) -> Any:
     import sentencepiece
 
     processor: Any = sentencepiece.SentencePieceProcessor()
@@ -149,35 +150,48 @@ def _load(path: str, encode_options: str, decode_options: str = "") -> Any:
         processor.load(path)
     except (RuntimeError, OSError):
         raise FormatError(f"{path} is not a SentencePiece model.") from None
-    for extra, setter in (
-        (encode_options, processor.set_encode_extra_options),
-        (decode_options, processor.set_decode_extra_options),
-    ):
-        try:
-            setter(extra)
-        except (RuntimeError, OSError):
-            raise UsageError(
-                "--extra_options must be bos, eos or reverse, joined with colons, "
-                f"but is {extra!r}."
-            ) from None
     return processor
 
 
+def _extras(text: str) -> list[str]:
+    """What `--extra_options` asks for, in its order."""
+    wishes = [wish for wish in text.split(":") if wish]
+    if not set(wishes) <= {"bos", "eos", "reverse"}:
+        raise UsageError(
+            f"--extra_options must be bos, eos or reverse, joined with colons, but is {text!r}."
+        )
+    return wishes
+
+
 def _encoder(processor: Any, flags: dict[str, Any]) -> Encode:
-    kind, nbest_size, alpha = flags["output_format"], flags["nbest_size"], flags["alpha"]
-    encoders: dict[str, Encode] = {
-        "piece": lambda text: [processor.encode_as_pieces(text)],
-        "id": lambda text: [processor.encode_as_ids(text)],
-        "sample_piece": lambda text: [
-            processor.sample_encode_as_pieces(text, nbest_size=nbest_size, alpha=alpha)
-        ],
-        "sample_id": lambda text: [
-            processor.sample_encode_as_ids(text, nbest_size=nbest_size, alpha=alpha)
-        ],
-        "nbest_piece": lambda text: processor.nbest_encode_as_pieces(text, nbest_size=nbest_size),
-        "nbest_id": lambda text: processor.nbest_encode_as_ids(text, nbest_size=nbest_size),
-    }
-    return encoders[kind]
+    """A text → its cuts (one, unless n-best are wanted), as pieces or ids."""
+    how, _, what = flags["output_format"].rpartition("_")
+    kind = {"piece": str, "id": int}[what]
+    ends: dict[str, Any] = {"bos": processor.bos_id(), "eos": processor.eos_id()}
+    if kind is str:
+        ends = {name: processor.id_to_piece(number) for name, number in ends.items()}
+    wishes = _extras(flags["extra_options"])
+    drawing = {"nbest_size": flags["nbest_size"], "alpha": flags["alpha"]}
+
+    def encode(text: str) -> list[list[Any]]:
+        if how == "nbest":
+            cuts = processor.nbest_encode(text, out_type=kind, nbest_size=flags["nbest_size"])
+        elif how == "sample":
+            cuts = [processor.encode(text, out_type=kind, enable_sampling=True, **drawing)]
+        else:
+            cuts = [processor.encode(text, out_type=kind)]
+        return [_extended(cut, wishes, ends) for cut in cuts]
+
+    return encode
+
+
+def _extended(cut: list[Any], wishes: list[str], ends: dict[str, Any]) -> list[Any]:
+    for wish in wishes:
+        if wish == "reverse":
+            cut = cut[::-1]
+        else:
+            cut = [ends["bos"], *cut] if wish == "bos" else [*cut, ends["eos"]]
+    return cut
 
 
 def _lines(paths: Iterable[str]) -> Iterator[str]:

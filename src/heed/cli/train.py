@@ -26,6 +26,7 @@ heed train --src train.en --tgt train.de --out run/
 heed train --src train.en --tgt train.de --dev-src val.en --dev-tgt val.de --time 60m --out run/
 heed train corpus.tmx --source-lang en --target-lang de --out run/
 heed train corpus.tsv.gz --out run/ --preset tiny training.learning_rate=0.001 model.dropout=0.2
+zcat *.tsv.gz | heed train - --source-lang en --target-lang de --out run/
 heed train --src train.en --tgt train.de --config recipe.toml --dump-config
 """
 
@@ -75,8 +76,8 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None:
     """Train a translator from two parallel files, or from TSV, CSV or TMX files.
 
-    Interrupted in any way, the same command goes on at the very next batch. RUN is a model folder
-    when training ends, and can be translated with before that.
+    The corpus - is TSV from standard input. Interrupted in any way, the same command goes on at the
+    very next batch. RUN is a model folder when training ends, and can be translated with before.
     """
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(flags, overrides)
@@ -174,7 +175,8 @@ def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
     """The corpus that flags and arguments name.
 
     Raises:
-        UsageError: one side of a pair of files is missing, or there is nothing to learn from.
+        UsageError: one side of a pair of files is missing, standard input is given as one side or
+            twice, or there is nothing to learn from.
     """
     from heed.data.prepare import Corpus
     from heed.data.readers import Part
@@ -183,6 +185,11 @@ def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
         if len(src) != len(tgt):
             raise UsageError(
                 f"--{flag}src and --{flag}tgt go together, but there are {len(src)} and {len(tgt)}."
+            )
+        if "-" in (*src, *tgt):
+            raise UsageError(
+                f"--{flag}src and --{flag}tgt must be files, but one is standard input (-). From "
+                "there only a table of both languages can be read: heed train - < corpus.tsv"
             )
         return tuple(
             Part(
@@ -197,11 +204,14 @@ def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
         "source_lang": flags["source_lang"] or "",
         "target_lang": flags["target_lang"] or "",
     }
+    if files.count("-") > 1:
+        raise UsageError("Standard input (-) can be read once, but is given twice.")
     train_parts = parts(flags["src"], flags["tgt"], "")
     train_parts += tuple(Part(files=(path,), **languages) for path in files)
     if not train_parts:
         raise UsageError(
-            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file."
+            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file "
+            "(- is TSV from standard input)."
         )
     return Corpus(train=train_parts, dev=parts(flags["dev_src"], flags["dev_tgt"], "dev-"))
 

@@ -19,6 +19,7 @@ from heed.data.clean import CleanConfig, CleanReport, Rule, clean, empty
 from heed.data.lines import STDIN, read_lines, require_file
 from heed.data.readers import Pair, Part, read_part
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
+from heed.data.stdin import keep_stdin
 from heed.data.store import Store
 from heed.errors import ConfigError, DataError, RunError
 from heed.files import (
@@ -41,6 +42,7 @@ TEST_FILE = "test.tsv"
 JOINT_VOCAB_FILE = "spm.model"
 SRC_VOCAB_FILE = "source.spm"
 TGT_VOCAB_FILE = "target.spm"
+STDIN_FILE = "stdin.tsv"
 _SPOOL_FILE = "pairs.tsv"
 _FORMAT_VERSION = 1
 _COUNTED_PAIRS = 200_000
@@ -51,7 +53,7 @@ class Corpus:
     """Where the sentences are.
 
     Attributes:
-        train: to learn from.
+        train: to learn from; one file may be `-`, a table with tabs from standard input.
         dev: to choose by; without it some pairs of `train` are set aside.
         test: to judge by; without it some are set aside only if `DataConfig.test_size` says so.
     """
@@ -137,17 +139,46 @@ def prepare(
         FormatError: `directory` is damaged.
     """
     directory = Path(directory)
-    fingerprint = _fingerprint(corpus, config, tokenizer, seed)
-    report_path = directory / REPORT_FILE
-    if report_path.exists():
+    report_path, kept_stdin = directory / REPORT_FILE, directory / STDIN_FILE
+    is_prepared = report_path.exists()
+    stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if _has_stdin(corpus) else ""
+    fingerprint = _fingerprint(corpus, config, tokenizer, seed, stdin)
+    if is_prepared:
         report = parse_json(read_bytes(report_path), report_path)
         _require_same(report.get("fingerprint"), fingerprint, directory)
     else:
         make_directory(directory)
-        report = _write_all(corpus, directory, config, tokenizer, seed)
+        report = _write_all(_from_file(corpus, kept_stdin), directory, config, tokenizer, seed)
         report["fingerprint"] = fingerprint
         write_atomically(report_path, to_json(report))
     return _open(corpus, directory, report)
+
+
+def _has_stdin(corpus: Corpus) -> bool:
+    """Whether standard input is to be read; the other files are seen to be there before it is."""
+    roles = (corpus.train, corpus.dev, corpus.test)
+    names = [name for parts in roles for part in parts for name in part.files]
+    for name in names:
+        if name != STDIN:
+            require_file(name)
+    is_table = any(part.files == (STDIN,) for part in corpus.train)
+    if names.count(STDIN) > is_table:
+        raise ConfigError(
+            f"standard input ({STDIN}) can be given once, as a table of both languages to learn "
+            "from. Save anything else to a file."
+        )
+    return is_table
+
+
+def _from_file(corpus: Corpus, path: Path) -> Corpus:
+    """The corpus with a file in the place of standard input."""
+    return replace(
+        corpus,
+        train=tuple(
+            replace(part, files=(str(path),)) if part.files == (STDIN,) else part
+            for part in corpus.train
+        ),
+    )
 
 
 def _open(corpus: Corpus, directory: Path, report: dict[str, Any]) -> Prepared:
@@ -313,6 +344,7 @@ def _learn_vocabs(
             size=tokenizer.vocab_size or usual_size,
             kind=tokenizer.kind,
             character_coverage=tokenizer.character_coverage,
+            split_han=tokenizer.split_han,
             languages=languages,
         )
 
@@ -415,24 +447,24 @@ def _names(parts: Iterable[Part]) -> str:
 
 
 def _fingerprint(
-    corpus: Corpus, config: DataConfig, tokenizer: TokenizerConfig, seed: int
+    corpus: Corpus, config: DataConfig, tokenizer: TokenizerConfig, seed: int, stdin: str
 ) -> dict[str, Any]:
     """What decides the result, as JSON gives it back."""
     files: dict[str, str] = {}
     for role, parts in (("train", corpus.train), ("dev", corpus.dev), ("test", corpus.test)):
         for number, part in enumerate(parts):
             for side, name in enumerate(part.files):
-                if name == STDIN:
-                    raise ConfigError("a corpus is read more than once: save stdin to a file.")
-                require_file(name)
-                path = Path(name)
-                facts = f"{name}, {path.stat().st_size} bytes, checksum {crc32(path):08x}"
+                facts = stdin if name == STDIN else _facts(name)
                 languages = f"{part.source_lang}-{part.target_lang}"
                 files[f"{role} file {number + 1}.{side + 1}"] = f"{facts}, {languages}"
     data = {f"data.{key}": str(value) for key, value in asdict(config).items()}
     pieces = {f"tokenizer.{key}": str(value) for key, value in asdict(tokenizer).items()}
     del pieces["tokenizer.subword_alpha"]  # decides how training reads, not what is written
     return {"format": str(_FORMAT_VERSION), "seed": str(seed), **files, **data, **pieces}
+
+
+def _facts(name: str) -> str:
+    return f"{name}, {Path(name).stat().st_size} bytes, checksum {crc32(name):08x}"
 
 
 def _require_same(found: Any, wanted: Mapping[str, str], directory: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from heed.model.attention import MultiHeadAttention
 from heed.model.config import ModelConfig
@@ -58,6 +59,39 @@ def build_model(config: ModelConfig) -> Transformer:
     )
     model.apply(initialize)
     return model
+
+
+def build_unfilled(config: ModelConfig, device: str = "cpu") -> Transformer:
+    """The same module with weights that hold nothing yet: for loading others, or on `meta` only
+    their shapes. Draws no random number.
+
+    Raises:
+        ConfigError: from `ModelConfig`, when sizes do not fit.
+    """
+    with _Unfilled(device):
+        return build_model(config)
+
+
+class _Unfilled(TorchFunctionMode):
+    """Inside, parameters are allocated on `device` and nothing random fills them.
+
+    Not `torch.device`: under it every function of `meta` imports the compiler, for over a second.
+    """
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.empty:
+            return func(*args, **{**kwargs, "device": self.device})
+        is_filling = func in (torch.Tensor.normal_, torch.Tensor.uniform_)
+        if is_filling or getattr(func, "__module__", "") == nn.init.__name__:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 def initialize(module: nn.Module) -> None:

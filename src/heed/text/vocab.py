@@ -31,7 +31,7 @@ _STAND_IN = "\ufdd0"
 _STOOD_IN = re.compile(f"[{_BLANK_SIGN}{_STAND_IN}]")
 
 # SentencePiece ends a line at NUL or a line break and uses the other two itself (U+2585, U+2581).
-_PRIVATE_SIGNS = re.compile(f"[\0\r\n\u2585{_BLANK_SIGN}{_STAND_IN}]")
+_PRIVATE_SIGNS = re.compile(f"[\0\r\n\u2585\ufdd1{_BLANK_SIGN}{_STAND_IN}]")
 
 # What a model must give back unchanged: blanks, U+2581, a ligature, the stand-in, NUL, line break.
 _PROBE = f"  a {_BLANK_SIGN}\ufb01{_STAND_IN}\0<s>\r\n "
@@ -43,6 +43,10 @@ _MAX_CHARS = 1000
 # The number of threads decides the order of float sums in unigram training, hence the pieces. One
 # number everywhere gives one vocabulary everywhere; 16 is also SentencePiece's own default.
 _TRAINING_THREADS = 16
+
+_BETWEEN_HAN = re.compile("(?<=[\u3400-\u4dbf\u4e00-\u9fff])(?=[\u3400-\u4dbf\u4e00-\u9fff])")
+# A noncharacter that `_lines` has taken out of the text already.
+_DELIMITER = "\ufdd1"
 
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
@@ -77,6 +81,9 @@ class TokenizerConfig:
     character_coverage: float = 0.9999
     """Share of the corpus's characters that get a piece of their own; the rest are spelt in bytes.
     0.9999 keeps whole alphabets and leaves signs seen once to bytes; 1.0 keeps every sign."""
+    split_han: bool = True
+    """True: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases become
+    pieces otherwise; in a small corpus those hide the words inside them."""
     subword_alpha: float = 0.0
     """Subword regularisation in training, see `Vocab.sample`; 0.0 is off."""
 
@@ -301,6 +308,7 @@ def train_vocab(
     size: int,
     kind: Kind = "unigram",
     character_coverage: float = 0.9999,
+    split_han: bool = True,
     languages: Sequence[str] = (),
 ) -> Vocab:
     """Learn pieces from `sentences`, read once; equal arguments give equal bytes.
@@ -312,6 +320,7 @@ def train_vocab(
         size: pieces at most; a small corpus gets fewer.
         kind: see `TokenizerConfig.kind`.
         character_coverage: see `TokenizerConfig.character_coverage`.
+        split_han: see `TokenizerConfig.split_han`.
         languages: codes such as `de` or `pt-BR`; each gets a tag, in this order.
 
     Raises:
@@ -323,6 +332,9 @@ def train_vocab(
     if size < smallest:
         raise _too_small(size, smallest)
     lines = _lines(sentences)
+    split_han = split_han and kind in ("unigram", "bpe")  # the kinds that could join them
+    if split_han:
+        lines = (_BETWEEN_HAN.sub(_DELIMITER, line) for line in lines)
     first = next(lines, None)
     if first is None:
         raise DataError(
@@ -338,6 +350,7 @@ def train_vocab(
             vocab_size=size,
             character_coverage=character_coverage,
             control_symbols=controls,
+            pretokenization_delimiter=_DELIMITER if split_han else "",
             input_sentence_size=_MAX_SENTENCES,
             **_TRAINING_OPTIONS,
         )

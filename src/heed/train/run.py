@@ -45,6 +45,7 @@ from heed.files import (
     to_json,
     write_atomically,
 )
+from heed.folders import remove_temporaries
 from heed.model.build import build_model, count_parameters
 from heed.train import checkpoint
 from heed.train.log import METRICS_FILE, EventLog, Report, fan_out
@@ -117,6 +118,7 @@ def run_training(
     make_directory(out)
     with lock(out):
         _check_asked(out, asked)
+        remove_temporaries(out)
         prepare_cpu()
         set_threads(draft.training.threads or None)
         device = choose_device(draft.training.device)

@@ -1,0 +1,41 @@
+"""Standard input as a corpus: put into a file, for a corpus is read more than once.
+
+Not here: what its lines mean (`readers.py`) or what becomes of them. Read on in `prepare.py`.
+"""
+
+import sys
+import zlib
+from contextlib import nullcontext
+from pathlib import Path
+
+from heed.data.lines import STDIN, read_chunks
+from heed.errors import DataError
+from heed.files import atomic_writer
+
+
+def keep_stdin(path: Path, *, is_kept: bool) -> str:
+    """Put what standard input brings into a file; returns what tells it from any other input.
+
+    Args:
+        path: where it goes, whole or not at all; memory stays small whatever its size.
+        is_kept: an earlier call has put it there: it is read to be told apart, not written.
+
+    Raises:
+        DataError: standard input is empty, closed or a terminal.
+        RunError: the disk is full, read-only or not ours.
+    """
+    is_there = is_kept and path.exists()
+    remedy = f"To go on with what it was before: < {path}" if is_there else "Try: < corpus.tsv"
+    if sys.stdin is None or sys.stdin.isatty():
+        found = "is closed" if sys.stdin is None else "is a terminal"
+        raise DataError(f"standard input must bring sentence pairs, but {found}. {remedy}")
+    size_bytes = checksum = 0
+    with nullcontext() if is_kept else atomic_writer(path) as file:
+        for chunk in read_chunks(STDIN):
+            size_bytes += len(chunk)
+            checksum = zlib.crc32(chunk, checksum)
+            if file:
+                file.write(chunk)
+        if not size_bytes:
+            raise DataError(f"standard input must bring sentence pairs, but is empty. {remedy}")
+    return f"standard input, {size_bytes} bytes, checksum {checksum:08x}"

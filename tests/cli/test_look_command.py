@@ -1,0 +1,36 @@
+import json
+
+import pytest
+
+
+def test_next_word_shows_probabilities_from_large_to_small(call, model):
+    code, out, _ = call("next-word", "-m", model, "纽约是一座城市", "--prefix", "New", "-k", "4")
+    assert code == 0
+    chances = [float(line.split()[0]) for line in out.splitlines()]
+    assert len(chances) == 4
+    assert chances == sorted(chances, reverse=True)
+    records = json.loads(call("next-word", "-m", model, "纽约是一座城市", "--json")[1])
+    assert len(records) == 10
+    assert set(records[0]) == {"token", "probability"}
+
+
+def test_align_draws_a_row_per_target_piece(call, model):
+    code, out, _ = call("align", "-m", model, "纽约是一座城市", "New York")
+    assert code == 0
+    record = json.loads(call("align", "-m", model, "纽约是一座城市", "New York", "--json")[1])
+    assert len(out.splitlines()) == 1 + len(record["target_tokens"])
+    assert len(record["weights"]) == len(record["target_tokens"])
+    assert {len(row) for row in record["weights"]} == {len(record["source_tokens"])}
+
+
+def test_align_refuses_a_layer_that_is_not_there(call, model):
+    code, _, err = call("align", "-m", model, "A", "B", "--layer", "7")
+    assert code == 1
+    assert "layer must lie between -1 and 0, but is 7." in err
+
+
+@pytest.mark.parametrize("name", ["next-word", "align"])
+def test_a_text_is_needed(call, name):
+    code, _, err = call(name)
+    assert code == 2
+    assert "missing argument 'TEXT'" in err

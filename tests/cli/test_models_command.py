@@ -1,0 +1,93 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from heed.cli.models import find_model, home
+from heed.errors import ConfigError, UsageError
+
+
+@pytest.fixture
+def installed(model, tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("HEED_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "models"
+    shutil.copytree(model, folder / "en-de")
+    return folder
+
+
+def test_an_installed_model_is_listed_shown_and_deleted(call, installed):
+    assert call("models", "list")[:2] == (0, "en-de\ten→de\n")
+    assert call("models")[:2] == (0, "en-de\ten→de\n")
+    assert json.loads(call("models", "list", "--json")[1])["en-de"]["target_lang"] == "de"
+    _, out, _ = call("models", "show", "en-de")
+    assert "en → de" in out
+    assert "model.safetensors" in out
+    assert json.loads(call("models", "show", "en-de", "--json")[1])["format"] == "heed"
+    code, _, err = call("models", "rm", "en-de", "--yes")
+    assert (code, err) == (0, f"Deleted {installed / 'en-de'}.\n")
+    assert call("models", "list")[1] == ""
+
+
+def test_deleting_a_link_keeps_what_it_points_to(call, installed, model):
+    (installed / "linked").symlink_to(model)
+    assert call("models", "rm", "linked", "--yes")[0] == 0
+    assert Path(model, "config.json").exists()
+
+
+def test_deleting_asks_first(call, installed):
+    assert call("models", "rm", "en-de", stdin=b"n\n")[0] == 130
+    assert (installed / "en-de").exists()
+
+
+def test_only_installed_models_can_be_deleted(call, installed, model):
+    code, _, err = call("models", "rm", "en-fr", "--yes")
+    assert code == 1
+    assert "There is no installed model en-fr; did you mean en-de?" in err
+    assert "There is no installed model" in call("models", "rm", model, "--yes")[2]
+    assert Path(model, "config.json").exists()
+
+
+def test_a_model_is_found_by_path_by_name_or_alone(installed, model):
+    assert find_model(model) == Path(model)
+    assert find_model("en-de") == installed / "en-de"
+    assert find_model(None) == installed / "en-de"
+
+
+def test_without_a_name_two_models_are_too_many(installed):
+    shutil.copytree(installed / "en-de", installed / "en-fr")
+    with pytest.raises(UsageError, match=r"Which model\?.*Installed: en-de, en-fr\."):
+        find_model(None)
+
+
+def test_a_wrong_name_gets_the_nearest_model_or_folder(installed, tmp_path):
+    with pytest.raises(ConfigError, match="no model folder en-dee; did you mean en-de"):
+        find_model("en-dee")
+    (tmp_path / "run-multi30k").mkdir()
+    with pytest.raises(ConfigError, match="did you mean .*run-multi30k"):
+        find_model(str(tmp_path / "run-multi3k"))
+    with pytest.raises(ConfigError, match="There is no model folder qqq. Train one with"):
+        find_model("qqq")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"{", "is not JSON"), (b"[]", "must hold a JSON object"), (None, "cannot be read")],
+)
+def test_a_damaged_config_is_told(call, tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "config.json").write_bytes(content)
+    code, _, err = call("models", "show", str(tmp_path))
+    assert code == 1
+    assert words in err
+
+
+def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch):
+    monkeypatch.setenv("HEED_HOME", "/a")
+    assert home() == Path("/a")
+    monkeypatch.delenv("HEED_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", "/b")
+    assert home() == Path("/b/heed")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/c")
+    assert home() == Path("/c/.local/share/heed")

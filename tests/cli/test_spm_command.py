@@ -1,0 +1,86 @@
+import pytest
+import sentencepiece
+
+TEXT = ["A man is riding a bike.", "Two dogs play in the snow.", "纽约是一座城市", ""]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model made by heed's spm-train, and the same by SentencePiece itself."""
+    from heed.cli.main import run
+
+    folder = tmp_path_factory.mktemp("spm")
+    corpus = folder / "text"
+    corpus.write_text("".join(f"{line}\n" for line in TEXT * 20), encoding="utf-8")
+    flags = ["--vocab_size=60", "--model_type=bpe", "--hard_vocab_limit=false"]
+    prefix = folder / "ours"
+    assert run(["spm-train", f"--input={corpus}", f"--model_prefix={prefix}", *flags]) == 0
+    arguments = f"--input={corpus} --model_prefix={folder}/theirs {' '.join(flags)}"
+    sentencepiece.SentencePieceTrainer.Train(arguments)
+    return folder
+
+
+def test_spm_train_learns_what_sentencepiece_learns(trained):
+    vocab = [(trained / f"{name}.vocab").read_text(encoding="utf-8") for name in ("ours", "theirs")]
+    assert vocab[0] == vocab[1]
+
+
+def test_encode_and_decode_are_those_of_sentencepiece(call, trained):
+    data = "".join(f"{line}\n" for line in TEXT).encode()
+    model = str(trained / "ours.model")
+    processor = sentencepiece.SentencePieceProcessor(model_file=model)
+    code, pieces, _ = call("spm-encode", "--model", model, stdin=data)
+    assert code == 0
+    assert pieces.splitlines() == [" ".join(processor.encode(line, out_type=str)) for line in TEXT]
+    _, ids, _ = call("spm-encode", f"--model={model}", "--output_format=id", stdin=data)
+    assert ids.splitlines() == [" ".join(map(str, processor.encode(line))) for line in TEXT]
+    assert call("spm-decode", f"--model={model}", stdin=pieces.encode())[1].encode() == data
+    flags = [f"--model={model}", "--input_format=id"]
+    found = call("spm-decode", *flags, stdin=ids.encode())[1].splitlines()
+    assert found == [processor.decode(processor.encode(line)) for line in TEXT]
+
+
+def test_files_extra_options_and_n_best_work(call, trained, tmp_path):
+    model, source, target = str(trained / "ours.model"), tmp_path / "in", tmp_path / "out"
+    source.write_text("A man\n", encoding="utf-8")
+    flags = ["--model", model, "--extra_options=bos:eos", "-o", str(target), str(source)]
+    assert call("spm-encode", *flags)[0] == 0
+    pieces = target.read_text(encoding="utf-8").split()
+    assert (pieces[0], pieces[-1]) == ("<s>", "</s>")
+    backwards = ["--model", model, "--extra_options=reverse"]
+    data = call("spm-encode", *backwards, stdin=b"A man\n")[1].encode()
+    assert data.decode().split() == pieces[-2:0:-1]
+    assert call("spm-decode", *backwards, stdin=data)[1] == "A man\n"
+    flags = ["--model", model, "--output_format=sample_piece", "--random_seed=3", "--alpha=0.5"]
+    drawn = call("spm-encode", *flags, stdin=b"A man is riding\n")[1]
+    assert drawn.replace(" ", "").strip() == "▁A▁man▁is▁riding"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["spm-encode", "--model", "FOLDER/text"], 1, "text is not a SentencePiece model."),
+        (["spm-encode", "--model", "FOLDER/no"], 1, "no is not a SentencePiece model."),
+        (["spm-encode", "--model", "MODEL", "--extra_options=x"], 2, "must be bos, eos or reverse"),
+        (["spm-decode", "--model", "MODEL", "--input_format=id"], 1, "Line 1 must hold ids from 0"),
+        (["spm-train", "--input=FOLDER/no", "--model_prefix=x"], 1, "no cannot be read: No such"),
+        (
+            ["spm-train", "--input=FOLDER/text", "--model_prefix=x", "-x"],
+            2,
+            "--name=value, but not",
+        ),
+        (
+            ["spm-train", "--input=FOLDER/text", "--model_prefix=FOLDER/x", "--xyz=1"],
+            1,
+            "SentencePiece cannot train:",
+        ),
+    ],
+)
+def test_wrong_requests_are_told(call, trained, arguments, code, words):
+    swapped = [
+        argument.replace("MODEL", str(trained / "ours.model")).replace("FOLDER", str(trained))
+        for argument in arguments
+    ]
+    found, _, err = call(*swapped, stdin=b"99999 x\n")
+    assert found == code, err
+    assert words in err

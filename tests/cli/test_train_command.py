@@ -1,0 +1,256 @@
+import io
+import os
+import signal
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from heed.cli.progress import Display
+from heed.cli.train import corpus_from, language_of, settings_from, stop_signals
+from heed.errors import ConfigError, UsageError
+
+NO_FLAGS = {
+    "src": (),
+    "tgt": (),
+    "dev_src": (),
+    "dev_tgt": (),
+    "source_lang": None,
+    "target_lang": None,
+    "config": None,
+    "time": None,
+    "max_steps": None,
+    "checkpoint_every": None,
+    "seed": None,
+    "threads": None,
+    "device": None,
+    "vocab_size": None,
+    "preset": None,
+}
+TINY = [
+    "model.d_model=16",
+    "model.n_heads=2",
+    "model.d_ff=16",
+    "model.n_encoder_layers=1",
+    "model.n_decoder_layers=1",
+    "training.validation_sentences=2",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    animals = ["cat", "dog", "bird", "horse", "cow", "fish"]
+    verbs = ["sees", "likes", "hears", "finds", "calls"]
+    pairs = [
+        (f"The {a} {v} the {b}.", f"{v[::-1]} {a[::-1]} {b[::-1]}!")
+        for a in animals
+        for b in animals
+        for v in verbs
+    ]
+    for name, lines in (("x.en", [s for s, _ in pairs]), ("x.de", [t for _, t in pairs])):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def test_the_same_command_trains_then_says_it_is_finished(call, corpus, tmp_path):
+    out = str(tmp_path / "run")
+    command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out]
+    command += ["--max-steps", "3", "--threads", "1", "--vocab-size", "330", *TINY]
+    code, shown, err = call(*command)
+    assert (code, shown) == (0, ""), err
+    assert "training pairs" in err
+    assert f"{out} is finished, after 3 steps. Translate with: heed translate -m {out}" in err
+    for name in ("config.json", "model.safetensors", "spm.model", "README.md", "metrics.jsonl"):
+        assert (tmp_path / "run" / name).is_file()
+    code, shown, _ = call("translate", "-q", "-m", out, "The cat sees the dog.", "")
+    assert code == 0
+    assert shown.count("\n") == 2
+    code, _, err = call(*command)
+    assert code == 0, err
+    assert f"{out} was finished already, after 3 steps." in err
+    code, _, err = call(*command, "model.d_ff=32")
+    assert code == 1
+    assert "model.d_ff" in err
+
+
+def test_a_stop_signal_pauses_and_the_same_command_goes_on(call, corpus, tmp_path, monkeypatch):
+    from heed.train import run as run_module
+
+    out = str(tmp_path / "run")
+    command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out, "-q"]
+    command += ["--max-steps", "3", "--threads", "1", "--vocab-size", "330", *TINY]
+    train = run_module.train
+
+    def terminated(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return train(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "train", terminated)
+        with pytest.raises(SystemExit) as ended:
+            call(*command)
+        assert ended.value.code == 143
+    code, _, err = call(*[part for part in command if part != "-q"])
+    assert code == 0, err
+    assert "is finished, after 3 steps." in err
+
+
+def test_dumped_settings_are_valid_input(call, tmp_path):
+    path = tmp_path / "recipe.toml"
+    code, out, _ = call("train", "--dump-config", "--preset", "tiny", "training.batch_tokens=999")
+    assert code == 0
+    assert tomllib.loads(out)["training"]["batch_tokens"] == 999
+    path.write_text(out, encoding="utf-8")
+    assert call("train", "--dump-config", "--config", str(path)) == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--src", "a"], 2, "--src and --tgt go together, but there are 1 and 0."),
+        (["--src=a", "--tgt=b", "--dev-src=c"], 2, "--dev-src and --dev-tgt go together"),
+        ([], 2, "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file"),
+        (["--src=a", "--tgt=b"], 2, "Say where the model shall go: --out run/"),
+        (["--src=no", "--tgt=no", "--out=OUT"], 1, "no does not exist."),
+        (["a.tsv", "--out=OUT", "--time", "soon"], 1, "a duration is written like 90s"),
+        (["a.tsv", "--out=OUT", "model.d_modle=3"], 1, "did you mean model.d_model?"),
+        (["a.tsv", "--out=OUT", "--config", "no.toml"], 1, "no.toml cannot be read"),
+        (["a.tsv", "--out=OUT", "--preset", "huge"], 2, "'huge' is not one of 'tiny', 'small'"),
+        (["a.txt", "--out=OUT"], 1, "a.txt does not exist."),
+    ],
+)
+def test_wrong_requests_are_told_in_one_line(call, tmp_path, arguments, code, words):
+    arguments = [argument.replace("OUT", str(tmp_path / "run")) for argument in arguments]
+    found, out, err = call("train", *arguments)
+    assert (found, out) == (code, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("[training]\nseed = 1\nmax_steps = 1\nclip_norm = 2.0\n", encoding="utf-8")
+    flags = {**NO_FLAGS, "config": str(recipe), "seed": 3, "preset": "tiny", "time": "5m"}
+    overrides = ["training.seed=2", "training.max_steps=2", "model.norm=pre"]
+    assert settings_from(flags, overrides) == {
+        "preset": "tiny",
+        "model": {"norm": "pre"},
+        "training": {"seed": 3, "max_steps": 2, "clip_norm": 2.0, "time_s": "5m"},
+    }
+    with pytest.raises(ConfigError, match="overrides inside preset, which is not a section"):
+        settings_from(NO_FLAGS, ["preset=tiny", "preset.x=1"])
+
+
+def test_several_files_and_kinds_make_one_corpus():
+    flags = {**NO_FLAGS, "src": ("a.en", "b.txt"), "tgt": ("a.zh.gz", "b.tgt")}
+    parts = corpus_from(flags, ["c.tmx"]).train
+    assert [part.files for part in parts] == [("a.en", "a.zh.gz"), ("b.txt", "b.tgt"), ("c.tmx",)]
+    assert [(part.source_lang, part.target_lang) for part in parts] == [
+        ("en", "zh"),
+        ("", ""),
+        ("", ""),
+    ]
+    named = corpus_from({**flags, "source_lang": "de", "target_lang": "fr"}, ["c.tmx"]).train
+    assert {(part.source_lang, part.target_lang) for part in named} == {("de", "fr")}
+    with pytest.raises(UsageError, match="--src and --tgt go together, but there are 2 and 1"):
+        corpus_from({**flags, "tgt": ("a",)}, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [("train.de", "de"), ("x/train.de.gz", "de"), ("a.txt", ""), ("a", ""), ("a.tok.en.xz", "en")],
+)
+def test_a_language_is_read_off_a_file_name(path, language):
+    assert language_of(path) == language
+
+
+def test_the_first_signal_is_noted_and_the_second_acts():
+    with stop_signals() as received:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert received == [signal.SIGINT]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+EVENTS = [
+    {
+        "kind": "start",
+        "pairs": 1000,
+        "dev_pairs": 10,
+        "parameters": 1_500_000,
+        "model": {
+            "d_model": 128,
+            "n_encoder_layers": 4,
+            "n_decoder_layers": 4,
+            "tgt_vocab_size": 4000,
+        },
+        "environment": {"threads": 2},
+    },
+    {"kind": "note", "text": "going on from step 7"},
+    {"kind": "epoch", "epoch": 0, "batches": 9, "batch_tokens": 500, "pad_share": 0.01},
+    {
+        "kind": "step",
+        "step": 8,
+        "epoch": 0,
+        "share": 0.5,
+        "elapsed_s": 60.0,
+        "nll": 2.5,
+        "n_tgt_tokens": 400,
+    },
+    {
+        "kind": "validation",
+        "step": 8,
+        "loss": 2.1,
+        "bleu": 12.34,
+        "chrf": 40.0,
+        "is_best": True,
+        "samples": [{"src": "a", "ref": "b", "hyp": "c"}] * 3,
+    },
+    {
+        "kind": "average",
+        "checkpoints": 3,
+        "loss": 2.0,
+        "bleu": None,
+        "chrf": None,
+        "is_best": False,
+    },
+    {"kind": "end", "step": 9, "elapsed_s": 61.0},
+]
+
+
+def test_only_lasting_lines_are_written_where_no_terminal_reads():
+    stream = io.StringIO()
+    display = Display("chrf", stream=stream)
+    for event in EVENTS:
+        display(event)
+    display.close()
+    assert stream.getvalue().splitlines() == [
+        "1,000 training pairs, 10 for development; 1.5 million parameters "
+        "(d_model 128, 4+4 layers, 4,000 pieces), 2 threads",
+        "going on from step 7",
+        "step 8  dev loss 2.100  BLEU 12.34  chrF 40.00  (best)",
+        "    src  a",
+        "    ref  b",
+        "    hyp  c",
+        "average of 3 checkpoints  dev loss 2.000",
+        "finished after 9 steps and 1m",
+    ]
+
+
+def test_a_terminal_gets_one_live_line_that_is_cleaned_up():
+    stream = Terminal()
+    display = Display("chrf", stream=stream)
+    for event in EVENTS:
+        display(event)
+    display.close()
+    shown = stream.getvalue()
+    assert "50%  1m left" in shown
+    assert "pad 1.0%" in shown
+    assert shown.endswith("\r\x1b[K")
