@@ -10,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 # No deadline: a loaded machine is no bug. Derandomized: the same commit gives the same verdict.
 hypothesis.settings.register_profile("heed", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("heed")
+
+
+def pytest_runtest_call() -> None:
+    """Undo what an earlier test's model did to the whole process: tiny numbers became 0."""
+    if torch := sys.modules.get("torch"):
+        torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -69,6 +69,7 @@ def test_nothing_is_called_miscellaneous() -> None:
     assert not [path for path in FILES if path.stem in homeless]
 
 
+@pytest.mark.timeout(600)  # five seconds of work, minutes on a crowded machine
 def test_every_module_can_be_imported_alone() -> None:
     """Each one in its own fork of a process that holds the libraries and nothing of ours."""
     run_python(f"""

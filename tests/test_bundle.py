@@ -166,12 +166,13 @@ def test_the_model_card_names_languages_and_numbers(tmp_path: Path, vocab: Vocab
     save_bundle(
         tmp_path / "model",
         make(vocab, vocab, target_langs=("de", "no")),
-        numbers={"BLEU": 41.23456, "signature": "nrefs:1"},
+        numbers={"bleu": 41.23456, "parameters": 7578624, "signature": "nrefs:1"},
     )
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert card.startswith('---\nlanguage:\n- "en"\n- "de"\n- "no"\nlicense: unknown\n')
     assert "library_name: heed\npipeline_tag: translation\n---\n\n# en → de, no\n" in card
-    assert "| BLEU | 41.23 |\n| signature | nrefs:1 |" in card
+    assert "| BLEU on development sentences | 41.23 |\n| parameters | 7,578,624 |\n" in card
+    assert "| signature | nrefs:1 |" in card
 
 
 def test_a_card_without_languages_has_no_empty_list(tmp_path: Path, bundle: Bundle) -> None:

@@ -1,6 +1,7 @@
 """Recipes: read, overridden, checked all at once, written back."""
 
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,6 +240,13 @@ def test_the_written_form_is_plain_toml() -> None:
         '[model]\nd_model = 256\ndropout = 0.1\nnorm = "post"\nbias = true\n\n'
         '[training]\ntime_s = "none"\n'
     )
+
+
+def test_nested_dicts_are_written_as_sections() -> None:
+    values = {"preset": "tiny", "model": {"norm": "pre"}, "training": {"time_s": "5m", "seed": 3}}
+    assert tomllib.loads(to_toml(values)) == values
+    assert to_toml(values).startswith('preset = "tiny"\n\n[model]\nnorm = "pre"\n')
+    assert to_toml({}) == "\n"
 
 
 def test_a_value_toml_cannot_hold_is_our_mistake() -> None:

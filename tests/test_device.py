@@ -55,6 +55,8 @@ def test_number_types() -> None:
         device.choose_dtype("int8", cpu)
     with pytest.raises(ConfigError, match="precision float16 needs a GPU"):
         device.choose_dtype("float16", cpu)
+    with pytest.raises(ConfigError, match="dtype float16 needs a GPU"):
+        device.choose_dtype("float16", cpu, setting="dtype")
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])

@@ -1,6 +1,7 @@
 """Tensors as bytes: what is written comes back, what is hostile is refused before it costs."""
 
 import json
+import pickle
 import struct
 import time
 
@@ -63,6 +64,25 @@ def test_what_is_not_finite_is_neither_written_nor_read(bad: float) -> None:
     data = file({"a": f32([1], 0, 4)}) + struct.pack("<f", bad)
     with pytest.raises(FormatError, match="x is unusable: a holds a number that is not finite"):
         decode_tensors(data, "x")
+
+
+def test_headers_of_every_length_are_sound() -> None:
+    """The format pads a header to 8 bytes; of 128 mod 256 the length begins like a pickle."""
+    first_bytes = set()
+    for length in range(1, 257, 8):
+        name = ".".join(["n" * 63] * 4)[:length]
+        data = encode_tensors({name: torch.arange(3.0)})
+        assert list(read_header(data, "x")) == [name]
+        assert torch.equal(decode_tensors(data, "x")[name], torch.arange(3.0))
+        first_bytes.add(data[0])
+    assert first_bytes == set(range(0, 256, 8))
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("value", [None, {"a": [1.0] * 9}, "{" * 300, [b"{" * n for n in range(9)]])
+def test_a_pickle_of_any_protocol_is_refused(value: object, protocol: int) -> None:
+    with pytest.raises(FormatError, match="x is a pickle|x is not a safetensors file"):
+        decode_tensors(pickle.dumps(value, protocol), "x")
 
 
 HOSTILE = {

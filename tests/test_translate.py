@@ -1,5 +1,6 @@
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,12 @@ import heed
 from heed.bundle import Bundle, save_bundle
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, DataError, FormatError
-from heed.lines import LineReader, batches, buffers
+from heed.lines import Line, LineReader, batches, buffers, with_prefixes
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.text.vocab import Vocab, train_vocab
 from heed.translate import Translator, load, options_from
-from heed.translation import Translation, join_parts, strongest_links
+from heed.translation import Translation, join_parts, keep_distinct, strongest_links
 
 SENTENCES = [
     "A man is riding a bike.",
@@ -191,6 +192,49 @@ def test_n_best_come_best_first(translator):
     assert scores == sorted(scores, reverse=True)
 
 
+def test_alternatives_are_other_texts_and_leave_the_best_as_it_is(translator):
+    # Wide, since this untrained model writes broken bytes that read the same.
+    best = translator("A man", beam_size=16)
+    for count in (1, 2):
+        (found,) = translator.translate(["A man"], alternatives=count, beam_size=16)
+        texts = [found.text, *(other.text for other in found.alternatives)]
+        assert texts[0] == best
+        assert len(set(texts)) == len(texts) == count + 1
+    (found,) = translator.translate(["A man"], alternatives=9, beam_size=1)
+    assert 1 <= len(found.alternatives) <= 9
+    (drawn,) = translator.translate(["A man"], alternatives=3, sample=True, seed=1)
+    assert 1 <= len(drawn.alternatives) <= 3
+    (blank,) = translator.translate([""], alternatives=3)
+    assert blank.alternatives == ()
+
+
+def test_equal_and_empty_texts_are_no_alternatives():
+    texts = ["a", "b", "a", "", "b", "c", "d"]
+    best, *others = [Translation(text=text, score=-rank) for rank, text in enumerate(texts)]
+    found = keep_distinct(replace(best, alternatives=tuple(others)), 2)
+    assert [(one.text, one.score) for one in (found, *found.alternatives)] == [
+        ("a", 0),
+        ("b", -1),
+        ("c", -5),
+    ]
+
+
+def test_a_line_may_have_a_language_and_a_prefix_of_its_own(vocab):
+    translator = make_translator(vocab, target_lang="de", target_langs=("de", "zh"))
+    lines = [Line("A man", "Ein", "zh"), Line("A man"), "A man"]
+    found = [str(one) for one in translator.translate(lines, target_lang="zh")]
+    assert found[0] == str(translator.translate(["A man"], prefixes=["Ein"], target_lang="zh")[0])
+    assert found[1] == found[2] == translator("A man", target_lang="zh")
+    assert [str(one) for one in translator.translate_stream(lines, target_lang="zh")] == found
+    with pytest.raises(DataError, match=r"Line 2: This model translates into de, zh, not into fr"):
+        translator.translate(["A", Line("A", target_lang="fr")])
+
+
+def test_prefixes_of_a_call_are_laid_on_lines():
+    lines = with_prefixes([Line("a", target_lang="zh"), "b"], ["x", "y"])
+    assert list(lines) == [Line("a", "x", "zh"), Line("b", "y")]
+
+
 def test_a_search_that_never_ends_is_cut_and_says_so(translator):
     eos = translator.tgt_vocab.eos_id
     (found,) = translator.translate(["A man"], suppress=(eos,), max_length=5)
@@ -341,6 +385,21 @@ def test_a_saved_model_translates_as_before(vocab, translator, tmp_path: Path):
     assert loaded(SENTENCES) == translator(SENTENCES, beam_size=2)
     assert loaded.reader.max_source_tokens == 33
     assert heed.load is load
+    half = load(tmp_path / "model", device="cpu", dtype="bfloat16", threads=1)
+    assert {parameter.dtype for parameter in half.model.parameters()} == {torch.bfloat16}
+    (exact,), (rounded,) = (one.score(SENTENCES[:1], SENTENCES[1:2]) for one in (loaded, half))
+    # bfloat16 keeps 8 bits of each number, so about two digits.
+    assert rounded.score == pytest.approx(exact.score, rel=0.05)
+    assert rounded.score != exact.score
+    assert len(half.translate(["A man " * 300], alignment=True)[0].text) > 0
+    with pytest.raises(ConfigError, match="dtype must be auto, float32, bfloat16, float16, but is"):
+        load(tmp_path / "model", dtype="int8")
+
+
+@pytest.mark.parametrize("wrong", [0, "64", True, None])
+def test_a_longest_source_that_is_no_number_is_refused(vocab, wrong):
+    with pytest.raises(ConfigError, match="max_source_tokens must be a whole number from 1, but"):
+        LineReader(vocab, vocab, max_source_tokens=wrong)
 
 
 def test_loading_what_is_not_there_says_so(tmp_path):
@@ -366,15 +425,16 @@ def test_batches_hold_like_lengths_and_every_item_once():
 
 
 def test_buffers_end_at_lines_or_characters():
-    lines = ["ab"] * 5
-    assert [len(x) for x, _ in buffers(lines, None, max_lines=2, max_chars=99)] == [2, 2, 1]
-    assert [len(x) for x, _ in buffers(lines, None, max_lines=9, max_chars=4)] == [2, 2, 1]
-    assert list(buffers([], None, max_lines=2, max_chars=4)) == []
+    lines = [Line("ab")] * 5
+    assert [len(x) for x in buffers(lines, max_lines=2, max_chars=99)] == [2, 2, 1]
+    assert [len(x) for x in buffers(lines, max_lines=9, max_chars=4)] == [2, 2, 1]
+    assert list(buffers([], max_lines=2, max_chars=4)) == []
 
 
 def test_parts_of_a_line_have_keys_of_their_own(vocab):
     reader = LineReader(vocab, vocab, max_source_tokens=5)
-    parts = [p for line in range(3) for p in reader.parts("A man is riding a bike.", "", [], line)]
+    line = Line("A man is riding a bike.")
+    parts = [part for number in range(3) for part in reader.parts(line, number, [])]
     assert len({part.key for part in parts}) == len(parts) > 3
 
 

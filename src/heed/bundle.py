@@ -377,8 +377,7 @@ def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
         "```",
         "",
         f"Transformer, {config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder "
-        f"layers, width {config.d_model}, {config.n_heads} heads, vocabulary of "
-        f"{config.src_vocab_size} and {config.tgt_vocab_size} pieces.",
+        f"layers, width {config.d_model}, {config.n_heads} heads, {_vocab_words(bundle)}.",
         "",
         *_number_table(numbers),
         "The license of the training data was not stated; state it here before passing this on.",
@@ -386,11 +385,27 @@ def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_CARD_NAMES = {
+    "loss": "loss on development sentences, nats a token",
+    "bleu": "BLEU on development sentences",
+    "chrf": "chrF2 on development sentences",
+}
+
+
+def _vocab_words(bundle: Bundle) -> str:
+    if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
+        return f"a joint vocabulary of {bundle.src_vocab.size:,} pieces"
+    return f"vocabularies of {bundle.src_vocab.size:,} and {bundle.tgt_vocab.size:,} pieces"
+
+
 def _number_table(numbers: Mapping[str, Any]) -> Sequence[str]:
     if not numbers:
         return ()
-    rows = (
-        f"| {name} | {f'{value:.4g}' if isinstance(value, float) else value} |"
-        for name, value in numbers.items()
-    )
+    rows = (f"| {_CARD_NAMES.get(name, name)} | {_shown(numbers[name])} |" for name in numbers)
     return ("| Measured | |", "|---|---|", *rows, "")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -108,23 +108,35 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def to_toml(config: Any) -> str:
-    """Write a dataclass as TOML that `load_config` reads back as an equal one."""
+    """Write a dataclass as TOML that `load_config` reads back as an equal one.
+
+    Nested dicts of settings are written as they are.
+    """
     return "\n".join(_tables(config, ())).lstrip("\n") + "\n"
 
 
 def _tables(config: Any, trail: tuple[str, ...]) -> Iterator[str]:
     sections = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
-            sections.append((field.name, value))
-        elif value is not None:
-            yield f"{field.name} = {_toml_value(value)}"
-        elif field.default is not None:
-            yield f"{field.name} = {_toml_value(NONE)}"
+    for name, value in _settings(config):
+        is_section = isinstance(value, Mapping) and isinstance(config, Mapping)
+        if is_section or dataclasses.is_dataclass(value):
+            sections.append((name, value))
+        else:
+            yield f"{name} = {_toml_value(value)}"
     for name, value in sections:
         yield f"\n[{'.'.join((*trail, name))}]"
         yield from _tables(value, (*trail, name))
+
+
+def _settings(config: Any) -> Iterator[tuple[str, Any]]:
+    """Name and value of each setting but those that are None by default."""
+    if isinstance(config, Mapping):
+        yield from config.items()
+        return
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if value is not None or field.default is not None:
+            yield field.name, NONE if value is None else value
 
 
 def _toml_value(value: Any) -> str:

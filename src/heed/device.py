@@ -45,10 +45,15 @@ def choose_device(name: str = "auto") -> "torch.device":
     return torch.device(name)
 
 
-def choose_dtype(name: str, device: "torch.device") -> "torch.dtype":
+def choose_dtype(name: str, device: "torch.device", *, setting: str = "precision") -> "torch.dtype":
     """The type to compute in: `auto`, `float32`, `bfloat16` or `float16`.
 
-    `auto` is bfloat16 on a GPU that has it and float32 elsewhere. Weights stay float32.
+    `auto` is bfloat16 on a GPU that has it and float32 elsewhere.
+
+    Args:
+        name: one of these.
+        device: where to compute.
+        setting: what messages call it.
 
     Raises:
         ConfigError: no such type, or float16 on a CPU.
@@ -60,9 +65,9 @@ def choose_dtype(name: str, device: "torch.device") -> "torch.dtype":
         return torch.bfloat16 if is_fast else torch.float32
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if name not in dtypes:
-        raise ConfigError(f"precision must be auto, {', '.join(dtypes)}, but is {name!r}.")
+        raise ConfigError(f"{setting} must be auto, {', '.join(dtypes)}, but is {name!r}.")
     if name == "float16" and device.type == "cpu":
-        raise ConfigError("precision float16 needs a GPU; use float32 or bfloat16 on a CPU.")
+        raise ConfigError(f"{setting} float16 needs a GPU; use float32 or bfloat16 on a CPU.")
     return dtypes[name]
 
 
@@ -102,6 +107,12 @@ def count_cores() -> int:
         return max(1, min(n_cores or 1, round(int(quota) / int(period))))
     except (OSError, ValueError):  # no control groups, or the quota is "max"
         return n_cores or 1
+
+
+def process_rank() -> int:
+    """Number of this process among those that `torchrun` started together, from 0."""
+    rank = os.environ.get("RANK", "") if os.environ.get("WORLD_SIZE", "1") != "1" else ""
+    return int(rank) if rank.isdigit() else 0
 
 
 def derive_seed(seed: int, *parts: int | str) -> int:
@@ -156,6 +167,18 @@ def keep_freed_memory() -> bool:
     )
     accepted = [mallopt(option, value) == 1 for option, value in settings]
     return all(accepted)
+
+
+def peak_memory_mb(device: "torch.device") -> float:
+    """The most memory this process has held so far in MB: on the GPU if it computes there."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, KiB elsewhere
 
 
 def describe_environment() -> dict[str, Any]:

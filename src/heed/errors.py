@@ -6,6 +6,7 @@ HeedError                 anything a person can act on; the command line shows o
 ├── DataError             text or corpora: missing file, bad encoding, unequal lines
 ├── FormatError           a file of ours (weights, store, vocabulary) is damaged or foreign
 ├── RunError              a run folder cannot go on: locked, changed recipe, no space
+│   └── WorkerError       one process of several cannot go on, for a reason the others lack
 └── MissingExtraError     an optional part is not installed
 
 Not here: bugs. Those stay AssertionError and friends, with a traceback. Read on in `cli/main.py`,
@@ -39,6 +40,10 @@ class FormatError(HeedError):
 
 class RunError(HeedError):
     """A run folder cannot be started or continued."""
+
+
+class WorkerError(RunError):
+    """One process of a run of several cannot go on, for a reason that the others do not have."""
 
 
 class MissingExtraError(HeedError):

@@ -5,7 +5,7 @@ Not here: the model or the search (`translate.py`), nor where a line may be cut
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heed.errors import ConfigError, DataError
 from heed.text.normalize import normalize
@@ -13,10 +13,34 @@ from heed.text.segment import cut
 from heed.text.vocab import Vocab
 
 MAX_SOURCE_TOKENS = 256
-"""Longest source translated in one piece when the model folder does not say otherwise."""
+"""Longest source translated in one piece when the model folder does not say otherwise.
+
+A translation has room for as many tokens (`DecodeOptions.max_length`).
+"""
+
+MIN_SOURCE_TOKENS = 64
+"""A model of short sentences still gets sources of this length in one piece.
+
+Most sentences of most texts fit; cutting them would lose more than the unknown positions do.
+"""
 
 PARTS_PER_LINE = 1 << 24
 """Distance between the keys of two lines: more parts than any line can be cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line to translate, and wishes of its own.
+
+    Attributes:
+        text: in the source language.
+        prefix: how the translation must begin; "" leaves it free.
+        target_lang: one of the model's target languages; None = as the call says.
+    """
+
+    text: str
+    prefix: str = ""
+    target_lang: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +67,9 @@ class LineReader:
         target_lang: language of the translation where a call names none.
         target_langs: all target languages of a model that has several.
         max_source_tokens: a line of more pieces is cut.
+
+    Raises:
+        ConfigError: `max_source_tokens` is no such number.
     """
 
     def __init__(
@@ -54,6 +81,11 @@ class LineReader:
         target_langs: Sequence[str] = (),
         max_source_tokens: int = MAX_SOURCE_TOKENS,
     ) -> None:
+        if type(max_source_tokens) is not int or max_source_tokens < 1:
+            raise ConfigError(
+                "max_source_tokens must be a whole number from 1, but is "
+                f"{max_source_tokens!r}. {MAX_SOURCE_TOKENS} suits most models."
+            )
         self.src_vocab = src_vocab
         self.tgt_vocab = tgt_vocab
         self.target_lang = target_lang
@@ -93,9 +125,23 @@ class LineReader:
         text = normalize(text)
         return self.tgt_vocab.encode(text) if text else []
 
-    def parts(self, text: str, prefix: str, tag: list[int], line: int) -> list[Part]:
-        """A line in one part or, when it is too long, in several; in none when it is blank."""
-        text = normalize(text)
+    def parts(self, line: Line, number: int, tag: list[int]) -> list[Part]:
+        """A line in one part or, when it is too long, in several; in none when it is blank.
+
+        Args:
+            line: the line.
+            number: its place in the stream, from 0.
+            tag: opens the source unless the line names a language of its own.
+
+        Raises:
+            DataError: the model does not translate into the line's own language.
+        """
+        if line.target_lang:
+            try:
+                tag = self.tag(line.target_lang)
+            except ConfigError as error:
+                raise DataError(f"Line {number + 1}: {error}") from None
+        text = normalize(line.text)
         if not text:
             return []
         stretches = cut(
@@ -103,12 +149,10 @@ class LineReader:
             max_length=self.max_source_tokens,
             length=lambda stretch: len(self.src_vocab.encode(stretch.strip())),
         )
-        begun = self.tgt_ids(prefix)
+        begun = self.tgt_ids(line.prefix)
         return [
-            Part(
-                self.src_ids(stretch, tag), [] if number else begun, line * PARTS_PER_LINE + number
-            )
-            for number, stretch in enumerate(stretches)
+            Part(self.src_ids(stretch, tag), [] if part else begun, number * PARTS_PER_LINE + part)
+            for part, stretch in enumerate(stretches)
             if stretch.strip()
         ]
 
@@ -137,32 +181,38 @@ def batches(
         yield batch
 
 
-def buffers(
-    lines: Iterable[str], prefixes: Iterable[str] | None, *, max_lines: int, max_chars: int
-) -> Iterator[tuple[list[str], list[str]]]:
-    """Gather a stream into portions.
-
-    Yields:
-        Lines and a prefix for each.
+def with_prefixes(
+    texts: Iterable[str | Line], prefixes: Iterable[str] | None = None
+) -> Iterator[Line]:
+    """Each text as a `Line`, with its prefix where there are any.
 
     Raises:
-        DataError: there are fewer prefixes than lines.
+        DataError: there are fewer prefixes than texts.
     """
     remaining = None if prefixes is None else iter(prefixes)
-    portion: tuple[list[str], list[str]] = ([], [])
-    n_chars = 0
-    for number, line in enumerate(lines, start=1):
-        prefix = "" if remaining is None else next(remaining, None)
+    for number, text in enumerate(texts, start=1):
+        line = text if isinstance(text, Line) else Line(text)
+        if remaining is None:
+            yield line
+            continue
+        prefix = next(remaining, None)
         if prefix is None:
             raise DataError(
                 f"There must be one prefix for each line, but line {number} has none: "
                 f"there are only {number - 1}. Use empty lines where anything may come first."
             )
-        portion[0].append(line)
-        portion[1].append(prefix)
-        n_chars += len(line)
-        if len(portion[0]) >= max_lines or n_chars >= max_chars:
+        yield replace(line, prefix=prefix)
+
+
+def buffers(lines: Iterable[Line], *, max_lines: int, max_chars: int) -> Iterator[list[Line]]:
+    """Gather a stream into portions."""
+    portion: list[Line] = []
+    n_chars = 0
+    for line in lines:
+        portion.append(line)
+        n_chars += len(line.text)
+        if len(portion) >= max_lines or n_chars >= max_chars:
             yield portion
-            portion, n_chars = ([], []), 0
-    if portion[0]:
+            portion, n_chars = [], 0
+    if portion:
         yield portion

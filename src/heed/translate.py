@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from heed.bundle import load_bundle
-from heed.decode.options import DecodeOptions
+from heed.decode.options import DecodeOptions, with_alternatives
 from heed.decode.score import next_token, score_pairs
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
-from heed.device import choose_device, prepare_cpu, set_threads
+from heed.device import choose_device, choose_dtype, prepare_cpu, set_threads
 from heed.errors import ConfigError, DataError
-from heed.lines import MAX_SOURCE_TOKENS, LineReader, Part, batches, buffers
+from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, batches, buffers, with_prefixes
 from heed.model.attention import recording
 from heed.model.build import build_unfilled
 from heed.model.transformer import Transformer
@@ -33,6 +33,7 @@ from heed.translation import (
     PairScore,
     Translation,
     join_parts,
+    keep_distinct,
 )
 
 Matrix = list[list[float]]
@@ -41,28 +42,37 @@ BATCH_TOKENS = 4096
 """Source positions times beam computed at once: bounds memory, never changes a result."""
 
 
-def load(folder: str | Path, *, device: str = "auto", threads: int | None = None) -> "Translator":
+def load(
+    folder: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    threads: int | None = None,
+) -> "Translator":
     """Open a model folder, or a run folder while its training goes on.
 
     Args:
         folder: holds `config.json`, `model.safetensors` and the vocabulary.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in: `float32`, `bfloat16`, on a GPU `float16`; `auto` = what is
+            fast there.
         threads: CPU threads for the whole process; None = as many as there are cores.
 
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
-        ConfigError: there is no such device here.
+        ConfigError: there is no such device here, or it does not compute in `dtype`.
     """
     prepare_cpu()
     set_threads(threads)
     where = choose_device(device)
+    numbers = choose_dtype(dtype, where, setting="dtype")
     bundle = load_bundle(folder)
     model = build_unfilled(bundle.config)
     model.load_state_dict(bundle.weights)
     decoding = dict(bundle.decoding)
     max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)
     return Translator(
-        model.to(where).eval(),
+        model.to(where, numbers).eval(),
         bundle.src_vocab,
         bundle.tgt_vocab,
         source_lang=bundle.source_lang,
@@ -156,21 +166,23 @@ class Translator:
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Sequence[str | Line],
         *,
         prefixes: Sequence[str] | None = None,
         target_lang: str | None = None,
         alignment: bool = False,
+        alternatives: int = 0,
         first_line: int = 0,
         **options: Any,
     ) -> list[Translation]:
         """Translate lines, each by itself: a line's neighbors never change its result.
 
         Args:
-            texts: lines in the source language.
+            texts: lines in the source language; a `Line` may have wishes of its own.
             prefixes: how each translation must begin; "" leaves it free.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention (one more pass over each translation).
+            alternatives: at most so many other translations of each line, all of different texts.
             first_line: number of the first text. A line's random draws depend on the seed and
                 its number, so a stream gives the same samples whatever its portions.
             **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
@@ -180,22 +192,22 @@ class Translator:
 
         Raises:
             ConfigError: an unknown option or language, or a value out of range.
-            DataError: not as many prefixes as texts.
+            DataError: not as many prefixes as texts, or a line's own language is unknown.
         """
         if isinstance(texts, str):
             raise DataError("translate() takes a list of texts; for one text call the translator.")
-        if prefixes is None:
-            prefixes = [""] * len(texts)
-        elif len(prefixes) != len(texts):
+        if prefixes is not None and len(prefixes) != len(texts):
             raise DataError(
                 f"There must be one prefix for each line, but there are {len(texts)} lines "
                 f"and {len(prefixes)} prefixes."
             )
         chosen = options_from(self.options, options)
+        if alternatives:
+            chosen = with_alternatives(chosen, alternatives)
         tag = self.reader.tag(target_lang)
         lines = [
-            self.reader.parts(text, prefix, tag, line)
-            for line, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), first_line)
+            self.reader.parts(line, number, tag)
+            for number, line in enumerate(with_prefixes(texts, prefixes), first_line)
         ]
         for line, parts in enumerate(lines, start=first_line + 1):
             if parts and len(parts[0].prefix) >= chosen.max_length:
@@ -204,17 +216,19 @@ class Translator:
                     f"({chosen.max_length}), but has {len(parts[0].prefix)} tokens."
                 )
         done = iter(self._search([part for line in lines for part in line], chosen, alignment))
-        return [join_parts([next(done) for _ in line]) for line in lines]
+        found = [join_parts([next(done) for _ in line]) for line in lines]
+        return [keep_distinct(one, alternatives) for one in found] if alternatives else found
 
     def translate_stream(
         self,
-        lines: Iterable[str],
+        lines: Iterable[str | Line],
         *,
         prefixes: Iterable[str] | None = None,
         buffer_lines: int = 2048,
         buffer_chars: int = 1 << 20,
         target_lang: str | None = None,
         alignment: bool = False,
+        alternatives: int = 0,
         **options: Any,
     ) -> Iterator[Translation]:
         """Translate an endless stream in bounded memory.
@@ -226,24 +240,24 @@ class Translator:
             buffer_chars: a portion also ends when it holds this many characters.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
+            alternatives: at most so many other translations of each line.
             **options: fields of `DecodeOptions`.
 
         Yields:
             One translation a line, in order.
         """
         n_done = 0
-        for texts, beginnings in buffers(
-            lines, prefixes, max_lines=buffer_lines, max_chars=buffer_chars
-        ):
+        wanted = with_prefixes(lines, prefixes)
+        for portion in buffers(wanted, max_lines=buffer_lines, max_chars=buffer_chars):
             yield from self.translate(
-                texts,
-                prefixes=beginnings,
+                portion,
                 target_lang=target_lang,
                 alignment=alignment,
+                alternatives=alternatives,
                 first_line=n_done,
                 **options,
             )
-            n_done += len(texts)
+            n_done += len(portion)
 
     def score(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None

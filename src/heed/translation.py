@@ -116,6 +116,20 @@ def strongest_links(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
     ]
 
 
+def keep_distinct(translation: Translation, count: int) -> Translation:
+    """The translation with the `count` best of its alternatives, no two of the same text.
+
+    A text cut into other pieces is another hypothesis, but reads the same.
+    """
+    texts = {"", translation.text}
+    kept: list[Translation] = []
+    for other in translation.alternatives:
+        if other.text not in texts and len(kept) < count:
+            texts.add(other.text)
+            kept.append(other)
+    return replace(translation, alternatives=tuple(kept))
+
+
 def join_parts(parts: list[Translation]) -> Translation:
     """One line's translation from those of its parts."""
     if not parts:

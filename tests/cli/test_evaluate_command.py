@@ -1,5 +1,8 @@
+import gzip
 import json
+import lzma
 import math
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +31,21 @@ def test_a_perfect_file_scores_100_with_signatures(call, files):
 def test_references_may_stand_first_as_sacrebleu_has_it(call, files):
     by_flag = call("evaluate", "--hyp", files["old"], "--ref", files["ref"])
     assert call("evaluate", files["ref"], "-i", files["old"]) == by_flag
+
+
+@pytest.mark.parametrize("pack", [gzip, lzma], ids=["gz", "xz"])
+def test_files_may_be_compressed(call, files, model, pack):
+    packed = {}
+    for name in ("src", "ref"):
+        packed[name] = f"{files[name]}.{'gz' if pack is gzip else 'xz'}"
+        Path(packed[name]).write_bytes(pack.compress(Path(files[name]).read_bytes()))
+    for flags in (
+        ["score", "-m", model, "--src", "src", "--tgt", "ref"],
+        ["evaluate", "-m", model, "-b", "1", "--src", "src", "--ref", "ref", "--metrics", "chrf"],
+    ):
+        plain = call(*(files.get(flag, flag) for flag in flags))
+        assert plain[0] == 0, plain
+        assert call(*(packed.get(flag, flag) for flag in flags)) == plain
 
 
 def test_json_holds_the_same_numbers(call, files):

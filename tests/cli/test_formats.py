@@ -73,6 +73,11 @@ def test_jsonl_is_one_object_with_alternatives_inside():
     assert json.loads(row)["alignment"][0] == [0.7, 0.2, 0.1]
 
 
+def test_jsonl_hands_on_what_came_with_the_line():
+    (row,) = as_jsonl(3, FIRST, Details(passed_on={"id": "x7"}))
+    assert list(json.loads(row).items())[:3] == [("line", 3), ("id", "x7"), ("text", "De nada")]
+
+
 def test_fairseq_lines_carry_scores_in_base_two():
     rows = as_fairseq(4, FIRST, ALL)
     assert [row.split("\t")[0] for row in rows[:5]] == ["S-4", "H-4", "D-4", "P-4", "A-4"]

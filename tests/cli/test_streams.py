@@ -57,7 +57,7 @@ def test_an_endless_line_is_refused(monkeypatch):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere\.txt cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"nowhere\.txt does not exist\."):
         open_input(str(tmp_path / "nowhere.txt"))
 
 

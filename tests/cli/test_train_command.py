@@ -105,6 +105,56 @@ def test_dumped_settings_are_valid_input(call, tmp_path):
     assert call("train", "--dump-config", "--config", str(path)) == (0, out, "")
 
 
+def test_the_minimal_dump_holds_what_was_asked_and_is_valid_input(call, tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text("[training]\nclip_norm = 2.0\n", encoding="utf-8")
+    asked = ["--config", str(path), "--preset", "tiny", "--time", "5m", "model.norm=pre"]
+    code, out, _ = call("train", *asked, "--dump-config", "minimal")
+    assert code == 0
+    assert tomllib.loads(out) == {
+        "preset": "tiny",
+        "model": {"norm": "pre"},
+        "training": {"clip_norm": 2.0, "time_s": "5m"},
+    }
+    full = call("train", *asked, "--dump-config")
+    path.write_text(out, encoding="utf-8")
+    assert call("train", "--config", str(path), "--dump-config=minimal") == (0, out, "")
+    assert call("train", "--config", str(path), "--dump-config", "full") == full
+
+
+def test_a_dump_that_names_no_kind_is_full_whatever_stands_behind_it(call):
+    full = call("train", "--dump-config", "full", "model.norm=post")
+    assert full[0] == 0
+    for arguments in (
+        ["--dump-config", "model.norm=post"],
+        ["--dump_config", "model.norm=post"],
+        ["model.norm=post", "--dump-config"],
+    ):
+        assert call("train", *arguments) == full
+    assert call("train", "--dump-config=some")[::2] == (
+        2,
+        "heed: invalid value for '--dump-config': 'some' is not one of 'minimal', 'full'. "
+        "See heed train --help.\n",
+    )
+
+
+@pytest.mark.parametrize("kind", ["minimal", "full"])
+def test_mistakes_are_told_before_settings_are_dumped(call, kind):
+    code, out, err = call("train", "--dump-config", kind, "model.d_modle=3")
+    assert (code, out) == (1, "")
+    assert "did you mean model.d_model?" in err
+
+
+def test_a_dump_fits_separate_vocabularies(call, corpus, tmp_path):
+    recipe, out = tmp_path / "recipe.toml", str(tmp_path / "run")
+    _, dumped, _ = call("train", "--dump-config", "tokenizer.joint=false", *TINY)
+    recipe.write_text(dumped, encoding="utf-8")
+    command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out]
+    command += ["--config", str(recipe), "--max-steps", "1", "--threads", "1", "-q"]
+    assert call(*command) == (0, "", "")
+    assert (tmp_path / "run" / "source.spm").is_file()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -128,6 +178,16 @@ def test_wrong_requests_are_told_in_one_line(call, tmp_path, arguments, code, wo
     assert err.count("\n") == 1
 
 
+def test_an_override_that_is_typed_wins_over_the_environment(call, monkeypatch):
+    monkeypatch.setenv("HEED_TRAIN_SEED", "7")
+    monkeypatch.setenv("HEED_TRAIN_DUMP_CONFIG", "minimal")
+    seeds = [
+        tomllib.loads(call("train", *arguments)[1])["training"]["seed"]
+        for arguments in ([], ["training.seed=8"], ["training.seed=8", "--seed", "9"])
+    ]
+    assert seeds == [7, 8, 9]
+
+
 def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("[training]\nseed = 1\nmax_steps = 1\nclip_norm = 2.0\n", encoding="utf-8")
@@ -138,6 +198,14 @@ def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
         "model": {"norm": "pre"},
         "training": {"seed": 3, "max_steps": 2, "clip_norm": 2.0, "time_s": "5m"},
     }
+    flags = {**NO_FLAGS, "config": str(recipe), "seed": 3, "max_steps": 3}
+    asked = settings_from(flags, overrides, from_environment={"seed"})
+    assert asked["training"] == {"seed": 2, "max_steps": 3, "clip_norm": 2.0}
+    asked = settings_from(flags, [], from_environment={"seed", "max_steps"})
+    assert asked["training"] == {"seed": 3, "max_steps": 3, "clip_norm": 2.0}
+    recipe.write_text("training = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"recipe\.toml: training must be a section, but is 3"):
+        settings_from({**NO_FLAGS, "config": str(recipe)}, [])
     with pytest.raises(ConfigError, match="overrides inside preset, which is not a section"):
         settings_from(NO_FLAGS, ["preset=tiny", "preset.x=1"])
 
@@ -165,6 +233,15 @@ def test_a_language_is_read_off_a_file_name(path, language):
     assert language_of(path) == language
 
 
+@pytest.fixture
+def _interruptible():
+    """SIGINT interrupts, though a shell that starts tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_the_first_signal_is_noted_and_the_second_acts():
     with stop_signals() as received:
         os.kill(os.getpid(), signal.SIGINT)
@@ -191,10 +268,10 @@ EVENTS = [
             "n_decoder_layers": 4,
             "tgt_vocab_size": 4000,
         },
-        "environment": {"threads": 2},
+        "environment": {"threads": 2, "processes": 1},
     },
     {"kind": "note", "text": "going on from step 7"},
-    {"kind": "epoch", "epoch": 0, "batches": 9, "batch_tokens": 500, "pad_share": 0.01},
+    {"kind": "epoch", "epoch": 0, "batches": 9, "steps": 9, "batch_tokens": 500, "pad_share": 0.01},
     {
         "kind": "step",
         "step": 8,

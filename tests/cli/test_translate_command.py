@@ -1,4 +1,6 @@
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -160,6 +162,109 @@ def test_files_and_standard_streams_give_the_same(call, model, tmp_path):
     assert target.read_bytes().decode() == piped[1]
 
 
+def packed(data: bytes, suffix: str) -> bytes:
+    if suffix == ".zst":
+        return pytest.importorskip("zstandard").compress(data)
+    return {".gz": gzip.compress, ".xz": lzma.compress}[suffix](data)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_compressed_files_are_read_as_what_they_hold(call, model, tmp_path, suffix):
+    plain = call("translate", "-m", model, stdin=b"A man\nTwo dogs\n")
+    path, prefixes = tmp_path / f"in{suffix}", tmp_path / f"prefixes{suffix}"
+    path.write_bytes(packed(b"A man\nTwo dogs\n", suffix))
+    assert call("translate", "-m", model, "-i", str(path)) == plain
+    prefixes.write_bytes(packed(b"Ein Mann\n\n", suffix))
+    _, out, _ = call("translate", "-m", model, "-i", str(path), "--prefix", str(prefixes))
+    assert out.startswith("Ein Mann")
+    path.write_bytes(path.read_bytes()[:-6])
+    code, _, err = call("translate", "-m", model, "-i", str(path))
+    assert code == 1
+    assert f"heed: {path} is damaged after line" in err
+    assert err.endswith("Copy or download it again.\n")
+
+
+def test_json_lines_have_wishes_and_names_of_their_own(call, model):
+    lines = [
+        '"A man"',
+        '{"text": "A man", "id": "x-1", "prefix": "Ein Mann", "target_lang": "de"}',
+        '{"id": null, "text": "Two\\ndogs", "prefix": null, "score": 3}',
+        '{"text": ""}',
+    ]
+    flags = ["translate", "-m", model, "--json-input"]
+    code, out, _ = call(*flags, "--format", "jsonl", stdin="\n".join(lines).encode())
+    records = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [record["line"] for record in records] == [0, 1, 2, 3]
+    assert [record.get("id", "none") for record in records] == ["none", "x-1", None, "none"]
+    assert records[1]["text"].startswith("Ein Mann")
+    assert records[3]["status"] == "empty"
+    _, plain, _ = call("translate", "-m", model, "A man", "Two dogs")
+    assert [records[0]["text"], records[2]["text"]] == plain.splitlines()
+    # One line at a time or all at once, from a stream or as arguments: the same.
+    texts = [record["text"] for record in records]
+    for more in (["--buffer-size", "1"], lines):
+        assert call(*flags, *more, stdin="\n".join(lines).encode())[1].splitlines() == texts
+
+
+def test_what_jsonl_writes_can_be_translated_on(call, model):
+    flags = ["translate", "-m", model, "--json-input", "--format=jsonl"]
+    first = call(*flags, '{"text": "A", "id": 7}')
+    code, out, err = call(*flags, stdin=first[1].encode())
+    assert code == 0, err
+    assert json.loads(out)["id"] == 7
+
+
+def test_a_json_line_that_is_wrong_is_named(call, model):
+    code, _, err = call("translate", "-m", model, "--json-input", stdin=b'"A"\n{"text": "A"\n')
+    assert code == 1
+    assert err == (
+        "heed: standard input line 2 is not JSON (Expecting ',' delimiter, at character 13). "
+        'Each line must be a string, or an object such as {"text": "…", "id": 1}.\n'
+    )
+    code, _, err = call("translate", "-m", model, "--json-input", '{"text": "A"}', '["A"]')
+    assert code == 1
+    assert err == 'heed: TEXT line 2 must be a JSON string or object, but is ["A"].\n'
+    wrong = b'"A"\n{"text": "A", "target_lang": "fr"}\n'
+    code, _, err = call("translate", "-m", model, "--json-input", stdin=wrong)
+    assert code == 1
+    assert err == "heed: Line 2: This model translates into de only, not into fr.\n"
+
+
+def test_alternatives_are_written_as_n_best_lists_are(call, model):
+    # Wide, since this untrained model writes broken bytes that read the same.
+    flags = ["translate", "-m", model, "-b", "16", "--alternatives", "2"]
+    code, out, _ = call(*flags, "A man", "Two dogs", "")
+    rows = [row.split(" ||| ") for row in out.splitlines()]
+    assert code == 0
+    assert [row[0] for row in rows] == ["0", "0", "0", "1", "1", "1", "2"]
+    assert len({row[1] for row in rows[:3]}) == 3
+    _, out, _ = call(*flags, "--format", "jsonl", "A man")
+    record = json.loads(out)
+    texts = [record["text"], *(other["text"] for other in record["alternatives"])]
+    assert texts == [row[1] for row in rows[:3]]
+    _, plain, _ = call("translate", "-m", model, "-b", "16", "A man")
+    assert texts[0] == plain.rstrip("\n")
+    assert call(*flags[:-1], "0", "A man")[1] == plain
+
+
+def test_numbers_of_sixteen_bits_can_be_asked_for(call, model):
+    _, exact, _ = call("translate", "-m", model, "--with-scores", "A man")
+    code, rounded, err = call(
+        "translate", "-m", model, "--with-scores", "--dtype=bfloat16", "A man"
+    )
+    assert code == 0, err
+    assert rounded != exact
+
+
+def test_the_offset_bounds_what_a_short_line_may_become(call, model):
+    flags = ["translate", "-m", model, "--max-length-factor", "0", "--format", "jsonl", "A man"]
+    for offset in ("1", "3"):
+        _, out, _ = call(*flags, "--word-scores", "--max-length-offset", offset)
+        record = json.loads(out)
+        assert len(record["token_scores"]) <= int(offset)
+
+
 @pytest.mark.slow
 def test_a_reader_that_stops_early_is_no_error(model, heed):
     done = subprocess.run(
@@ -180,10 +285,17 @@ def test_a_reader_that_stops_early_is_no_error(model, heed):
     [
         (["-i", "in", "text"], 2, "Give either TEXT or --input, not both."),
         (["-b", "0", "x"], 1, "decoding.beam_size must be from 1 to 1024, but is 0"),
+        (["--n-best", "3", "--alternatives", "2", "x"], 2, "Give either --alternatives or --n-be"),
+        (["--alternatives", "2", "--format", "text", "x"], 2, "--format text holds one transla"),
+        (["--alternatives", "-1", "x"], 2, "-1 is not in the range 0<=x<=1023"),
+        (["--json-input", "--prefix", "p", '"x"'], 2, 'give each "prefix" in its line instead of'),
+        (["--dtype", "int8", "x"], 2, "'int8' is not one of 'auto', 'float32', 'bfloat16', 'flo"),
+        (["--device=cpu", "--dtype=float16", "x"], 1, "dtype float16 needs a GPU; use float32 or"),
+        (["--max-length-offset", "-1", "x"], 1, "decoding.max_length_offset must be from 0.0 to"),
         (["-t", "fr", "x"], 1, "This model translates into de only, not into fr."),
         (["-s", "fr", "x"], 1, "translates from en, not from fr."),
         (["--device", "tpu", "x"], 1, "device must be auto, cpu, cuda or cuda:N, but is 'tpu'."),
-        (["-i", "nowhere"], 1, "nowhere cannot be read: No such file or directory."),
+        (["-i", "nowhere"], 1, "nowhere does not exist."),
         (["-o", "/nowhere/out", "x"], 1, "/nowhere/out cannot be written: No such file"),
         (["--top-p", "2", "x"], 1, "decoding.top_p must be from 0.0 to 1.0, but is 2.0"),
         (["--n-best", "3", "-b", "2", "x"], 1, "decoding.n_best must be at most"),

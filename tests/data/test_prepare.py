@@ -182,6 +182,15 @@ def test_a_source_is_tagged_with_its_language_when_there_are_several(tmp_path):
     assert [pair.target_lang for pair in data.dev] == ["fr"]
 
 
+def test_the_vocabulary_keeps_chinese_characters_apart_unless_told(tmp_path):
+    part = plain(tmp_path, [(f"城市 {n}", f"city {n}") for n in range(60)])
+    for is_apart in (True, False):
+        bpe = TokenizerConfig(kind="bpe", vocab_size=320, split_han=is_apart)
+        vocab = run(tmp_path, [part], tokenizer=bpe, out=f"data-{is_apart}").src_vocab
+        is_joined = any("城市" in piece for piece in vocab.pieces(range(vocab.size)))
+        assert is_joined is not is_apart
+
+
 def test_the_vocabulary_is_sized_by_the_corpus_unless_told(tmp_path):
     part = plain(tmp_path, numbered(60))
     data = run(tmp_path, [part], tokenizer=TokenizerConfig(kind="char"))

@@ -6,7 +6,7 @@ import pytest
 
 from heed.decode.early_stopping import EARLY_STOPPING
 from heed.decode.length_penalty import LENGTH_PENALTIES
-from heed.decode.options import DecodeOptions
+from heed.decode.options import DecodeOptions, with_alternatives
 from heed.errors import ConfigError
 
 
@@ -49,6 +49,15 @@ def test_a_list_from_a_file_becomes_a_tuple():
 
 def test_samples_may_outnumber_the_beam():
     assert DecodeOptions(sample=True, n_best=9).n_best == 9
+
+
+def test_alternatives_widen_only_a_beam_that_is_too_narrow():
+    wide = with_alternatives(DecodeOptions(beam_size=5), 2)
+    assert (wide.beam_size, wide.n_best) == (5, 5)
+    narrow = with_alternatives(DecodeOptions(beam_size=1), 2)
+    assert (narrow.beam_size, narrow.n_best) == (3, 3)
+    drawn = with_alternatives(DecodeOptions(sample=True, n_best=2), 4)
+    assert (drawn.beam_size, drawn.n_best) == (5, 5)
 
 
 @pytest.mark.parametrize("name", LENGTH_PENALTIES)

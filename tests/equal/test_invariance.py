@@ -21,7 +21,7 @@ MODELS: dict[str, dict[str, Any]] = {
     **{f"{kind}, post-norm": {"positions": kind} for kind in POSITIONS},
     **{f"{kind}, pre-norm": {"positions": kind, "norm": "pre"} for kind in POSITIONS},
     "same layer": {"cross_from": "same"},
-    "same layer, deeper encoder": {"cross_from": "same", "n_encoder_layers": 3, "norm": "pre"},
+    "same layer, pre-norm": {"cross_from": "same", "norm": "pre"},
     "deep encoder, shallow decoder": {"n_encoder_layers": 3, "n_decoder_layers": 1},
     "shallow encoder, deep decoder": {"n_encoder_layers": 1, "n_decoder_layers": 3},
     "odd head widths": {"n_heads": 3, "d_k": 2, "d_v": 5},

@@ -1,8 +1,13 @@
 """A real small run on the built-in corpus: does "city" read 城市, and "New York" 纽约?
 
 Not how well it translates: `heed demo` shows that. Here is what SEEDS row 66 expects of attention.
+Where a word can be guessed from the words before it, attention may rest anywhere; so single maps
+differ from seed to seed, and what is asked here are means. The margins are those of the worst of
+the seeds tried, as another processor rounds differently and so is another seed.
 """
 
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +29,7 @@ SETTINGS: dict[str, Any] = {
         # No layer mixes the source words, so who wants to know of 城 has to read 城 itself.
         "n_encoder_layers": 0,
         "n_decoder_layers": 1,
-        # "New York is a" is hardly ever followed by anything but "city". With little dropout the
-        # decoder trusts its own words, and then it does not matter what it reads.
+        # With little dropout the decoder trusts its own words, and what it reads matters less.
         "dropout": 0.3,
         "norm": "pre",
     },
@@ -34,11 +38,32 @@ SETTINGS: dict[str, Any] = {
         "batch_tokens": 1024,
         "matrix_learning_rate": 0.02,
         "warmup_steps": 30,
+        "label_smoothing": 0.0,
         "validations": 1,
         "validation_sentences": 0,
         "threads": 1,
     },
 }
+
+CITIES = {
+    "纽约": "New York",
+    "巴黎": "Paris",
+    "伦敦": "London",
+    "马德里": "Madrid",
+    "北京": "Beijing",
+    "罗马": "Rome",
+}
+
+ENTRIES = """
+Anna=安娜 Paul=保罗 Peter=彼得 Mary=玛丽 dog=狗 cat=猫 horse=马 bird=鸟 rabbit=兔子 mouse=老鼠
+turtle=乌龟 cow=牛 apple=苹果 egg=鸡蛋 cake=蛋糕 book=书 letter=信 newspaper=报纸 bicycle=自行车
+hat=帽子 school=学校 park=公园 garden=花园 bridge=桥 river=河 beautiful=美丽 quiet=安静
+modern=现代 yesterday=昨天
+"""
+LEXICON = dict(entry.split("=") for entry in ENTRIES.split())
+"""Words of the corpus with one translation, which the words before them do not give away."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # half a minute on an idle core
 
 
 def write(folder: Path, name: str, pairs: list[Pair]) -> Part:
@@ -48,7 +73,9 @@ def write(folder: Path, name: str, pairs: list[Pair]) -> Part:
     return Part(files=(str(src), str(tgt)), source_lang="zh", target_lang="en")
 
 
-def trained(folder: Path) -> Translator:
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    folder = tmp_path_factory.mktemp("alignment")
     seen, unseen = compositional_split("zh", "en", 1)
     corpus = Corpus(train=(write(folder, "train", seen),), dev=(write(folder, "dev", unseen[:40]),))
     outcome = run_training(SETTINGS, corpus, folder / "run", report=lambda event: None)
@@ -56,15 +83,46 @@ def trained(folder: Path) -> Translator:
     return load(folder / "run", threads=1)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)  # half a minute on an idle core
-def test_new_york_reads_its_name_and_city_reads_its_word(tmp_path: Path) -> None:
-    translator = trained(tmp_path)
+def readings(translator: Translator, pair: Pair) -> Iterator[tuple[list[str], list[float], str]]:
+    """For each known word of the target: the source pieces, how it reads them, the right ones."""
+    found = translator.align(pair.src, pair.tgt)
+    sources = [piece.strip("▁") for piece in found.source_tokens]
+    for token, weights in zip(found.target_tokens, found.weights, strict=True):
+        word = LEXICON.get(token.strip("▁"), "")
+        if any(source and source in word for source in sources):
+            yield sources, weights, word
+
+
+def test_words_read_their_translations_in_sentences_never_seen(translator: Translator) -> None:
+    _, unseen = compositional_split("zh", "en", 1)
+    n_words, n_right, by_chance = 0, 0, 0.0
+    for pair in random.Random(0).sample(unseen[40:], 150):
+        for sources, weights, word in readings(translator, pair):
+            is_right = [bool(source) and source in word for source in sources]
+            n_words += 1
+            n_right += is_right[weights.index(max(weights))]
+            by_chance += sum(is_right) / len(is_right)
+    assert n_words > 100
+    assert by_chance < 0.25 * n_words
+    assert n_right > 0.9 * n_words  # 98 % and more with each of the seeds tried
+
+
+def test_new_york_reads_its_name_and_city_reads_its_word(translator: Translator) -> None:
     found = translator.translate(["纽约是一座城市"], alignment=True)[0]
     assert found.text == "New York is a city"
     assert found.tokens == ["▁New", "▁York", "▁is", "▁a", "▁city"]
     assert found.source_tokens == ["▁纽", "约", "是", "一", "座", "城", "市"]
-    read = {found.tokens[tgt]: found.source_tokens[src] for src, tgt in found.links()}
-    assert read["▁New"] in ("▁纽", "约")
-    assert read["▁York"] in ("▁纽", "约")
-    assert read["▁city"] in ("城", "市")
+    # `read[word][sign]`: how much of its attention the word spends on the sign, of six cities.
+    words, signs = ("name", "is", "a", "city"), ("name", "是", "一座", "城市")
+    read = {word: dict.fromkeys(signs, 0.0) for word in words}
+    for name, english in CITIES.items():
+        weights = translator.align(f"{name}是一座城市", f"{english} is a city").weights
+        start = len(name)
+        for word, row in zip(words, [weights[0], *weights[-3:]], strict=True):
+            parts = row[:start], row[start : start + 1], row[start + 1 : start + 3], row[-2:]
+            for sign, part in zip(signs, parts, strict=True):
+                read[word][sign] += sum(part) / len(CITIES)
+    assert max(signs, key=lambda sign: read["name"][sign]) == "name", read
+    # After "New York is a", nothing but "city" is likely, whatever it reads. But no other word
+    # reads 城市 as much as "city" does.
+    assert max(words, key=lambda word: read[word]["城市"]) == "city", read

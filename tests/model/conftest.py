@@ -34,6 +34,12 @@ def shake(module: nn.Module) -> None:
 
 
 @pytest.fixture
+def config_of() -> Callable[..., ModelConfig]:
+    """`config_of(norm="pre")`: the shape of `tiny(norm="pre")`."""
+    return lambda **changes: ModelConfig(**(TINY | changes))
+
+
+@pytest.fixture
 def tiny() -> Callable[..., Transformer]:
     """`tiny(norm="pre")`: a seeded model in eval mode, a few numbers wide."""
 

@@ -2,14 +2,17 @@
 
 import dataclasses
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
-from heed.model.build import build_model, count_parameters, untied_names
+from heed.model.build import build_model, build_unfilled, count_parameters, untied_names
 from heed.model.config import PRESETS, ModelConfig
+from heed.model.positions import POSITIONS
 from heed.model.transformer import Transformer
 
 Tiny = Callable[..., Transformer]
@@ -96,6 +99,70 @@ def test_untied_names_hold_each_tensor_once(tiny: Tiny) -> None:
 def test_separate_positions_are_learned_for_source_and_target(tiny: Tiny) -> None:
     model = tiny(positions="learned")
     assert model.embed_src.positions is not model.embed_tgt.positions
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    **{name: {"positions": name} for name in POSITIONS},
+    "pre": {"norm": "pre", "activation": "swiglu"},
+    "narrow": {"d_k": 3, "d_v": 5, "bias": False},
+    "output": {"tied": "output", "src_vocab_size": 17},
+    "none tied": {"tied": "none", "src_vocab_size": 17},
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("changes", SHAPES.values(), ids=SHAPES)
+def test_an_unfilled_model_is_the_same_module_without_a_number_drawn(
+    config_of: Callable[..., ModelConfig], changes: dict[str, Any], device: str
+) -> None:
+    config = config_of(**changes)
+    filled = build_model(config)
+    before = torch.random.get_rng_state()
+    unfilled = build_unfilled(config, device)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert repr(unfilled) == repr(filled)
+    parameters = dict(unfilled.named_parameters())  # a tied one under its first name only
+    assert {name: weights.shape for name, weights in parameters.items()} == {
+        name: weights.shape for name, weights in filled.named_parameters()
+    }
+    assert {weights.device.type for weights in parameters.values()} == {device}
+    assert all(weights.requires_grad for weights in parameters.values())
+    for ours, theirs in zip(tables(unfilled), tables(filled), strict=True):
+        assert [ours is table for table in tables(unfilled)] == [
+            theirs is table for table in tables(filled)
+        ]
+
+
+@pytest.mark.parametrize("changes", SHAPES.values(), ids=SHAPES)
+def test_an_unfilled_model_computes_as_soon_as_weights_are_loaded(
+    config_of: Callable[..., ModelConfig], changes: dict[str, Any]
+) -> None:
+    """What is not loaded, the tables of positions, holds its numbers already."""
+    filled, unfilled = build_model(config_of(**changes)), build_unfilled(config_of(**changes))
+    buffers = dict(unfilled.named_buffers())
+    assert buffers.keys() == dict(filled.named_buffers()).keys()
+    for name, buffer in filled.named_buffers():
+        assert torch.equal(buffers[name], buffer), name
+    unfilled.load_state_dict(filled.state_dict())
+    src, tgt_in = torch.tensor([[5, 6, 4, 7]]), torch.tensor([[2, 8, 9]])
+    assert torch.equal(unfilled.eval().forced(src, tgt_in), filled.eval().forced(src, tgt_in))
+
+
+def test_the_layout_of_weights_is_found_without_the_compiler() -> None:
+    """Which takes longer to import than all of heed, and `heed models` needs the layout only."""
+    code = """
+import sys
+from heed.bundle import stored_weights
+from heed.model.config import ModelConfig
+for positions in ("sinusoidal", "rotary", "learned"):
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, positions=positions)
+    assert stored_weights(config)[0]["embed_src.tokens.weight"] == (9, config.d_model)
+sys.exit("torch._dynamo was imported" if "torch._dynamo" in sys.modules else 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def fresh(**changes: Any) -> Transformer:

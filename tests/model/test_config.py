@@ -141,8 +141,19 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
         (
             {"cross_from": "same", "n_encoder_layers": 2},
             "model.cross_from = same needs an encoder layer for each decoder layer, but there "
-            "are 2 and 3.",
+            "are 2 and 3. Make both equal, or set model.cross_from = last.",
         ),
+        (
+            {"cross_from": "same", "n_encoder_layers": 4},
+            "model.cross_from = same needs an encoder layer for each decoder layer, but there "
+            "are 4 and 3. Make both equal,",
+        ),
+        ({"pad_id": 100}, "model.pad_id must be below the vocabulary's size (100), but is 100."),
+        (
+            {"bos_id": 99, "tgt_vocab_size": 50, "tied": "output"},
+            "model.bos_id must be below the vocabulary's size (50), but is 99.",
+        ),
+        ({"eos_id": 7, "src_vocab_size": 7, "tied": "none"}, "model.eos_id must be below the"),
     ],
 )
 def test_refusals_name_the_setting_the_rule_and_the_value(

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -220,6 +221,64 @@ def test_another_process_learns_the_same_pieces(vocab: Vocab) -> None:
     assert (
         subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip() == vocab.hash
     )
+
+
+# Phrases that come so often that each would become one piece, were it allowed to.
+CHINESE = [
+    "纽约是一座城市。",
+    "北京是一座城市。",
+    "the dog 纽约 reads",
+    "我在北京。",
+    "我在街上看书。",
+]
+
+
+def with_han(kind: Kind, **options: bool) -> Vocab:
+    corpus = [*sentences(), *CHINESE * 20]
+    return train_vocab(corpus, size=450, kind=kind, character_coverage=1.0, **options)
+
+
+def joined(vocab: Vocab) -> list[str]:
+    """Pieces with two Chinese characters side by side."""
+    two = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]{2}")
+    return [piece for piece in vocab.pieces(range(vocab.size)) if two.search(piece)]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_no_piece_joins_chinese_characters_unless_it_may(kind: Kind) -> None:
+    apart, free = with_han(kind, split_han=True), with_han(kind, split_han=False)
+    assert joined(apart) == []
+    assert joined(free)
+    for vocab in (apart, free):
+        for text in [*CHINESE, *ODD_TEXTS]:
+            assert vocab.decode(vocab.encode(text)) == text
+            assert vocab.decode(vocab.sample(text, alpha=0.2, seed=1)) == text
+    pieces = ["▁the", "▁dog", "▁", "城", "市"]
+    assert apart.pieces(apart.encode("the dog 城市")) == pieces
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_keeping_chinese_characters_apart_leaves_other_scripts_alone(kind: Kind) -> None:
+    apart, free = (
+        train_vocab(sentences(), size=400, kind=kind, split_han=split_han)
+        for split_han in (True, False)
+    )
+    assert apart.pieces(range(apart.size)) == free.pieces(range(free.size))
+    for text in [*sentences(20), *ODD_TEXTS]:
+        assert apart.encode(text) == free.encode(text)
+
+
+def test_characters_are_apart_anyway_and_words_are_cut_at_blanks_only() -> None:
+    chars, words = with_han("char", split_han=True), with_han("word", split_han=True)
+    assert chars.to_bytes() == with_han("char", split_han=False).to_bytes()
+    assert words.to_bytes() == with_han("word", split_han=False).to_bytes()
+    assert chars.pieces(chars.encode("北京"))[-2:] == ["北", "京"]
+    assert words.pieces(words.encode("the 纽约")) == ["▁the", "▁纽约"]
+
+
+def test_chinese_characters_are_kept_apart_unless_told_otherwise() -> None:
+    assert TokenizerConfig().split_han
+    assert with_han("bpe").to_bytes() == with_han("bpe", split_han=True).to_bytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)

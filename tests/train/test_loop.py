@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from heed.data.batch import collate
-from heed.errors import RunError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.train.config import TrainConfig
-from heed.train.loop import MAX_SKIPPED, Progress, Trainer, train, train_step
+from heed.train.loop import Progress, Trainer, train, train_step
 from heed.train.optimizer import Optimizer
 from heed.train.validate import Validation
 
@@ -56,6 +55,13 @@ class MemoryKeeper:
 
     def save_best(self, trainer: Trainer, validation: Validation) -> None:
         self.best_steps.append(trainer.progress.step)
+
+    def restore(self, trainer: Trainer) -> int:
+        model_state, optimizer_state, progress, averaged = copy.deepcopy(self.saved[-1])
+        trainer.model.load_state_dict(model_state)
+        trainer.optimizer.load_state(optimizer_state)
+        trainer.averaged = averaged
+        return progress.step
 
 
 def make_trainer(config: TrainConfig, pairs: CopyPairs | None = None) -> Trainer:
@@ -207,9 +213,7 @@ def test_a_step_with_a_non_finite_loss_changes_nothing_and_is_counted() -> None:
     )
     assert len(before) == len(poisoned)
     assert torch.isfinite(kept)
-    with pytest.raises(RunError, match="not a finite number in 20 steps in a row"):
-        for _ in range(MAX_SKIPPED):
-            train_step(trainer, [batch])
+    assert result.pairs == (0, 1)
 
 
 def test_early_stopping_waits_for_patience_and_keeps_the_best() -> None:

@@ -18,6 +18,7 @@ from heed.data.prepare import Corpus
 from heed.data.readers import Part
 from heed.errors import ConfigError, RunError
 from heed.files import read_json_lines
+from heed.lines import MIN_SOURCE_TOKENS
 from heed.train.run import Outcome, run_training
 from heed.translate import load
 
@@ -82,6 +83,8 @@ def test_a_finished_run_folder_is_a_model_folder(corpus: Corpus, tmp_path: Path)
     assert expected | {"metrics.jsonl", "checkpoints", "data"} <= names
     bundle = load_bundle(out)
     assert (bundle.source_lang, bundle.target_lang) == ("de", "xx")
+    # Longer than any sentence of this corpus, since below it cutting would lose more.
+    assert load(out).reader.max_source_tokens == MIN_SOURCE_TOKENS
     assert isinstance(load(out)("ein hund"), str)
 
 

@@ -5,7 +5,8 @@ A command is written with `@command(...)` and `@option(..., group=...)` below.
 """
 
 import itertools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +32,30 @@ class Session:
 
 
 class Option(click.Option):
-    """An option that belongs to a group of the help page."""
+    """An option that belongs to a group of the help page.
 
-    def __init__(self, *args: Any, group: str = "Options", **attributes: Any) -> None:
+    Args:
+        *args: the flags and so on, as click takes them.
+        group: the heading it stands under.
+        bare: the value of an option with choices where none follows; None = one must follow.
+        **attributes: click's own.
+    """
+
+    def __init__(
+        self, *args: Any, group: str = "Options", bare: str | None = None, **attributes: Any
+    ) -> None:
         super().__init__(*args, **attributes)
         self.group = group
+        self.bare = bare
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """What the environment says: `HEED_<COMMAND>_<FLAG>` for each long flag, then `envvar`."""
+        for flag in self.opts:
+            name = f"{ctx.auto_envvar_prefix}_{flag.lstrip('-').replace('-', '_').upper()}"
+            if flag.startswith("--") and os.environ.get(name):
+                return os.environ[name]
+        # Past click's own rule, which knows the parameter's name, not the flag that a person types.
+        return click.Parameter.resolve_envvar_value(self, ctx)
 
 
 class Command(click.Command):
@@ -45,6 +65,24 @@ class Command(click.Command):
         super().__init__(*args, **attributes)
         self.examples = examples
         self.params += [_debug_option(), _quiet_option()]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a value that may be left out is never taken from what follows."""
+        return super().parse_args(ctx, list(self._with_bare_values(args)))
+
+    def _with_bare_values(self, args: list[str]) -> Iterator[str]:
+        optional = {
+            flag: param
+            for param in self.params
+            if isinstance(param, Option) and param.bare
+            for flag in param.opts
+        }
+        for argument, follower in itertools.pairwise([*args, ""]):
+            option = optional.get(argument.replace("_", "-"))
+            has_value = (
+                option and isinstance(option.type, click.Choice) and follower in option.type.choices
+            )
+            yield f"{argument}={option.bare}" if option and not has_value else argument
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage, purpose, examples, then options group by group."""

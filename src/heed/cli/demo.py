@@ -21,16 +21,33 @@ if TYPE_CHECKING:
     from heed.translate import Translator
 
 SEED = 1
-DEV_SIZE, TEST_SIZE = 25, 50
-"""Unseen pairs for each direction."""
+TRAIN_SIZE, DEV_SIZE, TEST_SIZE = 2500, 25, 50
+"""Pairs for each direction; those of the last two are unseen in training."""
 
 SETTINGS: dict[str, Any] = {
-    "preset": "tiny",
-    # Merges at this size are words in English and characters or short words in Chinese.
-    "tokenizer": {"kind": "bpe", "vocab_size": 1400},
-    "training": {"time_s": 140, "validations": 4, "validation_sentences": 60, "seed": SEED},
+    "tokenizer": {"kind": "bpe", "vocab_size": 1800, "character_coverage": 1.0},
+    "model": {
+        "d_model": 128,
+        "n_heads": 4,
+        "d_ff": 256,
+        "n_encoder_layers": 2,
+        "n_decoder_layers": 2,
+        "dropout": 0.05,
+    },
+    "training": {
+        "time_s": 155,
+        "batch_tokens": 1024,
+        "first_batch_tokens": 256,
+        "warmup_steps": 50,
+        "matrix_learning_rate": 0.02,
+        "learning_rate": 0.004,
+        "label_smoothing": 0.05,
+        "validations": 4,
+        "validation_sentences": 60,
+        "seed": SEED,
+    },
 }
-"""What is not left to the defaults: the time, and validations that cost little of it."""
+"""Small batches and high rates: what learns most in two minutes from short, regular sentences."""
 
 option = options("Options")
 
@@ -51,7 +68,9 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     from heed.data.prepare import Corpus
     from heed.translate import load
 
-    train, dev, test = demo_corpus(SEED, dev_size=DEV_SIZE, test_size=TEST_SIZE)
+    train, dev, test = demo_corpus(
+        SEED, train_size=TRAIN_SIZE, dev_size=DEV_SIZE, test_size=TEST_SIZE
+    )
     session.say(f"The built-in corpus: {len(train):,} sentence pairs in four directions, such as")
     for source_lang, target_lang, src, tgt in train[:3]:
         session.say(f"    {source_lang}→{target_lang}  {src}  →  {tgt}")

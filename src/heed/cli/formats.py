@@ -6,8 +6,8 @@ whose own scripts expect base 2.
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from heed.errors import UsageError
@@ -23,12 +23,14 @@ class Details:
         has_scores: also the score and the log-probability of the whole line.
         has_word_scores: also each token's log-probability.
         alignment: `hard`, `soft` or None.
+        passed_on: of this line alone, what `jsonl` hands on from the input, such as its `id`.
     """
 
     n_best: int = 1
     has_scores: bool = False
     has_word_scores: bool = False
     alignment: str | None = None
+    passed_on: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
@@ -95,7 +97,12 @@ def as_moses(line: int, translation: Translation, details: Details) -> list[str]
 
 def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]:
     """One JSON object a line of input; alternatives are objects inside it."""
-    record = {"line": line, **_record(translation, details), "status": translation.status}
+    record = {
+        "line": line,
+        **details.passed_on,
+        **_record(translation, details),
+        "status": translation.status,
+    }
     if details.n_best > 1:
         record["alternatives"] = [_record(other, details) for other in translation.alternatives]
     return [json.dumps(record, ensure_ascii=False)]

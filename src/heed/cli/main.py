@@ -15,7 +15,8 @@ import click
 
 from heed import __version__
 from heed.cli.command import Session
-from heed.errors import HeedError, MissingExtraError
+from heed.device import process_rank
+from heed.errors import HeedError, MissingExtraError, WorkerError
 
 COMMANDS: dict[str, dict[str, str]] = {
     "Everyday": {
@@ -118,7 +119,9 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    session = Session()
+    # Of several processes that train together, the first speaks for all.
+    is_follower = args[:1] == ["train"] and process_rank() > 0
+    session = Session(is_quiet=is_follower)
     if not args:
         run(["--help"])
         return 2
@@ -139,7 +142,8 @@ def run(args: Sequence[str]) -> int:
         words, exit_code = explain(error)
         if session.is_debug:
             traceback.print_exc()
-        click.echo(f"heed: {words}", err=True)
+        if not (is_follower and _is_of_all(error)):
+            click.echo(f"heed: {words}", err=True)
         return exit_code
 
 
@@ -167,6 +171,12 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(missing), missing.exit_code
     name = type(error).__name__
     return f"this is a mistake in heed itself ({name}: {error}). --debug shows where.", 1
+
+
+def _is_of_all(error: Exception) -> bool:
+    """Whether every process of a run has this error, or has lost the one that has it."""
+    is_known = isinstance(error, HeedError | click.ClickException)
+    return is_known and not isinstance(error, WorkerError)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

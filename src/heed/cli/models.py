@@ -20,6 +20,8 @@ from heed.errors import ConfigError, FormatError, UsageError
 if TYPE_CHECKING:
     from heed.translate import Translator
 
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
 option = options("Model")
 output_option = options("Options")
 
@@ -29,6 +31,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in (
         option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores."),
         option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
+        option("--dtype", DTYPES, "Numbers to compute in; int8 will follow.", default="float32"),
         option("-t --target-lang --to-lang", str, "Translate into this one.", metavar="CODE"),
         option("-s -f --source-lang --from-lang", str, "Checked with the model.", metavar="CODE"),
         option(
@@ -48,12 +51,15 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
 
     Raises:
         UsageError: no model is named and there is not exactly one installed.
-        ConfigError: there is no such model, or it reads another language.
+        ConfigError: there is no such model, it reads another language, or the device does not
+            compute in the type asked for.
     """
     folder = find_model(flags["model"])
     from heed.translate import load
 
-    translator = load(folder, device=flags["device"], threads=flags["threads"])
+    translator = load(
+        folder, device=flags["device"], dtype=flags["dtype"], threads=flags["threads"]
+    )
     asked = flags["source_lang"]
     if asked and translator.source_lang and asked != translator.source_lang:
         raise ConfigError(

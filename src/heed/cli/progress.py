@@ -8,7 +8,10 @@ import shutil
 import sys
 from typing import Any, TextIO
 
-from heed.train.log import Event, LiveLine, duration
+from heed.train.log import Event, LiveLine, duration, interval
+
+SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
+"""Score → how it is spelled."""
 
 
 class Display:
@@ -32,6 +35,8 @@ class Display:
         show = {
             "start": self._start,
             "note": self._note,
+            "alarm": self._alarm,
+            "mend": self._note,
             "validation": self._validation,
             "average": self._average,
             "end": self._end,
@@ -57,19 +62,27 @@ class Display:
 
     def _start(self, event: Event) -> None:
         model = event["model"]
+        n_threads = event["environment"]["threads"]
+        n_processes = event["environment"]["processes"]
         self.line(
             f"{event['pairs']:,} training pairs, {event['dev_pairs']:,} for development; "
             f"{event['parameters'] / 1e6:.1f} million parameters "
             f"(d_model {model['d_model']}, {model['n_encoder_layers']}+"
             f"{model['n_decoder_layers']} layers, {model['tgt_vocab_size']:,} pieces), "
-            f"{event['environment']['threads']} threads"
+            f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
+            f"{f' in each of {n_processes} processes' if n_processes > 1 else ''}"
         )
 
     def _note(self, event: Event) -> None:
         self.line(event["text"])
 
+    def _alarm(self, event: Event) -> None:
+        self.line(f"! {event['text']}")
+        self.line(f"  → {event['remedy']}")
+
     def _validation(self, event: Event) -> None:
-        self.line(f"step {event['step']}  {_scores(event)}{'  (best)' * event['is_best']}")
+        best = "  (best)" * event["is_best"]
+        self.line(f"step {event['step']}  {_scores(event)}{best}{_expected(event)}")
         for sample in event["samples"][: self.n_samples]:
             for name in ("src", "ref", "hyp"):
                 self.line(f"    {name}  {sample[name]}")
@@ -83,10 +96,14 @@ class Display:
 
 
 def _scores(event: dict[str, Any]) -> str:
-    found = [f"dev loss {event['loss']:.3f}"]
-    found += [
-        f"{shown} {event[key]:.2f}"
-        for key, shown in (("bleu", "BLEU"), ("chrf", "chrF"))
-        if event[key] is not None
-    ]
+    loss = event["loss"]
+    found = [f"dev loss {loss:.3f}" if loss is not None else "dev loss is no number"]
+    found += [f"{shown} {event[key]:.2f}" for key, shown in SHOWN.items() if event[key] is not None]
     return "  ".join(found)
+
+
+def _expected(event: dict[str, Any]) -> str:
+    scores = [
+        f"{SHOWN[key]} {interval(expected)}" for key, expected in event.get("forecast", {}).items()
+    ]
+    return f"  expect {', '.join(scores)} at the end" if scores else ""

@@ -5,27 +5,26 @@ Not here: corpora (`data/readers.py`), or what a line means.
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import BinaryIO
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import IO, BinaryIO
 
+from heed.data.lines import damage_told, open_bytes, require_file
 from heed.errors import DataError
 
 MAX_LINE_BYTES = 64 << 20
 """A line beyond this is no text; the limit keeps memory bounded."""
 
 
-def open_input(path: str) -> AbstractContextManager[BinaryIO]:
-    """A file, or standard input for `-`, as bytes.
+def open_input(path: str) -> AbstractContextManager[IO[bytes]]:
+    """A file, decompressed if its name ends in .gz, .xz or .zst, or standard input for `-`.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: the file is missing or may not be read.
     """
-    if path == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if path != "-":
+        # At once, not when the first line is asked for: a model may have to be loaded before.
+        require_file(path)
+    return open_bytes(path)
 
 
 @contextmanager
@@ -68,7 +67,7 @@ class LineWriter:
 
 
 def decode_lines(
-    stream: BinaryIO, name: str, *, on_invalid: Callable[[int], None] | None = None
+    stream: IO[bytes], name: str, *, on_invalid: Callable[[int], None] | None = None
 ) -> Iterator[str]:
     """The lines of a byte stream, read as they are asked for.
 
@@ -79,10 +78,14 @@ def decode_lines(
             for each wrong byte; None makes such a line an error.
 
     Raises:
-        DataError: a line is not UTF-8 or is absurdly long; names its number.
+        DataError: a line is not UTF-8 or is absurdly long, or the file is damaged; names the line.
     """
     number = 0
-    while raw := stream.readline(MAX_LINE_BYTES + 1):
+    while True:
+        with damage_told(name, number):
+            raw = stream.readline(MAX_LINE_BYTES + 1)
+        if not raw:
+            return
         number += 1
         if len(raw) > MAX_LINE_BYTES:
             raise DataError(

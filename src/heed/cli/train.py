@@ -7,7 +7,7 @@ Flags and `section.key=value` become one nested dict of settings; the run fills 
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Session, command, options
-from heed.errors import UsageError
+from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from heed.data.prepare import Corpus
@@ -27,7 +27,7 @@ heed train --src train.en --tgt train.de --dev-src val.en --dev-tgt val.de --tim
 heed train corpus.tmx --source-lang en --target-lang de --out run/
 heed train corpus.tsv.gz --out run/ --preset tiny training.learning_rate=0.001 model.dropout=0.2
 zcat *.tsv.gz | heed train - --source-lang en --target-lang de --out run/
-heed train --src train.en --tgt train.de --config recipe.toml --dump-config
+heed train --preset small --dump-config > recipe.toml
 """
 
 data_option = options("Data")
@@ -45,6 +45,9 @@ SETTINGS = {
     "preset": "preset",
 }
 """Flag → the setting it makes."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""Ctrl-C, an orderly shutdown, and what schedulers send a while before they end a job."""
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 LANGUAGE = re.compile(r"[a-z]{2}")
@@ -71,7 +74,12 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 )
 @model_option("--vocab-size", int, "Pieces; default: by the corpus.")
 @model_option("--config", str, "Settings as TOML; flags and overrides win.", metavar="FILE")
-@model_option("--dump-config", bool, "Print the settings as TOML and stop.")
+@model_option(
+    "--dump-config",
+    ("minimal", "full"),
+    "Print settings as TOML and stop: those asked for, or all of them; alone it means full.",
+    bare="full",
+)
 @click.pass_obj
 def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None:
     """Train a translator from two parallel files, or from TSV, CSV or TMX files.
@@ -80,9 +88,9 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     very next batch. RUN is a model folder when training ends, and can be translated with before.
     """
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
-    asked = settings_from(flags, overrides)
+    asked = settings_from(flags, overrides, from_environment=_flags_from_environment())
     if flags["dump_config"]:
-        click.echo(dump(asked, where=flags["config"] or ""), nl=False)
+        click.echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
         return
     corpus = corpus_from(flags, [text for text in arguments if not OVERRIDE.fullmatch(text)])
     if not flags["out"]:
@@ -107,13 +115,14 @@ def start(
         The outcome, and the signal that stopped the run or None.
     """
     from heed.cli.progress import Display
+    from heed.device import process_rank
     from heed.train.log import Report, fan_out, tensorboard
     from heed.train.run import run_training
 
     metric = asked.get("training", {}).get("metric", "chrf")
     display = Display(metric)
     reports: list[Report] = [] if session.is_quiet else [display]
-    if is_on_tensorboard:
+    if is_on_tensorboard and process_rank() == 0:
         reports.append(tensorboard(Path(out)))
     with stop_signals() as received:
         outcome = run_training(
@@ -140,33 +149,66 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
     sys.exit(128 + (stop_signal or signal.SIGTERM))
 
 
-def settings_from(flags: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
-    """All settings made by hand, as nested dicts: the file, then overrides, then flags.
+def settings_from(
+    flags: dict[str, Any], overrides: list[str], *, from_environment: Collection[str] = ()
+) -> dict[str, Any]:
+    """All settings made by hand, as nested dicts; of two for the same thing, the later wins.
+
+    Their order: the file, the environment, overrides, flags.
+
+    Args:
+        flags: all of the command's; None = not given.
+        overrides: `section.key=value`.
+        from_environment: flags that were not typed.
 
     Raises:
-        ConfigError: the file is missing or no TOML, or an override is malformed.
+        ConfigError: the file is missing, no TOML or has a value where a section belongs, or an
+            override is malformed.
     """
     from heed.config import override, read_toml
 
     asked = read_toml(flags["config"]) if flags["config"] else {}
+    for section in ("tokenizer", "training"):
+        if not isinstance(asked.get(section, {}), dict):
+            raise ConfigError(
+                f"{flags['config']}: {section} must be a section, but is {asked[section]!r}."
+            )
+
+    def lay(names: Iterable[str]) -> None:
+        for name in names:
+            if flags[name] is not None:
+                *sections, key = SETTINGS[name].split(".")
+                place = asked
+                for section in sections:
+                    place = place.setdefault(section, {})
+                place[key] = flags[name]
+
+    lay(name for name in SETTINGS if name in from_environment)
     for text in overrides:
         override(asked, text)
-    for flag, key in SETTINGS.items():
-        if flags[flag] is not None:
-            *sections, name = key.split(".")
-            place = asked
-            for section in sections:
-                place = place.setdefault(section, {})
-            place[name] = flags[flag]
+    lay(name for name in SETTINGS if name not in from_environment)
     return asked
 
 
-def dump(asked: dict[str, Any], where: str = "") -> str:
-    """The settings with defaults filled in, as TOML that `--config` takes."""
+def _flags_from_environment() -> set[str]:
+    ctx = click.get_current_context()
+    environment = click.core.ParameterSource.ENVIRONMENT
+    return {name for name in SETTINGS if ctx.get_parameter_source(name) is environment}
+
+
+def dump(asked: dict[str, Any], kind: str, where: str = "") -> str:
+    """Settings as TOML that `--config` takes: `minimal`, those asked for; `full`, all of them.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
     from heed.config import to_toml
     from heed.train.recipe import resolve
 
-    lines = to_toml(resolve(asked, where=where)).splitlines(keepends=True)
+    recipe = resolve(asked, where=where)
+    if kind == "minimal":
+        return to_toml(asked)
+    lines = to_toml(recipe).splitlines(keepends=True)
     # The vocabularies' sizes are known once there is a corpus; fixed here they would not fit it.
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))
 
@@ -225,16 +267,14 @@ def language_of(path: str) -> str:
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM instead of dying; the same signal again does what it always does."""
+    """Note a stop signal instead of dying; the same one again does what it always does."""
     received: list[int] = []
 
     def note(number: int, _: object) -> None:
         received.append(number)
         signal.signal(number, before[number])
 
-    before: dict[int, Any] = {
-        number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in STOP_SIGNALS}
     try:
         yield received
     finally:

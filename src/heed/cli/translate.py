@@ -4,19 +4,24 @@ Not here: output formats (`formats.py`), bytes (`streams.py`), or translation (`
 """
 
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.formats import FORMATS, Details, choose_format
+from heed.cli.json_input import json_lines
 from heed.cli.models import load_translator, model_options
 from heed.cli.streams import decode_lines, open_input, open_output, shown_name
 from heed.errors import UsageError
 from heed.translation import Translation
+
+if TYPE_CHECKING:
+    from heed.lines import Line
 
 SEARCH_OPTIONS = (
     "alpha",
@@ -25,6 +30,7 @@ SEARCH_OPTIONS = (
     "length_penalty",
     "max_length",
     "max_length_factor",
+    "max_length_offset",
     "min_length",
     "min_p",
     "n_best",
@@ -44,6 +50,8 @@ heed translate -m run/ "A man is riding a bike."
 heed translate -m run/ -b 10 --n-best 5 -i news.en -o news.nbest
 heed translate -m run/ --sample --temperature 0.8 --seed 7 < news.en
 heed translate -m run/ --format jsonl --alignment hard < news.en
+heed translate -m run/ --alternatives 3 "A man is riding a bike."
+heed translate -m run/ --json-input --format jsonl < news.jsonl > news.de.jsonl
 """
 
 text_option = options("Input and output")
@@ -52,12 +60,25 @@ sampling_option = options("Sampling")
 speed_option = options("Speed")
 SHAPES = tuple(FORMATS)
 POSITIVE = click.IntRange(min=1)
+MAX_ALTERNATIVES = 1023
+"""With the translation itself they fill the widest beam."""
 
 
 @command("translate", "Translate lines of text.", examples=EXAMPLES)
 @click.argument("text", nargs=-1)
-@text_option("-i --input input_path", str, "File to read; - is standard input.", default="-")
+@text_option(
+    "-i --input input_path",
+    str,
+    "File to read, also .gz, .xz or .zst; - is standard input.",
+    default="-",
+)
 @text_option("-o --output output_path", str, "File to write; - is standard output.", default="-")
+@text_option(
+    "--json-input",
+    bool,
+    'Each line is a JSON string, or an object with "text" and, if wanted, "id" (kept in jsonl), '
+    '"target_lang" and "prefix".',
+)
 @text_option("--format format_name", SHAPES, "Default: the simplest that holds what is asked.")
 @text_option("--with-scores", bool, "Also write each line's score.")
 @text_option("--word-scores", bool, "Also write each token's log-probability.")
@@ -72,11 +93,18 @@ POSITIVE = click.IntRange(min=1)
 @model_options
 @search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @search_option("--n-best --nbest-size --nbest", int, "Translations written for each line.")
+@search_option(
+    "--alternatives",
+    click.IntRange(0, MAX_ALTERNATIVES),
+    "Other translations written for each line, at most so many, no two of the same text.",
+    default=0,
+)
 @search_option("--length-penalty --lenpen --normalize alpha", float, "More favors longer text.")
 @search_option("--length-formula length_penalty", ("gnmt", "power", "none"), "How length counts.")
 @search_option("--early-stopping", ("first", "bound", "never"), "When a beam may stop.")
 @search_option("--max-length", int, "Most target tokens.")
-@search_option("--max-length-factor", float, "Most target tokens for each source token.")
+@search_option("--max-length-factor", float, "Most target tokens for each source token …")
+@search_option("--max-length-offset", float, "… and for the whole line on top of these.")
 @search_option("--min-length", int, "Fewest target tokens.")
 @search_option("--no-repeat-ngram-size", int, "No run of so many tokens occurs twice.")
 @search_option("--repetition-penalty", float, "Above 1 avoids tokens written before.")
@@ -93,22 +121,27 @@ POSITIVE = click.IntRange(min=1)
 def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
     """Translate standard input, a file, or TEXT, line by line.
 
-    Every input line becomes exactly one output line, an empty one an empty one (an n-best list
-    becomes as many lines as it has readings).
+    Every input line becomes exactly one output line, an empty one an empty one (an n-best list or
+    alternatives become as many lines as there are readings, but in jsonl one).
     """
     details = Details(
-        n_best=flags["n_best"] or 1,
+        n_best=flags["n_best"] or flags["alternatives"] + 1,
         has_scores=flags["with_scores"],
         has_word_scores=flags["word_scores"],
         alignment=flags["alignment"],
     )
     write = choose_format(flags["format_name"], details)
-    if text and flags["input_path"] != "-":
-        raise UsageError("Give either TEXT or --input, not both.")
+    _check_together(text, flags)
     search = _search_options(flags)
     is_interactive = not text and flags["input_path"] == "-" and sys.stdin.isatty()
+    replaced: set[int] = set()
+    passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
-        source = stack.enter_context(open_input(flags["input_path"]))
+        lines: Iterator[str | Line]
+        lines = source = _input_lines(stack, text, flags, replaced)
+        if flags["json_input"]:
+            name = "TEXT" if text else shown_name(flags["input_path"])
+            lines = json_lines(source, name, passed_on)
         prefixes = None
         if flags["prefix_path"]:
             prefix_file = stack.enter_context(open_input(flags["prefix_path"]))
@@ -118,27 +151,42 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
         writer = stack.enter_context(open_output(flags["output_path"]))
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
-        replaced: set[int] = set()
-        lines = (
-            (line for argument in text for line in argument.split("\n"))
-            if text
-            else decode_lines(
-                source,
-                shown_name(flags["input_path"]),
-                on_invalid=replaced.add if flags["encoding_errors"] == "replace" else None,
-            )
-        )
         results = translator.translate_stream(
             lines,
             prefixes=prefixes,
             buffer_lines=1 if is_interactive else flags["buffer_size"],
             target_lang=flags["target_lang"],
             alignment=details.alignment is not None,
+            alternatives=flags["alternatives"],
             **search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):
-            for row in write(number, result, details):
+            own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
+            for row in write(number, result, own):
                 writer.write(row)
+
+
+def _check_together(text: tuple[str, ...], flags: dict[str, Any]) -> None:
+    """Refuse flags of which one would be ignored."""
+    if text and flags["input_path"] != "-":
+        raise UsageError("Give either TEXT or --input, not both.")
+    if flags["json_input"] and flags["prefix_path"]:
+        raise UsageError('With --json-input, give each "prefix" in its line instead of --prefix.')
+    if flags["alternatives"] and flags["n_best"] is not None:
+        raise UsageError("Give either --alternatives or --n-best, not both.")
+
+
+def _input_lines(
+    stack: ExitStack, text: tuple[str, ...], flags: dict[str, Any], replaced: set[int]
+) -> Iterator[str]:
+    """The lines to translate, from TEXT or a file; `replaced` gets the numbers of broken ones."""
+    if text:
+        return (line for argument in text for line in argument.split("\n"))
+    return decode_lines(
+        stack.enter_context(open_input(flags["input_path"])),
+        shown_name(flags["input_path"]),
+        on_invalid=replaced.add if flags["encoding_errors"] == "replace" else None,
+    )
 
 
 def _search_options(flags: dict[str, Any]) -> dict[str, Any]:

@@ -32,10 +32,10 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises:
         DataError: the file is missing, not UTF-8, damaged, or has a line above 16 MiB.
     """
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         number = 0
         while True:
-            with _damage_told(path, number):
+            with damage_told(path, number):
                 line = file.readline(MAX_LINE_BYTES + 1)
             if not line:
                 return
@@ -55,9 +55,9 @@ def read_chunks(path: str | Path) -> Iterator[bytes]:
     Raises:
         DataError: the file is missing or damaged.
     """
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         while True:
-            with _damage_told(path):
+            with damage_told(path):
                 chunk = file.read(_CHUNK_BYTES)
             if not chunk:
                 return
@@ -91,8 +91,12 @@ def require_file(path: str | Path) -> None:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, decompressed by what its name ends in."""
+def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, decompressed by what its name ends in; `-` is standard input.
+
+    Raises:
+        DataError: the file is missing.
+    """
     if str(path) == STDIN:
         yield sys.stdin.buffer
         return
@@ -152,7 +156,16 @@ class _ZstdFrames(io.RawIOBase):
 
 
 @contextmanager
-def _damage_told(path: str | Path, number: int | None = None) -> Iterator[None]:
+def damage_told(path: str | Path, number: int | None = None) -> Iterator[None]:
+    """Turn what a broken file raises while it is read into words.
+
+    Args:
+        path: what the words call it.
+        number: lines read so far.
+
+    Raises:
+        DataError: in the place of what was raised.
+    """
     try:
         yield
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:

@@ -151,7 +151,7 @@ def prepare(
         report = _write_all(_from_file(corpus, kept_stdin), directory, config, tokenizer, seed)
         report["fingerprint"] = fingerprint
         write_atomically(report_path, to_json(report))
-    return _open(corpus, directory, report)
+    return open_prepared(corpus, directory)
 
 
 def _has_stdin(corpus: Corpus) -> bool:
@@ -181,7 +181,14 @@ def _from_file(corpus: Corpus, path: Path) -> Corpus:
     )
 
 
-def _open(corpus: Corpus, directory: Path, report: dict[str, Any]) -> Prepared:
+def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
+    """Open what `prepare` has put into `directory`; the corpus' own files are not looked at.
+
+    Raises:
+        FormatError: `directory` is damaged.
+    """
+    directory = Path(directory)
+    report = parse_json(read_bytes(directory / REPORT_FILE), directory / REPORT_FILE)
     if report["vocabulary"]["joint"]:
         src_vocab = tgt_vocab = Vocab.load(directory / JOINT_VOCAB_FILE)
     else:

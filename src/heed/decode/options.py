@@ -5,7 +5,7 @@ which turns these options into a greedy, sampled or beam search.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from heed.decode.early_stopping import EARLY_STOPPING
@@ -129,6 +129,17 @@ class DecodeOptions:
                     f"decoding.{name} must be {neutral} unless decoding.sample is true, but is "
                     f"{getattr(self, name)!r}. Set sample = true, or leave {name} out."
                 )
+
+
+def with_alternatives(options: DecodeOptions, count: int) -> DecodeOptions:
+    """`options` that find `count` more readings; only a beam too narrow for them gets wider.
+
+    Of a beam all readings are taken, so that some are left when equal texts have been dropped.
+    """
+    if options.sample:
+        return replace(options, n_best=max(options.n_best, count + 1))
+    beam_size = max(options.beam_size, count + 1)
+    return replace(options, beam_size=beam_size, n_best=beam_size)
 
 
 def _check_number(

@@ -173,12 +173,21 @@ class ModelConfig:
                 f"{self.src_vocab_size} pieces and the target {self.tgt_vocab_size}. "
                 "Set model.tied = output, or train a joint vocabulary."
             )
+        n_pieces = min(self.src_vocab_size, self.tgt_vocab_size)
+        for name in ("pad_id", "bos_id", "eos_id"):
+            if getattr(self, name) >= n_pieces:
+                raise ConfigError(
+                    f"model.{name} must be below the vocabulary's size ({n_pieces}), but is "
+                    f"{getattr(self, name)}."
+                )
         if self.n_decoder_layers < 1:
             raise ConfigError("model.n_decoder_layers must be at least 1.")
-        if self.cross_from == "same" and self.n_encoder_layers < self.n_decoder_layers:
+        # An encoder layer above the last decoder layer would be read by nobody and learn nothing.
+        if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
             raise ConfigError(
                 "model.cross_from = same needs an encoder layer for each decoder layer, but there "
-                f"are {self.n_encoder_layers} and {self.n_decoder_layers}."
+                f"are {self.n_encoder_layers} and {self.n_decoder_layers}. Make both equal, or set "
+                "model.cross_from = last."
             )
 
 

@@ -120,7 +120,7 @@ class Transformer(nn.Module):
             x = layer(x, src_mask, rotation)
             outputs.append(x)
         if self.is_same_layer:
-            return [self.encoder_norm(x) for x in outputs[: len(self.decoder)]]
+            return [self.encoder_norm(x) for x in outputs]
         return [self.encoder_norm(x)] * len(self.decoder)
 
     def decode(

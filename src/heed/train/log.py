@@ -1,9 +1,11 @@
 """What happens in a run, as events: JSON lines on disk, one live line for a person.
 
-An event is a dict with a `kind`: `start`, `note`, `epoch`, `step`, `validation`, `checkpoint`,
-`end`. Nothing here prints; `heed/cli/train.py` shows what `LiveLine` says.
+An event is a dict with a `kind`: `start`, `note`, `epoch`, `step`, `validation`, `alarm` (a cause
+and its remedy), `mend` (back to good weights), `checkpoint`, `average`, `end`. Nothing here prints;
+`heed/cli/train.py` shows what `LiveLine` says.
 """
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,25 +55,36 @@ class EventLog:
     def __call__(self, event: Event) -> None:
         """Write one event."""
         if event["kind"] == "step":
-            self._nll += event["nll"] * event["n_tgt_tokens"]
-            self._src_tokens += event["n_src_tokens"]
-            self._tgt_tokens += event["n_tgt_tokens"]
+            event = finite(event)
+            if event["nll"] is not None:
+                self._nll += event["nll"] * event["n_tgt_tokens"]
+                self._src_tokens += event["n_src_tokens"]
+                self._tgt_tokens += event["n_tgt_tokens"]
             if event["step"] % self.every and not event["is_skipped"]:
                 return
             event = {
                 **event,
-                "nll": self._nll / max(1, self._tgt_tokens),
+                "nll": self._nll / self._tgt_tokens if self._tgt_tokens else None,
                 "n_src_tokens": self._src_tokens,
                 "n_tgt_tokens": self._tgt_tokens,
             }
             self._nll, self._src_tokens, self._tgt_tokens = 0.0, 0, 0
-        append_json_line(self.path, event)
+        append_json_line(self.path, finite(event))
+
+
+def finite(event: Event) -> Event:
+    """The event with None for what is infinite or no number: JSON knows neither."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in event.items()
+    }
 
 
 class LiveLine:
     """Turns events into the one line a person watches.
 
-    Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.31  chrF 48.2 (best)  pad 1%`.
+    Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.31  dev chrf 48.2 (best)
+    expect 51–55  pad 1.1%  512 MB`, all in one line.
 
     Args:
         metric: the development score to show.
@@ -81,8 +94,9 @@ class LiveLine:
         self.metric = metric
         self.text = ""
         self._score = ""
+        self._expected = ""
         self._pad = ""
-        self._batches = 1
+        self._epoch_steps = 1
         self._epoch_step: int | None = None
         self._nll: float | None = None
         self._rate: float | None = None
@@ -92,11 +106,13 @@ class LiveLine:
         """Take in one event; `text` is the line afterwards."""
         if event["kind"] == "epoch":
             self._pad = f"pad {event['pad_share']:.1%}"
-            self._batches, self._epoch_step = event["batches"], None
+            self._epoch_steps, self._epoch_step = event["steps"], None
         elif event["kind"] == "validation":
             mark = " (best)" if event["is_best"] else ""
             value = event[self.metric]
             self._score = "" if value is None else f"dev {self.metric} {value:.2f}{mark}"
+            expected = event.get("forecast", {}).get(self.metric)
+            self._expected = f"expect {interval(expected)}" if expected else ""
             self._last_s = None  # the pause is no training
         elif event["kind"] == "step":
             self._step(event)
@@ -107,10 +123,12 @@ class LiveLine:
             rate = event["n_tgt_tokens"] / max(1e-9, now - self._last_s)
             self._rate = rate if self._rate is None else 0.95 * self._rate + 0.05 * rate
         self._last_s = now
-        self._nll = event["nll"] if self._nll is None else 0.98 * self._nll + 0.02 * event["nll"]
+        nll = finite(event)["nll"]
+        if nll is not None:
+            self._nll = nll if self._nll is None else 0.98 * self._nll + 0.02 * nll
         if self._epoch_step is None:
             self._epoch_step = event["step"]
-        epoch = event["epoch"] + (event["step"] - self._epoch_step) / self._batches
+        epoch = event["epoch"] + (event["step"] - self._epoch_step) / self._epoch_steps
         share = event["share"]
         left = event["elapsed_s"] * (1 - share) / share if share > 0 else None
         parts = [
@@ -119,11 +137,18 @@ class LiveLine:
             f"{share:.0%}",
             f"{duration(left)} left" if left is not None else "",
             f"{self._rate:.0f} tok/s" if self._rate else "",
-            f"loss {self._nll:.3f}",
+            f"loss {self._nll:.3f}" if self._nll is not None else "",
             self._score,
+            self._expected,
             self._pad,
+            f"{event['memory_mb']:.0f} MB" if "memory_mb" in event else "",
         ]
         self.text = "  ".join(part for part in parts if part)
+
+
+def interval(expected: dict[str, float]) -> str:
+    """A forecast as `37–40`."""
+    return f"{expected['low']:.0f}–{expected['high']:.0f}"
 
 
 def duration(seconds: float) -> str:

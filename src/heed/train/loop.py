@@ -17,17 +17,17 @@ from torch import Tensor
 
 from heed.data.batch import Batch, IdPairs, Indices, collate, pad_share, plan_epoch
 from heed.device import autocast, derive_seed
-from heed.errors import RunError
 from heed.model.transformer import Transformer
 from heed.train.config import TrainConfig
+from heed.train.distributed import Group
 from heed.train.log import Report
 from heed.train.loss import output_cross_entropy
+from heed.train.memory import in_parts, split
+from heed.train.mend import MAX_SKIPPED, is_sound, mend
 from heed.train.optimizer import Optimizer
+from heed.train.progress import Progress, training_seconds
 from heed.train.schedule import SCHEDULES, Moment
 from heed.train.validate import Validation
-
-MAX_SKIPPED = 20
-"""Updates in a row that may be skipped because a number was not finite."""
 
 
 class EpochPairs(IdPairs, Protocol):
@@ -35,41 +35,6 @@ class EpochPairs(IdPairs, Protocol):
 
     src_lengths: np.ndarray[Any, Any]
     tgt_lengths: np.ndarray[Any, Any]
-
-
-@dataclass(kw_only=True)
-class Progress:
-    """Where a run stands: all that a checkpoint needs besides tensors.
-
-    Attributes:
-        step: optimiser steps made.
-        epoch: passes through the data completed.
-        batch: batches of this epoch used.
-        batch_tokens: batch size this epoch was planned with.
-        elapsed_s: wall-clock seconds the run has used, over all its sittings.
-        src_tokens: source tokens learnt from, repeats counted.
-        tgt_tokens: target tokens learnt from, repeats counted.
-        validations: validations made.
-        best: score of the best validation, larger is better; None before the first.
-        best_step: step of the best validation.
-        without_gain: validations since the best.
-        skipped: updates skipped because loss or gradient was not finite.
-        is_finished: the budget is used up or training stopped early.
-    """
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    batch_tokens: int = 0
-    elapsed_s: float = 0.0
-    src_tokens: int = 0
-    tgt_tokens: int = 0
-    validations: int = 0
-    best: float | None = None
-    best_step: int = 0
-    without_gain: int = 0
-    skipped: int = 0
-    is_finished: bool = False
 
 
 class Keeper(Protocol):
@@ -81,6 +46,10 @@ class Keeper(Protocol):
 
     def save_best(self, trainer: "Trainer", validation: Validation) -> None:
         """Keep the weights that just validated best."""
+        ...
+
+    def restore(self, trainer: "Trainer") -> int:
+        """Give back what was kept last, or the first weights; returns the step it is of."""
         ...
 
 
@@ -98,7 +67,11 @@ class Trainer:
         averaged: exponential average of the weights, by name; empty without one.
         device: where the model computes.
         dtype: what it computes in.
+        group: the processes that train this model together.
         started_at: `time.monotonic()` at which `elapsed_s` was zero.
+        time_limit_s: seconds until the budget is used up.
+        clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
+        save_s: seconds the last checkpoint took.
     """
 
     model: Transformer
@@ -108,15 +81,22 @@ class Trainer:
     special_ids: dict[str, int]
     device: torch.device
     dtype: torch.dtype = torch.float32
+    group: Group = field(default_factory=Group)
     progress: Progress = field(default_factory=Progress)
     averaged: dict[str, Tensor] = field(default_factory=dict)
     started_at: float = field(default_factory=time.monotonic)
     time_limit_s: float = math.inf
+    clock_s: float = 0.0
+    save_s: float = 1.0
+
+    def tick(self) -> None:
+        """Look at the clock, all processes at the leader's: what is decided by it must be one."""
+        self.clock_s = self.group.agree(self.elapsed_s)
 
     @property
     def share(self) -> float:
-        """Part of the budget used, 0 to 1; the larger of time and steps."""
-        of_time = self.elapsed_s / self.time_limit_s
+        """Part of the budget used up to the last `tick`, 0 to 1; the larger of time and steps."""
+        of_time = self.clock_s / self.time_limit_s
         of_steps = self.progress.step / self.config.max_steps if self.config.max_steps else 0.0
         return min(1.0, max(of_time, of_steps))
 
@@ -124,6 +104,19 @@ class Trainer:
     def elapsed_s(self) -> float:
         """Wall-clock seconds used so far, earlier sittings included."""
         return time.monotonic() - self.started_at
+
+    def set_aside(self, validation_s: float) -> None:
+        """Leave time for one more validation like the last, and for writing the model.
+
+        Args:
+            validation_s: what that one took. Two are needed where checkpoints are averaged.
+        """
+        progress, time_s = self.progress, self.config.time_s
+        if time_s is None or progress.is_finished:
+            return  # what a finished run had left must not bring it to life again
+        n_validations = 2 if self.config.average_checkpoints > 1 else 1
+        progress.reserve_s = 1.1 * n_validations * validation_s + 3 * self.save_s
+        self.time_limit_s = training_seconds(time_s, progress.reserve_s)
 
     def learning_rate_factor(self) -> float:
         """The schedule's factor for the next step."""
@@ -134,7 +127,7 @@ class Trainer:
             decay_share=self.config.decay_share,
             d_model=self.model.output.in_features,
         )
-        return SCHEDULES[self.config.schedule](now)
+        return SCHEDULES[self.config.schedule](now) * self.progress.rate_scale
 
     def weights(self) -> dict[str, Tensor]:
         """The weights to use and to keep as the result: the average if there is one."""
@@ -152,14 +145,18 @@ class StepResult:
         gradient_norm: global norm before clipping.
         n_src_tokens: real source tokens in the step.
         n_tgt_tokens: real target tokens in the step.
+        n_parts: parts that batches were computed in; more than 1 when memory did not suffice.
         is_skipped: nothing was updated, because a number was not finite.
+        pairs: numbers of the training pairs of a skipped step, those of this process.
     """
 
     nll: float
     gradient_norm: float
     n_src_tokens: int
     n_tgt_tokens: int
+    n_parts: int
     is_skipped: bool
+    pairs: tuple[int, ...] = ()
 
 
 def train(
@@ -170,35 +167,39 @@ def train(
     report: Report,
     should_stop: Callable[[], bool],
 ) -> bool:
-    """Train until the budget is used up.
+    """Train until the budget is used up; of several processes only the leader keeps and validates.
 
     Returns:
         True when the run is finished; False when `should_stop` asked for a pause, in which case
         the last checkpoint holds the very next batch.
     """
     trainer.model.train()
-    progress, config = trainer.progress, trainer.config
-    next_save_s = trainer.elapsed_s + config.checkpoint_every_s
+    progress, config, group = trainer.progress, trainer.config, trainer.group
+    progress.step_batches = progress.step_batches or config.accumulate * group.size
+    trainer.tick()
+    saved = (progress.step, trainer.clock_s)
     while not progress.is_finished:
         for indices in _rest_of_epoch(trainer, report):
             result = train_step(trainer, _batches(trainer, indices))
             report(_step_event(trainer, result))
+            if progress.skipped >= MAX_SKIPPED:
+                report(mend(progress, lambda: keeper.restore(trainer)))
             is_validated = _is_validation_due(trainer)
             if is_validated:
                 _validate(trainer, keeper, validate, report)
             if trainer.share >= 1.0:
                 progress.is_finished = True
-            is_paused = should_stop()
-            if config.checkpoint_every is None:
-                is_save_due = trainer.elapsed_s >= next_save_s
-            else:
-                is_save_due = progress.step % config.checkpoint_every == 0
-            if is_save_due or is_paused or progress.is_finished:
-                if progress.is_finished and not is_validated:
-                    _validate(trainer, keeper, validate, report)
-                progress.elapsed_s = trainer.elapsed_s
-                keeper.save(trainer)
-                next_save_s = trainer.elapsed_s + config.checkpoint_every_s
+            is_paused = group.any(should_stop())
+            if progress.is_finished and not is_validated:
+                _validate(trainer, keeper, validate, report)
+            if _is_save_due(trainer, *saved) or is_paused or progress.is_finished:
+                can_go_on = is_sound(trainer.model, progress)
+                if progress.is_finished and not can_go_on:
+                    report(mend(progress, lambda: keeper.restore(trainer)))
+                # What is not sound is not kept: the run goes on from the checkpoint before.
+                if can_go_on or progress.is_finished:
+                    _save(trainer, keeper)
+                    saved = (progress.step, trainer.clock_s)
             if is_paused or progress.is_finished:
                 break
         else:
@@ -210,42 +211,71 @@ def train(
 
 
 def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
-    """One optimiser step over one batch, or over several whose gradients are summed."""
-    config, model = trainer.config, trainer.model
-    # Dropout depends on seed and step alone, so a resumed run needs no random state.
-    torch.manual_seed(derive_seed(config.seed, "dropout", trainer.progress.step))
+    """One optimiser step: the gradients of its batches summed, over all processes.
+
+    Args:
+        trainer: the model and all around it.
+        batches: this process's share of the step; it may be empty.
+    """
+    group = trainer.group
     batches = list(batches)
-    n_tokens = sum(batch.n_tgt_tokens for batch in batches)
-    total_nll = torch.zeros((), dtype=torch.float64, device=trainer.device)
-    for batch in batches:
-        batch = batch.to(trainer.device)
-        is_real = batch.tgt_out != trainer.special_ids["pad_id"]
-        with autocast(trainer.device, trainer.dtype):
-            states = model(batch.src, batch.tgt_in, batch.src_mask)
-        loss, nll = output_cross_entropy(
-            states[is_real],
-            model.output.weight,
-            batch.tgt_out[is_real],
-            smoothing=config.label_smoothing,
-        )
-        (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
-        total_nll += nll
+    n_src, n_tokens, n_batches = map(
+        int,
+        group.sum(
+            sum(batch.n_src_tokens for batch in batches),
+            sum(batch.n_tgt_tokens for batch in batches),
+            len(batches),
+        ),
+    )
+    total_nll, n_parts = in_parts(
+        lambda n_parts: _add_gradients(trainer, batches, n_tokens, n_parts),
+        undo=trainer.optimizer.zero_grad,
+        max_parts=max((len(batch.src) for batch in batches), default=1),
+    )
+    trainer.progress.splits += n_parts > 1
+    group.sum_gradients(trainer.model.parameters())
     norm = trainer.optimizer.clip()
-    is_skipped = not bool(torch.isfinite(norm + total_nll))
+    (nll_sum,) = group.sum(total_nll.item())
+    is_skipped = not math.isfinite(norm.item() + nll_sum)
+    trainer.tick()
     if is_skipped:
         trainer.optimizer.zero_grad()
     else:
         trainer.optimizer.step(trainer.learning_rate_factor())
         _average(trainer)
-    n_src = sum(batch.n_src_tokens for batch in batches)
-    _count(trainer.progress, n_src, n_tokens, len(batches), is_skipped)
+    _count(trainer.progress, n_src, n_tokens, n_batches, is_skipped)
     return StepResult(
-        nll=total_nll.item() / n_tokens,
+        nll=nll_sum / n_tokens,
         gradient_norm=norm.item(),
         n_src_tokens=n_src,
         n_tgt_tokens=n_tokens,
+        n_parts=n_parts,
         is_skipped=is_skipped,
+        pairs=tuple(int(i) for batch in batches for i in batch.indices) if is_skipped else (),
     )
+
+
+def _add_gradients(trainer: Trainer, batches: list[Batch], n_tokens: int, n_parts: int) -> Tensor:
+    """Add this process's gradients of a step's mean loss; returns the summed log-likelihood."""
+    config, model = trainer.config, trainer.model
+    total_nll = torch.zeros((), dtype=torch.float64, device=trainer.device)
+    for place, batch in zip(trainer.group.places(), batches, strict=False):
+        # Dropout depends on seed, step and place within the step alone: a resumed run needs no
+        # random state, and which process computes a batch makes no difference.
+        torch.manual_seed(derive_seed(config.seed, "dropout", trainer.progress.step, place))
+        for part in split(batch.to(trainer.device), n_parts):
+            is_real = part.tgt_out != trainer.special_ids["pad_id"]
+            with autocast(trainer.device, trainer.dtype):
+                states = model(part.src, part.tgt_in, part.src_mask)
+            loss, nll = output_cross_entropy(
+                states[is_real],
+                model.output.weight,
+                part.tgt_out[is_real],
+                smoothing=config.label_smoothing,
+            )
+            (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
+            total_nll += nll
+    return total_nll
 
 
 def _count(progress: Progress, n_src: int, n_tgt: int, n_batches: int, is_skipped: bool) -> None:
@@ -254,12 +284,22 @@ def _count(progress: Progress, n_src: int, n_tgt: int, n_batches: int, is_skippe
     progress.src_tokens += n_src
     progress.tgt_tokens += n_tgt
     progress.skipped = progress.skipped + 1 if is_skipped else 0
-    if progress.skipped >= MAX_SKIPPED:
-        raise RunError(
-            f"training broke down: loss or gradient was not a finite number in {MAX_SKIPPED} steps "
-            f"in a row, up to step {progress.step}. The last checkpoint is sound. Lower "
-            "training.learning_rate and training.matrix_learning_rate, and start a new run."
-        )
+
+
+def _is_save_due(trainer: Trainer, saved_step: int, saved_s: float) -> bool:
+    every = trainer.config.checkpoint_every
+    if every is None:
+        return trainer.clock_s >= saved_s + trainer.config.checkpoint_every_s
+    return trainer.progress.step // every > saved_step // every
+
+
+def _save(trainer: Trainer, keeper: Keeper) -> None:
+    progress, before_s = trainer.progress, trainer.clock_s
+    progress.elapsed_s = trainer.elapsed_s
+    if trainer.group.is_leader:
+        keeper.save(trainer)
+    trainer.tick()
+    trainer.save_s = trainer.clock_s - before_s
 
 
 def _average(trainer: Trainer) -> None:
@@ -295,12 +335,13 @@ def _rest_of_epoch(trainer: Trainer, report: Report) -> Iterable[list[Indices]]:
             "kind": "epoch",
             "epoch": progress.epoch,
             "batches": len(plan),
+            "steps": math.ceil(len(plan) / progress.step_batches),
             "batch_tokens": progress.batch_tokens,
             "pad_share": pad_share(plan, pairs.src_lengths, pairs.tgt_lengths),
         }
     )
-    for start in range(progress.batch, len(plan), config.accumulate):
-        yield plan[start : start + config.accumulate]
+    for start in range(progress.batch, len(plan), progress.step_batches):
+        yield plan[start : start + progress.step_batches]
 
 
 def _batch_tokens(trainer: Trainer) -> int:
@@ -311,8 +352,9 @@ def _batch_tokens(trainer: Trainer) -> int:
 
 
 def _batches(trainer: Trainer, step: list[Indices]) -> Iterable[Batch]:
+    """This process's share of a step."""
     pairs = trainer.pairs(trainer.progress.epoch)
-    return [collate(pairs, indices, **trainer.special_ids) for indices in step]
+    return [collate(pairs, indices, **trainer.special_ids) for indices in trainer.group.share(step)]
 
 
 def _is_validation_due(trainer: Trainer) -> bool:
@@ -330,33 +372,40 @@ def _validate(
     validate: Callable[[Trainer], Validation],
     report: Report,
 ) -> None:
-    progress, config = trainer.progress, trainer.config
-    validation = validate(trainer)
+    progress, config, group = trainer.progress, trainer.config, trainer.group
+    before_s = trainer.clock_s
+    validation = validate(trainer) if group.is_leader else None
     trainer.model.train()
-    score = validation.score(config.metric)
+    group.wait()
+    score = group.agree(validation.score(config.metric) if validation else 0.0)
+    trainer.tick()
+    trainer.set_aside(trainer.clock_s - before_s)
     progress.validations += 1
     if not config.validate_every and config.validations:
         # A slow validation may outlast the time to the next one: those in between are dropped.
         progress.validations = max(
             progress.validations, math.floor(trainer.share * config.validations)
         )
-    is_best = progress.best is None or score > progress.best
+    # A model that has burst has no score: not even the first of its kind is the best.
+    is_best = math.isfinite(score) and (progress.best is None or score > progress.best)
     if is_best:
         progress.best, progress.best_step, progress.without_gain = score, progress.step, 0
-        keeper.save_best(trainer, validation)
+        if validation:
+            keeper.save_best(trainer, validation)
     else:
         progress.without_gain += 1
         if config.patience and progress.without_gain >= config.patience:
             progress.is_finished = True
-    report(
-        {
-            "kind": "validation",
-            "step": progress.step,
-            "elapsed_s": trainer.elapsed_s,
-            "is_best": is_best,
-            **asdict(validation),
-        }
-    )
+    if validation:
+        report(
+            {
+                "kind": "validation",
+                "step": progress.step,
+                "elapsed_s": trainer.elapsed_s,
+                "is_best": is_best,
+                **asdict(validation),
+            }
+        )
 
 
 def _step_event(trainer: Trainer, result: StepResult) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from heed.config import build_config, parse_duration
 from heed.data.prepare import DataConfig
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
+from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 from heed.model.config import PRESETS, ModelConfig
 from heed.text.vocab import TokenizerConfig
 from heed.train.config import TrainConfig
@@ -111,26 +112,56 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
         "src_vocab_size": facts.src_vocab_size,
         "tgt_vocab_size": facts.tgt_vocab_size,
     }
-    if facts.src_vocab_size != facts.tgt_vocab_size:
+    is_joint = explicit.get("tokenizer", {}).get("joint", TokenizerConfig.joint)
+    if not is_joint or facts.src_vocab_size != facts.tgt_vocab_size:
         model["tied"] = "output"
     epochs = expected_epochs(model, facts, budget_s)
     # With Muon and a short warm-up, post-norm hardly learns to read the source at these depths.
     model["norm"] = "pre"
     if preset is None:
         model["dropout"] = choose_dropout(epochs)
-    chosen: Values = {"model": model, "training": choose_batches(facts)}
+    n_tokens = epochs * facts.n_tgt_tokens
+    max_steps = training.get("max_steps")
+    if time_s is None and isinstance(max_steps, int) and max_steps > 0:
+        n_tokens = max_steps * 4096.0
+    batches = choose_batches(facts, n_tokens)
+    if isinstance(asked := training.get("batch_tokens"), int):
+        batches["first_batch_tokens"] = min(batches["first_batch_tokens"], asked)
+    chosen: Values = {"model": model, "training": batches}
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
 
 
-def choose_batches(facts: Facts) -> Values:
-    """Batches of 4 096 target tokens, half that at first; smaller for a corpus of few batches.
+def choose_batches(facts: Facts, n_tokens: float) -> Values:
+    """Small batches for a short run, larger ones for a long run; half as large at first.
 
-    Muon's own cost a step does not depend on the batch, so larger batches waste less of it.
+    What a step may learn from grows slowly while a model learns, so the batch grows with the root
+    of the tokens seen. Above 4 096 nothing is gained at these sizes; below 512 Muon, whose cost a
+    step does not depend on the batch, takes most of the time.
+
+    Args:
+        facts: a corpus of few batches gets smaller ones.
+        n_tokens: target tokens the whole run will learn from, repeats counted.
     """
-    last = min(4096, max(512, facts.n_tgt_tokens // 64))
+    last = min(4096, max(512, round(1.2 * n_tokens**0.5)), max(512, facts.n_tgt_tokens // 64))
     return {"batch_tokens": last, "first_batch_tokens": last // 2}
+
+
+def max_source_tokens(recipe: Recipe, longest: int) -> int:
+    """Longest source to translate in one piece: the longest learnt from, within sound limits.
+
+    Positions that no training sentence reached are noise to the model. And what is too long for the
+    target side would be cut off there. A longer source is translated in parts.
+
+    Args:
+        recipe: the model's shape and its decoding.
+        longest: pieces of the longest training source.
+    """
+    most = max(MAX_SOURCE_TOKENS, recipe.decoding.max_length)
+    if recipe.model.positions == "learned":
+        most = max(1, min(most, recipe.model.max_positions - 2))  # less a language tag and `<eos>`
+    return min(most, max(MIN_SOURCE_TOKENS, longest))
 
 
 def choose_size(facts: Facts, time_s: float) -> str:

@@ -6,14 +6,11 @@ The run folder holds `recipe.toml` (resolved), `asked.json` (what was set by han
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor, nn
 
 from heed.bundle import (
     CHECKPOINTS,
@@ -24,11 +21,10 @@ from heed.bundle import (
     save_bundle,
     step_folders,
 )
-from heed.config import build_config, load_config, to_toml
-from heed.data.prepare import Corpus, Prepared, prepare
+from heed.config import load_config
+from heed.data.prepare import Corpus, Prepared, open_prepared, prepare
 from heed.decode.options import DecodeOptions
 from heed.device import (
-    choose_device,
     choose_dtype,
     describe_environment,
     prepare_cpu,
@@ -36,40 +32,26 @@ from heed.device import (
     set_threads,
 )
 from heed.errors import RunError
-from heed.files import (
-    lock,
-    make_directory,
-    parse_json,
-    read_bytes,
-    read_json_lines,
-    to_json,
-    write_atomically,
-)
+from heed.files import crc32, lock, read_json_lines, to_json
 from heed.folders import remove_temporaries
 from heed.model.build import build_model, count_parameters
 from heed.train import checkpoint
+from heed.train.checkpoint import Checkpoint
+from heed.train.distributed import Group, joined
 from heed.train.log import METRICS_FILE, EventLog, Report, fan_out
-from heed.train.loop import EpochPairs, Progress, Trainer, train
+from heed.train.loop import EpochPairs, Trainer, train
+from heed.train.observe import Observer
 from heed.train.optimizer import Optimizer
-from heed.train.recipe import Facts, Recipe, measure_gflops, merge, resolve
+from heed.train.progress import Progress, training_seconds
+from heed.train.recipe import Recipe, max_source_tokens, measure_gflops, resolve
 from heed.train.resample import ResampledPairs
+from heed.train.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.validate import DevSet, Validation, validate
+from heed.train.weights import copy_into, using_weights
 from heed.translate import Translator
 
-RECIPE_FILE = "recipe.toml"
-ASKED_FILE = "asked.json"
-
-MAY_CHANGE = {
-    ("training", "time_s"),
-    ("training", "max_steps"),
-    ("training", "threads"),
-    ("training", "patience"),
-    ("training", "checkpoint_every"),
-    ("training", "checkpoint_every_s"),
-    ("training", "keep_checkpoints"),
-    ("decoding", "*"),
-}
-"""Settings that a continued run may have changed; `*` stands for a whole section."""
+DATA = "data"
+"""The prepared corpus, in the run folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,22 +97,20 @@ def run_training(
     """
     started_at = time.monotonic()
     draft = resolve(asked, where=where)
-    make_directory(out)
-    with lock(out):
-        _check_asked(out, asked)
-        remove_temporaries(out)
-        prepare_cpu()
-        set_threads(draft.training.threads or None)
-        device = choose_device(draft.training.device)
-        data = prepare(
-            corpus,
-            out / "data",
-            config=draft.data,
-            tokenizer=draft.tokenizer,
-            seed=draft.training.seed,
+    prepare_cpu()
+    set_threads(draft.training.threads or None)
+    with joined(draft.training.device) as group, _held_by_leader(out, group):
+        if group.is_leader:
+            recipe, data = _set_up(out, asked, draft, corpus, group, where)
+        group.wait()
+        if not group.is_leader:
+            with group.on_its_own():
+                recipe, data = _open_set_up(out, corpus)
+        group.require_same(
+            crc32(to_json(asked)),
+            "the processes of a run must all be started with the same settings, but were not.",
         )
-        recipe = _recipe(out, asked, data, device, where)
-        trainer = make_trainer(recipe, data, device)
+        trainer = make_trainer(recipe, data, group)
         was_finished, notes = _resume(trainer, out)
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
@@ -143,6 +123,39 @@ def run_training(
         )
 
 
+def _held_by_leader(out: Path, group: Group) -> AbstractContextManager[None]:
+    return lock(out) if group.is_leader else nullcontext()
+
+
+def _set_up(
+    out: Path,
+    asked: Mapping[str, Any],
+    draft: Recipe,
+    corpus: Corpus,
+    group: Group,
+    where: str,
+) -> tuple[Recipe, Prepared]:
+    """Write all that training starts from into the run folder, or find it there."""
+    require_same_asked(out, asked)
+    remove_temporaries(out)
+    data = prepare(
+        corpus,
+        out / DATA,
+        config=draft.data,
+        tokenizer=draft.tokenizer,
+        seed=draft.training.seed,
+    )
+    recipe = settle(out, asked, data, lambda: group.size * measure_gflops(group.device), where)
+    return recipe, data
+
+
+def _open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
+    """Read what the leader has set up."""
+    if not (out / RECIPE_FILE).exists():
+        raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
+    return load_config(Recipe, out / RECIPE_FILE), open_prepared(corpus, out / DATA)
+
+
 def _train(
     trainer: Trainer,
     recipe: Recipe,
@@ -152,27 +165,36 @@ def _train(
     report: Report,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Train to the end or to a pause; at the end put the model into the run folder."""
-    log = EventLog(out)
-    log.forget_after(trainer.progress.step)
-    report = fan_out(log, report)
+    """Train to the end or to a pause; at the end put the model into the run folder.
+
+    Only the leader of several processes reports and writes.
+    """
+    is_leader = trainer.group.is_leader
+    if is_leader:
+        log = EventLog(out)
+        log.forget_after(trainer.progress.step)
+        observer = make_observer(fan_out(log, report), trainer, data, recipe)
+        observer.recall(read_json_lines(log.path) if log.path.exists() else ())
+        report, examine = observer, observer.examine
+    else:
+        report, examine = fan_out(), None
     for note in notes:
         report({"kind": "note", "text": note, "step": trainer.progress.step})
     report(_start_event(trainer, recipe, data))
     is_finished = trainer.progress.is_finished or train(
         trainer,
         keeper=RunKeeper(out=out, recipe=recipe, data=data, report=report),
-        validate=lambda trainer: validate_trainer(trainer, data, recipe),
+        validate=lambda trainer: validate_trainer(trainer, data, recipe, examine),
         report=report,
         should_stop=should_stop,
     )
-    if is_finished:
+    if is_finished and is_leader:
         finish(out, trainer, recipe, data, report)
 
 
-def make_trainer(recipe: Recipe, data: Prepared, device: torch.device) -> Trainer:
+def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     """A fresh model and optimiser for this recipe."""
-    config = recipe.training
+    config, device = recipe.training, group.device
     seed_everything(config.seed, "weights")
     model = build_model(recipe.model).to(device)
     averaged = {}
@@ -186,15 +208,11 @@ def make_trainer(recipe: Recipe, data: Prepared, device: torch.device) -> Traine
         pairs=_pairs_by_epoch(recipe, data),
         special_ids={"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id},
         device=device,
+        group=group,
         dtype=choose_dtype(config.precision, device),
         averaged=averaged,
-        time_limit_s=_training_seconds(config.time_s),
+        time_limit_s=training_seconds(config.time_s, None),
     )
-
-
-def _training_seconds(time_s: float | None) -> float:
-    """The time given, less what the last validation and writing the model will take."""
-    return float("inf") if time_s is None else max(0.5 * time_s, 0.98 * time_s - 3)
 
 
 def _pairs_by_epoch(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
@@ -221,94 +239,33 @@ def _pairs_by_epoch(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPair
     return pairs
 
 
-def validate_trainer(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
-    """Validate the weights that would be kept now."""
+def validate_trainer(
+    trainer: Trainer,
+    data: Prepared,
+    recipe: Recipe,
+    examine: Callable[[Translator], None] | None = None,
+) -> Validation:
+    """Validate the weights that would be kept now; then let them be examined."""
     with using_weights(trainer.model, trainer.averaged):
-        return validate(
-            make_translator(trainer, data, recipe),
-            _dev_sets(data),
-            n_sentences=recipe.training.validation_sentences,
+        translator = make_translator(trainer, data, recipe)
+        found = validate(
+            translator, _dev_sets(data), n_sentences=recipe.training.validation_sentences
         )
+        if examine:
+            examine(translator)
+        return found
 
 
-@contextmanager
-def using_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Lend `weights` to the model inside the block; an empty mapping leaves it as it is."""
-    own = {name: p.detach().clone() for name, p in model.named_parameters() if name in weights}
-    try:
-        _copy_into(model, weights)
-        yield
-    finally:
-        _copy_into(model, own)
-
-
-@torch.no_grad()
-def _copy_into(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    parameters = dict(model.named_parameters())
-    for name, value in weights.items():
-        parameters[name].copy_(value)
-
-
-def _recipe(
-    out: Path, asked: Mapping[str, Any], data: Prepared, device: torch.device, where: str
-) -> Recipe:
-    """The stored recipe of a run that goes on, else one resolved for this corpus and machine."""
-    path = out / RECIPE_FILE
-    if path.exists():
-        stored = asdict(load_config(Recipe, path))
-        changed = {
-            section: {
-                key: value
-                for key, value in asked.get(section, {}).items()
-                if (section, key) in MAY_CHANGE or (section, "*") in MAY_CHANGE
-            }
-            for section, _ in MAY_CHANGE
-        }
-        recipe = build_config(Recipe, merge(stored, changed), where=str(path))
-    else:
-        facts = Facts(
-            src_vocab_size=data.src_vocab.size,
-            tgt_vocab_size=data.tgt_vocab.size,
-            n_pairs=len(data.train),
-            n_src_tokens=int(data.train.src_lengths.sum()),
-            n_tgt_tokens=int(data.train.tgt_lengths.sum()),
-            gflops=measure_gflops(device),
-        )
-        recipe = resolve(asked, facts, where=where)
-    write_atomically(path, to_toml(recipe).encode())
-    return recipe
-
-
-def _check_asked(out: Path, asked: Mapping[str, Any]) -> None:
-    """Refuse to go on with other settings than the run began with."""
-    path = out / ASKED_FILE
-    if path.exists():
-        before = parse_json(read_bytes(path), path)
-        for key in sorted({*_flat(before), *_flat(asked)}):
-            section = key[0]
-            if key in MAY_CHANGE or (section, "*") in MAY_CHANGE:
-                continue
-            was, now = _flat(before).get(key), _flat(asked).get(key)
-            if was != now:
-                raise RunError(
-                    f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but is now asked "
-                    f"for {_spelled(now)}. Use the same settings to go on, or another --out."
-                )
-    write_atomically(path, to_json(asked))
-
-
-def _flat(values: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
-    flat: dict[tuple[str, ...], Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update({(key, *rest): inner for rest, inner in _flat(value).items()})
-        else:
-            flat[(key,)] = value
-    return flat
-
-
-def _spelled(value: Any) -> str:
-    return "the default" if value is None else str(value)
+def make_observer(report: Report, trainer: Trainer, data: Prepared, recipe: Recipe) -> Observer:
+    """One that tells `report` what it sees of this run."""
+    return Observer(
+        report,
+        trainer,
+        train=data.train,
+        dev_sets=_dev_sets(data),
+        n_dev_in_train=data.report["leaks"]["train_in_dev"],
+        translator=make_translator(trainer, data, recipe),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,6 +298,20 @@ class RunKeeper:
             keep=max(config.keep_checkpoints, config.average_checkpoints),
         )
         self.report({"kind": "checkpoint", "step": trainer.progress.step})
+
+    def restore(self, trainer: Trainer) -> int:
+        """Give back the newest checkpoint's weights, or the first ones; data and clock stay."""
+        found = checkpoint.load_newest(self.out)
+        if found is None:
+            fresh = make_trainer(self.recipe, self.data, trainer.group)
+            copy_into(trainer.model, fresh.weights())
+            trainer.averaged, trainer.optimizer = (
+                fresh.averaged,
+                Optimizer(trainer.model, fresh.config),
+            )
+            return 0
+        _load(trainer, found)
+        return found.step
 
     def save_best(self, trainer: Trainer, validation: Validation) -> None:
         """Keep the weights that just validated best, as a model folder of their own."""
@@ -390,8 +361,14 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
         source_lang=data.source_lang,
         target_lang=data.target_lang,
         target_langs=data.target_langs,
-        decoding=decoding,
+        decoding={**decoding, "max_source_tokens": _max_source_tokens(data, recipe)},
     )
+
+
+def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:
+    longest = int(data.train.src_lengths.max())
+    # Of these, `<eos>` and the tag of a target language are no pieces of the sentence.
+    return max_source_tokens(recipe, longest - 1 - bool(data.target_langs))
 
 
 def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Translator:
@@ -404,6 +381,7 @@ def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Transla
         source_lang=data.source_lang,
         target_lang=data.target_lang,
         target_langs=data.target_langs,
+        max_source_tokens=_max_source_tokens(data, recipe),
         device=str(trainer.device),
     )
 
@@ -426,21 +404,43 @@ def _resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
     Returns:
         Whether the run is finished already, and what a person should know.
     """
-    found = checkpoint.load_newest(out)
+    group = trainer.group
+    with group.on_its_own():
+        found = checkpoint.load_newest(out)
+    group.require_same(
+        found.step if found else 0,
+        f"the processes of a run must all go on from one checkpoint, but see different ones in "
+        f"{out}. Its folder must be one that all hosts share.",
+    )
     if found is None:
         return False, []
-    trainer.progress = Progress(**found.progress)
-    _copy_into(trainer.model, found.model)
+    trainer.progress = progress = Progress(**found.progress)
+    _load(trainer, found)
+    trainer.time_limit_s = training_seconds(trainer.config.time_s, progress.reserve_s)
+    trainer.started_at = time.monotonic() - progress.elapsed_s
+    trainer.tick()
+    if progress.is_finished:
+        # A run given more time or steps than it has used goes on.
+        progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
+    is_complete = bool(group.agree(progress.is_finished and (out / CONFIG).exists()))
+    notes = [*found.warnings]
+    if not is_complete:
+        notes.append(f"going on from step {found.step}")
+    if progress.step_batches not in (0, trainer.config.accumulate * group.size):
+        notes.append(
+            f"a step learns from {progress.step_batches} batches, as when the run began; "
+            f"processes now: {group.size}"
+        )
+    return is_complete, notes
+
+
+def _load(trainer: Trainer, found: Checkpoint) -> None:
+    """Take over the tensors of a checkpoint."""
+    copy_into(trainer.model, found.model)
+    trainer.optimizer = Optimizer(trainer.model, trainer.config)  # forgets what it had
     trainer.optimizer.load_state(found.optimizer)
     for name in trainer.averaged:
         trainer.averaged[name].copy_(found.average[name])
-    trainer.started_at = time.monotonic() - trainer.progress.elapsed_s
-    if trainer.progress.is_finished:
-        # A run given more time or steps than it has used goes on.
-        trainer.progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
-    is_complete = trainer.progress.is_finished and (out / CONFIG).exists()
-    went_on = f"going on from step {found.step}"
-    return is_complete, [*found.warnings, *([] if is_complete else [went_on])]
 
 
 def _has_stopped_early(trainer: Trainer) -> bool:
@@ -480,5 +480,5 @@ def _start_event(trainer: Trainer, recipe: Recipe, data: Prepared) -> dict[str, 
         "model": recipe.model.to_dict(),
         "time_s": recipe.training.time_s,
         "max_steps": recipe.training.max_steps,
-        "environment": describe_environment(),
+        "environment": {**describe_environment(), "processes": trainer.group.size},
     }

@@ -5,6 +5,7 @@ Called by `loop.py`; the translations are made by the same `Translator` that use
 """
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,9 @@ from heed.evaluate.counts import Reading, count_bleu, count_chrf
 from heed.translate import Translator
 
 N_SAMPLES = 3
+
+MIN_FOR_SHARE = 8
+"""Fewer translations are equal by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,7 @@ class Validation:
         n_translated: sentences translated.
         seconds: what it cost.
         samples: the same few sentences each time: source, reference, translation.
+        same_share: share of the translations that are the commonest one; None for a handful.
     """
 
     loss: float
@@ -48,6 +53,7 @@ class Validation:
     n_translated: int
     seconds: float
     samples: list[dict[str, str]]
+    same_share: float | None = None
 
     def score(self, metric: str) -> float:
         """One number to compare validations by; larger is better."""
@@ -95,4 +101,11 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
         n_translated=len(hypotheses),
         seconds=time.monotonic() - started_at,
         samples=samples[: 2 * N_SAMPLES],
+        same_share=_same_share(hypotheses),
     )
+
+
+def _same_share(hypotheses: list[str]) -> float | None:
+    if len(hypotheses) < MIN_FOR_SHARE:
+        return None
+    return max(Counter(hypotheses).values()) / len(hypotheses)

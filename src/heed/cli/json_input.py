@@ -1,0 +1,80 @@
+"""Lines of JSON as lines to translate: each a text, or an object of a text and wishes of its own.
+
+Not here: bytes (`streams.py`), or JSON going out (`formats.py`). Other keys of an object are
+ignored, so that what `--format jsonl` writes can be translated on.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from heed.errors import DataError
+
+if TYPE_CHECKING:
+    from heed.lines import Line
+
+WISHES = ("target_lang", "prefix")
+"""Keys an object may have beside `text` and `id`."""
+
+
+def json_lines(
+    lines: Iterable[str], name: str, passed_on: "deque[dict[str, Any]]"
+) -> "Iterator[Line]":
+    """Read `--json-input`.
+
+    Args:
+        lines: JSON, a value a line.
+        name: what errors call them.
+        passed_on: gets an item for each line: what belongs into its answer, `{"id": …}` or nothing.
+
+    Raises:
+        DataError: a line is not JSON, or not what is understood here; names it.
+    """
+    for number, line in enumerate(lines, start=1):
+        value = _parsed(line.removeprefix("\ufeff"), f"{name} line {number}")
+        if isinstance(value, str):
+            value = {"text": value}
+        wanted = _line(value, f"{name} line {number}")
+        passed_on.append({"id": value["id"]} if "id" in value else {})
+        yield wanted
+
+
+def _parsed(line: str, where: str) -> Any:
+    try:
+        return json.loads(line, parse_constant=_refuse)
+    except RecursionError:
+        raise DataError(f"{where} is not usable JSON: nested too deeply.") from None
+    except ValueError as error:
+        problem = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            problem = f"{error.msg}, at character {error.pos + 1}"
+        raise DataError(
+            f"{where} is not JSON ({problem}). Each line must be a string, or an object such as "
+            '{"text": "…", "id": 1}.'
+        ) from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _line(value: Any, where: str) -> "Line":
+    from heed.lines import Line
+
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{where} must be a JSON string or object, but is {json.dumps(value)[:40]}."
+        )
+    for key in value:
+        near = get_close_matches(key, ("text", *WISHES), n=1, cutoff=0.8)
+        if near and near[0] not in value:
+            raise DataError(f'{where}: "{key}" is not a key; did you mean "{near[0]}"?')
+    if "text" not in value:
+        raise DataError(f'{where} has no "text" to translate.')
+    wishes = {key: value[key] for key in WISHES if value.get(key) is not None}
+    for key, text in {"text": value["text"], **wishes}.items():
+        if not isinstance(text, str):
+            raise DataError(f'{where}: "{key}" must be a string, but is {json.dumps(text)[:40]}.')
+    return Line(value["text"], **wishes)

@@ -1,0 +1,101 @@
+"""What a run was asked for and the recipe that came of it, kept in its folder.
+
+Not here: how a recipe is chosen (`recipe.py`). A run goes on only as it began, but for the settings
+in `MAY_CHANGE`; what else was changed is named and refused. Used by `run.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heed.config import build_config, load_config, to_toml
+from heed.data.prepare import Prepared
+from heed.errors import RunError
+from heed.files import parse_json, read_bytes, to_json, write_atomically
+from heed.train.recipe import Facts, Recipe, merge, resolve
+
+RECIPE_FILE = "recipe.toml"
+ASKED_FILE = "asked.json"
+
+MAY_CHANGE = {
+    ("training", "time_s"),
+    ("training", "max_steps"),
+    ("training", "threads"),
+    ("training", "patience"),
+    ("training", "checkpoint_every"),
+    ("training", "checkpoint_every_s"),
+    ("training", "keep_checkpoints"),
+    ("decoding", "*"),
+}
+"""Settings that a continued run may have changed; `*` stands for a whole section."""
+
+
+def settle(
+    out: Path, asked: Mapping[str, Any], data: Prepared, gflops: Callable[[], float], where: str
+) -> Recipe:
+    """The stored recipe of a run that goes on, else one resolved for this corpus and machine.
+
+    Args:
+        out: the run folder; the recipe is written there.
+        asked: settings made by hand.
+        data: the corpus.
+        gflops: measures the machine, once a new recipe needs it.
+        where: the file the settings come from, for messages.
+    """
+    path = out / RECIPE_FILE
+    if path.exists():
+        stored = asdict(load_config(Recipe, path))
+        changed = {
+            section: {
+                key: value
+                for key, value in asked.get(section, {}).items()
+                if (section, key) in MAY_CHANGE or (section, "*") in MAY_CHANGE
+            }
+            for section, _ in MAY_CHANGE
+        }
+        recipe = build_config(Recipe, merge(stored, changed), where=str(path))
+    else:
+        facts = Facts(
+            src_vocab_size=data.src_vocab.size,
+            tgt_vocab_size=data.tgt_vocab.size,
+            n_pairs=len(data.train),
+            n_src_tokens=int(data.train.src_lengths.sum()),
+            n_tgt_tokens=int(data.train.tgt_lengths.sum()),
+            gflops=gflops(),
+        )
+        recipe = resolve(asked, facts, where=where)
+    write_atomically(path, to_toml(recipe).encode())
+    return recipe
+
+
+def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
+    """Refuse to go on with other settings than the run began with."""
+    path = out / ASKED_FILE
+    if path.exists():
+        before = parse_json(read_bytes(path), path)
+        for key in sorted({*_flat(before), *_flat(asked)}):
+            section = key[0]
+            if key in MAY_CHANGE or (section, "*") in MAY_CHANGE:
+                continue
+            was, now = _flat(before).get(key), _flat(asked).get(key)
+            if was != now:
+                raise RunError(
+                    f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but is now asked "
+                    f"for {_spelled(now)}. Use the same settings to go on, or another --out."
+                )
+    write_atomically(path, to_json(asked))
+
+
+def _flat(values: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    flat: dict[tuple[str, ...], Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update({(key, *rest): inner for rest, inner in _flat(value).items()})
+        else:
+            flat[(key,)] = value
+    return flat
+
+
+def _spelled(value: Any) -> str:
+    return "the default" if value is None else str(value)

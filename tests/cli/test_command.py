@@ -1,0 +1,108 @@
+"""What holds for every flag of every command: the environment, underscores, values left out."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.core import ParameterSource
+
+from heed.cli.command import Option, command, options
+from heed.cli.main import COMMANDS
+from heed.cli.main import heed as program
+
+
+def every_flag() -> Iterator[tuple[str, click.Command, click.Option, str]]:
+    parent = click.Context(program, info_name="heed")
+    for name in (name for group in COMMANDS.values() for name in group):
+        found = program.get_command(parent, name)
+        inner = found.commands if isinstance(found, click.Group) else {"": found}
+        for second, each in inner.items():
+            for param in each.params:
+                for flag in param.opts if isinstance(param, click.Option) else ():
+                    if flag.startswith("--"):
+                        yield f"{name} {second}".strip(), each, param, flag
+
+
+FLAGS = list(every_flag())
+each_flag = pytest.mark.parametrize(
+    ("name", "each", "param", "flag"), FLAGS, ids=[f"{f[0]} {f[3]}" for f in FLAGS]
+)
+
+
+def sample(param: click.Option) -> str:
+    if isinstance(param.type, click.Choice):
+        return param.type.choices[0]
+    return "1"
+
+
+@each_flag
+def test_every_flag_has_a_variable_by_its_own_name(name, each, param, flag, monkeypatch):
+    ctx = click.Context(program, info_name="heed", auto_envvar_prefix="HEED")
+    for word in name.split():
+        ctx = click.Context(each, info_name=word, parent=ctx)
+    variable = f"HEED_{name}_{flag[2:]}".upper().replace("-", "_").replace(" ", "_")
+    monkeypatch.setenv(variable, sample(param))
+    value, source = param.consume_value(ctx, {})
+    assert source is ParameterSource.ENVIRONMENT
+    assert param.type_cast_value(ctx, value) is not None
+
+
+@each_flag
+def test_every_flag_takes_underscores(name, each, param, flag):
+    spelled = "--" + flag[2:].replace("-", "_")
+    arguments = [spelled] if param.is_flag else [spelled, sample(param)]
+    ctx = each.make_context(name, arguments, resilient_parsing=True)
+    assert ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+
+
+@command("sample", "A command.")
+@options("Options")("--kind", ("one", "two"), "Which.", bare="two")
+@options("Options")("--length-penalty alpha", float, "Its parameter has another name.")
+@options("Options")("--length-formula length_penalty", str, "And this one that name.")
+@options("Options")("-m --model", str, "Has a variable besides.", envvar=["HEED_MODEL"])
+@click.argument("others", nargs=-1)
+def tool(**values):
+    return values
+
+
+def values(*arguments: str):
+    parent = click.Context(program, info_name="heed", auto_envvar_prefix="HEED")
+    ctx = tool.make_context("sample", list(arguments), parent=parent)
+    return ctx.params
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "others"),
+    [
+        ([], None, ()),
+        (["--kind"], "two", ()),
+        (["--kind", "one"], "one", ()),
+        (["--kind=one", "x"], "one", ("x",)),
+        (["--kind", "x"], "two", ("x",)),
+        (["x", "--kind"], "two", ("x",)),
+        (["--kind", "--length-penalty", "1"], "two", ()),
+    ],
+)
+def test_a_value_that_may_be_left_out_is_never_taken_from_what_follows(arguments, kind, others):
+    found = values(*arguments)
+    assert (found["kind"], found["others"]) == (kind, others)
+
+
+def test_the_flag_not_its_parameter_names_the_variable(monkeypatch):
+    monkeypatch.setenv("HEED_SAMPLE_LENGTH_PENALTY", "0.5")
+    found = values()
+    assert (found["alpha"], found["length_penalty"]) == (0.5, None)
+
+
+def test_what_is_typed_wins_then_the_commands_variable_then_the_common_one(monkeypatch):
+    monkeypatch.setenv("HEED_MODEL", "common")
+    assert values()["model"] == "common"
+    monkeypatch.setenv("HEED_SAMPLE_MODEL", "own")
+    assert values()["model"] == "own"
+    assert values("-m", "typed")["model"] == "typed"
+    monkeypatch.setenv("HEED_SAMPLE_MODEL", "")
+    assert values()["model"] == "common"
+
+
+def test_every_option_of_ours_stands_in_a_group():
+    assert all(isinstance(param, Option) for _, _, param, flag in FLAGS if flag != "--help")

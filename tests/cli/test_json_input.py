@@ -1,0 +1,71 @@
+import json
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.cli.json_input import json_lines
+from heed.errors import DataError
+from heed.lines import Line
+
+TEXTS = st.text(max_size=8)
+
+
+def read(*lines: str):
+    passed_on = deque()
+    return list(json_lines(lines, "in", passed_on)), list(passed_on)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.one_of(st.none(), TEXTS), st.integers())))
+def test_every_object_is_read_as_it_was_meant(values):
+    lines = [
+        json.dumps({"text": text, "prefix": prefix, "target_lang": lang, "id": name})
+        for text, prefix, lang, name in values
+    ]
+    found, passed_on = read(*lines)
+    assert found == [Line(text, prefix, lang) for text, prefix, lang, _ in values]
+    assert passed_on == [{"id": name} for *_, name in values]
+
+
+def test_a_string_is_a_text_alone():
+    assert read('"a\\nb"', ' "c" ') == ([Line("a\nb"), Line("c")], [{}, {}])
+
+
+def test_a_byte_order_mark_is_no_json_and_no_harm():
+    assert read('\ufeff"a"')[0] == [Line("a")]
+
+
+def test_a_line_is_read_when_it_is_asked_for():
+    passed_on = deque()
+    lines = json_lines(iter(['{"text": "a", "id": 1}', "broken"]), "in", passed_on)
+    assert next(lines) == Line("a")
+    assert list(passed_on) == [{"id": 1}]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", r"in line 2 is not JSON \(Expecting value, at character 1\)\. Each line must be a"),
+        ("A man", r"in line 2 is not JSON \(Expecting value, at character 1\)"),
+        ('{"text": "a"} x', r"in line 2 is not JSON \(Extra data, at character 15\)"),
+        ('{"text": "a", "id": NaN}', r"in line 2 is not JSON \(NaN is no JSON number\)"),
+        ('{"text": "a", "id": ' + "9" * 5000 + "}", r"in line 2 is not JSON \(Exceeds the limit"),
+        ("[" * 100_000, r"in line 2 is not usable JSON: nested too deeply\."),
+        ("3", r"in line 2 must be a JSON string or object, but is 3\."),
+        ("null", r"in line 2 must be a JSON string or object, but is null\."),
+        ("{}", r'in line 2 has no "text" to translate\.'),
+        ('{"id": 4}', r'in line 2 has no "text" to translate\.'),
+        ('{"text": null}', r'in line 2: "text" must be a string, but is null\.'),
+        ('{"text": ["a"]}', r'in line 2: "text" must be a string, but is \["a"\]\.'),
+        ('{"text": "a", "prefix": 3}', r'in line 2: "prefix" must be a string, but is 3\.'),
+        ('{"texts": "a"}', r'in line 2: "texts" is not a key; did you mean "text"\?'),
+        (
+            '{"text": "a", "targetLang": "de"}',
+            r'in line 2: "targetLang" is not a key; did you mean "target_lang"\?',
+        ),
+    ],
+)
+def test_a_wrong_line_is_named_with_what_is_wrong(line, words):
+    with pytest.raises(DataError, match=words):
+        read('"fine"', line)

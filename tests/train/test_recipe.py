@@ -1,0 +1,61 @@
+"""The rule that fills in a recipe: what it makes of settings that depend on one another."""
+
+from dataclasses import replace
+
+import pytest
+
+from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
+from heed.train.recipe import UNKNOWN, max_source_tokens, resolve
+
+
+@pytest.mark.parametrize(
+    ("longest", "expected"),
+    [(5, MIN_SOURCE_TOKENS), (100, 100), (1000, MAX_SOURCE_TOKENS)],
+)
+def test_sources_in_one_piece_are_as_long_as_those_learnt_from_within_limits(
+    longest: int, expected: int
+) -> None:
+    assert max_source_tokens(resolve({}), longest) == expected
+
+
+def test_a_longer_translation_has_room_for_a_longer_source() -> None:
+    recipe = resolve({"data": {"max_length": 2000}, "decoding": {"max_length": 800}})
+    assert max_source_tokens(recipe, 700) == 700
+    assert max_source_tokens(recipe, 1500) == 800
+
+
+def test_no_source_is_longer_than_the_positions_learnt() -> None:
+    recipe = resolve({"model": {"positions": "learned", "max_positions": 40}})
+    assert max_source_tokens(recipe, 100) == 38
+
+
+def test_separate_vocabularies_share_no_embedding() -> None:
+    assert resolve({}).model.tied == "three-way"
+    assert resolve({"tokenizer": {"joint": False}}).model.tied == "output"
+
+
+def batch_tokens(time: str, n_tgt_tokens: int) -> int:
+    facts = replace(UNKNOWN, n_src_tokens=n_tgt_tokens, n_tgt_tokens=n_tgt_tokens)
+    training = resolve({"preset": "small", "training": {"time_s": time}}, facts).training
+    assert training.first_batch_tokens == training.batch_tokens // 2
+    return training.batch_tokens
+
+
+def test_batches_grow_with_the_time_and_with_the_corpus() -> None:
+    sizes = [batch_tokens(time, 500_000) for time in ("1m", "5m", "20m", "60m", "10h")]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[1] < sizes[2] < sizes[3] <= 4096
+    assert sizes[-1] == 4096
+    assert batch_tokens("10h", 50_000) < 1000
+
+
+def test_a_run_of_few_steps_has_small_batches() -> None:
+    few, many = (
+        resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)
+    )
+    assert few < 1024 < many
+
+
+def test_batches_never_begin_larger_than_asked_for() -> None:
+    training = resolve({"training": {"batch_tokens": 64, "time_s": "10h"}}).training
+    assert (training.first_batch_tokens, training.batch_tokens) == (64, 64)
