@@ -2,6 +2,7 @@
 
 import copy
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from heed.model.config import ModelConfig
 from heed.train.config import TrainConfig
 from heed.train.loop import Progress, Trainer, train, train_step
 from heed.train.optimizer import Optimizer
+from heed.train.progress import training_seconds
 from heed.train.validate import Validation
 
 SPECIAL = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
@@ -252,3 +254,20 @@ def test_time_limit_ends_the_run() -> None:
     run(trainer)
     assert trainer.progress.is_finished
     assert 0.5 <= trainer.elapsed_s < 5
+
+
+def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() -> None:
+    trainer = make_trainer(TrainConfig(time_s=6.0, validations=50, warmup_steps=2))
+    trainer.time_limit_s = training_seconds(6.0, None)
+
+    def slow(trainer: Trainer) -> Validation:
+        time.sleep(0.3)
+        return fixed_validation()(trainer)
+
+    events = run(trainer, validate=slow)
+    n_validations = sum(event["kind"] == "validation" for event in events)
+    # 0.3 s each with 1.2 s between them: 50 would take 15 s.
+    assert 3 <= n_validations <= 6
+    assert trainer.progress.reserve_s is not None
+    assert 0.33 <= trainer.progress.reserve_s < 2
+    assert 4.5 < trainer.elapsed_s < 6.3

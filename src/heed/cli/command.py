@@ -6,8 +6,9 @@ A command is written with `@command(...)` and `@option(..., group=...)` below.
 
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -20,10 +21,17 @@ METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
 
 @dataclass
 class Session:
-    """What all commands of one call share."""
+    """What all commands of one call share.
+
+    Attributes:
+        is_debug: show where an error comes from.
+        is_quiet: say nothing but errors.
+        started_at: `time.monotonic()` when the call began, before anything heavy was loaded.
+    """
 
     is_debug: bool = False
     is_quiet: bool = False
+    started_at: float = field(default_factory=time.monotonic)
 
     def say(self, message: str) -> None:
         """Tell the person something; standard output stays the data's."""

@@ -132,6 +132,7 @@ def start(
             report=fan_out(*reports),
             should_stop=lambda: bool(received),
             where=where,
+            started_at=session.started_at,
         )
     if not session.is_quiet:
         display.close()

@@ -74,10 +74,13 @@ class EventLog:
 
 def finite(event: Event) -> Event:
     """The event with None for what is infinite or no number: JSON knows neither."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in event.items()
-    }
+    return {key: _finite(value) for key, value in event.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return finite(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class LiveLine:

@@ -29,6 +29,9 @@ from heed.train.progress import Progress, training_seconds
 from heed.train.schedule import SCHEDULES, Moment
 from heed.train.validate import Validation
 
+VALIDATION_SHARE = 0.2
+"""Part of the time given that validations may take, the last one not counted."""
+
 
 class EpochPairs(IdPairs, Protocol):
     """Training pairs of one epoch, with their lengths (`<eos>` counted)."""
@@ -71,7 +74,9 @@ class Trainer:
         started_at: `time.monotonic()` at which `elapsed_s` was zero.
         time_limit_s: seconds until the budget is used up.
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
-        save_s: seconds the last checkpoint took.
+        write_s: seconds it took to write the weights as the best ones.
+        validation_s: seconds the last validation took.
+        validated_s: `clock_s` when it ended, or when this sitting began.
     """
 
     model: Transformer
@@ -87,7 +92,9 @@ class Trainer:
     started_at: float = field(default_factory=time.monotonic)
     time_limit_s: float = math.inf
     clock_s: float = 0.0
-    save_s: float = 1.0
+    write_s: float = 0.5
+    validation_s: float = 0.0
+    validated_s: float = 0.0
 
     def tick(self) -> None:
         """Look at the clock, all processes at the leader's: what is decided by it must be one."""
@@ -105,17 +112,14 @@ class Trainer:
         """Wall-clock seconds used so far, earlier sittings included."""
         return time.monotonic() - self.started_at
 
-    def set_aside(self, validation_s: float) -> None:
-        """Leave time for one more validation like the last, and for writing the model.
-
-        Args:
-            validation_s: what that one took. Two are needed where checkpoints are averaged.
-        """
+    def set_aside(self) -> None:
+        """Leave time for one more validation like the last, and for writing the model."""
         progress, time_s = self.progress, self.config.time_s
         if time_s is None or progress.is_finished:
             return  # what a finished run had left must not bring it to life again
-        n_validations = 2 if self.config.average_checkpoints > 1 else 1
-        progress.reserve_s = 1.1 * n_validations * validation_s + 3 * self.save_s
+        n_validations = 2 if self.config.average_checkpoints > 1 else 1  # the mean's own
+        # To be written are the best weights, a checkpoint (three times as much) and the model.
+        progress.reserve_s = 1.1 * n_validations * self.validation_s + 6 * self.write_s
         self.time_limit_s = training_seconds(time_s, progress.reserve_s)
 
     def learning_rate_factor(self) -> float:
@@ -177,7 +181,7 @@ def train(
     progress, config, group = trainer.progress, trainer.config, trainer.group
     progress.step_batches = progress.step_batches or config.accumulate * group.size
     trainer.tick()
-    saved = (progress.step, trainer.clock_s)
+    saved, trainer.validated_s = (progress.step, trainer.clock_s), trainer.clock_s
     while not progress.is_finished:
         for indices in _rest_of_epoch(trainer, report):
             result = train_step(trainer, _batches(trainer, indices))
@@ -294,12 +298,9 @@ def _is_save_due(trainer: Trainer, saved_step: int, saved_s: float) -> bool:
 
 
 def _save(trainer: Trainer, keeper: Keeper) -> None:
-    progress, before_s = trainer.progress, trainer.clock_s
-    progress.elapsed_s = trainer.elapsed_s
+    trainer.progress.elapsed_s = trainer.elapsed_s
     if trainer.group.is_leader:
         keeper.save(trainer)
-    trainer.tick()
-    trainer.save_s = trainer.clock_s - before_s
 
 
 def _average(trainer: Trainer) -> None:
@@ -363,6 +364,13 @@ def _is_validation_due(trainer: Trainer) -> bool:
         return progress.step % config.validate_every == 0
     if not config.validations:
         return False
+    if config.time_s is not None:
+        # On a slow machine, or in a short run, some are left out. Before the first one, as much
+        # time is given as if it took a hundredth of all.
+        pause_s = (1 / VALIDATION_SHARE - 1) * (trainer.validation_s or 0.01 * config.time_s)
+        is_early = trainer.clock_s - trainer.validated_s < pause_s
+        if is_early or trainer.time_limit_s - trainer.clock_s < pause_s:
+            return False  # at the end comes the last one anyway
     return trainer.share * config.validations >= progress.validations + 1
 
 
@@ -379,7 +387,7 @@ def _validate(
     group.wait()
     score = group.agree(validation.score(config.metric) if validation else 0.0)
     trainer.tick()
-    trainer.set_aside(trainer.clock_s - before_s)
+    trainer.validation_s = trainer.clock_s - before_s
     progress.validations += 1
     if not config.validate_every and config.validations:
         # A slow validation may outlast the time to the next one: those in between are dropped.
@@ -392,10 +400,14 @@ def _validate(
         progress.best, progress.best_step, progress.without_gain = score, progress.step, 0
         if validation:
             keeper.save_best(trainer, validation)
+        trainer.tick()
+        trainer.write_s = trainer.clock_s - before_s - trainer.validation_s
     else:
         progress.without_gain += 1
         if config.patience and progress.without_gain >= config.patience:
             progress.is_finished = True
+    trainer.validated_s = trainer.clock_s
+    trainer.set_aside()
     if validation:
         report(
             {

@@ -122,7 +122,7 @@ class Observer:
             if event["is_skipped"]:
                 self._raise_alarms(event["step"])
         elif event["kind"] == "validation":
-            event = self._enriched(event)
+            event = finite(self._enriched(event))
             self._note_validation(event)
             self.report(event)
             self._raise_alarms(event["step"])
@@ -185,7 +185,9 @@ class Observer:
 
     def _note_validation(self, event: Event) -> None:
         watch = dict(event["watch"])
-        asked, loss = watch.pop("probe"), event["loss"]
+        asked, loss = watch.pop("probe") or {}, event["loss"]
+        # A model that answers with no numbers has not answered; it is mended elsewhere.
+        is_answered = asked and all(asked[key] is not None for key in asked if key != "dead_share")
         train_loss = watch.pop("train_loss")
         reading = Reading(
             step=event["step"],
@@ -193,7 +195,7 @@ class Observer:
             train_loss=math.inf if train_loss is None else train_loss,
             is_best=event["is_best"],
             same_share=event.get("same_share"),
-            probe=Probe(**asked) if asked else None,
+            probe=Probe(**asked) if is_answered else None,
             **watch,
         )
         self._change(readings=(*self.evidence.readings, reading))

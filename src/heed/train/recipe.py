@@ -127,7 +127,8 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     batches = choose_batches(facts, n_tokens)
     if isinstance(asked := training.get("batch_tokens"), int):
         batches["first_batch_tokens"] = min(batches["first_batch_tokens"], asked)
-    chosen: Values = {"model": model, "training": batches}
+    # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
+    chosen: Values = {"model": model, "training": batches, "decoding": {"alpha": 1.4}}
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen

@@ -79,6 +79,7 @@ def run_training(
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
     where: str = "",
+    started_at: float | None = None,
 ) -> Outcome:
     """Train a model from `corpus` into the folder `out`, or go on with it.
 
@@ -89,13 +90,14 @@ def run_training(
         report: hears every event.
         should_stop: asked after each step; True saves and pauses.
         where: the file the settings come from, for messages.
+        started_at: `time.monotonic()` from which the time given counts; None = now.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
         DataError: the corpus cannot be read.
         RunError: another process works in `out`, the recipe changed, or the disk is full.
     """
-    started_at = time.monotonic()
+    started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
     prepare_cpu()
     set_threads(draft.training.threads or None)
@@ -286,6 +288,7 @@ class RunKeeper:
 
     def save(self, trainer: Trainer) -> None:
         """Keep everything needed to go on from here, in a folder that is a model too."""
+        self._require_folder()
         config = self.recipe.training
         checkpoint.save(
             self.out,
@@ -315,8 +318,16 @@ class RunKeeper:
 
     def save_best(self, trainer: Trainer, validation: Validation) -> None:
         """Keep the weights that just validated best, as a model folder of their own."""
+        self._require_folder()
         bundle = make_bundle(trainer, self.recipe, self.data)
         save_bundle(self.out / CHECKPOINTS / "best", bundle, numbers=_numbers(validation))
+
+    def _require_folder(self) -> None:
+        # Saving would make it anew, without the corpus and the recipe it needs to go on.
+        if not (self.out / RECIPE_FILE).exists():
+            raise RunError(
+                f"cannot write {self.out}: it was moved or removed while its run was going on."
+            )
 
 
 def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:

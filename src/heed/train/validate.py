@@ -4,6 +4,7 @@ Not the final test (`heed evaluate`): fewer sentences, greedy search, so that it
 Called by `loop.py`; the translations are made by the same `Translator` that users run.
 """
 
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -83,6 +84,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
             log_prob += sum(pair.token_scores)
             n_tokens += len(pair.token_scores)
         n = min(len(dev.src), -(-n_sentences * len(dev.src) // max(1, total)))
+        n = n if math.isfinite(log_prob) else 0  # weights that have burst find no words
         found = translator(dev.src[:n], beam_size=1, **options) if n else []
         hypotheses += found
         references += dev.tgt[:n]

@@ -1,0 +1,162 @@
+"""What a run tells of itself: forecasts, alarms once over all sittings, and never at much cost."""
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heed.cli.progress import Display
+from heed.data.prepare import Corpus
+from heed.data.readers import Part
+from heed.files import read_json_lines
+from heed.train import observe, probe
+from heed.train.log import EventLog, LiveLine, finite
+from heed.train.loop import training_seconds
+
+Run = Callable[..., Any]
+
+
+def of_kind(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["kind"] == kind]
+
+
+def logged(out: Path, kind: str) -> list[dict[str, Any]]:
+    return of_kind(list(read_json_lines(out / "metrics.jsonl")), kind)
+
+
+def test_validations_tell_speed_memory_and_from_the_third_on_what_to_expect(
+    tmp_path: Path, small_run: Run
+) -> None:
+    _, events = small_run(tmp_path / "run", max_steps=25, validate_every=5)
+    found = of_kind(events, "validation")
+    assert [sorted(event["forecast"]) for event in found] == [
+        [],
+        [],
+        ["bleu", "chrf"],
+        ["bleu", "chrf"],
+        [],  # the last one is no forecast
+    ]
+    expected = found[3]["forecast"]["chrf"]
+    assert 0 <= expected["low"] < expected["middle"] < expected["high"] <= 100
+    for event in found:
+        assert event["tokens_per_s"] > 0
+        assert event["memory_mb"] > 50
+        assert event["watch"]["train_loss"] > 0
+        assert event["watch"]["movement"] > 0
+    assert found[0]["watch"]["probe"]["leak"] == 0.0
+    assert all(event["memory_mb"] > 50 for event in of_kind(events, "step"))
+    assert logged(tmp_path / "run", "validation") == found
+
+
+def test_a_run_in_two_sittings_expects_and_warns_as_in_one(
+    tmp_path: Path, small_run: Run, small_corpus: Corpus
+) -> None:
+    settings = {"max_steps": 25, "validate_every": 5, "checkpoint_every": 5}
+    # A dev set out of the training data is an alarm that comes at once, and must not come twice.
+    part = Part(files=small_corpus.train[0].files, source_lang="de", target_lang="xx")
+    lines = [Path(name).read_text().splitlines(keepends=True)[:20] for name in part.files]
+    files = []
+    for name, kept in zip(("dev.de", "dev.xx"), lines, strict=True):
+        (tmp_path / name).write_text("".join(kept))
+        files.append(str(tmp_path / name))
+    dev = (Part(files=(files[0], files[1]), source_lang="de", target_lang="xx"),)
+    object.__setattr__(small_corpus, "dev", dev)
+
+    _, whole = small_run(tmp_path / "whole", **settings)
+    _, first = small_run(tmp_path / "parts", stop_at=17, **settings)
+    _, second = small_run(tmp_path / "parts", **settings)
+    (alarm,) = of_kind(whole, "alarm")
+    assert alarm["name"] == "bad-dev-set"
+    assert "training pairs share a sentence with the 20 dev pairs" in alarm["text"]
+    assert of_kind(first, "alarm") == [alarm]
+    assert of_kind(second, "alarm") == []
+    assert len(logged(tmp_path / "parts", "alarm")) == 1
+    both = of_kind(first, "validation") + of_kind(second, "validation")
+    assert [event["forecast"] for event in both] == [
+        event["forecast"] for event in of_kind(whole, "validation")
+    ]
+
+
+def test_what_changes_the_last_bits_is_told_when_a_run_goes_on(
+    tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RELIABILITY R11."""
+    small_run(tmp_path / "run", stop_at=4)
+    _, events = small_run(tmp_path / "run", stop_at=6)
+    assert not any("bit for bit" in event["text"] for event in of_kind(events, "note"))
+    monkeypatch.setattr(torch, "__version__", "9.9.9")
+    _, events = small_run(tmp_path / "run")
+    notes = [event["text"] for event in of_kind(events, "note")]
+    assert any("is 9.9.9: the run goes on, but not bit for bit" in note for note in notes)
+
+
+def test_questions_stop_where_they_would_take_more_than_a_hundredth(
+    tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = probe.probe
+
+    def slow(*arguments: Any) -> probe.Probe:
+        time.sleep(0.1)
+        return ask(*arguments)
+
+    monkeypatch.setattr(observe, "probe", slow)
+    _, events = small_run(tmp_path / "run", max_steps=30, validate_every=3)
+    asked = [event["watch"]["probe"] is not None for event in of_kind(events, "validation")]
+    assert asked == [True] + [False] * 9
+
+
+def test_the_display_says_alarms_mends_and_what_to_expect() -> None:
+    stream = io.StringIO()
+    display = Display("chrf", stream=stream)
+    alarm = {"kind": "alarm", "step": 3, "name": "mask-leak", "text": "a leak", "remedy": "mend it"}
+    expected = {"low": 37.2, "middle": 38.5, "high": 39.8}
+    validation = {
+        "kind": "validation",
+        "step": 8,
+        "loss": None,
+        "bleu": 12.34,
+        "chrf": None,
+        "is_best": False,
+        "forecast": {"bleu": expected},
+        "samples": [],
+    }
+    for event in (alarm, {"kind": "mend", "step": 4, "text": "back to step 2"}, validation):
+        display(event)
+    assert stream.getvalue().splitlines() == [
+        "! a leak",
+        "  → mend it",
+        "back to step 2",
+        "step 8  dev loss is no number  BLEU 12.34  expect BLEU 37–40 at the end",
+    ]
+
+
+def test_the_live_line_tells_expectation_and_memory() -> None:
+    line = LiveLine("bleu")
+    expected = {"low": 37.2, "middle": 38.5, "high": 39.8}
+    line({"kind": "validation", "is_best": True, "bleu": 30.0, "forecast": {"bleu": expected}})
+    step = {"kind": "step", "step": 8, "epoch": 0, "share": 0.5, "elapsed_s": 60.0}
+    line({**step, "nll": float("nan"), "n_tgt_tokens": 40, "memory_mb": 512})
+    assert (
+        line.text == "step 8  epoch 0.0  50%  1m left  dev bleu 30.00 (best)  expect 37–40  512 MB"
+    )
+
+
+def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) -> None:
+    log = EventLog(tmp_path, every=2)
+    step = {"kind": "step", "n_src_tokens": 5, "n_tgt_tokens": 10, "is_skipped": False}
+    log({**step, "step": 1, "nll": 3.0})
+    log({**step, "step": 2, "nll": float("nan"), "is_skipped": True})
+    log({**step, "step": 3, "nll": float("inf"), "is_skipped": True})
+    assert [event["nll"] for event in logged(tmp_path, "step")] == [3.0, None]
+    assert finite({"a": {"b": float("nan"), "c": 1}}) == {"a": {"b": None, "c": 1}}
+
+
+def test_the_time_set_aside_is_what_was_measured() -> None:
+    assert training_seconds(None, 5.0) == float("inf")
+    assert training_seconds(1000.0, None) == 977.0
+    assert training_seconds(1000.0, 12.0) == 988.0
+    assert training_seconds(20.0, 15.0) == 10.0  # half the time is for training, come what may
