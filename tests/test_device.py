@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,77 @@ def test_a_container_s_share_counts(
     monkeypatch.setattr(device, "_CPU_QUOTA", str(tmp_path / "cpu.max"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     assert device.count_cores() == n_cores
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with 9000 KiB to spare, and a folder for what its kernel says."""
+    monkeypatch.setattr(device, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(device, "_CGROUPS", tmp_path / "cgroup")
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    write(tmp_path / "proc" / "meminfo", "MemFree: 1 kB\nMemAvailable:    9000 kB\n")
+    return tmp_path
+
+
+def spare() -> float:
+    return device.spare_memory(torch.device("cpu"))
+
+
+def test_memory_to_spare_is_what_the_machine_has_shared_by_its_processes(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spare() == 9000 * 1024
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert spare() == 4500 * 1024
+
+
+def test_a_container_s_memory_counts_and_what_it_has_read_from_files_does_not(
+    kernel: Path,
+) -> None:
+    write(kernel / "proc" / "self" / "cgroup", "0::/shop/till\n")
+    write(kernel / "cgroup" / "memory.max", "max\n")
+    write(kernel / "cgroup" / "shop" / "memory.max", "5000\n")
+    write(kernel / "cgroup" / "shop" / "memory.current", "3000\n")
+    assert spare() == 2000
+    write(kernel / "cgroup" / "shop" / "memory.stat", "anon 9\ninactive_file 500\n")
+    assert spare() == 2500
+    write(kernel / "cgroup" / "shop" / "till" / "memory.max", "100\n")
+    write(kernel / "cgroup" / "shop" / "till" / "memory.current", "40\n")
+    assert spare() == 60
+
+
+def test_control_groups_of_the_first_version_count_too(kernel: Path) -> None:
+    write(kernel / "proc" / "self" / "cgroup", "5:devices:/x\n4:cpu,memory:/not/mounted/here\n")
+    write(kernel / "cgroup" / "memory" / "memory.limit_in_bytes", "700\n")
+    write(kernel / "cgroup" / "memory" / "memory.usage_in_bytes", "600\n")
+    write(kernel / "cgroup" / "memory" / "memory.stat", "total_inactive_file 11\n")
+    assert spare() == 111
+
+
+def test_where_nobody_tells_memory_is_endless(kernel: Path) -> None:
+    (kernel / "proc" / "meminfo").unlink()
+    assert spare() == float("inf")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+def test_a_limit_on_addresses_counts(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(kernel / "proc" / "self" / "status", "Name:\tx\nVmSize:\t    2 kB\n")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (5000, 5000))
+    assert spare() == 5000 - 2048
+
+
+def test_a_gpu_spares_what_is_free_and_what_torch_has_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (100, 1000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 50)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 20)
+    assert device.spare_memory(torch.device("cuda")) == 130
 
 
 def test_a_seed_is_a_function_of_all_its_parts() -> None:

@@ -28,6 +28,7 @@ from heed.folders import (
 from heed.model.build import build_unfilled
 from heed.model.config import ModelConfig
 from heed.tensors import decode_tensors, encode_tensors, read_header
+from heed.text.languages import spelled_direction
 from heed.text.vocab import Vocab
 
 FORMAT = "heed"
@@ -357,7 +358,7 @@ def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
     # Quoted, since YAML takes Norwegian, `no`, for false.
     languages = [f'- "{code}"' for code in dict.fromkeys((bundle.source_lang, *outputs)) if code]
     config = bundle.config
-    title = f"{bundle.source_lang or '?'} → {', '.join(outputs) if any(outputs) else '?'}"
+    title = spelled_direction(bundle.source_lang, bundle.target_lang, bundle.target_langs)
     lines = [
         "---",
         *(["language:", *languages] if languages else []),
@@ -376,6 +377,7 @@ def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
         'translator = heed.load("path/to/this/folder")',
         "```",
         "",
+        *_language_note(bundle),
         f"Transformer, {config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder "
         f"layers, width {config.d_model}, {config.n_heads} heads, {_vocab_words(bundle)}.",
         "",
@@ -383,6 +385,17 @@ def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
         "The license of the training data was not stated; state it here before passing this on.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _language_note(bundle: Bundle) -> Sequence[str]:
+    if not bundle.target_langs:
+        return ()
+    return (
+        "The language wanted is said with each call, "
+        + " or ".join(f'`translator(text, target_lang="{code}")`' for code in bundle.target_langs)
+        + ".",
+        "",
+    )
 
 
 _CARD_NAMES = {

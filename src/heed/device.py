@@ -6,11 +6,14 @@ Read on in `train/loop.py` and `translate.py`, the callers.
 
 import ctypes
 import hashlib
+import math
 import os
 import platform
 import random
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
 # glibc's <malloc.h>.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 _CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
+_PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+# Versions 2 and 1: the limit, what is used of it, and which part of that is files read, which the
+# kernel drops when memory is short.
+_MEMORY_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def choose_device(name: str = "auto") -> "torch.device":
@@ -179,6 +189,76 @@ def peak_memory_mb(device: "torch.device") -> float:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, KiB elsewhere
+
+
+def spare_memory(device: "torch.device") -> float:
+    """Bytes this process can still take before it is refused or killed; infinite if nobody says.
+
+    On the CPU the least of: what the machine has, what a control group (a container) may use, and
+    what `ulimit -v` leaves. Processes started together by `torchrun` share alike.
+    """
+    if device.type == "cuda":
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(device)
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return float(free + kept)
+    _give_back_freed_memory()
+    together = os.environ.get("LOCAL_WORLD_SIZE", "")
+    shared = min([math.inf, *_numbers(_PROC / "meminfo", "MemAvailable:"), *_spare_in_groups()])
+    return min(shared / (int(together) if together.isdigit() else 1), _spare_addresses())
+
+
+def _give_back_freed_memory() -> None:
+    """Let what `keep_freed_memory` has kept so far count as free: the kernel calls it ours."""
+    if sys.platform.startswith("linux"):
+        with suppress(AttributeError):  # musl
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _spare_in_groups() -> Iterator[float]:
+    """What the memory limits of this process's control groups leave, each and all above it."""
+    try:
+        lines = (_PROC / "self" / "cgroup").read_text("utf-8").splitlines()
+    except OSError:
+        return
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root = _CGROUPS / "memory" if controllers else _CGROUPS
+        own = root / path.lstrip("/")
+        for folder in (own, *own.parents):
+            for limit, used, files in _MEMORY_FILES:
+                bounds = zip(_numbers(folder / limit), _numbers(folder / used), strict=False)
+                for most, taken in bounds:
+                    yield most - taken + sum(_numbers(folder / "memory.stat", files))
+            if folder == root:
+                break
+
+
+def _spare_addresses() -> float:
+    if not sys.platform.startswith("linux"):
+        return math.inf
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most == resource.RLIM_INFINITY:
+        return math.inf
+    return most - sum(_numbers(_PROC / "self" / "status", "VmSize:"))
+
+
+def _numbers(path: Path, name: str = "") -> list[float]:
+    """The number in a file of the kernel, or behind `name`; none if there is none."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    found = (line.removeprefix(name).split() for line in lines if line.startswith(name))
+    return [
+        float(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+        for words in found
+        if words and words[0].isdigit()
+    ]
 
 
 def describe_environment() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,36 @@ def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch):
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", "/c")
     assert home() == Path("/c/.local/share/heed")
+
+
+@pytest.fixture(scope="module")
+def two_way(model, tmp_path_factory) -> str:
+    from heed.bundle import load_bundle, save_bundle
+
+    folder = tmp_path_factory.mktemp("models") / "both"
+    bundle = load_bundle(model)
+    save_bundle(folder, replace(bundle, source_lang="zh", target_langs=("de", "zh")))
+    return str(folder)
+
+
+def test_of_a_two_way_model_the_source_language_tells_the_target(call, two_way, tmp_path):
+    assert "languages  zh ↔ de" in call("models", "show", two_way)[1]
+    lines = {}
+    for flags in ((), ("-t", "de"), ("-t", "zh"), ("-s", "zh"), ("-s", "de")):
+        code, lines[flags], err = call("translate", "-m", two_way, *flags, "A dog. New York")
+        assert code == 0, err
+    assert lines[()] == lines[("-t", "de")] == lines[("-s", "zh")] != lines[("-t", "zh")]
+    assert lines[("-s", "de")] == lines[("-t", "zh")]
+    text = tmp_path / "text"
+    text.write_text("纽约\n", encoding="utf-8")
+    judged = call("evaluate", "-m", two_way, "-s", "de", "--src", str(text), "--ref", str(text))
+    assert "tok:zh" in judged[1], judged[2]
+
+
+def test_languages_that_do_not_fit_a_two_way_model_are_told(call, two_way):
+    assert (
+        "translates from zh and de, not from fr."
+        in call("score", "-m", two_way, "-s", "fr", "--src", "a", "--tgt", "b")[2]
+    )
+    said = call("translate", "-m", two_way, "-s", "de", "-t", "de", "a")[2]
+    assert "de is what --source-lang and --target-lang both say." in said

@@ -26,6 +26,10 @@ NO_FLAGS = {
     "device": None,
     "vocab_size": None,
     "preset": None,
+    "both_directions": None,
+    "mono_src": (),
+    "mono_tgt": (),
+    "parent": None,
 }
 TINY = [
     "model.d_model=16",
@@ -225,6 +229,27 @@ def test_several_files_and_kinds_make_one_corpus():
         corpus_from({**flags, "tgt": ("a",)}, [])
 
 
+def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions():
+    flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "mono_tgt": ("b", "c.gz")}
+    mono = corpus_from({**flags, "mono_src": ("d",)}, []).mono
+    assert [(text.file, text.language) for text in mono] == [
+        ("d", "en"),
+        ("b", "de"),
+        ("c.gz", "de"),
+    ]
+    assert settings_from(flags, []) == {"data": {"both_directions": True}}
+    one_way = settings_from(flags, ["data.both_directions=false"])
+    assert one_way == {"data": {"both_directions": False}}  # refused when the data are prepared
+
+
+def test_a_model_to_start_from_that_is_not_there_is_told(call):
+    code, _, err = call("train", "--src", "a", "--tgt", "b", "--from", "no", "--out", "x")
+    assert (code, err) == (
+        1,
+        "heed: There is no model folder no. Train one with: heed train --out run/ …\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "language"),
     [("train.de", "de"), ("x/train.de.gz", "de"), ("a.txt", ""), ("a", ""), ("a.tok.en.xz", "en")],
@@ -278,6 +303,8 @@ EVENTS = [
         "epoch": 0,
         "share": 0.5,
         "elapsed_s": 60.0,
+        "left_s": 60.0,
+        "seconds": 0.5,
         "nll": 2.5,
         "n_tgt_tokens": 400,
     },

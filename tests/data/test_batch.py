@@ -1,6 +1,7 @@
 """Plans and batches: each pair once, within the limits, little padding, and the right shift."""
 
 import gzip
+import threading
 import time
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.data.batch import collate, pad_share, plan_epoch
+from heed.data.batch import ahead, collate, pad_share, plan_epoch
 from heed.errors import ConfigError
 
 SPECIAL = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
@@ -165,3 +166,25 @@ def test_a_batch_moves_to_a_device_whole():
     batch = collate(Rows([[5, 6], [7]], [[8], [9]]), [0, 1], **SPECIAL).to("meta")
     moved = (batch.src, batch.tgt_in, batch.tgt_out, batch.src_mask)
     assert {tensor.device.type for tensor in moved} == {"meta"}
+
+
+def test_the_next_batch_is_made_while_this_one_is_used():
+    begun = [threading.Event() for _ in range(3)]
+
+    def make(number):
+        begun[number].set()
+        return number * 10
+
+    made = ahead(make, iter(range(3)))
+    assert next(made) == 0
+    assert begun[1].wait(timeout=60), "nobody has asked for it yet"
+    assert not begun[2].is_set()
+    assert list(made) == [10, 20]
+    assert list(ahead(make, [])) == []
+
+
+def test_what_goes_wrong_while_a_batch_is_made_is_told_when_it_is_asked_for():
+    made = ahead(lambda number: 1 // number, [1, 0, 1])
+    assert next(made) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(made)

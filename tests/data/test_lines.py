@@ -65,6 +65,21 @@ def test_windows_line_ends_and_a_byte_order_mark_are_dropped(packed):
     assert list(read_lines(packed(b"\xef\xbb\xbfa\r\nb\r\r\n"))) == ["a", "b\r"]
 
 
+def test_lines_are_whole_wherever_a_block_of_bytes_ends(tmp_path, monkeypatch):
+    text = ["", "öä", "\u2028", "日本", "a" * 9, "x\ry"]
+    (tmp_path / "text").write_bytes("\r\n".join(text).encode())
+    for size in range(1, 20):
+        monkeypatch.setattr(lines, "_CHUNK_BYTES", size)
+        assert list(read_lines(tmp_path / "text")) == text
+
+
+def test_a_wrong_byte_is_named_by_its_line_in_the_file_and_not_in_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "_CHUNK_BYTES", 4)
+    (tmp_path / "text").write_bytes("eins\nzwei\ndrei\nfünf\n".encode("latin1"))
+    with pytest.raises(DataError, match=r"line 4: must be UTF-8, but byte 2 of the line is 0xFC"):
+        list(read_lines(tmp_path / "text"))
+
+
 def test_stdin_is_a_dash(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\nb\n")))
     assert list(read_lines("-")) == ["a", "b"]

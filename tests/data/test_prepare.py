@@ -6,9 +6,12 @@ import time
 
 import pytest
 
+from heed.data import prepare as prepare_module
 from heed.data import toy
-from heed.data.prepare import Corpus, DataConfig, prepare
+from heed.data.corpus import Corpus, DataConfig
+from heed.data.prepare import prepare
 from heed.data.readers import Part
+from heed.data.vocabularies import learn_vocabs
 from heed.errors import ConfigError, DataError, FormatError, RunError
 from heed.text.vocab import TokenizerConfig
 
@@ -128,6 +131,26 @@ def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tm
     third = run(tmp_path, [part])
     assert (stored(third), third.dev) == (stored(first), first.dev)
     assert not list((tmp_path / "data").glob("*tmp*"))
+
+
+def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
+    tmp_path, monkeypatch
+):
+    pairs = numbered(120)
+    part = plain(tmp_path, pairs)
+    monkeypatch.setattr(prepare_module, "MAX_CHARACTERS", 1500)
+    monkeypatch.setattr(prepare_module, "_BLOCK_PAIRS", 7)
+    learnt_from = []
+
+    def learn(sample, *arguments, **options):
+        learnt_from.extend(sample())
+        return learn_vocabs(sample, *arguments, **options)
+
+    monkeypatch.setattr(prepare_module, "learn_vocabs", learn)
+    data = run(tmp_path, [part])
+    assert sorted([*stored(data), *sides(data.dev)]) == sorted(pairs)
+    n_characters = sum(len(pair.src) + len(pair.tgt) for pair in learnt_from)
+    assert 1200 < n_characters <= 1500
 
 
 def test_equal_arguments_give_equal_bytes_and_another_seed_another_dev_set(tmp_path):
@@ -273,3 +296,29 @@ def test_multi30k_is_ready_in_seconds(tmp_path, shared_data):
     assert time.process_time() - started < 20
     assert (len(data.train), len(data.dev)) == (28_993, 1014)
     assert data.report["leaks"]["train_in_dev"] == 2
+
+
+def test_both_directions_turn_every_pair_and_keep_both_ways_of_a_pair_together(tmp_path):
+    pairs, dev = numbered(30), numbered(5, offset=500)
+    data = run(
+        tmp_path,
+        [plain(tmp_path, [*pairs, ("dev one", dev[0][1])])],
+        dev=[plain(tmp_path, dev, "dev")],
+        both_directions=True,
+    )
+    turned = [(tgt, src) for src, tgt in pairs]
+    assert stored(data) == [pair for both in zip(pairs, turned, strict=True) for pair in both]
+    assert sides(data.dev) == [*dev, *((tgt, src) for src, tgt in dev)]
+    assert {(pair.source_lang, pair.target_lang) for pair in data.dev[5:]} == {("de", "en")}
+    assert (data.source_lang, data.target_lang, data.target_langs) == ("en", "de", ("de", "en"))
+    tags = [data.train.src(index)[0] for index in range(2)]
+    assert tags == [data.src_vocab.language_id(code) for code in ("de", "en")]
+    assert data.report["leaks"]["train_in_dev"] == 1
+
+
+def test_both_directions_of_unknown_languages_are_refused(tmp_path):
+    files = plain(tmp_path, numbered(30)).files
+    for target_lang, words in (("", "en and unknown"), ("en", "en and en")):
+        part = Part(files=files, source_lang="en", target_lang=target_lang)
+        with pytest.raises(ConfigError, match=rf"{words}\. Say which with --source-lang"):
+            run(tmp_path, [part], both_directions=True)

@@ -118,7 +118,7 @@ def test_a_part_is_read_by_the_name_of_its_file(tmp_path):
         assert texts(read_part(Part(files=files, source_lang="en", target_lang="de"))) == [
             ("a", "b")
         ]
-    assert list(read_tmx(memory, "en", "de")) == [Pair("a", "b", 1, str(memory))]
+    assert list(read_tmx(memory, "en", "de")) == [Pair("a", "b", 1, str(memory), "en", "de")]
 
 
 def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path):

@@ -41,6 +41,13 @@ def test_lengths_count_the_eos_that_batches_add(tmp_path):
     assert store.tgt_lengths.tolist() == [2, 3, 1]
 
 
+def test_so_many_ids_that_they_are_written_in_between_come_back_too(tmp_path):
+    pairs = [(range(n % 300), range(n % 7)) for n in range(1000)]
+    store = Store.open(write(tmp_path / "ids", pairs), SRC, TGT)
+    assert all(store.src(n).tolist() == list(range(n % 300)) for n in range(1000))
+    assert all(store.tgt(n).tolist() == list(range(n % 7)) for n in range(1000))
+
+
 def test_arrays_and_lists_are_stored_alike(tmp_path):
     arrays = [(np.array(src, np.int32), np.array(tgt, np.int64)) for src, tgt in PAIRS]
     assert write(tmp_path / "a").read_bytes() == write(tmp_path / "b", arrays).read_bytes()

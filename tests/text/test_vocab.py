@@ -276,6 +276,19 @@ def test_characters_are_apart_anyway_and_words_are_cut_at_blanks_only() -> None:
     assert words.pieces(words.encode("the 纽约")) == ["▁the", "▁纽约"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_texts_are_encoded_as_one_is(vocabs: dict[str, Vocab], kind: Kind) -> None:
+    vocab, texts = vocabs[kind], [*ODD_TEXTS, *sentences(20)]
+    assert vocab.encode_all(iter(texts)) == [vocab.encode(text) for text in texts]
+    assert vocab.encode_all([]) == []
+
+
+@pytest.mark.parametrize("text", ["人々", "二〇二四", "\U00020000\U000323af", "\uf900\ufaff"])
+def test_rare_ideographs_and_their_signs_are_chinese_characters_too(text: str) -> None:
+    vocab = train_vocab([text, *CHINESE] * 40, size=450, character_coverage=1.0)
+    assert vocab.pieces(vocab.encode(text)) == ["▁", *text]
+
+
 def test_chinese_characters_are_kept_apart_unless_told_otherwise() -> None:
     assert TokenizerConfig().split_han
     assert with_han("bpe").to_bytes() == with_han("bpe", split_han=True).to_bytes()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.data.readers import Part
 from heed.train.run import Outcome, run_training
 
@@ -47,7 +47,7 @@ def small_corpus(tmp_path: Path) -> Corpus:
 def small_run(small_corpus: Corpus) -> Run:
     """`small_run(out, stop_at=None, on=None, **training)`: train, or go on; what happened.
 
-    `on` hears every event as it comes.
+    `on` hears every event as it comes. `corpus` and `settings`, by section, replace the usual ones.
     """
 
     def run(
@@ -55,6 +55,8 @@ def small_run(small_corpus: Corpus) -> Run:
         *,
         stop_at: int | None = None,
         on: Callable[[dict[str, Any]], None] | None = None,
+        corpus: Corpus = small_corpus,
+        settings: dict[str, Any] = SMALL,
         **training: Any,
     ) -> tuple[Outcome, Events]:
         events: Events = []
@@ -68,8 +70,8 @@ def small_run(small_corpus: Corpus) -> Run:
             steps = [event["step"] for event in events if event["kind"] == "step"]
             return stop_at is not None and steps[-1:] == [stop_at]
 
-        settings = {**SMALL, "training": {**TRAINING, **training}}
-        outcome = run_training(settings, small_corpus, out, report=report, should_stop=should_stop)
+        asked = {**settings, "training": {**TRAINING, **training}}
+        outcome = run_training(asked, corpus, out, report=report, should_stop=should_stop)
         return outcome, events
 
     return run

@@ -257,6 +257,7 @@ def test_two_processes_equal_one_with_the_same_batches(
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(4 * PATIENCE_S)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_worker_comes_back_and_changes_nothing(
@@ -276,6 +277,7 @@ def test_a_killed_worker_comes_back_and_changes_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(4 * PATIENCE_S)
 def test_a_stopped_launcher_pauses_the_run_and_another_number_of_processes_goes_on(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], undisturbed: Path
@@ -300,6 +302,7 @@ def test_a_stopped_launcher_pauses_the_run_and_another_number_of_processes_goes_
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(2 * PATIENCE_S)
 @pytest.mark.parametrize("trouble", ["corpus", "setting", "disk"])
 def test_trouble_of_the_leader_ends_all_and_is_told_once(
@@ -324,6 +327,43 @@ def test_trouble_of_the_leader_ends_all_and_is_told_once(
     assert expected[trouble] in words.partition("heed: ")[2].splitlines()[0]
 
 
+@pytest.mark.slow
+@pytest.mark.reliability
+@pytest.mark.timeout(2 * PATIENCE_S)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("settings", "the processes of a run must all be started with the same settings"),
+        ("corpus", "must all learn from one corpus, but found different ones"),
+    ],
+)
+def test_processes_that_differ_are_refused_at_the_start(
+    corpus: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    start: Callable[..., subprocess.Popen[str]],
+    change: str,
+    words: str,
+) -> None:
+    """RELIABILITY D7: two hosts, each with a command of its own."""
+    other, settings = corpus, ("training.learning_rate=0.5",)
+    if change == "corpus":  # a folder that is not shared, but holds a run of the same name
+        other, settings = write_corpus(tmp_path_factory.mktemp("other")), ()
+        (other / "train.de").write_text((other / "train.de").read_text().replace("ein", "kein"))
+        once = [sys.executable, *heed_train(other, "run", 1)]
+        subprocess.run(once, env=ENVIRONMENT, check=True, capture_output=True)
+    commands = [heed_train(corpus, "run", 30), heed_train(other, "run", 30, *settings)]
+    launchers = []
+    for rank, command in enumerate(commands):
+        options = ["--nnodes", "2", "--nproc-per-node", "1", "--node-rank", str(rank)]
+        options += ["--master-addr", "127.0.0.1", "--master-port", str(20_000 + os.getpid() % 9000)]
+        launchers.append(start(torchrun(command, *options), f"words of {rank}"))
+    codes = [launcher.wait(PATIENCE_S) for launcher in launchers]
+    said = "".join((corpus / f"words of {rank}").read_text() for rank in (0, 1))
+    assert codes == [1, 1], said
+    assert words in said
+    assert not list((corpus / "run").glob("checkpoints/step-*"))
+
+
 HANGING = """
 import sys, time
 from heed.train.distributed import joined
@@ -337,6 +377,7 @@ with joined("cpu", timeout_s=5) as group:
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(PATIENCE_S)
 def test_a_process_that_hangs_ends_the_others_in_time(
     corpus: Path, start: Callable[..., subprocess.Popen[str]]
@@ -387,6 +428,7 @@ def hosts() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(4 * PATIENCE_S)
 def test_two_hosts_equal_two_processes_on_one(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], hosts: dict[str, str]

@@ -4,6 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,14 +156,27 @@ def test_same_seed_gives_identical_weights_and_another_seed_does_not() -> None:
 
 def test_cut_at_any_step_and_resumed_ends_with_identical_weights() -> None:
     """RELIABILITY R9: mid-epoch, at validations, across the growing batch size."""
-    undisturbed = make_trainer(SHORT)
+    assert_exact_when_resumed(SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.reliability
+@pytest.mark.timeout(600)
+def test_sixty_steps_of_two_batches_cut_at_any_end_with_identical_weights() -> None:
+    """RELIABILITY R9: steps of several batches, and while the rate falls."""
+    longer = replace(SHORT, max_steps=60, accumulate=2, decay_share=0.5, validate_every=11)
+    assert_exact_when_resumed(longer)
+
+
+def assert_exact_when_resumed(config: TrainConfig) -> None:
+    """What each checkpoint of a run leads to is what the run led to."""
+    keeper, undisturbed = MemoryKeeper(), make_trainer(config)
     run(undisturbed)
-    for cut in range(1, 24):
-        keeper, first = MemoryKeeper(), make_trainer(SHORT)
-        run(first, keeper, stop_after=cut)
-        model_state, optimizer_state, progress, averaged = keeper.saved[-1]
-        assert progress.step == cut
-        resumed = make_trainer(SHORT)
+    run(make_trainer(replace(config, checkpoint_every=1)), keeper)
+    cuts = [progress.step for _, _, progress, _ in keeper.saved]
+    assert cuts == list(range(1, 1 + undisturbed.progress.step))
+    for model_state, optimizer_state, progress, averaged in keeper.saved[:-1]:
+        cut, resumed = progress.step, make_trainer(config)
         resumed.model.load_state_dict(model_state)
         resumed.optimizer.load_state(optimizer_state)
         resumed.progress = progress
@@ -254,6 +268,21 @@ def test_time_limit_ends_the_run() -> None:
     run(trainer)
     assert trainer.progress.is_finished
     assert 0.5 <= trainer.elapsed_s < 5
+
+
+def test_time_is_set_aside_for_the_last_validation_and_for_writing() -> None:
+    trainer = make_trainer(TrainConfig(time_s=100.0))
+    trainer.validation_s, trainer.write_s, trainer.clock_s = 10.0, 0.5, 40.0
+    trainer.set_aside()
+    assert trainer.time_limit_s == pytest.approx(100 - 1.1 * 10 - 6 * 0.5)
+    assert trainer.left_s == 60.0  # until the model is there, not until training ends
+    trainer.config = replace(trainer.config, average_checkpoints=5)  # whose mean is validated too
+    trainer.set_aside()
+    assert trainer.time_limit_s == pytest.approx(100 - 1.1 * 20 - 6 * 0.5)
+    by_steps = make_trainer(TrainConfig(max_steps=50))
+    assert by_steps.left_s is None
+    by_steps.clock_s, by_steps.progress.step = 20.0, 10
+    assert by_steps.left_s == 80.0
 
 
 def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() -> None:

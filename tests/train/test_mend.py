@@ -38,8 +38,8 @@ def spoilt(is_spoilt: Callable[[int], bool], *, weights: bool = False) -> Iterat
             gradient[0] = math.nan
         return clip(self)
 
-    def step_spoilt(self: Optimizer, factor: float) -> None:
-        step(self, factor)
+    def step_spoilt(self: Optimizer, *arguments: Any) -> None:
+        step(self, *arguments)
         if is_spoilt(n_calls) and weights:
             with torch.no_grad():
                 next(iter(self.parameters.values()))[0] = math.inf
@@ -239,8 +239,6 @@ def test_a_batch_too_large_for_memory_is_split_and_counted(
         return compute(states, *arguments, **options)
 
     monkeypatch.setattr(loop, "output_cross_entropy", with_little_memory)
-    settings = {"model.dropout": 0.0}
-    del settings
     whole, _ = small_run(tmp_path / "whole", optimizer="adamw")
     largest = 40
     parts, events = small_run(tmp_path / "parts", optimizer="adamw")

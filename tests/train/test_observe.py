@@ -48,7 +48,12 @@ def test_validations_tell_speed_memory_and_from_the_third_on_what_to_expect(
         assert event["watch"]["train_loss"] > 0
         assert event["watch"]["movement"] > 0
     assert found[0]["watch"]["probe"]["leak"] == 0.0
-    assert all(event["memory_mb"] > 50 for event in of_kind(events, "step"))
+    steps = of_kind(events, "step")
+    assert all(event["memory_mb"] > 50 and event["seconds"] > 0 for event in steps)
+    assert steps[9]["left_s"] > steps[-1]["left_s"] == 0.0
+    (line,) = logged(tmp_path / "run", "step")  # one of twenty steps
+    assert line["tokens_per_s"] > 0
+    assert 0 <= of_kind(events, "epoch")[0]["pad_share"] < 1
     assert logged(tmp_path / "run", "validation") == found
 
 
@@ -138,20 +143,24 @@ def test_the_live_line_tells_expectation_and_memory() -> None:
     line = LiveLine("bleu")
     expected = {"low": 37.2, "middle": 38.5, "high": 39.8}
     line({"kind": "validation", "is_best": True, "bleu": 30.0, "forecast": {"bleu": expected}})
-    step = {"kind": "step", "step": 8, "epoch": 0, "share": 0.5, "elapsed_s": 60.0}
+    line({"kind": "epoch", "pad_share": 0.011, "steps": 16})
+    step = {"kind": "step", "step": 8, "epoch": 0, "share": 0.5, "left_s": 62.0, "seconds": 0.02}
     line({**step, "nll": float("nan"), "n_tgt_tokens": 40, "memory_mb": 512})
-    assert (
-        line.text == "step 8  epoch 0.0  50%  1m left  dev bleu 30.00 (best)  expect 37–40  512 MB"
+    assert line.text == (
+        "step 8  epoch 0.0  50%  1m left  2000 tok/s  dev bleu 30.00 (best)  expect 37–40  "
+        "pad 1.1%  512 MB"
     )
 
 
 def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) -> None:
     log = EventLog(tmp_path, every=2)
-    step = {"kind": "step", "n_src_tokens": 5, "n_tgt_tokens": 10, "is_skipped": False}
+    counts = {"n_src_tokens": 5, "n_tgt_tokens": 10, "seconds": 0.5}
+    step = {"kind": "step", **counts, "is_skipped": False}
     log({**step, "step": 1, "nll": 3.0})
     log({**step, "step": 2, "nll": float("nan"), "is_skipped": True})
     log({**step, "step": 3, "nll": float("inf"), "is_skipped": True})
     assert [event["nll"] for event in logged(tmp_path, "step")] == [3.0, None]
+    assert logged(tmp_path, "step")[0]["tokens_per_s"] == 10.0  # of two steps, one of which learnt
     assert finite({"a": {"b": float("nan"), "c": 1}}) == {"a": {"b": None, "c": 1}}
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
+from heed.train import optimizer, recipe
 from heed.train.recipe import UNKNOWN, max_source_tokens, resolve
 
 
@@ -59,3 +60,33 @@ def test_a_run_of_few_steps_has_small_batches() -> None:
 def test_batches_never_begin_larger_than_asked_for() -> None:
     training = resolve({"training": {"batch_tokens": 64, "time_s": "10h"}}).training
     assert (training.first_batch_tokens, training.batch_tokens) == (64, 64)
+
+
+def test_muon_rests_more_often_the_smaller_the_batch() -> None:
+    every = [
+        resolve({"preset": "small", "training": {"batch_tokens": n}}).training.matrix_every
+        for n in (256, 2048, 4096, 100_000)
+    ]
+    assert every == sorted(every, reverse=True)
+    assert every[0] == 4
+    assert every[-1] == 1
+
+
+def test_the_rule_counts_the_polynomials_there_are() -> None:
+    assert len(optimizer.POLYNOMIALS) == recipe.POLYNOMIALS
+
+
+def test_each_optimizer_gets_a_rate_it_bears() -> None:
+    def rate(**training: str) -> float:
+        return resolve({"training": training}).training.learning_rate
+
+    assert rate(optimizer="adamw") == 1e-3 < rate(optimizer="muon")
+    assert rate(optimizer="adam", schedule="paper") == 1.0
+
+
+def test_only_adam_keeps_its_long_warm_up_in_a_short_run() -> None:
+    def warmup(steps: int, **training: str) -> int:
+        return resolve({"training": {"max_steps": steps, **training}}).training.warmup_steps
+
+    assert warmup(300) == 10
+    assert warmup(100_000) == warmup(300, optimizer="adam") == 100

@@ -1,10 +1,10 @@
 """Whole runs under faults, row by row of RELIABILITY's tables 5.1, 5.2 and N10.
 
 Not the parts by themselves: saves and files are in `test_checkpoint.py` and `tests/test_files.py`,
-several processes in `test_distributed.py`, numbers that burst in `test_mend.py`.
+full disks in `test_disk.py`, lost power in `test_power_loss.py`, several processes in
+`test_distributed.py`, numbers that burst in `test_mend.py`.
 """
 
-import errno
 import hashlib
 import itertools
 import json
@@ -22,9 +22,11 @@ from typing import Any
 import pytest
 
 from heed import files
+from heed.data import grammar
 from heed.data.prepare import Corpus
 from heed.errors import RunError
 from heed.files import lock, read_json_lines
+from heed.train import keeper
 
 Run = Callable[..., Any]
 
@@ -76,13 +78,13 @@ def is_dead_by(pid: int, signal_number: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(1800)
 def test_fifty_kills_at_random_moments_change_no_bit(tmp_path: Path, small_run: Run) -> None:
     """R1."""
-    started_at = time.monotonic()
     small_run(tmp_path / "whole", **EXACT)
-    duration_s = time.monotonic() - started_at
     expected, chooser, n_kills, n_runs = digest(tmp_path / "whole"), random.Random(1), 0, 0
+    duration_s = 1.0
     while n_kills < 50:
         out = tmp_path / f"killed-{n_runs}"
         n_runs += 1
@@ -93,12 +95,15 @@ def test_fifty_kills_at_random_moments_change_no_bit(tmp_path: Path, small_run: 
             os.kill(pid, signal.SIGKILL)
             is_killed = is_dead_by(pid, signal.SIGKILL)
             n_kills += is_killed
+            # Half a run between two kills, however fast or busy the machine is just now.
+            duration_s *= 1.2 if is_killed else 0.7
         assert digest(out) == expected
         assert validations(out) == validations(tmp_path / "whole")
         shutil.rmtree(out)
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(1800)
 def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
     tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
@@ -124,98 +129,23 @@ def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
     assert fault > 100
 
 
-# R4, R5: the disk
-
-
-class Disk:
-    """Lets so many writes through and then fails, until it is mended."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, code: int) -> None:
-        self.left, self.code = 10**9, code
-        sync = files._sync
-
-        def failing(file: Any) -> None:
-            self.left -= 1
-            if self.left < 0:
-                raise OSError(self.code, os.strerror(self.code), file.name)
-            sync(file)
-
-        patch.setattr(files, "_sync", failing)
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (errno.ENOSPC, r"cannot write .*: No space left on device\. .*bytes are free\. Make room"),
-        (errno.EROFS, r"Read-only file system\. Choose a folder that this user may write to\."),
-        (errno.EIO, r"Input/output error"),
-    ],
-)
-def test_a_disk_that_fails_in_a_checkpoint_is_told_and_the_run_goes_on_when_it_is_mended(
-    tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch, code: int, words: str
+def test_a_run_that_dies_in_a_validation_or_a_save_goes_on_exactly(
+    tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R4, R5."""
+    """R9."""
     small_run(tmp_path / "whole", **EXACT)
-    disk, out = Disk(monkeypatch, code), tmp_path / "run"
+    for name in ("validate", "count_parameters"):  # at step 7, and at the very end
+        out = tmp_path / name
 
-    def fill_up(event: dict[str, Any]) -> None:
-        if event["kind"] == "step" and event["step"] == 10:
-            disk.left = 2  # inside the next checkpoint, at step 12
+        def die(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
 
-    with pytest.raises(RunError, match=words):
-        small_run(out, on=fill_up, **EXACT)
-    names = sorted(entry.name for entry in (out / "checkpoints").iterdir())
-    assert names == ["best", "step-000004", "step-000008"]
-    disk.left = 10**9
-    small_run(out, **EXACT)
-    assert digest(out) == digest(tmp_path / "whole")
-
-
-def test_a_folder_that_cannot_be_made_is_refused_at_once(small_run: Run) -> None:
-    """R5: nobody, not even root, makes folders in /proc."""
-    if not Path("/proc/self").exists():
-        pytest.skip("needs Linux's /proc")
-    with pytest.raises(RunError, match="cannot write /proc/heed"):
-        small_run(Path("/proc/heed"))
-
-
-def test_a_folder_that_vanishes_is_no_silent_success(tmp_path: Path, small_run: Run) -> None:
-    """R5."""
-    out = tmp_path / "run"
-
-    def remove(event: dict[str, Any]) -> None:
-        if event["kind"] == "step" and event["step"] == 6:
-            shutil.rmtree(out)
-
-    with pytest.raises(RunError, match="it was moved or removed while its run was going on"):
-        small_run(out, on=remove, **EXACT)
-    assert not (out / "checkpoints").exists()
-
-
-@pytest.mark.slow
-def test_a_really_full_disk_is_told_and_the_older_checkpoint_stays(
-    tmp_path: Path, small_corpus: Corpus
-) -> None:
-    """R4, on a small file system of its own."""
-    mount = f"mount -t tmpfs -o size=900k none {tmp_path / 'disk'}"
-    command = ["unshare", "-rm", "sh", "-c"]
-    (tmp_path / "disk").mkdir()
-    try:
-        subprocess.run([*command, mount], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs unshare -rm with leave to mount a tmpfs")
-    src, tgt = small_corpus.train[0].files
-    train = [sys.executable, "-m", "heed", "train", "--src", src, "--tgt", tgt, "--threads", "1"]
-    train += ["--source-lang", "de", "--target-lang", "xx", "--out", str(tmp_path / "disk" / "run")]
-    train += ["tokenizer.kind=word", "tokenizer.vocab_size=330", "model.d_model=32"]
-    train += ["model.n_heads=2", "--max-steps", "20", "--checkpoint-every", "2"]
-    shell = f'{mount} && "$@"; echo code $?; ls {tmp_path}/disk/run/checkpoints'
-    done = subprocess.run(
-        [*command, shell, "sh", *train], capture_output=True, text=True, check=False
-    )
-    assert "code 1" in done.stdout, done.stderr
-    assert "No space left on device" in done.stderr
-    assert ".tmp-" not in done.stdout
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(keeper, name, die)
+            small_run(out, **EXACT)
+        small_run(out, **EXACT)
+        assert digest(out) == digest(tmp_path / "whole")
+        assert validations(out) == validations(tmp_path / "whole")
 
 
 # R7, R8: two at once, and signals
@@ -245,6 +175,7 @@ def test_a_second_process_on_the_same_run_is_refused_by_number(
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.timeout(900)
 def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
     tmp_path: Path, small_corpus: Corpus, small_run: Run
@@ -319,6 +250,9 @@ def test_the_run_folder_holds_recipe_environment_and_hashes_of_the_data(
     assert all(f"[{section}]" in recipe for section in ("data", "tokenizer", "model", "training"))
     report = json.loads((tmp_path / "run" / "data" / "report.json").read_text())
     assert "checksum" in report["fingerprint"]["train file 1.1"]
+    last = max((tmp_path / "run" / "checkpoints").glob("step-*"))
+    manifest = json.loads((last / "manifest.json").read_text())  # R11: both sittings' are kept
+    assert manifest["metadata"]["environment"] == start["environment"]
 
 
 # D1, D2, N10: the same again
@@ -332,6 +266,7 @@ def test_another_seed_gives_another_model(tmp_path: Path, small_run: Run) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 def test_hash_seeds_and_working_folders_change_no_bit(tmp_path: Path, small_corpus: Corpus) -> None:
     """D1."""
     found = set()
@@ -347,6 +282,24 @@ def test_hash_seeds_and_working_folders_change_no_bit(tmp_path: Path, small_corp
         subprocess.run(command, check=True, cwd=cwd, env=environment, capture_output=True)
         found.add(digest(out))
     assert len(found) == 1
+
+
+@pytest.mark.slow  # and not among those of CI: a machine that others use at once has no fixed speed
+@pytest.mark.timeout(300)
+def test_a_run_ends_within_five_percent_of_the_time_given(tmp_path: Path) -> None:
+    """As a person's watch has it: from typing the command to the end of the process."""
+    pairs = grammar.pairs("en", "es")[:2000]
+    for lang, lines in (("en", [p.src for p in pairs]), ("es", [p.tgt for p in pairs])):
+        (tmp_path / f"train.{lang}").write_text("".join(f"{line}\n" for line in lines))
+    files_ = ["--src", str(tmp_path / "train.en"), "--tgt", str(tmp_path / "train.es")]
+    command = [sys.executable, "-m", "heed", "train", *files_, "--out", str(tmp_path / "run")]
+    started_at = time.monotonic()
+    subprocess.run([*command, "--time", "45s", "--threads", "1"], check=True, capture_output=True)
+    assert time.monotonic() - started_at == pytest.approx(45, rel=0.05)
+    events = list(read_json_lines(tmp_path / "run" / "metrics.jsonl"))
+    assert sum(event["kind"] == "validation" for event in events) > 2
+    left = [event["left_s"] + event["elapsed_s"] for event in events if event["kind"] == "step"]
+    assert left == pytest.approx([45] * len(left), abs=0.5)
 
 
 GOLDEN = {1: 6.028769, 10: 3.934662, 25: 2.131158, 50: 2.293593}

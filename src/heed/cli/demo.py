@@ -64,8 +64,8 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     words that never met in training.
     """
     from heed.cli.train import finish, start
+    from heed.data.corpus import Corpus
     from heed.data.grammar import demo_corpus
-    from heed.data.prepare import Corpus
     from heed.translate import load
 
     train, dev, test = demo_corpus(

@@ -66,7 +66,7 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
     target_lang = flags["target_lang"] or ""
     if flags["src"]:
         translator = load_translator(session, flags)
-        target_lang = target_lang or translator.target_lang
+        target_lang = flags["target_lang"] or translator.target_lang
         search = {} if flags["beam_size"] is None else {"beam_size": flags["beam_size"]}
         stream = translator.translate_stream(
             read_all(flags["src"]), target_lang=flags["target_lang"], **search

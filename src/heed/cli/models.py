@@ -16,6 +16,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.errors import ConfigError, FormatError, UsageError
+from heed.text.languages import implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
     from heed.translate import Translator
@@ -49,6 +50,9 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     """Open the model that `model_options` describe.
 
+    Of a model that goes both ways, the source language alone tells the target language, which is
+    then filled in.
+
     Raises:
         UsageError: no model is named and there is not exactly one installed.
         ConfigError: there is no such model, it reads another language, or the device does not
@@ -60,12 +64,19 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     translator = load(
         folder, device=flags["device"], dtype=flags["dtype"], threads=flags["threads"]
     )
-    asked = flags["source_lang"]
-    if asked and translator.source_lang and asked != translator.source_lang:
-        raise ConfigError(
-            f"{folder} translates from {translator.source_lang}, not from {asked}. "
-            "Choose another model with -m, or leave --source-lang out."
+    target_langs = translator.reader.target_langs
+    known = source_languages(translator.source_lang, target_langs)
+    if (asked := flags["source_lang"]) and known:
+        if asked not in known:
+            raise ConfigError(
+                f"{folder} translates from {' and '.join(known)}, not from {asked}. "
+                "Choose another model with -m, or leave --source-lang out."
+            )
+        flags["target_lang"] = flags["target_lang"] or implied_target(
+            asked, translator.source_lang, target_langs
         )
+        if flags["target_lang"] == asked:
+            raise ConfigError(f"{asked} is what --source-lang and --target-lang both say.")
     return translator
 
 
@@ -121,7 +132,7 @@ def list_models(session: Session, as_json: bool) -> None:
         click.echo(json.dumps(models, ensure_ascii=False))
         return
     for name, config in models.items():
-        click.echo(f"{name}\t{config.get('source_lang', '?')}→{config.get('target_lang', '?')}")
+        click.echo(f"{name}\t{_direction(config).replace(' ', '')}")
     if not models:
         session.say(f"No models in {home() / 'models'}. Copy or link a run folder there.")
 
@@ -137,7 +148,7 @@ def show(name: str, as_json: bool) -> None:
         click.echo(json.dumps(config, ensure_ascii=False, indent=2))
         return
     click.echo(f"folder     {folder}")
-    click.echo(f"languages  {config.get('source_lang', '?')} → {config.get('target_lang', '?')}")
+    click.echo(f"languages  {_direction(config)}")
     for key, value in config.get("model", {}).items():
         click.echo(f"{key:<22} {value}")
     for file in sorted(folder.iterdir()):
@@ -177,6 +188,12 @@ def models(ctx: click.Context) -> None:
     """List, describe or delete the models on this machine."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_models)
+
+
+def _direction(config: dict[str, Any]) -> str:
+    return spelled_direction(
+        config.get("source_lang", ""), config.get("target_lang", ""), config.get("target_langs", ())
+    )
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Session, command, options
+from heed.cli.models import find_model
 from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from heed.data.prepare import Corpus
+    from heed.data.corpus import Corpus
     from heed.train.run import Outcome
 
 EXAMPLES = """
@@ -27,6 +28,9 @@ heed train --src train.en --tgt train.de --dev-src val.en --dev-tgt val.de --tim
 heed train corpus.tmx --source-lang en --target-lang de --out run/
 heed train corpus.tsv.gz --out run/ --preset tiny training.learning_rate=0.001 model.dropout=0.2
 zcat *.tsv.gz | heed train - --source-lang en --target-lang de --out run/
+heed train --src train.en --tgt train.de --both-directions --out run/
+heed train --src train.en --tgt train.de --mono-tgt more.de --out run/
+heed train --src law.en --tgt law.de --from run/ --out law/
 heed train --preset small --dump-config > recipe.toml
 """
 
@@ -39,6 +43,8 @@ SETTINGS = {
     "max_steps": "training.max_steps",
     "checkpoint_every": "training.checkpoint_every",
     "seed": "training.seed",
+    "both_directions": "data.both_directions",
+    "parent": "training.parent",
     "threads": "training.threads",
     "device": "training.device",
     "vocab_size": "tokenizer.vocab_size",
@@ -61,6 +67,14 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @data_option("--dev-tgt", str, "Its translation.", multiple=True, metavar="FILE")
 @data_option("--source-lang", str, "Language code; needed for TMX.", metavar="CODE")
 @data_option("--target-lang", str, "Language code; needed for TMX.", metavar="CODE")
+@data_option("--mono-src", str, "More text of the source side.", multiple=True, metavar="FILE")
+@data_option("--mono-tgt", str, "More text of the target side.", multiple=True, metavar="FILE")
+@data_option(
+    "--both-directions",
+    bool,
+    "One model for both ways, src to tgt and tgt to src.",
+    default=None,
+)
 @run_option("--out", str, "Run folder; becomes the model folder.", metavar="RUN")
 @run_option("--time", str, "Wall-clock limit, such as 90s, 30m or 2h.", metavar="DURATION")
 @run_option("--max-steps", int, "Limit of optimizer steps.")
@@ -72,6 +86,7 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @model_option(
     "--preset", ("tiny", "small", "base", "big"), "Model size; default: by data and time."
 )
+@model_option("--from parent", str, "Model to start from; keeps its shape.", metavar="DIR|NAME")
 @model_option("--vocab-size", int, "Pieces; default: by the corpus.")
 @model_option("--config", str, "Settings as TOML; flags and overrides win.", metavar="FILE")
 @model_option(
@@ -87,6 +102,8 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     The corpus - is TSV from standard input. Interrupted in any way, the same command goes on at the
     very next batch. RUN is a model folder when training ends, and can be translated with before.
     """
+    if flags["parent"]:
+        flags["parent"] = str(find_model(flags["parent"]))
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(flags, overrides, from_environment=_flags_from_environment())
     if flags["dump_config"]:
@@ -169,7 +186,7 @@ def settings_from(
     from heed.config import override, read_toml
 
     asked = read_toml(flags["config"]) if flags["config"] else {}
-    for section in ("tokenizer", "training"):
+    for section in ("data", "tokenizer", "training"):
         if not isinstance(asked.get(section, {}), dict):
             raise ConfigError(
                 f"{flags['config']}: {section} must be a section, but is {asked[section]!r}."
@@ -188,6 +205,9 @@ def settings_from(
     for text in overrides:
         override(asked, text)
     lay(name for name in SETTINGS if name not in from_environment)
+    if flags["mono_src"] or flags["mono_tgt"]:
+        # Its translations into the other language have to come from somewhere.
+        asked.setdefault("data", {}).setdefault("both_directions", True)
     return asked
 
 
@@ -221,7 +241,8 @@ def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
         UsageError: one side of a pair of files is missing, standard input is given as one side or
             twice, or there is nothing to learn from.
     """
-    from heed.data.prepare import Corpus
+    from heed.data.corpus import Corpus
+    from heed.data.mono import Mono
     from heed.data.readers import Part
 
     def parts(src: tuple[str, ...], tgt: tuple[str, ...], flag: str) -> tuple[Part, ...]:
@@ -256,7 +277,13 @@ def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
             "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file "
             "(- is TSV from standard input)."
         )
-    return Corpus(train=train_parts, dev=parts(flags["dev_src"], flags["dev_tgt"], "dev-"))
+    mono = [("source_lang", path) for path in flags["mono_src"]]
+    mono += [("target_lang", path) for path in flags["mono_tgt"]]
+    return Corpus(
+        train=train_parts,
+        dev=parts(flags["dev_src"], flags["dev_tgt"], "dev-"),
+        mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
+    )
 
 
 def language_of(path: str) -> str:

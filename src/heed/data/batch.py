@@ -4,9 +4,10 @@ Not here: the ids on disk (`data/store.py`) or what the model does with a batch 
 Read on in `train/loop.py`, which walks over a plan batch by batch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from heed.errors import ConfigError
 
 Lengths = NDArray[np.integer[Any]]
 Indices = NDArray[np.int64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 # Largest share of padding in one batch, of sources of one length and of pooled left-overs. Measured
 # on Multi30k en-de at 2,048 tokens (8k pieces): 1.9 % padding in 260 batches; without limits 2.6 %
@@ -212,6 +215,19 @@ def collate(
         n_tgt_tokens=int(tgt_ends.sum()) + len(rows),
         indices=numbers,
     )
+
+
+def ahead(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """What `make` gives for each item; the next one is made in a thread while this one is used."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        waiting: Future[Result] | None = None
+        for item in items:
+            coming = thread.submit(make, item)
+            if waiting:
+                yield waiting.result()
+            waiting = coming
+        if waiting:
+            yield waiting.result()
 
 
 def _padded(rows: list[NDArray[Any]], pad_id: int) -> tuple[Indices, Indices]:

@@ -121,7 +121,9 @@ def clean(
     ]
     for raw in pairs:
         report.n_read += 1
-        pair = replace(raw, src=normalize(raw.src), tgt=normalize(raw.tgt))
+        src, tgt = normalize(raw.src), normalize(raw.tgt)
+        is_changed = (src, tgt) != (raw.src, raw.tgt)
+        pair = replace(raw, src=src, tgt=tgt) if is_changed else raw
         # Normalizing hides what tells bad encoding, so this one rule sees the raw text.
         reason = bad_encoding(raw)
         for rule in rules:

@@ -1,7 +1,7 @@
 r"""A file, compressed or not, as bytes or as lines; every fault is told with file, line and remedy.
 
 Not here: what the lines mean (`readers.py`). Only `\n` ends a line, and memory stays small: a line
-above 16 MiB is refused. Read on in `readers.py`.
+that goes on after 16 MiB is refused. Read on in `readers.py`.
 """
 
 import difflib
@@ -32,21 +32,24 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises:
         DataError: the file is missing, not UTF-8, damaged, or has a line above 16 MiB.
     """
+    n_read, rest = 0, b""
     with open_bytes(path) as file:
-        number = 0
         while True:
-            with damage_told(path, number):
-                line = file.readline(MAX_LINE_BYTES + 1)
-            if not line:
-                return
-            number += 1
-            if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            with damage_told(path, n_read):
+                chunk = file.read(_CHUNK_BYTES)
+            if not chunk:
+                break
+            block, newline, rest = (rest + chunk).rpartition(b"\n")
+            if newline:
+                yield from (lines := _decoded(block, path, n_read))
+                n_read += len(lines)
+            if len(rest) > MAX_LINE_BYTES:
                 raise DataError(
-                    f"{path} line {number}: a line must have at most {MAX_LINE_BYTES} bytes, but "
-                    "has more. Is this text, with one sentence a line?"
+                    f"{path} line {n_read + 1}: a line must have at most {MAX_LINE_BYTES} bytes, "
+                    "but has more. Is this text, with one sentence a line?"
                 )
-            text = _decoded(line.removesuffix(b"\n").removesuffix(b"\r"), path, number)
-            yield text.removeprefix("\ufeff") if number == 1 else text
+    if rest:
+        yield from _decoded(rest, path, n_read)
 
 
 def read_chunks(path: str | Path) -> Iterator[bytes]:
@@ -173,12 +176,19 @@ def damage_told(path: str | Path, number: int | None = None) -> Iterator[None]:
         raise DataError(f"{path} is damaged{after}: {error}. Copy or download it again.") from error
 
 
-def _decoded(line: bytes, path: str | Path, number: int) -> str:
+def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
+    r"""The lines of a block of bytes, the last one without its `\n`."""
     try:
-        return line.decode("utf-8")
+        text = block.decode("utf-8")
     except UnicodeDecodeError as error:
+        number = n_before + block.count(b"\n", 0, error.start) + 1
+        byte = error.start - block.rfind(b"\n", 0, error.start)
         raise DataError(
-            f"{path} line {number}: must be UTF-8, but byte {error.start + 1} of the line is "
-            f"0x{line[error.start]:02X}. Convert the file, for example: "
+            f"{path} line {number}: must be UTF-8, but byte {byte} of the line is "
+            f"0x{block[error.start]:02X}. Convert the file, for example: "
             f"iconv -f latin1 -t utf-8 {path}"
         ) from error
+    if n_before == 0:
+        text = text.removeprefix("\ufeff")
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines

@@ -67,10 +67,11 @@ def read_part(part: Part) -> Iterator[Pair]:
         ConfigError: one name where two are needed, or a TMX file without languages.
     """
     path = part.files[0]
+    languages = {"source_lang": part.source_lang, "target_lang": part.target_lang}
     if len(part.files) == 2:
-        return read_parallel(*part.files)
+        return read_parallel(*part.files, **languages)
     if suffix_of(path) in _TABLE_DELIMITERS:
-        return read_table(path, source_lang=part.source_lang, target_lang=part.target_lang)
+        return read_table(path, **languages)
     if suffix_of(path) != ".tmx":
         raise ConfigError(
             f"{path} must end in .tsv, .csv or .tmx to hold both languages. "
@@ -80,10 +81,12 @@ def read_part(part: Part) -> Iterator[Pair]:
         raise ConfigError(
             f"{path} may hold many languages: say which, with --source-lang and --target-lang."
         )
-    return read_tmx(path, part.source_lang, part.target_lang)
+    return read_tmx(path, **languages)
 
 
-def read_parallel(src_path: str | Path, tgt_path: str | Path) -> Iterator[Pair]:
+def read_parallel(
+    src_path: str | Path, tgt_path: str | Path, *, source_lang: str = "", target_lang: str = ""
+) -> Iterator[Pair]:
     """Pair line n of one file with line n of the other.
 
     Raises:
@@ -100,7 +103,7 @@ def read_parallel(src_path: str | Path, tgt_path: str | Path) -> Iterator[Pair]:
         if tgt is not None:
             tgt_lengths.append(len(tgt))
         if src is not None and tgt is not None:
-            yield Pair(src, tgt, number, origin)
+            yield Pair(src, tgt, number, origin, source_lang, target_lang)
     if len(src_lengths) != len(tgt_lengths):
         line = _parting_line(np.asarray(src_lengths), np.asarray(tgt_lengths))
         raise DataError(
@@ -142,7 +145,7 @@ def read_table(path: str | Path, *, source_lang: str = "", target_lang: str = ""
     """
     delimiter = _TABLE_DELIMITERS.get(suffix_of(path), "\t")
     columns: tuple[int, int] | None = None
-    n_columns = 0
+    n_columns, origin = 0, str(path)
     for number, row in _rows(path, delimiter):
         if columns is None:
             n_columns = len(row)
@@ -156,7 +159,7 @@ def read_table(path: str | Path, *, source_lang: str = "", target_lang: str = ""
                 f"{len(row)}."
             )
         src, tgt = (row[column] if any(row) else "" for column in columns)
-        yield Pair(src, tgt, number, str(path))
+        yield Pair(src, tgt, number, origin, source_lang, target_lang)
 
 
 def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -209,4 +212,4 @@ def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[P
         DataError: the file is missing, damaged or no TMX; or lacks a language: says what it has.
     """
     for src, tgt, line in read_units(path, source_lang, target_lang):
-        yield Pair(src, tgt, line, str(path))
+        yield Pair(src, tgt, line, str(path), source_lang, target_lang)

@@ -4,6 +4,7 @@ Not here: the pairs themselves: one number per sentence is enough, see `sentence
 Read on in `prepare.py`, which streams the pairs to where this sends them.
 """
 
+from array import array
 from collections.abc import Iterable
 
 import numpy as np
@@ -49,13 +50,13 @@ def split(
     """
     parts = np.full(len(src_keys), TRAIN, dtype=np.uint8)
     knots = _knots(src_keys, tgt_keys)
-    members = np.argsort(knots, kind="stable")
-    starts = np.flatnonzero(np.diff(knots[members], prepend=-1))
+    members = np.argsort(knots, kind="stable").astype(np.int32)
+    starts = np.flatnonzero(np.diff(knots[members], prepend=-1)).astype(np.int32)
     sizes = np.diff(np.append(starts, len(members)))
     random = np.random.Generator(np.random.Philox(key=np.array([seed, 0], dtype=np.uint64)))
     shuffled = random.permutation(len(sizes))
     large_last = np.argsort(np.where(sizes <= _LARGEST_KNOT, 0, sizes)[shuffled], kind="stable")
-    drawn = iter(shuffled[large_last].tolist())
+    drawn = map(int, shuffled[large_last])
     for part, wanted in ((TEST, test_size), (DEV, dev_size)):
         count = 0
         while count < wanted and (knot := next(drawn, None)) is not None:
@@ -84,12 +85,14 @@ def shared_with(pairs: Iterable[Pair], name: str) -> Rule:
     return rule
 
 
-def _knots(src_keys: Keys, tgt_keys: Keys) -> NDArray[np.int64]:
+def _knots(src_keys: Keys, tgt_keys: Keys) -> NDArray[np.int32]:
     """Give pairs that share a sentence, directly or through others, one number, `(n_pairs)`."""
-    _, src, src_counts = np.unique(src_keys, return_inverse=True, return_counts=True)
-    _, tgt, tgt_counts = np.unique(tgt_keys, return_inverse=True, return_counts=True)
-    tgt += len(src_counts)  # sentences of both sides in one row: the nodes of a graph of pairs
-    parents = list(range(len(src_counts) + len(tgt_counts)))
+    src, is_shared_src = _numbered(src_keys)
+    tgt, is_shared_tgt = _numbered(tgt_keys)
+    # Only what is shared can tie: sources and targets in one row, the nodes of a graph of pairs.
+    tied = np.flatnonzero(is_shared_src[src] | is_shared_tgt[tgt])
+    n_sources, n_targets = len(is_shared_src), len(is_shared_tgt)
+    parents = array("i", range(n_sources + n_targets))
 
     def root(node: int) -> int:
         while parents[node] != node:
@@ -97,10 +100,17 @@ def _knots(src_keys: Keys, tgt_keys: Keys) -> NDArray[np.int64]:
             node = parents[node]
         return node
 
-    counts = np.concatenate((src_counts, tgt_counts))
-    tied = np.flatnonzero((counts[src] > 1) | (counts[tgt] > 1))
-    for a, b in zip(src[tied].tolist(), tgt[tied].tolist(), strict=True):
-        parents[root(b)] = root(a)
-    knots = src.astype(np.int64)
-    knots[tied] = [root(node) for node in src[tied].tolist()]
-    return knots
+    for a, b in zip(map(int, src[tied]), map(int, tgt[tied]), strict=True):
+        parents[root(n_sources + b)] = root(a)
+    src[tied] = np.fromiter(map(root, map(int, src[tied])), dtype=np.int32, count=len(tied))
+    return src
+
+
+def _numbered(keys: Keys) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Equal keys as equal numbers from 0, `(n_pairs)`, and whether one occurs more than once."""
+    order = np.argsort(keys).astype(np.int32)
+    is_first = np.append(True, np.diff(keys[order]) != 0) if len(keys) else np.zeros(0, np.bool_)
+    numbers = np.empty(len(keys), dtype=np.int32)
+    numbers[order] = np.cumsum(is_first, dtype=np.int32) - 1
+    counts = np.diff(np.flatnonzero(np.append(is_first, True)))
+    return numbers, counts > 1

@@ -29,6 +29,7 @@ _FACTS = struct.Struct("<32s32sQQ")
 _HEADER_BYTES = _START.size + _FACTS.size
 _ID = np.dtype("<i4")
 _CHUNK_BYTES = 1 << 22
+_WAITING_IDS = 1 << 16  # written together: a call for each pair costs more than all its ids
 _REMEDY = "Delete its folder and run the same command again: the data are prepared anew."
 
 Ids = NDArray[np.int32]
@@ -49,18 +50,21 @@ class StoreWriter:
         self._file = file
         self._file.write(bytes(_HEADER_BYTES))
         self._n_ids, self._checksum = 0, 0
-        self._src_counts, self._tgt_counts = array("i"), array("i")
+        self._src_counts, self._tgt_counts, self._waiting = array("i"), array("i"), array("i")
 
     def add(self, src_ids: Sequence[int] | Ids, tgt_ids: Sequence[int] | Ids) -> None:
         """Append one pair, ids without special pieces."""
         self._src_counts.append(len(src_ids))
         self._tgt_counts.append(len(tgt_ids))
         self._n_ids += len(src_ids) + len(tgt_ids)
-        for ids in (src_ids, tgt_ids):
-            self._write(np.asarray(ids, dtype=_ID).tobytes())
+        self._waiting.extend(src_ids)
+        self._waiting.extend(tgt_ids)
+        if len(self._waiting) > _WAITING_IDS:
+            self._write_waiting()
 
     def finish(self, src_vocab_hash: str, tgt_vocab_hash: str) -> None:
         """Write the counts, then the header."""
+        self._write_waiting()
         for counts in (self._src_counts, self._tgt_counts):
             self._write(np.asarray(counts, dtype=_ID).tobytes())
         hashes = bytes.fromhex(src_vocab_hash), bytes.fromhex(tgt_vocab_hash)
@@ -68,6 +72,10 @@ class StoreWriter:
         self._file.seek(0)
         self._file.write(_START.pack(_MAGIC, _VERSION, zlib.crc32(facts, self._checksum)))
         self._file.write(facts)
+
+    def _write_waiting(self) -> None:
+        self._write(np.asarray(self._waiting, dtype=_ID).tobytes())
+        self._waiting = array("i")
 
     def _write(self, data: bytes) -> None:
         self._checksum = zlib.crc32(data, self._checksum)

@@ -63,6 +63,7 @@ def save(
     progress: Mapping[str, Any],
     average: Mapping[str, Tensor] | None = None,
     extra: Mapping[str, bytes] | None = None,
+    environment: Mapping[str, Any] | None = None,
     keep: int = MIN_KEPT,
 ) -> Path:
     """Write `checkpoints/step-…` of a run, then remove what is no longer needed.
@@ -77,6 +78,7 @@ def save(
         progress: JSON values.
         average: averaged weights, under the same names as `model`.
         extra: further files, such as `bundle.description_files`, which make it a model folder.
+        environment: what the exact bits depend on, for the manifest; nothing reads it.
         keep: how many checkpoints stay; never fewer than two.
 
     Raises:
@@ -93,7 +95,7 @@ def save(
     }
     if folder.parent.is_dir():
         remove_temporaries(folder.parent)
-    write_directory(folder, files, {"step": step})
+    write_directory(folder, files, {"step": step, "environment": dict(environment or {})})
     try:
         verify_directory(folder)
     except FormatError as error:

@@ -23,10 +23,15 @@ class TrainConfig:
             of the run; None = `batch_tokens` from the start. Small batches learn more per token
             early on.
         accumulate: batches whose gradients are summed for one step.
+        recompute: keep only what goes into each layer and compute the rest again on the way back:
+            several times less memory, a third more time, equal gradients.
         optimizer: `muon` orthogonalises the updates of matrices and uses AdamW for the rest
             (Jordan 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
-        learning_rate: peak rate of Adam or AdamW. With `schedule = paper` a factor on its rate.
+        learning_rate: peak rate of Adam or AdamW, also for what Muon leaves to it (embeddings,
+            biases, norms). With `schedule = paper` a factor on its rate.
         matrix_learning_rate: peak rate of Muon.
+        matrix_every: steps between updates of Muon, each so many times as far; orthogonalising
+            costs the same whatever the batch, so small batches can do with fewer.
         beta1: decay of Adam's first moment.
         beta2: decay of Adam's second moment.
         adam_eps: Adam's ε.
@@ -49,6 +54,7 @@ class TrainConfig:
         checkpoint_every: steps between checkpoints; None = every `checkpoint_every_s`.
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
+        parent: model folder whose weights and pieces the run starts from; "" = from nothing.
         seed: decides initial weights, batches, dropout and sampling.
         device: `auto`, `cpu` or `cuda`.
         precision: `auto` computes in bfloat16 where the device has it, else `float32`.
@@ -63,9 +69,11 @@ class TrainConfig:
     batch_tokens: int = 2048
     first_batch_tokens: int | None = None
     accumulate: int = 1
+    recompute: bool = False
     optimizer: Literal["muon", "adamw", "adam"] = "muon"
-    learning_rate: float = 1e-3
+    learning_rate: float = 4e-3
     matrix_learning_rate: float = 0.01
+    matrix_every: int = 1
     beta1: float = 0.9
     beta2: float = 0.98
     adam_eps: float = 1e-9
@@ -86,6 +94,7 @@ class TrainConfig:
     checkpoint_every: int | None = None
     checkpoint_every_s: float = 300.0
     keep_checkpoints: int = 2
+    parent: str = ""
     seed: int = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -109,6 +118,7 @@ RANGES: tuple[tuple[str, float, float], ...] = (
     ("accumulate", 1, 10_000),
     ("learning_rate", 0, 1e3),
     ("matrix_learning_rate", 0, 1e3),
+    ("matrix_every", 1, 100),
     ("beta1", 0, 0.9999),
     ("beta2", 0, 0.99999),
     ("adam_eps", 1e-20, 1),

@@ -6,7 +6,6 @@ and its remedy), `mend` (back to good weights), `checkpoint`, `average`, `end`. 
 """
 
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,8 @@ def fan_out(*reports: Report) -> Report:
 class EventLog:
     """Appends events to `metrics.jsonl`: the truth about a run.
 
-    Steps are thinned to one in `every`, with the means over those in between.
+    Steps are thinned to one in `every`, with the sums and means over those in between, and get
+    `tokens_per_s` (target tokens).
 
     Args:
         run_dir: the run folder.
@@ -46,6 +46,7 @@ class EventLog:
         self._nll = 0.0
         self._src_tokens = 0
         self._tgt_tokens = 0
+        self._seconds = 0.0
 
     def forget_after(self, step: int) -> None:
         """Drop what a resumed run will live through again: all events beyond `step`."""
@@ -56,6 +57,7 @@ class EventLog:
         """Write one event."""
         if event["kind"] == "step":
             event = finite(event)
+            self._seconds += event["seconds"]
             if event["nll"] is not None:
                 self._nll += event["nll"] * event["n_tgt_tokens"]
                 self._src_tokens += event["n_src_tokens"]
@@ -67,8 +69,10 @@ class EventLog:
                 "nll": self._nll / self._tgt_tokens if self._tgt_tokens else None,
                 "n_src_tokens": self._src_tokens,
                 "n_tgt_tokens": self._tgt_tokens,
+                "seconds": self._seconds,
+                "tokens_per_s": self._tgt_tokens / max(1e-9, self._seconds),
             }
-            self._nll, self._src_tokens, self._tgt_tokens = 0.0, 0, 0
+            self._nll, self._src_tokens, self._tgt_tokens, self._seconds = 0.0, 0, 0, 0.0
         append_json_line(self.path, finite(event))
 
 
@@ -103,7 +107,6 @@ class LiveLine:
         self._epoch_step: int | None = None
         self._nll: float | None = None
         self._rate: float | None = None
-        self._last_s: float | None = None
 
     def __call__(self, event: Event) -> None:
         """Take in one event; `text` is the line afterwards."""
@@ -116,30 +119,25 @@ class LiveLine:
             self._score = "" if value is None else f"dev {self.metric} {value:.2f}{mark}"
             expected = event.get("forecast", {}).get(self.metric)
             self._expected = f"expect {interval(expected)}" if expected else ""
-            self._last_s = None  # the pause is no training
         elif event["kind"] == "step":
             self._step(event)
 
     def _step(self, event: Event) -> None:
-        now = time.monotonic()
-        if self._last_s is not None:
-            rate = event["n_tgt_tokens"] / max(1e-9, now - self._last_s)
-            self._rate = rate if self._rate is None else 0.95 * self._rate + 0.05 * rate
-        self._last_s = now
+        rate = event["n_tgt_tokens"] / max(1e-9, event["seconds"])
+        self._rate = rate if self._rate is None else 0.95 * self._rate + 0.05 * rate
         nll = finite(event)["nll"]
         if nll is not None:
             self._nll = nll if self._nll is None else 0.98 * self._nll + 0.02 * nll
         if self._epoch_step is None:
             self._epoch_step = event["step"]
         epoch = event["epoch"] + (event["step"] - self._epoch_step) / self._epoch_steps
-        share = event["share"]
-        left = event["elapsed_s"] * (1 - share) / share if share > 0 else None
+        left_s = event["left_s"]
         parts = [
             f"step {event['step']}",
             f"epoch {epoch:.1f}",
-            f"{share:.0%}",
-            f"{duration(left)} left" if left is not None else "",
-            f"{self._rate:.0f} tok/s" if self._rate else "",
+            f"{event['share']:.0%}",
+            f"{duration(left_s)} left" if left_s is not None else "",
+            f"{self._rate:.0f} tok/s",
             f"loss {self._nll:.3f}" if self._nll is not None else "",
             self._score,
             self._expected,

@@ -9,20 +9,28 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data.batch import Batch, IdPairs, Indices, collate, pad_share, plan_epoch
-from heed.device import autocast, derive_seed
+from heed.data.batch import Batch, IdPairs, Indices, ahead, collate, pad_share, plan_epoch
+from heed.device import autocast, derive_seed, spare_memory
 from heed.model.transformer import Transformer
 from heed.train.config import TrainConfig
 from heed.train.distributed import Group
 from heed.train.log import Report
 from heed.train.loss import output_cross_entropy
-from heed.train.memory import in_parts, split
+from heed.train.memory import (
+    PEAK,
+    PEAK_RECOMPUTING,
+    in_parts,
+    needed_parts,
+    positions_that_fit,
+    split,
+)
 from heed.train.mend import MAX_SKIPPED, is_sound, mend
 from heed.train.optimizer import Optimizer
 from heed.train.progress import Progress, training_seconds
@@ -112,6 +120,16 @@ class Trainer:
         """Wall-clock seconds used so far, earlier sittings included."""
         return time.monotonic() - self.started_at
 
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the run will be finished, as of the last `tick`; None while unknown."""
+        time_s, max_steps = self.config.time_s, self.config.max_steps
+        of_time = math.inf if time_s is None else max(0.0, time_s - self.clock_s)
+        step = self.progress.step
+        of_steps = self.clock_s * (max_steps - step) / step if max_steps and step else math.inf
+        left_s = min(of_time, of_steps)
+        return left_s if math.isfinite(left_s) else None
+
     def set_aside(self) -> None:
         """Leave time for one more validation like the last, and for writing the model."""
         progress, time_s = self.progress, self.config.time_s
@@ -182,10 +200,15 @@ def train(
     progress.step_batches = progress.step_batches or config.accumulate * group.size
     trainer.tick()
     saved, trainer.validated_s = (progress.step, trainer.clock_s), trainer.clock_s
+    if config.parent and progress.step == 0:
+        # The parent is the first to be the best: what comes of it may be worse.
+        _validate(trainer, keeper, validate, report)
+        progress.validations = 0
     while not progress.is_finished:
-        for indices in _rest_of_epoch(trainer, report):
-            result = train_step(trainer, _batches(trainer, indices))
-            report(_step_event(trainer, result))
+        for batches in ahead(partial(_batches, trainer), _rest_of_epoch(trainer, report)):
+            began_at = time.monotonic()
+            result = train_step(trainer, batches)
+            report(_step_event(trainer, result, time.monotonic() - began_at))
             if progress.skipped >= MAX_SKIPPED:
                 report(mend(progress, lambda: keeper.restore(trainer)))
             is_validated = _is_validation_due(trainer)
@@ -236,6 +259,7 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
         undo=trainer.optimizer.zero_grad,
         max_parts=max((len(batch.src) for batch in batches), default=1),
     )
+    n_parts *= max((needed_parts(batch, trainer.progress.at_once) for batch in batches), default=1)
     trainer.progress.splits += n_parts > 1
     group.sum_gradients(trainer.model.parameters())
     norm = trainer.optimizer.clip()
@@ -245,7 +269,7 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
     if is_skipped:
         trainer.optimizer.zero_grad()
     else:
-        trainer.optimizer.step(trainer.learning_rate_factor())
+        trainer.optimizer.step(trainer.learning_rate_factor(), trainer.progress.step)
         _average(trainer)
     _count(trainer.progress, n_src, n_tokens, n_batches, is_skipped)
     return StepResult(
@@ -261,25 +285,31 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
 
 def _add_gradients(trainer: Trainer, batches: list[Batch], n_tokens: int, n_parts: int) -> Tensor:
     """Add this process's gradients of a step's mean loss; returns the summed log-likelihood."""
-    config, model = trainer.config, trainer.model
     total_nll = torch.zeros((), dtype=torch.float64, device=trainer.device)
     for place, batch in zip(trainer.group.places(), batches, strict=False):
         # Dropout depends on seed, step and place within the step alone: a resumed run needs no
         # random state, and which process computes a batch makes no difference.
-        torch.manual_seed(derive_seed(config.seed, "dropout", trainer.progress.step, place))
-        for part in split(batch.to(trainer.device), n_parts):
-            is_real = part.tgt_out != trainer.special_ids["pad_id"]
-            with autocast(trainer.device, trainer.dtype):
-                states = model(part.src, part.tgt_in, part.src_mask)
-            loss, nll = output_cross_entropy(
-                states[is_real],
-                model.output.weight,
-                part.tgt_out[is_real],
-                smoothing=config.label_smoothing,
-            )
+        torch.manual_seed(derive_seed(trainer.config.seed, "dropout", trainer.progress.step, place))
+        n_needed = needed_parts(batch, trainer.progress.at_once)
+        for part in split(batch.to(trainer.device), n_parts * n_needed):
+            loss, nll = _losses(trainer, part)
             (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
             total_nll += nll
     return total_nll
+
+
+def _losses(trainer: Trainer, part: Batch) -> tuple[Tensor, Tensor]:
+    """The loss to learn from and the negative log-likelihood, both summed over target tokens."""
+    model = trainer.model
+    is_real = part.tgt_out != trainer.special_ids["pad_id"]
+    with autocast(trainer.device, trainer.dtype):
+        states = model(part.src, part.tgt_in, part.src_mask)
+    return output_cross_entropy(
+        states[is_real],
+        model.output.weight,
+        part.tgt_out[is_real],
+        smoothing=trainer.config.label_smoothing,
+    )
 
 
 def _count(progress: Progress, n_src: int, n_tgt: int, n_batches: int, is_skipped: bool) -> None:
@@ -341,8 +371,33 @@ def _rest_of_epoch(trainer: Trainer, report: Report) -> Iterable[list[Indices]]:
             "pad_share": pad_share(plan, pairs.src_lengths, pairs.tgt_lengths),
         }
     )
+    if progress.step == 0:
+        progress.at_once = _positions_at_once(trainer, pairs, plan)
     for start in range(progress.batch, len(plan), progress.step_batches):
         yield plan[start : start + progress.step_batches]
+
+
+def _positions_at_once(trainer: Trainer, pairs: EpochPairs, plan: list[Indices]) -> int:
+    """How much fits into memory; the leader's word counts, so that all draw the same dropout."""
+    model, config = trainer.model, trainer.config
+    longest = max(
+        (indices for indices in plan if len(indices) > 1),
+        key=lambda indices: pairs.src_lengths[indices].max(),
+        default=None,
+    )
+    at_once = 0
+    if longest is not None:
+        model.is_recomputing = False
+        at_once = positions_that_fit(
+            lambda part: _losses(trainer, part),
+            collate(pairs, longest, **trainer.special_ids).to(trainer.device),
+            most=2 * config.batch_tokens,
+            spare_bytes=spare_memory(trainer.device),
+            weights_bytes=sum(p.numel() * p.element_size() for p in model.parameters()),
+            peak=PEAK_RECOMPUTING if config.recompute else PEAK,
+        )
+        model.is_recomputing = config.recompute
+    return int(trainer.group.agree(at_once))
 
 
 def _batch_tokens(trainer: Trainer) -> int:
@@ -420,13 +475,15 @@ def _validate(
         )
 
 
-def _step_event(trainer: Trainer, result: StepResult) -> dict[str, Any]:
+def _step_event(trainer: Trainer, result: StepResult, seconds: float) -> dict[str, Any]:
     return {
         "kind": "step",
         "step": trainer.progress.step,
         "epoch": trainer.progress.epoch,
         "share": trainer.share,
         "elapsed_s": trainer.elapsed_s,
+        "left_s": trainer.left_s,
+        "seconds": seconds,
         "rate_factor": trainer.learning_rate_factor(),
         **asdict(result),
     }

@@ -26,22 +26,30 @@ class _OutputCrossEntropy(torch.autograd.Function):
         loss = torch.zeros((), dtype=torch.float64, device=states.device)
         nll = torch.zeros((), dtype=torch.float64, device=states.device)
         share = smoothing / weight.size(0)
+        row_sum = weight.sum(dim=0)
         for start in range(0, states.size(0), CHUNK):
             chunk = states[start : start + CHUNK]
-            target = targets[start : start + CHUNK, None]
+            target = targets[start : start + CHUNK]
             logits = chunk @ weight.t()
-            log_total = logits.logsumexp(dim=1, keepdim=True)
-            chunk_nll = (log_total - logits.gather(1, target)).sum()
+            highest = logits.amax(dim=1, keepdim=True)
+            true = logits.gather(1, target[:, None])
+            powers = logits.sub_(highest).exp_()
+            total = powers.sum(dim=1, keepdim=True)
+            log_total = total.log() + highest
+            chunk_nll = (log_total - true).sum()
             nll += chunk_nll
             loss += (1 - smoothing) * chunk_nll
             if smoothing:
-                loss += smoothing * (log_total.sum() - logits.mean(dim=1).sum())
-            # d loss / d logits = softmax - smoothed one-hot, written over the logits.
-            grad = logits.sub_(log_total).exp_()
-            grad.sub_(share)
-            grad.scatter_add_(1, target, torch.full_like(log_total, smoothing - 1))
-            torch.mm(grad, weight, out=grad_states[start : start + CHUNK])
-            grad_weight.addmm_(grad.t(), chunk)
+                loss += smoothing * log_total.sum() - share * (chunk @ row_sum).sum()
+            torch.mm(powers, weight, out=grad_states[start : start + CHUNK]).div_(total)
+            grad_weight.addmm_(powers.t(), chunk / total)
+        # d loss / d logits = softmax - (1 - smoothing) one-hot - share: above went the softmax
+        # through the output matrix, here go the rest, with no pass over (n_tokens, vocab_size).
+        grad_states.sub_(weight[targets], alpha=1 - smoothing)
+        grad_weight.index_add_(0, targets, states, alpha=smoothing - 1)
+        if smoothing:
+            grad_states.sub_(share * row_sum)
+            grad_weight.sub_(share * states.sum(dim=0))
         ctx.save_for_backward(grad_states, grad_weight)
         ctx.mark_non_differentiable(nll)
         return loss.to(states.dtype), nll

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.device import peak_memory_mb
+from heed.train.evidence import Evidence, Reading
 from heed.train.forecast import forecast
 from heed.train.log import Event, Report, finite
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.probe import Probe, ProbePairs, choose_pairs, probe
 from heed.train.schedule import SCHEDULES, Moment
 from heed.train.validate import DevSet
-from heed.train.watch import Evidence, Reading, diagnose
+from heed.train.watch import diagnose
 from heed.translate import Translator
 
 MAX_COST = 0.01
@@ -36,6 +37,9 @@ N_COUNTED = 5000
 
 EXACT = ("torch", "threads", "cpu", "gpu", "processes")
 """What the bits of a run depend on, of what `describe_environment` knows."""
+
+OPTIONAL = ("dead_share", "evenness")
+"""Questions that some models and corpora have no answer to."""
 
 N_TRACKED = 4096
 """Numbers of each matrix whose movement is followed."""
@@ -121,7 +125,7 @@ class Observer:
             self.report(event)
             if event["is_skipped"]:
                 self._raise_alarms(event["step"])
-        elif event["kind"] == "validation":
+        elif event["kind"] == "validation" and event["step"]:  # at step 0 nothing is learnt yet
             event = finite(self._enriched(event))
             self._note_validation(event)
             self.report(event)
@@ -187,7 +191,7 @@ class Observer:
         watch = dict(event["watch"])
         asked, loss = watch.pop("probe") or {}, event["loss"]
         # A model that answers with no numbers has not answered; it is mended elsewhere.
-        is_answered = asked and all(asked[key] is not None for key in asked if key != "dead_share")
+        is_answered = asked and all(asked[key] is not None for key in asked if key not in OPTIONAL)
         train_loss = watch.pop("train_loss")
         reading = Reading(
             step=event["step"],

@@ -4,6 +4,7 @@ Not a validation (`validate.py`): nothing here is a score. Each number is the an
 question, such as "does it matter which source is read?"; `watch.py` knows what the numbers mean.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from heed.data.batch import IdPairs
+from heed.model.attention import recording
 from heed.model.layers import FeedForward
 from heed.model.masks import padding_mask
 from heed.model.transformer import Transformer
@@ -26,6 +28,9 @@ N_PAIRS = 16
 
 MAX_TOKENS = 40
 """Longer pairs are left out: they would cost most of the time and say little more."""
+
+MIN_CHOICE = 4
+"""Source tokens among which a head can be said to choose."""
 
 ROWS = 8
 """Pairs computed at once: 8 × 40 × 32 000 logits are 41 MB."""
@@ -62,6 +67,8 @@ class Probe:
         dead_share: share of ReLU features that fire at no position, in the layer where most are;
             None in a model without ReLU.
         seconds: what all this cost.
+        evenness: entropy of cross-attention as a share of the most there can be, in the head that
+            chooses best: 1 where every head reads all words alike; None for very short sources.
     """
 
     train_loss: float
@@ -73,6 +80,7 @@ class Probe:
     echo: float
     dead_share: float | None
     seconds: float
+    evenness: float | None = None
 
 
 def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Translator) -> ProbePairs:
@@ -122,6 +130,7 @@ def probe(translator: Translator, pairs: ProbePairs) -> Probe:
         leak=ask.leak(pairs.dev),
         echo=min(echo, dev_echo),
         dead_share=dead_share,
+        evenness=ask.evenness(pairs.train),
         seconds=time.monotonic() - started_at,
     )
 
@@ -148,6 +157,24 @@ class _Asker:
                 n_echoes += int(echoes[: len(tgt)].sum())
                 n_tokens += len(tgt)
         return found, n_echoes / max(1, n_tokens)
+
+    @torch.inference_mode()
+    def evenness(self, pairs: Sequence[tuple[Ids, Ids]]) -> float | None:
+        """How evenly the most choosing head of any decoder layer reads the source."""
+        pairs = [pair for pair in pairs if len(pair[0]) >= MIN_CHOICE][:ROWS]
+        if not pairs:
+            return None
+        src, tgt_in, _ = self._tensors(pairs)
+        with recording(self.model) as caught:
+            self.model.forced(src, tgt_in)
+        most = torch.tensor([math.log(len(ids)) for ids, _ in pairs], device=self.device)
+        is_real = tgt_in != self.model.pad_id
+        heads = []
+        for name, weights in caught.items():
+            if name.endswith("cross_attention"):
+                entropy = torch.special.entr(weights).sum(dim=-1) / most[:, None, None]
+                heads.append(entropy.transpose(1, 2)[is_real].mean(dim=0))
+        return torch.cat(heads).min().item()
 
     @torch.no_grad()
     def leak(self, pairs: Sequence[tuple[Ids, Ids]]) -> float:

@@ -28,6 +28,7 @@ class Progress:
         skipped: updates skipped in a row because loss or gradient was not finite.
         mends: how often training went back to the last checkpoint because of that.
         rate_scale: factor on the learning rate, halved each time.
+        at_once: positions computed at once, so that memory suffices; 0 = whole batches.
         splits: steps computed in parts because they did not fit into memory.
         reserve_s: seconds set aside for the last validation and for writing, once measured.
         is_finished: the budget is used up or training stopped early.
@@ -48,6 +49,7 @@ class Progress:
     skipped: int = 0
     mends: int = 0
     rate_scale: float = 1.0
+    at_once: int = 0
     splits: int = 0
     reserve_s: float | None = None
     is_finished: bool = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heed.config import build_config, parse_duration
-from heed.data.prepare import DataConfig
+from heed.data.corpus import DataConfig
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
@@ -125,13 +125,28 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     if time_s is None and isinstance(max_steps, int) and max_steps > 0:
         n_tokens = max_steps * 4096.0
     batches = choose_batches(facts, n_tokens)
-    if isinstance(asked := training.get("batch_tokens"), int):
-        batches["first_batch_tokens"] = min(batches["first_batch_tokens"], asked)
+    batch_tokens = _asked(training, "batch_tokens", batches["batch_tokens"])
+    batches["first_batch_tokens"] = min(batches["first_batch_tokens"], batch_tokens)
+    if training.get("optimizer", TrainConfig.optimizer) == "muon":
+        batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
+        batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
+        # Beside Muon, Adam moves embeddings, biases and norms: the wider, the less they bear.
+        width = _asked(explicit.get("model", {}), "d_model", model["d_model"])
+        batches["learning_rate"] = 1.024 / width
+    else:
+        # What embeddings bear is too much for matrices; the paper's schedule has its own rate.
+        batches["learning_rate"] = 1.0 if training.get("schedule") == "paper" else 1e-3
     # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"alpha": 1.4}}
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
+
+
+def _asked(section: Mapping[str, Any], key: str, otherwise: int) -> int:
+    """A number set by hand, if it is a sound one: what is unsound is complained of later."""
+    value = section.get(key)
+    return value if isinstance(value, int) and value > 0 else otherwise
 
 
 def choose_batches(facts: Facts, n_tokens: float) -> Values:
@@ -147,6 +162,25 @@ def choose_batches(facts: Facts, n_tokens: float) -> Values:
     """
     last = min(4096, max(512, round(1.2 * n_tokens**0.5)), max(512, facts.n_tgt_tokens // 64))
     return {"batch_tokens": last, "first_batch_tokens": last // 2}
+
+
+def choose_warmup(n_steps: float) -> int:
+    """Steps over which the rate rises: a thirtieth of the run, a hundred at most.
+
+    Muon's updates have the size of the rate from the first step on, whatever the gradients, so
+    there is little to wait for; Adam alone wants more.
+    """
+    return max(1, min(100, round(n_steps / 30)))
+
+
+def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:
+    """Steps between Muon's updates: as few as leave it a tenth of the time, four at most.
+
+    Orthogonalising costs the same however small the batch. The momentum takes in every gradient
+    meanwhile, so nothing is lost but how early it is heeded.
+    """
+    step = flops_per_epoch(model, facts) / facts.n_tgt_tokens * batch_tokens
+    return max(1, min(4, math.ceil(9 * orthogonalizing_flops(model) / step)))
 
 
 def max_source_tokens(recipe: Recipe, longest: int) -> int:
@@ -195,6 +229,10 @@ EFFICIENCY = 0.5
 """Share of the matrix-product peak that training reaches, updates included."""
 
 
+POLYNOMIALS = 3
+"""How many make an update of Muon orthogonal; they stand in `optimizer.py`."""
+
+
 def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
     """Operations of one epoch: 6 a weight and token it meets (2 forward, 4 backward)."""
     d_model, d_ff = model["d_model"], model["d_ff"]
@@ -204,6 +242,18 @@ def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
     tgt_weights: float = model["n_decoder_layers"] * (1.5 * attention + feed_forward)
     tgt_weights += d_model * facts.tgt_vocab_size
     return 6.0 * (src_weights * facts.n_src_tokens + tgt_weights * facts.n_tgt_tokens)
+
+
+def orthogonalizing_flops(model: Mapping[str, Any]) -> float:
+    """Operations of one update of Muon: for n x m, n ≤ m, each polynomial 4 n² m + 2 n³."""
+    d_model, d_ff = model["d_model"], model["d_ff"]
+    n_layers = model["n_encoder_layers"] + model["n_decoder_layers"]
+    n_squares = 4 * (n_layers + model["n_decoder_layers"])
+    n_wide = (3 if model.get("activation") == "swiglu" else 2) * n_layers
+    least, most = min(d_model, d_ff), max(d_model, d_ff)
+    squares = n_squares * 6 * d_model**3
+    wide = n_wide * (4 * least**2 * most + 2 * least**3)
+    return POLYNOMIALS * float(squares + wide)
 
 
 def measure_gflops(device: Any, *, seconds: float = 0.3) -> float:

@@ -32,7 +32,12 @@ MAY_CHANGE = {
 
 
 def settle(
-    out: Path, asked: Mapping[str, Any], data: Prepared, gflops: Callable[[], float], where: str
+    out: Path,
+    asked: Mapping[str, Any],
+    data: Prepared,
+    gflops: Callable[[], float],
+    where: str,
+    inherited: Mapping[str, Any],
 ) -> Recipe:
     """The stored recipe of a run that goes on, else one resolved for this corpus and machine.
 
@@ -42,6 +47,7 @@ def settle(
         data: the corpus.
         gflops: measures the machine, once a new recipe needs it.
         where: the file the settings come from, for messages.
+        inherited: settings that a parent brings along; those made by hand go before them.
     """
     path = out / RECIPE_FILE
     if path.exists():
@@ -64,7 +70,7 @@ def settle(
             n_tgt_tokens=int(data.train.tgt_lengths.sum()),
             gflops=gflops(),
         )
-        recipe = resolve(asked, facts, where=where)
+        recipe = resolve(merge(inherited, asked), facts, where=where)
     write_atomically(path, to_toml(recipe).encode())
     return recipe
 
@@ -72,7 +78,8 @@ def settle(
 def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings than the run began with."""
     path = out / ASKED_FILE
-    if path.exists():
+    # Before there is a recipe, nothing has been learnt that other settings could spoil.
+    if path.exists() and (out / RECIPE_FILE).exists():
         before = parse_json(read_bytes(path), path)
         for key in sorted({*_flat(before), *_flat(asked)}):
             section = key[0]

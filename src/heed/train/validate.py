@@ -7,9 +7,10 @@ Called by `loop.py`; the translations are made by the same `Translator` that use
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from heed.data.prepare import Prepared
 from heed.evaluate.counts import Reading, count_bleu, count_chrf
 from heed.translate import Translator
 
@@ -34,6 +35,23 @@ class DevSet:
     target_lang: str = ""
 
 
+def dev_sets(data: Prepared) -> list[DevSet]:
+    """The development sentences of a corpus, one set for each target language."""
+    languages = data.target_langs or ("",)
+    sets = []
+    for language in languages:
+        pairs = [pair for pair in data.dev if not language or pair.target_lang == language]
+        if pairs:
+            sets.append(
+                DevSet(
+                    src=[pair.src for pair in pairs],
+                    tgt=[pair.tgt for pair in pairs],
+                    target_lang=language or data.target_lang,
+                )
+            )
+    return sets
+
+
 @dataclass(frozen=True, kw_only=True)
 class Validation:
     """What one validation found.
@@ -46,6 +64,7 @@ class Validation:
         seconds: what it cost.
         samples: the same few sentences each time: source, reference, translation.
         same_share: share of the translations that are the commonest one; None for a handful.
+        by_language: BLEU and chrF of each target language, where there are several.
     """
 
     loss: float
@@ -55,6 +74,7 @@ class Validation:
     seconds: float
     samples: list[dict[str, str]]
     same_share: float | None = None
+    by_language: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def score(self, metric: str) -> float:
         """One number to compare validations by; larger is better."""
@@ -77,6 +97,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
     hypotheses: list[str] = []
     references: list[str] = []
     samples: list[dict[str, str]] = []
+    by_language: dict[str, dict[str, float]] = {}
     total = sum(len(dev.src) for dev in dev_sets)
     for dev in dev_sets:
         options: dict[str, Any] = {"target_lang": dev.target_lang or None}
@@ -88,6 +109,8 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
         found = translator(dev.src[:n], beam_size=1, **options) if n else []
         hypotheses += found
         references += dev.tgt[:n]
+        if found and len(dev_sets) > 1:
+            by_language[dev.target_lang] = _scores(found, dev.tgt[:n], dev.target_lang)
         samples += [
             {"src": src, "ref": ref, "hyp": hyp}
             for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
@@ -95,16 +118,28 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
     model.train()
     # Languages that need a tokenizer of their own get it only if they are the one target.
     languages = {dev.target_lang for dev in dev_sets}
-    reading = Reading(target_lang=languages.pop() if len(languages) == 1 else "")
+    scores = _scores(hypotheses, references, languages.pop() if len(languages) == 1 else "")
     return Validation(
         loss=-log_prob / max(1, n_tokens),
-        bleu=count_bleu(hypotheses, [references], reading).of() if hypotheses else None,
-        chrf=count_chrf(hypotheses, [references], reading).of() if hypotheses else None,
+        bleu=scores.get("bleu"),
+        chrf=scores.get("chrf"),
         n_translated=len(hypotheses),
         seconds=time.monotonic() - started_at,
         samples=samples[: 2 * N_SAMPLES],
         same_share=_same_share(hypotheses),
+        by_language=by_language,
     )
+
+
+def _scores(hypotheses: list[str], references: list[str], target_lang: str) -> dict[str, float]:
+    """BLEU and chrF; nothing where nothing was translated."""
+    if not hypotheses:
+        return {}
+    reading = Reading(target_lang=target_lang)
+    return {
+        "bleu": count_bleu(hypotheses, [references], reading).of(),
+        "chrf": count_chrf(hypotheses, [references], reading).of(),
+    }
 
 
 def _same_share(hypotheses: list[str]) -> float | None:

@@ -7,88 +7,9 @@ runs are of finished ones on Multi30k, Tatoeba and the built-in corpus (`docs/lo
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
+from heed.train.evidence import Alarm, Evidence, Reading
 from heed.train.probe import Probe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What is known at one validation.
-
-    Attributes:
-        step: optimiser steps made.
-        share: part of the budget used, 0 to 1.
-        epochs: passes through the training data, in part.
-        train_loss: nats a target token in the latest steps, with dropout.
-        dev_loss: nats a target token of the dev set; infinite if it was no number.
-        is_best: no validation before had a better score.
-        same_share: share of the dev sentences that got the commonest translation, or None.
-        movement: by how much of their size the weights have moved since the process began.
-        n_moves: steps of that movement.
-        probe: what the model answered, or None when it was not asked.
-    """
-
-    step: int
-    share: float
-    epochs: float
-    train_loss: float
-    dev_loss: float
-    is_best: bool = False
-    same_share: float | None = None
-    movement: float | None = None
-    n_moves: int = 0
-    probe: Probe | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """All that a diagnosis rests on.
-
-    Attributes:
-        blind_loss: entropy of a target token, in nats: the loss of a model that knows how often
-            each one comes and nothing else.
-        train_likeness: correlation of the lengths of source and target over the training pairs,
-            0 where they have nothing to do with one another; None where lengths do not vary.
-        dev_likeness: the same over the dev pairs.
-        n_dev: dev pairs.
-        n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
-        warmup_steps: steps over which the learning rate rises.
-        n_skipped: updates skipped because a number was not finite.
-        skipped: where that happened last: `step` and `pairs`.
-        readings: one for each validation, oldest first.
-        said: names of the alarms that were given before.
-    """
-
-    blind_loss: float
-    train_likeness: float | None = None
-    dev_likeness: float | None = None
-    n_dev: int = 0
-    n_dev_in_train: int = 0
-    warmup_steps: int = 0
-    n_skipped: int = 0
-    skipped: dict[str, Any] = field(default_factory=dict)
-    readings: tuple[Reading, ...] = ()
-    said: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alarm:
-    """A cause and a remedy.
-
-    Attributes:
-        name: the cause in a word, a key of `CHECKS`.
-        text: the cause in a sentence.
-        remedy: what to do.
-        numbers: the evidence, by name.
-    """
-
-    name: str
-    text: str
-    remedy: str
-    numbers: dict[str, Any] = field(default_factory=dict)
-
 
 MAX_LEAK = 0.01
 """Nats. The same kernel on the same shapes gives the same bits, so a sound model has exactly 0."""
@@ -103,6 +24,10 @@ free there and wrong here, while a fresh model's two losses are the same."""
 
 NO_EFFECT = 1e-4
 """Nats. The source moves a fresh model's log-probs by 0.1 and more; rounding does by 1e-6."""
+
+EVEN = 0.99
+"""Evenness of the most choosing head of cross-attention. Fresh models have 0.86 to 0.95, models
+that were trained for a third of their time at most 0.86, good ones 0.3."""
 
 NO_GAIN = 0.05
 """Nats a token. A model at BLEU 5 gains 0.5, at BLEU 20 over 1.4."""
@@ -289,27 +214,35 @@ def misaligned_training(now: Evidence) -> Alarm | None:
 
 def source_ignored(now: Evidence) -> Alarm | None:
     """What the encoder reads does not reach the decoder, or it does not listen."""
-    _, found = _last_probe(now)
+    last, found = _last_probe(now)
     if found is None:
         return None
     is_cut_off = found.source_effect < NO_EFFECT
     is_deaf = found.train_gain < NO_GAIN and _stands_still(now)
-    if not (is_cut_off or is_deaf):
+    is_even = found.evenness is not None and found.evenness > EVEN and last.share >= LATE
+    if not (is_cut_off or is_deaf or is_even):
         return None
+    code = "look at the encoder's output and at cross-attention (model/transformer.py)"
     if is_cut_off:
-        words = "another source changes nothing at all in the predictions"
-        remedy = "look at the encoder's output and at cross-attention (model/transformer.py)"
-    else:
+        words, remedy = "another source changes nothing at all in the predictions", code
+    elif is_deaf:
         words = f"the right source is worth only {found.train_gain:+.2f} nats a token"
         remedy = (
             "model.norm=pre, a longer training.warmup_steps or lower rates help a decoder to "
             "listen; look also whether the training files belong together line by line"
         )
+    else:
+        words = "every head of cross-attention reads all words alike, so their order is lost"
+        remedy = f"model.norm=pre or a longer training.warmup_steps; if that is no help, {code}"
     return Alarm(
         name="source-ignored",
         text=f"{words}: the source is ignored",
         remedy=remedy,
-        numbers={"source_effect": found.source_effect, "train_gain": found.train_gain},
+        numbers={
+            "source_effect": found.source_effect,
+            "train_gain": found.train_gain,
+            "evenness": found.evenness,
+        },
     )
 
 
@@ -406,10 +339,12 @@ def dead_units(now: Evidence) -> Alarm | None:
 
 def over_fitting(now: Evidence) -> Alarm | None:
     """Training pairs are learnt by heart at the cost of others."""
-    if len(now.readings) < 3:
+    # A model that is refined is also validated before its first step.
+    readings = [reading for reading in now.readings if reading.train_loss < math.inf]
+    if len(readings) < 3:
         return None
-    best = min(now.readings, key=lambda reading: reading.dev_loss)
-    before, last = now.readings[-2:]
+    best = min(readings, key=lambda reading: reading.dev_loss)
+    before, last = readings[-2:]
     if best in (before, last) or last.train_loss > (1 - RISE) * best.train_loss:
         return None
     rise = min(before.dev_loss, last.dev_loss) / max(best.dev_loss, 1e-9) - 1

@@ -1,0 +1,42 @@
+"""What a prepared folder was made from, in words: to go on with it, or to say what has changed.
+
+Not here: what belongs into it; `prepare.py` puts it together and keeps it in its report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heed.errors import RunError
+from heed.files import crc32
+
+
+def file_facts(name: str) -> str:
+    """What tells a file from any other, such as one of the same name with one line changed."""
+    return f"{name}, {Path(name).stat().st_size} bytes, checksum {crc32(name):08x}"
+
+
+def spelled_settings(section: str, config: Any) -> dict[str, str]:
+    """The settings of a dataclass by their dotted names."""
+    return {f"{section}.{key}": str(value) for key, value in asdict(config).items()}
+
+
+def require_same(found: Any, wanted: Mapping[str, str], directory: Path) -> None:
+    """Refuse a folder that was made from something else.
+
+    Raises:
+        RunError: says what was what, and what it is now.
+    """
+    if found == wanted:
+        return
+    before = found if isinstance(found, dict) else {}
+    changes = [
+        f"{key} was {before.get(key, 'absent')}, but is {wanted.get(key, 'absent')}"
+        for key in sorted({*before, *wanted})
+        if before.get(key) != wanted.get(key)
+    ]
+    raise RunError(
+        f"{directory} was prepared from something else: {'; '.join(changes)}. "
+        "Use another --out, or go back to what it was."
+    )

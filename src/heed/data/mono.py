@@ -1,0 +1,101 @@
+"""Text in one language only: read, cleaned and stored, to be restored from gaps or back-translated.
+
+Not here: the gaps (`denoise.py`), or translation (`heed/train/backtranslate.py`). Read on in
+`prepare.py`, which calls this.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from heed.data.clean import CleanConfig, CleanReport, Rule, clean
+from heed.data.lines import read_lines
+from heed.data.readers import Pair
+from heed.data.store import Store
+from heed.errors import DataError
+from heed.text.vocab import Vocab
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mono:
+    """A file of sentences in one language.
+
+    Attributes:
+        file: a sentence a line, plain or compressed.
+        language: code such as `en`, one of the corpus's two.
+    """
+
+    file: str
+    language: str
+
+
+def write_mono(
+    texts: tuple[Mono, ...],
+    directory: Path,
+    vocab: Vocab,
+    config: CleanConfig,
+    rules: Iterable[Rule],
+    *,
+    max_length: int,
+) -> dict[str, Any]:
+    """Store the sentences of each language as ids, all files of a language together.
+
+    Args:
+        texts: the files.
+        directory: where `open_mono` finds what was written.
+        vocab: the pieces.
+        config: what is dropped, as from pairs.
+        rules: further ones; a sentence is given to them as a pair with itself.
+        max_length: most pieces of a sentence, `<eos>` included.
+
+    Returns:
+        What was read, dropped and kept, by language.
+
+    Raises:
+        DataError: a file is missing or not text, or none of its sentences can be used.
+    """
+    found = {}
+    for language in dict.fromkeys(text.language for text in texts):
+        files = [text.file for text in texts if text.language == language]
+        report = CleanReport()
+        lines = chain.from_iterable(map(_as_pairs, files))
+        # Told apart from its translation by nothing, a sentence is a copy of itself: that is fine.
+        kept = clean(lines, replace(config, keep_copies=True), report, extra_rules=rules)
+        with Store.create(_path(directory, language), vocab.hash, vocab.hash) as store:
+            for pair in kept:
+                ids = vocab.encode(pair.tgt)
+                if len(ids) + 1 > max_length:
+                    report.n_kept -= 1
+                    report.drop("too_long", pair)
+                else:
+                    store.add([], ids)
+            if not report.n_kept:
+                raise DataError(
+                    f"{' and '.join(files)} must hold sentences to learn from, but none of "
+                    f"{report.n_read} lines can be used."
+                )
+        found[language] = report.to_dict()
+    return found
+
+
+def open_mono(languages: Iterable[str], directory: Path, vocab: Vocab) -> dict[str, Store]:
+    """The sentences of each language, as targets of a store whose sources are empty.
+
+    Raises:
+        FormatError: a file is missing or damaged.
+    """
+    return {
+        language: Store.open(_path(directory, language), vocab.hash, vocab.hash)
+        for language in languages
+    }
+
+
+def _path(directory: Path, language: str) -> Path:
+    return directory / f"mono.{language}.bin"
+
+
+def _as_pairs(file: str) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(file), start=1):
+        yield Pair(line, line, number, file)

@@ -1,0 +1,70 @@
+"""Pairs in a file of ours, one a line: what has been cleaned, to be read again; dev and test.
+
+Not here: cleaning (`clean.py`) or ids (`store.py`). Pairs are normalized, so none breaks its line.
+Read on in `prepare.py`, the only caller.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.data.lines import read_lines
+from heed.data.readers import Pair
+from heed.files import atomic_writer
+
+
+class Spool(NamedTuple):
+    """The clean pairs on disk and the part each belongs to; each reading starts over.
+
+    Attributes:
+        path: the file.
+        parts: `TRAIN`, `DEV` or `TEST` for each pair, `(n_pairs)`.
+    """
+
+    path: Path
+    parts: NDArray[np.uint8]
+
+    def part(self, part: int, *, at_most: int | None = None) -> Iterator[Pair]:
+        """The pairs of one part, or `at_most` so many of them, spread evenly."""
+        is_wanted = self.parts == part
+        numbers = np.flatnonzero(is_wanted)
+        if at_most is not None and at_most < len(numbers):
+            is_wanted[:] = False
+            is_wanted[numbers[np.arange(at_most) * len(numbers) // at_most]] = True
+        return map(_as_pair, compress(read_lines(self.path), is_wanted))
+
+
+def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
+    """Write pairs as they come; the file appears when the last one is written.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours.
+    """
+    with atomic_writer(path) as file:
+        file.writelines(map(_as_row, pairs))
+
+
+def read_pairs(path: Path) -> Iterator[Pair]:
+    """The pairs that `write_pairs` wrote."""
+    return map(_as_pair, read_lines(path))
+
+
+def _as_row(pair: Pair) -> bytes:
+    fields = (
+        pair.source_lang,
+        pair.target_lang,
+        str(pair.line),
+        " ".join(pair.origin.split()),
+        pair.src,
+        pair.tgt,
+    )
+    return ("\t".join(fields) + "\n").encode("utf-8", "replace")
+
+
+def _as_pair(row: str) -> Pair:
+    source_lang, target_lang, number, origin, src, tgt = row.split("\t")
+    return Pair(src, tgt, int(number), origin, source_lang, target_lang)

@@ -1,0 +1,122 @@
+"""The vocabularies of a corpus: learnt from its training pairs, and kept beside its ids.
+
+Not here: how pieces are learnt (`heed/text/vocab.py`). Read on in `prepare.py`, which asks.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from heed.data.readers import Pair
+from heed.files import write_atomically
+from heed.text.extend import extend_vocab, language_tag
+from heed.text.vocab import TokenizerConfig, Vocab, choose_vocab_size, train_vocab
+
+JOINT_VOCAB_FILE = "spm.model"
+SRC_VOCAB_FILE = "source.spm"
+TGT_VOCAB_FILE = "target.spm"
+
+
+def learn_vocabs(
+    pairs: Callable[[], Iterable[Pair]],
+    tokenizer: TokenizerConfig,
+    *,
+    n_pairs: int,
+    characters: tuple[Counter[str], Counter[str]],
+    languages: tuple[str, ...],
+) -> tuple[Vocab, Vocab]:
+    """Learn pieces of both sides; of a joint vocabulary, one object stands for both.
+
+    Args:
+        pairs: the training pairs, from the first one at each call.
+        tokenizer: kind and size.
+        n_pairs: how many there are.
+        characters: those of the sources and those of the targets, counted.
+        languages: each gets a tag.
+    """
+
+    def learn(sentences: Iterable[str], counted: Counter[str]) -> Vocab:
+        n_characters = _n_usual(counted, tokenizer.character_coverage)
+        usual_size = choose_vocab_size(n_pairs, n_characters=n_characters)
+        return train_vocab(
+            sentences,
+            size=tokenizer.vocab_size or usual_size,
+            kind=tokenizer.kind,
+            character_coverage=tokenizer.character_coverage,
+            split_han=tokenizer.split_han,
+            languages=languages,
+        )
+
+    src_characters, tgt_characters = characters
+    if tokenizer.joint:
+        both = (text for pair in pairs() for text in (pair.src, pair.tgt))
+        vocab = learn(both, src_characters + tgt_characters)
+        return vocab, vocab
+    return (
+        learn((pair.src for pair in pairs()), src_characters),
+        learn((pair.tgt for pair in pairs()), tgt_characters),
+    )
+
+
+def extend_vocabs(
+    base: tuple[Vocab, Vocab],
+    pairs: Callable[[], Iterable[Pair]],
+    tokenizer: TokenizerConfig,
+    *,
+    languages: tuple[str, ...],
+) -> tuple[Vocab, Vocab]:
+    """Add to both sides what these pairs need beyond a model's own vocabularies.
+
+    Args:
+        base: the model's; one object twice if they are joint.
+        pairs: the training pairs, from the first one at each call.
+        tokenizer: how much of the text shall have characters of its own.
+        languages: each gets a tag if it has none.
+    """
+
+    def extend(vocab: Vocab, sentences: Iterable[str]) -> Vocab:
+        return extend_vocab(
+            vocab,
+            sentences,
+            character_coverage=tokenizer.character_coverage,
+            controls=[language_tag(language) for language in languages],
+        )
+
+    src_vocab, tgt_vocab = base
+    if src_vocab is tgt_vocab:
+        vocab = extend(src_vocab, (text for pair in pairs() for text in (pair.src, pair.tgt)))
+        return vocab, vocab
+    return (
+        extend(src_vocab, (pair.src for pair in pairs())),
+        extend(tgt_vocab, (pair.tgt for pair in pairs())),
+    )
+
+
+def write_vocabs(directory: Path, vocabs: tuple[Vocab, Vocab]) -> None:
+    """Write one file for a joint vocabulary, else two."""
+    src_vocab, tgt_vocab = vocabs
+    if src_vocab is tgt_vocab:
+        write_atomically(directory / JOINT_VOCAB_FILE, src_vocab.to_bytes())
+        return
+    write_atomically(directory / SRC_VOCAB_FILE, src_vocab.to_bytes())
+    write_atomically(directory / TGT_VOCAB_FILE, tgt_vocab.to_bytes())
+
+
+def read_vocabs(directory: Path, *, is_joint: bool) -> tuple[Vocab, Vocab]:
+    """Read what `write_vocabs` wrote.
+
+    Raises:
+        FormatError: a file is missing or damaged.
+    """
+    if is_joint:
+        joint = Vocab.load(directory / JOINT_VOCAB_FILE)
+        return joint, joint
+    return Vocab.load(directory / SRC_VOCAB_FILE), Vocab.load(directory / TGT_VOCAB_FILE)
+
+
+def _n_usual(characters: Counter[str], coverage: float) -> int:
+    """How many different characters make up this share of a text."""
+    counts = np.cumsum([count for _, count in characters.most_common()])
+    return int(np.searchsorted(counts, coverage * counts[-1])) + 1 if len(counts) else 0

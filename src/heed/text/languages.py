@@ -1,0 +1,33 @@
+"""Which languages a model reads and writes, from the three facts its folder keeps.
+
+Not here: the tags that tell a model which language is wanted (`vocab.py`). A model that was taught
+both ways round counts its own source language among its targets.
+"""
+
+from collections.abc import Sequence
+
+
+def source_languages(source_lang: str, target_langs: Sequence[str]) -> tuple[str, ...]:
+    """The languages that a model reads, as far as that is known.
+
+    Args:
+        source_lang: the one its corpus was translated from; "" if unknown or several.
+        target_langs: all it writes, if there are several.
+    """
+    if source_lang and source_lang in target_langs:
+        return (source_lang, *(lang for lang in target_langs if lang != source_lang))
+    return (source_lang,) if source_lang else ()
+
+
+def implied_target(asked_source: str, source_lang: str, target_langs: Sequence[str]) -> str | None:
+    """The language a two-way model translates `asked_source` into; None where a choice is left."""
+    is_two_way = len(target_langs) == 2 and source_lang in target_langs
+    others = [lang for lang in target_langs if lang != asked_source]
+    return others[0] if is_two_way and len(others) == 1 else None
+
+
+def spelled_direction(source_lang: str, target_lang: str, target_langs: Sequence[str]) -> str:
+    """`en → de`; `en ↔ de` for both ways; `en → de, fr` for several; `?` for what is unknown."""
+    if len(target_langs) == 2 and (other := implied_target(source_lang, source_lang, target_langs)):
+        return f"{source_lang} ↔ {other}"
+    return f"{source_lang or '?'} → {', '.join(target_langs) or target_lang or '?'}"

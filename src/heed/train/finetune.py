@@ -1,0 +1,190 @@
+"""A run that starts from a model: its weights, its shape, its vocabulary with new pieces behind it.
+
+Not here: which pieces those are (`heed/text/extend.py`), or training, which is as always but for
+its rates. The parent is only read. What is taken from it lies in the run folder from the start, as
+the checkpoint of step 0, so that the run goes on like any other.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heed.bundle import (
+    CARD,
+    Bundle,
+    find_model_folder,
+    load_bundle,
+    step_folders,
+    stored_weights,
+)
+from heed.data.prepare import Prepared
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError, RunError
+from heed.files import parse_json, read_bytes, to_json, write_atomically
+from heed.folders import read_manifest
+from heed.text.extend import kind_of, new_spellings
+from heed.text.vocab import TokenizerConfig, Vocab
+from heed.train import checkpoint
+from heed.train.config import TrainConfig
+from heed.train.loop import Trainer
+
+PARENT_FILE = "parent.json"
+
+RATE = 0.3
+"""Peak learning rates, as a share of those of a run from nothing."""
+
+FREE = ("dropout", "attention_dropout", "activation_dropout")
+"""Settings of a model that are not its shape."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """The model a run starts from.
+
+    Attributes:
+        folder: as it was named.
+        bundle: what is in it.
+    """
+
+    folder: str
+    bundle: Bundle
+
+    @property
+    def vocabs(self) -> tuple[Vocab, Vocab]:
+        """Those of source and target, the same object if they are joint."""
+        return self.bundle.src_vocab, self.bundle.tgt_vocab
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether one vocabulary serves both sides."""
+        return self.bundle.src_vocab is self.bundle.tgt_vocab
+
+    def tokenizer(self, config: TokenizerConfig) -> TokenizerConfig:
+        """`config` as far as it is free, for the rest the model's."""
+        return replace(config, kind=kind_of(self.bundle.src_vocab), joint=self.is_joint)
+
+    def settings(self, data: Prepared) -> dict[str, Any]:
+        """Settings that follow from the model, by section; what is set by hand goes before them."""
+        options, shape = asdict(DecodeOptions()), asdict(self.bundle.config)
+        del shape["dropout"]  # follows from the new corpus
+        sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.tgt_vocab.size}
+        return {
+            "tokenizer": {"kind": kind_of(data.src_vocab), "joint": self.is_joint},
+            "model": {**shape, **sizes},
+            "training": {
+                "learning_rate": RATE * TrainConfig.learning_rate,
+                "matrix_learning_rate": RATE * TrainConfig.matrix_learning_rate,
+            },
+            "decoding": {k: v for k, v in self.bundle.decoding.items() if k in options},
+        }
+
+
+def open_parent(folder: str, asked: Mapping[str, Any]) -> Parent:
+    """Read the model that a run starts from.
+
+    Raises:
+        FormatError: it is no model folder, or damaged.
+        ConfigError: `asked` wants another shape or other pieces than the model has.
+    """
+    parent = Parent(folder=folder, bundle=load_bundle(folder))
+    _require_same_shape(parent, asked)
+    return parent
+
+
+def require_same_parent(parent: Parent, out: Path) -> None:
+    """Note in a run folder which model the run started from.
+
+    Raises:
+        RunError: it was started when the model was another one.
+    """
+    path, found = out / PARENT_FILE, _hash(parent.folder)
+    if not path.exists() or not step_folders(out):
+        write_atomically(path, to_json({"folder": parent.folder, "sha256": found}))
+        return
+    before = parse_json(read_bytes(path), path)["sha256"]
+    if before != found:
+        raise RunError(
+            f"{out} was started from {parent.folder} when its hash was {before[:12]}, but now it "
+            f"is {found[:12]}. Bring the model back as it was, or use another --out."
+        )
+
+
+def begin(parent: Parent, data: Prepared, out: Path, make: Callable[[], Trainer]) -> None:
+    """Put the parent's weights into the run folder as the checkpoint of step 0.
+
+    Args:
+        parent: the model; its vocabulary was extended to that of `data`.
+        data: the new corpus.
+        out: the run folder; nothing is done if it has a checkpoint.
+        make: makes a fresh trainer of the run.
+    """
+    if step_folders(out):
+        return
+    trainer = make()
+    weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
+    checkpoint.save(
+        out,
+        0,
+        model=weights,
+        optimizer=trainer.optimizer.state(),
+        average={name: weights[name] for name in trainer.averaged},
+        progress=asdict(trainer.progress),
+    )
+
+
+def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Tensor]:
+    """A model's weights with a row for each new piece: the mean of the rows that spelt it before.
+
+    Args:
+        bundle: the model.
+        src_vocab: its source vocabulary with pieces behind it.
+        tgt_vocab: its target vocabulary with pieces behind it.
+
+    Returns:
+        Tensors by their first names; a new control piece has the mean of all rows.
+
+    Source: Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression".
+    """
+    shapes, _ = stored_weights(bundle.config)
+    weights = {name: bundle.weights[name] for name in shapes}
+    sides = {
+        "embed_src.tokens.weight": new_spellings(bundle.src_vocab, src_vocab),
+        "embed_tgt.tokens.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),
+        "output.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),
+    }
+    for name, spellings in sides.items():
+        if name in weights and spellings:
+            old = weights[name]
+            rows = [old[ids].mean(dim=0) if ids else old.mean(dim=0) for ids in spellings]
+            weights[name] = torch.cat([old, torch.stack(rows)])
+    return weights
+
+
+def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
+    """Refuse settings that a model which exists already cannot follow."""
+    if "preset" in asked:
+        raise ConfigError(
+            f"preset cannot be chosen with --from: the model keeps the shape of {parent.folder}. "
+            "Leave one of the two out."
+        )
+    shape = asdict(parent.bundle.config)
+    for section, free in (("model", FREE), ("tokenizer", ("subword_alpha", "character_coverage"))):
+        for key in asked.get(section, {}):
+            if key not in free:
+                was = f", where it is {shape[key]}" if section == "model" and key in shape else ""
+                raise ConfigError(
+                    f"{section}.{key} cannot be set with --from: it is that of {parent.folder}"
+                    f"{was}. Leave it out."
+                )
+
+
+def _hash(folder: str) -> str:
+    """One number for all that decides what a model does."""
+    entries = read_manifest(find_model_folder(folder)).files
+    facts = {name: entry.sha256 for name, entry in sorted(entries.items()) if name != CARD}
+    return hashlib.sha256(to_json(facts)).hexdigest()

@@ -1,0 +1,175 @@
+"""What a run starts from: its folder, its recipe, its data, a fresh model or the newest checkpoint.
+
+Not what is made of it: `run.py` trains, `keeper.py` writes. Each function finds what an earlier
+sitting left, and makes only what is missing.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from heed.bundle import CONFIG
+from heed.config import load_config
+from heed.data.corpus import Corpus
+from heed.data.prepare import Prepared, open_prepared, prepare
+from heed.device import choose_dtype, seed_everything
+from heed.errors import RunError
+from heed.folders import remove_temporaries
+from heed.model.build import build_model
+from heed.train import checkpoint
+from heed.train.checkpoint import Checkpoint
+from heed.train.distributed import Group
+from heed.train.finetune import begin, open_parent, require_same_parent
+from heed.train.loop import EpochPairs, Trainer
+from heed.train.optimizer import Optimizer
+from heed.train.progress import Progress, training_seconds
+from heed.train.recipe import Recipe, measure_gflops
+from heed.train.resample import ResampledPairs
+from heed.train.settings import RECIPE_FILE, require_same_asked, settle
+from heed.train.weights import copy_into
+
+DATA = "data"
+"""The prepared corpus, in the run folder."""
+
+
+def set_up(
+    out: Path,
+    asked: Mapping[str, Any],
+    draft: Recipe,
+    corpus: Corpus,
+    group: Group,
+    where: str,
+) -> tuple[Recipe, Prepared]:
+    """Write all that training starts from into the run folder, or find it there."""
+    folder = draft.training.parent
+    parent = open_parent(folder, asked) if folder else None
+    require_same_asked(out, asked)
+    remove_temporaries(out)
+    if parent:
+        require_same_parent(parent, out)
+    data = prepare(
+        corpus,
+        out / DATA,
+        config=draft.data,
+        tokenizer=parent.tokenizer(draft.tokenizer) if parent else draft.tokenizer,
+        seed=draft.training.seed,
+        base=parent.vocabs if parent else None,
+    )
+    recipe = settle(
+        out,
+        asked,
+        data,
+        lambda: group.size * measure_gflops(group.device),
+        where,
+        parent.settings(data) if parent else {},
+    )
+    if parent:
+        begin(parent, data, out, lambda: make_trainer(recipe, data, group))
+    return recipe, data
+
+
+def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
+    """Read what the leader has set up."""
+    if not (out / RECIPE_FILE).exists():
+        raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
+    return load_config(Recipe, out / RECIPE_FILE), open_prepared(corpus, out / DATA)
+
+
+def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
+    """A fresh model and optimiser for this recipe."""
+    config, device = recipe.training, group.device
+    seed_everything(config.seed, "weights")
+    model = build_model(recipe.model).to(device)
+    model.is_recomputing = config.recompute
+    averaged = {}
+    if config.ema_decay:
+        averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
+    vocab = data.tgt_vocab
+    return Trainer(
+        model=model,
+        config=config,
+        optimizer=Optimizer(model, config),
+        pairs=_pairs_by_epoch(recipe, data),
+        special_ids={"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id},
+        device=device,
+        group=group,
+        dtype=choose_dtype(config.precision, device),
+        averaged=averaged,
+        time_limit_s=training_seconds(config.time_s, None),
+    )
+
+
+def _pairs_by_epoch(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
+    """Epoch number → its pairs: the store itself, or the store segmented anew each epoch."""
+    alpha = recipe.tokenizer.subword_alpha
+    if not alpha:
+        return lambda epoch: data.train
+    latest: dict[int, ResampledPairs] = {}
+
+    def pairs(epoch: int) -> EpochPairs:
+        if epoch not in latest:
+            latest.clear()
+            latest[epoch] = ResampledPairs(
+                data.train,
+                data.src_vocab,
+                data.tgt_vocab,
+                alpha=alpha,
+                seed=recipe.training.seed,
+                epoch=epoch,
+                max_length=recipe.data.max_length,
+            )
+        return latest[epoch]
+
+    return pairs
+
+
+def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
+    """Load the newest whole checkpoint, if any.
+
+    Returns:
+        Whether the run is finished already, and what a person should know.
+    """
+    group = trainer.group
+    with group.on_its_own():
+        found = checkpoint.load_newest(out)
+    group.require_same(
+        found.step if found else 0,
+        f"the processes of a run must all go on from one checkpoint, but see different ones in "
+        f"{out}. Its folder must be one that all hosts share.",
+    )
+    if found is None:
+        return False, []
+    trainer.progress = progress = Progress(**found.progress)
+    take_over(trainer, found)
+    trainer.time_limit_s = training_seconds(trainer.config.time_s, progress.reserve_s)
+    trainer.started_at = time.monotonic() - progress.elapsed_s
+    trainer.tick()
+    if progress.is_finished:
+        # A run given more time or steps than it has used goes on.
+        progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
+    is_complete = bool(group.agree(progress.is_finished and (out / CONFIG).exists()))
+    notes = [*found.warnings]
+    if not is_complete:
+        origin = f"step {found.step}" if found.step else trainer.config.parent
+        notes.append(f"going on from {origin}")
+    if progress.step_batches not in (0, trainer.config.accumulate * group.size):
+        notes.append(
+            f"a step learns from {progress.step_batches} batches, as when the run began; "
+            f"processes now: {group.size}"
+        )
+    return is_complete, notes
+
+
+def take_over(trainer: Trainer, found: Checkpoint) -> None:
+    """Take over the tensors of a checkpoint."""
+    copy_into(trainer.model, found.model)
+    trainer.optimizer = Optimizer(trainer.model, trainer.config)  # forgets what it had
+    trainer.optimizer.load_state(found.optimizer)
+    for name in trainer.averaged:
+        trainer.averaged[name].copy_(found.average[name])
+
+
+def _has_stopped_early(trainer: Trainer) -> bool:
+    patience = trainer.config.patience
+    return bool(patience) and trainer.progress.without_gain >= patience

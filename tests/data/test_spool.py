@@ -1,0 +1,43 @@
+"""Pairs come back from their file as they went in, by part, and evenly if only some are wanted."""
+
+import numpy as np
+
+from heed.data.readers import Pair
+from heed.data.split import DEV, TRAIN
+from heed.data.spool import Spool, read_pairs, write_pairs
+
+PAIRS = [Pair(f"s{n}", f"t{n}", n, "a file", "en", "de") for n in range(100)]
+
+
+def spool(folder):
+    write_pairs(folder / "pairs", PAIRS)
+    parts = np.full(100, TRAIN, dtype=np.uint8)
+    parts[::10] = DEV
+    return Spool(folder / "pairs", parts)
+
+
+def test_pairs_come_back_as_they_went_in(tmp_path):
+    write_pairs(tmp_path / "pairs", PAIRS)
+    assert list(read_pairs(tmp_path / "pairs")) == PAIRS
+
+
+def test_what_breaks_a_row_is_no_part_of_one(tmp_path):
+    write_pairs(tmp_path / "pairs", [Pair("\udc80", "b", 1, "a\tfile\n")])
+    assert list(read_pairs(tmp_path / "pairs")) == [Pair("?", "b", 1, "a file")]
+
+
+def test_a_part_is_read_as_often_as_asked(tmp_path):
+    kept = spool(tmp_path)
+    assert list(kept.part(DEV)) == list(kept.part(DEV)) == PAIRS[::10]
+    assert [*kept.part(DEV), *kept.part(TRAIN)] == sorted(
+        PAIRS, key=lambda pair: pair.line % 10 > 0
+    )
+
+
+def test_some_of_a_part_are_spread_evenly(tmp_path):
+    kept = spool(tmp_path)
+    lines = [pair.line for pair in kept.part(TRAIN, at_most=30)]
+    assert len(lines) == 30
+    assert not set(lines) & set(range(0, 100, 10))
+    assert max(np.diff(lines)) <= 4
+    assert list(kept.part(TRAIN, at_most=90)) == list(kept.part(TRAIN))

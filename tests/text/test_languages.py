@@ -1,0 +1,23 @@
+from heed.text.languages import implied_target, source_languages, spelled_direction
+
+
+def test_a_model_that_counts_its_source_among_its_targets_goes_both_ways():
+    assert spelled_direction("en", "de", ()) == "en → de"
+    assert spelled_direction("en", "de", ("de", "en")) == "en ↔ de"
+    assert spelled_direction("en", "", ("de", "fr")) == "en → de, fr"
+    assert spelled_direction("en", "de", ("de", "en", "fr")) == "en → de, en, fr"
+    assert spelled_direction("", "", ()) == "? → ?"
+
+
+def test_a_two_way_model_reads_both_languages():
+    assert source_languages("en", ("de", "en")) == ("en", "de")
+    assert source_languages("en", ()) == ("en",)
+    assert source_languages("", ("de", "en")) == ()
+
+
+def test_only_a_two_way_model_implies_the_target():
+    assert implied_target("de", "en", ("de", "en")) == "en"
+    assert implied_target("en", "en", ("de", "en")) == "de"
+    assert implied_target("fr", "en", ("de", "en")) is None
+    assert implied_target("en", "en", ("de", "fr")) is None
+    assert implied_target("en", "en", ("de", "en", "fr")) is None
