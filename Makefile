@@ -1,10 +1,11 @@
 # heed: one command each. Everything lands in .venv; nothing outside this folder is touched.
 #
-#   make demo    install, then train a small translator on the built-in corpus (minutes)
-#   make test    install, then run the tests, a short training among them
-#   make check   format, lint, strict types, walls, and every code block of the docs
-#   make learn   the slow tests: tasks that must be learnt to a stated score
-#   make format  let ruff mend what it can
+#   make demo         install, then train a small translator on the built-in corpus (minutes)
+#   make test         install, then run the tests, a short training among them
+#   make check        format, lint, strict types, walls, and every code block of the docs
+#   make reliability  slower tests: faults, kills, full disks, several processes
+#   make learn        all slow tests, also tasks that must be learnt to a stated score
+#   make format       let ruff mend what it can
 #
 # Another Python: make demo PYTHON=python3.13        Another place: make test VENV=/tmp/heed
 # Whatever index your pip knows is used. For the small CPU build of torch on Linux:
@@ -20,7 +21,7 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 PYTEST = $(BIN)/python -m pytest -n 2
 SOURCES = src tests benchmarks
 
-.PHONY: help demo test check learn format
+.PHONY: help demo test check reliability learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -30,6 +31,9 @@ demo: $(VENV)/.train
 
 test: $(VENV)/.dev
 	$(PYTEST)
+
+reliability: $(VENV)/.dev
+	$(PYTEST) -m reliability
 
 learn: $(VENV)/.dev
 	$(PYTEST) -m slow

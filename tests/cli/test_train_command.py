@@ -229,6 +229,22 @@ def test_several_files_and_kinds_make_one_corpus():
         corpus_from({**flags, "tgt": ("a",)}, [])
 
 
+def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
+    for name in ("train.en", "train.de", "val.en", "val.de", "test.tsv", "notes.txt"):
+        (tmp_path / name).write_text("", "utf-8")
+    flags = {"src": (), "tgt": (), "dev_src": (), "dev_tgt": (), "mono_src": (), "mono_tgt": ()}
+    flags |= {"source_lang": "en", "target_lang": "de"}
+    said = []
+    corpus = corpus_from(flags, [str(tmp_path)], say=said.append)
+    assert [Path(file).name for file in corpus.train[0].files] == ["train.en", "train.de"]
+    assert [Path(file).name for file in corpus.dev[0].files] == ["val.en", "val.de"]
+    assert [Path(file).name for file in corpus.test[0].files] == ["test.tsv"]
+    assert said == [
+        "to learn from: train.en + train.de; to choose by: val.en + val.de; "
+        "set aside: test.tsv; not used: notes.txt"
+    ]
+
+
 def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions():
     flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "mono_tgt": ("b", "c.gz")}
     mono = corpus_from({**flags, "mono_src": ("d",)}, []).mono

@@ -7,7 +7,7 @@ Flags and `section.key=value` become one nested dict of settings; the run fills 
 import re
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,9 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 )
 @click.pass_obj
 def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None:
-    """Train a translator from two parallel files, or from TSV, CSV or TMX files.
+    """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
+
+    In a folder, what is called dev… or val… chooses the best model, and test… is left out.
 
     The corpus - is TSV from standard input. Interrupted in any way, the same command goes on at the
     very next batch. RUN is a model folder when training ends, and can be translated with before.
@@ -109,7 +111,8 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     if flags["dump_config"]:
         click.echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
         return
-    corpus = corpus_from(flags, [text for text in arguments if not OVERRIDE.fullmatch(text)])
+    files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
+    corpus = corpus_from(flags, files, say=session.say)
     if not flags["out"]:
         raise UsageError("Say where the model shall go: --out run/")
     outcome, stop_signal = start(
@@ -234,14 +237,17 @@ def dump(asked: dict[str, Any], kind: str, where: str = "") -> str:
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))
 
 
-def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
-    """The corpus that flags and arguments name.
+def corpus_from(
+    flags: dict[str, Any], files: list[str], *, say: Callable[[str], None] = lambda text: None
+) -> "Corpus":
+    """The corpus that flags and arguments name; `say` hears what is made of a folder.
 
     Raises:
         UsageError: one side of a pair of files is missing, standard input is given as one side or
             twice, or there is nothing to learn from.
     """
     from heed.data.corpus import Corpus
+    from heed.data.folder import read_folder
     from heed.data.mono import Mono
     from heed.data.readers import Part
 
@@ -271,17 +277,25 @@ def corpus_from(flags: dict[str, Any], files: list[str]) -> "Corpus":
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     train_parts = parts(flags["src"], flags["tgt"], "")
-    train_parts += tuple(Part(files=(path,), **languages) for path in files)
+    folders = [read_folder(path, **languages) for path in files if Path(path).is_dir()]
+    for found in folders:
+        say(str(found))
+    train_parts += tuple(part for found in folders for part in found.train)
+    train_parts += tuple(
+        Part(files=(path,), **languages) for path in files if not Path(path).is_dir()
+    )
     if not train_parts:
         raise UsageError(
-            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file "
-            "(- is TSV from standard input)."
+            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
+            "folder of them (- is TSV from standard input)."
         )
+    dev = parts(flags["dev_src"], flags["dev_tgt"], "dev-")
     mono = [("source_lang", path) for path in flags["mono_src"]]
     mono += [("target_lang", path) for path in flags["mono_tgt"]]
     return Corpus(
         train=train_parts,
-        dev=parts(flags["dev_src"], flags["dev_tgt"], "dev-"),
+        dev=dev or tuple(part for found in folders for part in found.dev),
+        test=tuple(part for found in folders for part in found.test),
         mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
     )
 

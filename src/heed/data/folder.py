@@ -1,0 +1,101 @@
+"""A folder of parallel text: which of its files belong together, and what each is for.
+
+Not here: reading them (`readers.py`). Names alone decide, in alphabetical order, so that the same
+files make the same corpus wherever they lie.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from heed.data.lines import suffix_of
+from heed.data.readers import Part
+from heed.errors import ConfigError, DataError
+
+_TABLES = (".tsv", ".tab", ".csv", ".tmx")
+_COMPRESSED = re.compile(r"\.(gz|xz|zst)$")
+_DEV = re.compile(r"(dev|val)", re.IGNORECASE)
+_TEST = re.compile(r"test", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a folder holds.
+
+    Attributes:
+        train: to learn from.
+        dev: to choose by: files whose names begin with `dev` or `val`.
+        test: to judge by: files whose names begin with `test`.
+        unused: names of files that are none of these.
+    """
+
+    train: tuple[Part, ...]
+    dev: tuple[Part, ...]
+    test: tuple[Part, ...]
+    unused: tuple[str, ...]
+
+    def __str__(self) -> str:
+        roles = [
+            ("to learn from", self.train),
+            ("to choose by", self.dev),
+            ("set aside", self.test),
+        ]
+        said = [f"{role}: {_names(parts)}" for role, parts in roles if parts]
+        return "; ".join([*said, *([f"not used: {', '.join(self.unused)}"] if self.unused else [])])
+
+
+def _names(parts: tuple[Part, ...]) -> str:
+    return ", ".join(" + ".join(Path(file).name for file in part.files) for part in parts)
+
+
+def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Found:
+    """Find the parallel text in a folder, not in folders inside it.
+
+    TMX, TSV and CSV files are one part each; plain text is a part where two names differ in their
+    language only: `law.en` and `law.de`, `law.en.gz` and `law.de.gz`.
+
+    Raises:
+        ConfigError: a language is not given.
+        DataError: the folder holds nothing to learn from.
+    """
+    if not source_lang or not target_lang:
+        raise ConfigError(
+            f"{folder} is a folder: say which languages to take from it, with --source-lang and "
+            "--target-lang."
+        )
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+    by_key = {_key(name): name for name in names}
+    parts: dict[str, Part] = {}
+    used: set[str] = set()
+    for name in names:
+        stem, language = _key(name)
+        other = by_key.get((stem, target_lang))
+        if suffix_of(name) in _TABLES:
+            files: tuple[str, ...] = (name,)
+        elif language == source_lang and other is not None:
+            files = (name, other)
+        else:
+            continue
+        used.update(files)
+        parts[name] = Part(files=tuple(str(Path(folder) / file) for file in files), **languages)
+    dev = {name for name in parts if _DEV.match(name)}
+    test = {name for name in parts if _TEST.match(name)}
+    found = Found(
+        train=tuple(part for name, part in parts.items() if name not in dev | test),
+        dev=tuple(parts[name] for name in sorted(dev)),
+        test=tuple(parts[name] for name in sorted(test)),
+        unused=tuple(name for name in names if name not in used),
+    )
+    if not found.train:
+        raise DataError(
+            f"{folder} holds nothing to learn from: no .tmx, .tsv or .csv file, and no two files "
+            f"such as train.{source_lang} and train.{target_lang}."
+        )
+    return found
+
+
+def _key(name: str) -> tuple[str, str]:
+    """What a name says besides its language, and its language: `a.en.gz` → (`a`, `en`)."""
+    stem, _, language = _COMPRESSED.sub("", name).rpartition(".")
+    return stem, language
