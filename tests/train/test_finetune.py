@@ -16,8 +16,9 @@ from heed.data.readers import Part
 from heed.errors import ConfigError, FormatError, RunError
 from heed.files import read_json_lines
 from heed.text.extend import new_spellings
-from heed.train.finetune import RATE, grown_weights
+from heed.train.finetune import grown_weights
 from heed.train.keeper import best_validation
+from heed.train.recipe import FINE_TUNING_RATE
 from heed.translate import load
 
 Run = Callable[..., Any]
@@ -69,7 +70,8 @@ def test_a_child_has_the_shape_of_its_parent_and_pieces_for_new_letters(
     assert new.config.src_vocab_size == new.src_vocab.size == old.src_vocab.size + 2
     assert isinstance(load(out)("øin hund"), str)
     recipe = (out / "recipe.toml").read_text()
-    assert f"matrix_learning_rate = {RATE * 0.01}" in recipe
+    assert f"matrix_learning_rate = {FINE_TUNING_RATE * 0.01}\n" in recipe
+    assert f"\nlearning_rate = {FINE_TUNING_RATE * 0.008}\n" in recipe
     assert 'kind = "char"' in recipe
     validations = [event for event in events if event["kind"] == "validation"]
     assert [event["step"] for event in validations] == [0, 5, 10, 12]

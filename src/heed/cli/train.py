@@ -20,6 +20,7 @@ from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
+    from heed.data.readers import Part
     from heed.train.run import Outcome
 
 EXAMPLES = """
@@ -251,32 +252,13 @@ def corpus_from(
     from heed.data.mono import Mono
     from heed.data.readers import Part
 
-    def parts(src: tuple[str, ...], tgt: tuple[str, ...], flag: str) -> tuple[Part, ...]:
-        if len(src) != len(tgt):
-            raise UsageError(
-                f"--{flag}src and --{flag}tgt go together, but there are {len(src)} and {len(tgt)}."
-            )
-        if "-" in (*src, *tgt):
-            raise UsageError(
-                f"--{flag}src and --{flag}tgt must be files, but one is standard input (-). From "
-                "there only a table of both languages can be read: heed train - < corpus.tsv"
-            )
-        return tuple(
-            Part(
-                files=(src_path, tgt_path),
-                source_lang=flags["source_lang"] or language_of(src_path),
-                target_lang=flags["target_lang"] or language_of(tgt_path),
-            )
-            for src_path, tgt_path in zip(src, tgt, strict=True)
-        )
-
     languages = {
         "source_lang": flags["source_lang"] or "",
         "target_lang": flags["target_lang"] or "",
     }
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
-    train_parts = parts(flags["src"], flags["tgt"], "")
+    train_parts = _parallel_parts(flags, "")
     folders = [read_folder(path, **languages) for path in files if Path(path).is_dir()]
     for found in folders:
         say(str(found))
@@ -289,7 +271,7 @@ def corpus_from(
             "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
             "folder of them (- is TSV from standard input)."
         )
-    dev = parts(flags["dev_src"], flags["dev_tgt"], "dev-")
+    dev = _parallel_parts(flags, "dev_")
     mono = [("source_lang", path) for path in flags["mono_src"]]
     mono += [("target_lang", path) for path in flags["mono_tgt"]]
     return Corpus(
@@ -297,6 +279,31 @@ def corpus_from(
         dev=dev or tuple(part for found in folders for part in found.dev),
         test=tuple(part for found in folders for part in found.test),
         mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
+    )
+
+
+def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["Part", ...]:
+    """Pairs of files of one role: `--src` and `--tgt`, or `--dev-src` and `--dev-tgt`."""
+    from heed.data.readers import Part
+
+    src, tgt = flags[f"{role}src"], flags[f"{role}tgt"]
+    flag = role.replace("_", "-")
+    if len(src) != len(tgt):
+        raise UsageError(
+            f"--{flag}src and --{flag}tgt go together, but there are {len(src)} and {len(tgt)}."
+        )
+    if "-" in (*src, *tgt):
+        raise UsageError(
+            f"--{flag}src and --{flag}tgt must be files, but one is standard input (-). From "
+            "there only a table of both languages can be read: heed train - < corpus.tsv"
+        )
+    return tuple(
+        Part(
+            files=(src_path, tgt_path),
+            source_lang=flags["source_lang"] or language_of(src_path),
+            target_lang=flags["target_lang"] or language_of(tgt_path),
+        )
+        for src_path, tgt_path in zip(src, tgt, strict=True)
     )
 
 

@@ -30,13 +30,9 @@ from heed.folders import read_manifest
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train import checkpoint
-from heed.train.config import TrainConfig
 from heed.train.loop import Trainer
 
 PARENT_FILE = "parent.json"
-
-RATE = 0.3
-"""Peak learning rates, as a share of those of a run from nothing."""
 
 FREE = ("dropout", "attention_dropout", "activation_dropout")
 """Settings of a model that are not its shape."""
@@ -76,10 +72,6 @@ class Parent:
         return {
             "tokenizer": {"kind": kind_of(data.src_vocab), "joint": self.is_joint},
             "model": {**shape, **sizes},
-            "training": {
-                "learning_rate": RATE * TrainConfig.learning_rate,
-                "matrix_learning_rate": RATE * TrainConfig.matrix_learning_rate,
-            },
             "decoding": {k: v for k, v in self.bundle.decoding.items() if k in options},
         }
 

@@ -29,6 +29,10 @@ MIN_EPOCHS = 3.0
 """A model that cannot see its corpus this often in the time given is too large for it."""
 
 
+FINE_TUNING_RATE = 0.3
+"""Share of the usual learning rates for a run that starts from a model."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Everything that decides a run; written resolved into the run folder.
@@ -121,8 +125,8 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     if preset is None:
         model["dropout"] = choose_dropout(epochs)
     n_tokens = epochs * facts.n_tgt_tokens
-    max_steps = training.get("max_steps")
-    if time_s is None and isinstance(max_steps, int) and max_steps > 0:
+    max_steps = _asked(training, "max_steps", 0)
+    if time_s is None and max_steps:
         n_tokens = max_steps * 4096.0
     batches = choose_batches(facts, n_tokens)
     batch_tokens = _asked(training, "batch_tokens", batches["batch_tokens"])
@@ -130,12 +134,9 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     if training.get("optimizer", TrainConfig.optimizer) == "muon":
         batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
-        # Beside Muon, Adam moves embeddings, biases and norms: the wider, the less they bear.
-        width = _asked(explicit.get("model", {}), "d_model", model["d_model"])
-        batches["learning_rate"] = 1.024 / width
-    else:
-        # What embeddings bear is too much for matrices; the paper's schedule has its own rate.
-        batches["learning_rate"] = 1.0 if training.get("schedule") == "paper" else 1e-3
+    batches |= choose_rates(
+        training, _asked(explicit.get("model", {}), "d_model", model["d_model"])
+    )
     # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"alpha": 1.4}}
     if not has_budget:
@@ -171,6 +172,18 @@ def choose_warmup(n_steps: float) -> int:
     there is little to wait for; Adam alone wants more.
     """
     return max(1, min(100, round(n_steps / 30)))
+
+
+def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
+    """Peak learning rates: what the optimiser bears, less for a model that has learnt already."""
+    share = FINE_TUNING_RATE if training.get("parent") else 1.0
+    if training.get("optimizer", TrainConfig.optimizer) == "muon":
+        # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear.
+        matrix_rate = share * TrainConfig.matrix_learning_rate
+        rate = min(0.008, 1.024 / d_model)
+        return {"learning_rate": share * rate, "matrix_learning_rate": matrix_rate}
+    # The paper's schedule has its rate in the formula.
+    return {"learning_rate": share * (1.0 if training.get("schedule") == "paper" else 1e-3)}
 
 
 def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:
@@ -225,7 +238,7 @@ def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> fl
     return time_s * facts.gflops * 1e9 * EFFICIENCY / flops_per_epoch(model, facts)
 
 
-EFFICIENCY = 0.5
+EFFICIENCY = 0.6
 """Share of the matrix-product peak that training reaches, updates included."""
 
 
