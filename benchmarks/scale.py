@@ -14,8 +14,6 @@ import argparse
 import json
 import os
 import re
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,14 +21,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speed import CHILD, Numbers, Settings, in_own_process, memory_mb
+
 # A process's peak memory begins with what its parent had, so this one stays light.
 if TYPE_CHECKING:
     import numpy as np
 
-    from heed.data.prepare import Corpus
-
-Settings = dict[str, Any]
-Numbers = dict[str, float]
+    from heed.data.corpus import Corpus
 
 MEANINGS = {
     "pairs": ("pairs", "{:,.0f}"),
@@ -152,24 +149,10 @@ def measure_planning(settings: Settings) -> Numbers:
 
 def corpus_of(settings: Settings) -> "Corpus":
     """The two files."""
-    from heed.data.prepare import Corpus
+    from heed.data.corpus import Corpus
     from heed.data.readers import Part
 
     return Corpus(train=(Part(files=tuple(f"{settings['folder']}/train.{s}" for s in SYLLABLES)),))
-
-
-def memory_mb() -> float:
-    """The most memory this process has had so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6  # Linux counts in KiB
-
-
-def in_own_process(name: str, settings: Settings) -> Numbers:
-    """Make one measurement in a fresh process; its complaints go to the terminal."""
-    command = [sys.executable, __file__, CHILD, name, json.dumps(settings)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return dict(json.loads(done.stdout))
 
 
 def table(results: list[Numbers]) -> str:
@@ -206,13 +189,12 @@ def main(arguments: list[str]) -> None:
             found: Numbers = {"pairs": n_pairs}
             for name in MEASUREMENTS:
                 print(f"{n_pairs:,} pairs: {name}", file=sys.stderr)
-                found |= in_own_process(name, settings)
+                found |= in_own_process(name, settings, script=__file__)
             results.append(found)
     words = f"{table(results)}\n\nload before: {load:.2f}"
     print(json.dumps(results, indent=2) if asked.json else words)
 
 
-CHILD = "--measure"
 MEASUREMENTS: dict[str, Callable[[Settings], Numbers]] = {
     "write": write_corpus,
     "prepare": measure_preparing,

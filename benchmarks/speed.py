@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 # A process's peak memory begins with what its parent had, so this one stays light: torch and heed
 # are imported by the measurements only.
 if TYPE_CHECKING:
-    from heed.data.prepare import Corpus
+    from heed.data.corpus import Corpus
 
 Settings = dict[str, Any]
 Numbers = dict[str, float]
@@ -153,8 +153,8 @@ def measure_translating(settings: Settings) -> Numbers:
 def asked_of(settings: Settings) -> tuple[Settings, "Corpus"]:
     """What `heed train` is asked for: full batches from the start, no end and no validation."""
     from heed.config import override
+    from heed.data.corpus import Corpus
     from heed.data.grammar import pairs
-    from heed.data.prepare import Corpus
     from heed.data.readers import Part
 
     asked: Settings = {"preset": settings["preset"]}
@@ -170,9 +170,9 @@ def asked_of(settings: Settings) -> tuple[Settings, "Corpus"]:
     return asked, Corpus(train=(Part(files=(str(path),)),))
 
 
-def in_own_process(name: str, settings: Settings) -> Numbers:
-    """Make one measurement in a fresh process; its complaints go to the terminal."""
-    command = [sys.executable, __file__, CHILD, name, json.dumps(settings)]
+def in_own_process(name: str, settings: Settings, *, script: str = __file__) -> Numbers:
+    """Make one measurement of a script in a fresh process; its complaints go to the terminal."""
+    command = [sys.executable, script, CHILD, name, json.dumps(settings)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:
         sys.exit(done.returncode)

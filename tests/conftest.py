@@ -9,10 +9,12 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import importlib
 import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
@@ -49,3 +51,17 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the real corpora, and {folder} does not exist")
     return folder
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[dict[str, ModuleType]]:
+    """The modules of `benchmarks/` by name, imported as they import one another."""
+    folder = ROOT / "benchmarks"
+    if not folder.is_dir():
+        pytest.skip("this is a source distribution, which has no benchmarks")
+    names = ("curves", "peers", "scale", "speed", "time_to_quality", "train_speed")
+    sys.path.insert(0, str(folder))
+    yield {name: importlib.import_module(name) for name in names}
+    sys.path.remove(str(folder))
+    for name in names:
+        del sys.modules[name]

@@ -1,6 +1,5 @@
 """benchmarks/speed.py on tiny settings: every number is there, and no parent spoils a child's."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,16 +13,9 @@ SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "speed.py"
 SHAPE = ("d_model=16", "n_heads=2", "d_ff=16", "n_encoder_layers=1", "n_decoder_layers=1")
 
 
-@pytest.fixture(scope="module")
-def speed() -> ModuleType:
-    if not SCRIPT.exists():
-        pytest.skip("this is a source distribution, which has no benchmarks")
-    spec = importlib.util.spec_from_file_location("speed", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def speed(scripts: dict[str, ModuleType]) -> ModuleType:
+    return scripts["speed"]
 
 
 def measured(*arguments: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """benchmarks/scale.py on tiny corpora: made up the same every time, and every number is there."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -12,16 +11,9 @@ import pytest
 SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "scale.py"
 
 
-@pytest.fixture(scope="module")
-def scale() -> ModuleType:
-    if not SCRIPT.exists():
-        pytest.skip("this is a source distribution, which has no benchmarks")
-    spec = importlib.util.spec_from_file_location("scale", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def scale(scripts: dict[str, ModuleType]) -> ModuleType:
+    return scripts["scale"]
 
 
 def test_a_corpus_is_the_same_every_time_and_repeats_few_pairs(
@@ -52,7 +44,9 @@ def test_the_table_has_a_row_for_each_size(scale: ModuleType) -> None:
 
 def test_the_parent_stays_light_so_that_a_childs_peak_memory_is_its_own(scale: ModuleType) -> None:
     program = f"import runpy, sys; runpy.run_path({str(SCRIPT)!r}); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, cwd=SCRIPT.parent
+    )
     assert not {"torch", "numpy", "heed"} & set(done.stdout.decode().split())
 
 

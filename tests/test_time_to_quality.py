@@ -1,19 +1,14 @@
 """benchmarks/time_to_quality.py; its systems are scripts of a few lines, nothing is installed."""
 
-import importlib
 import itertools
 import json
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-MODULES = ("curves", "peers", "time_to_quality", "train_speed", "speed")
 
 # Saves a folder every 20 ms; the name is the text that it will translate everything into.
 LEARNER = """
@@ -36,17 +31,6 @@ lines = sys.stdin.read().splitlines()
 text = (pathlib.Path(sys.argv[1]) / "done").read_text()
 pathlib.Path(sys.argv[2]).write_text(f"{text}\\n" * len(lines))
 """
-
-
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[dict[str, Any]]:
-    if not FOLDER.exists():
-        pytest.skip("this is a source distribution, which has no benchmarks")
-    sys.path.insert(0, str(FOLDER))
-    yield {name: importlib.import_module(name) for name in MODULES}
-    sys.path.remove(str(FOLDER))
-    for name in MODULES:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -309,9 +309,10 @@ def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["Part", ...]:
 
 def language_of(path: str) -> str:
     """The language that a file name ends in: `de` of `train.de` and of `train.de.gz`, else ""."""
-    name = re.sub(r"\.(gz|xz|zst)$", "", Path(path).name)
-    suffix = Path(name).suffix.removeprefix(".")
-    return suffix if LANGUAGE.fullmatch(suffix) else ""
+    from heed.data.folder import split_name
+
+    stem, language = split_name(Path(path).name)
+    return language if stem and LANGUAGE.fullmatch(language) else ""
 
 
 @contextmanager

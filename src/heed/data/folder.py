@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heed.data.lines import suffix_of
-from heed.data.readers import Part
+from heed.data.readers import BILINGUAL, Part
 from heed.errors import ConfigError, DataError
 
-_TABLES = (".tsv", ".tab", ".csv", ".tmx")
 _COMPRESSED = re.compile(r"\.(gz|xz|zst)$")
 _DEV = re.compile(r"(dev|val)", re.IGNORECASE)
 _TEST = re.compile(r"test", re.IGNORECASE)
@@ -65,13 +64,13 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
         )
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
-    by_key = {_key(name): name for name in names}
+    by_key = {split_name(name): name for name in names}
     parts: dict[str, Part] = {}
     used: set[str] = set()
     for name in names:
-        stem, language = _key(name)
+        stem, language = split_name(name)
         other = by_key.get((stem, target_lang))
-        if suffix_of(name) in _TABLES:
+        if suffix_of(name) in BILINGUAL:
             files: tuple[str, ...] = (name,)
         elif language == source_lang and other is not None:
             files = (name, other)
@@ -95,7 +94,7 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
     return found
 
 
-def _key(name: str) -> tuple[str, str]:
+def split_name(name: str) -> tuple[str, str]:
     """What a name says besides its language, and its language: `a.en.gz` → (`a`, `en`)."""
     stem, _, language = _COMPRESSED.sub("", name).rpartition(".")
     return stem, language

@@ -19,6 +19,9 @@ from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
 
 _TABLE_DELIMITERS = {".tsv": "\t", ".tab": "\t", ".csv": ","}
+BILINGUAL = (*_TABLE_DELIMITERS, ".tmx")
+"""What names of files end in that hold both languages."""
+
 _NAMES = (("source", "src"), ("target", "tgt"))
 
 

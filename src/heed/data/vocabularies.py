@@ -11,8 +11,14 @@ import numpy as np
 
 from heed.data.readers import Pair
 from heed.files import write_atomically
-from heed.text.extend import extend_vocab, language_tag
-from heed.text.vocab import TokenizerConfig, Vocab, choose_vocab_size, train_vocab
+from heed.text.extend import extend_vocab
+from heed.text.vocab import (
+    TokenizerConfig,
+    Vocab,
+    choose_vocab_size,
+    language_tags,
+    train_vocab,
+)
 
 JOINT_VOCAB_FILE = "spm.model"
 SRC_VOCAB_FILE = "source.spm"
@@ -81,7 +87,7 @@ def extend_vocabs(
             vocab,
             sentences,
             character_coverage=tokenizer.character_coverage,
-            controls=[language_tag(language) for language in languages],
+            controls=language_tags(languages),
         )
 
     src_vocab, tgt_vocab = base

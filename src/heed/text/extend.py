@@ -80,11 +80,6 @@ def control_id(vocab: Vocab, piece: str) -> int | None:
     return next((id for name, id in named if name == piece), None)
 
 
-def language_tag(language: str) -> str:
-    """The control piece that asks for a language, as `Vocab.languages` reads it."""
-    return f"<2{language}>"
-
-
 def new_spellings(old: Vocab, new: Vocab) -> list[list[int]]:
     """For each id that `new` has beyond `old`: the old ids that spell it; none for a control."""
     spellings: list[list[int]] = []

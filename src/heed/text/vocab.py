@@ -342,7 +342,7 @@ def train_vocab(
         DataError: there is nothing but blanks in `sentences`.
         ConfigError: `size` has no room for the characters, or a language code is malformed.
     """
-    controls = [_MASK_PIECE, *_language_tags(languages)]
+    controls = [_MASK_PIECE, *language_tags(languages)]
     smallest = 4 + len(controls) + 256
     if size < smallest:
         raise _too_small(size, smallest)
@@ -378,7 +378,12 @@ def train_vocab(
     return Vocab(model.getvalue())
 
 
-def _language_tags(languages: Sequence[str]) -> list[str]:
+def language_tags(languages: Sequence[str]) -> list[str]:
+    """The control pieces that ask for these languages, as `Vocab.languages` reads them.
+
+    Raises:
+        ConfigError: what should be a language code cannot be one.
+    """
     tags = [f"<2{language}>" for language in dict.fromkeys(languages)]
     for tag in tags:
         if not _LANGUAGE_PIECE.fullmatch(tag):

@@ -55,8 +55,8 @@ class EventLog:
 
     def __call__(self, event: Event) -> None:
         """Write one event."""
+        event = finite(event)
         if event["kind"] == "step":
-            event = finite(event)
             self._seconds += event["seconds"]
             if event["nll"] is not None:
                 self._nll += event["nll"] * event["n_tgt_tokens"]
@@ -73,7 +73,7 @@ class EventLog:
                 "tokens_per_s": self._tgt_tokens / max(1e-9, self._seconds),
             }
             self._nll, self._src_tokens, self._tgt_tokens, self._seconds = 0.0, 0, 0, 0.0
-        append_json_line(self.path, finite(event))
+        append_json_line(self.path, event)
 
 
 def finite(event: Event) -> Event:
@@ -125,7 +125,7 @@ class LiveLine:
     def _step(self, event: Event) -> None:
         rate = event["n_tgt_tokens"] / max(1e-9, event["seconds"])
         self._rate = rate if self._rate is None else 0.95 * self._rate + 0.05 * rate
-        nll = finite(event)["nll"]
+        nll = _finite(event["nll"])
         if nll is not None:
             self._nll = nll if self._nll is None else 0.98 * self._nll + 0.02 * nll
         if self._epoch_step is None:
