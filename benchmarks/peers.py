@@ -1,8 +1,8 @@
 """The systems that `time_to_quality.py` compares: how each is installed, taught and asked.
 
-Each learns the same pairs, and the peers the same pieces and network: heed's `small`. What a
-case's recipe is and where it comes from stands beside it. Not here: running and timing the
-commands (`time_to_quality.py`); speed alone (`train_speed.py`).
+Each learns the same pairs, and the peers the same pieces and network: heed's `small`, or the one
+that ends the case's name. What a case's recipe is and where it comes from stands beside it. Not
+here: running and timing the commands (`time_to_quality.py`); speed alone (`train_speed.py`).
 """
 
 import json
@@ -17,7 +17,7 @@ import train_speed
 
 CONSTRAINTS = train_speed.CONSTRAINTS
 MARIAN_TRAINER = Path(__file__).resolve().parent / "marian_trainer.py"
-PRESET = "small"
+PEER_PRESET = "small"
 SAVE_EVERY_S = 20
 """About how often each system saves; which of these moments are kept is for the caller to say."""
 
@@ -35,6 +35,7 @@ class Task:
         python: the interpreter of its virtualenv.
         time_s: seconds it may train.
         seed: of weights and order.
+        preset: the network by its name in heed; None: heed's own choice, a peer's `PEER_PRESET`.
         threads: CPU threads.
         beam_size: of its search.
     """
@@ -45,8 +46,16 @@ class Task:
     python: Path
     time_s: float
     seed: int
+    preset: str | None
     threads: int
     beam_size: int
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The network of a peer."""
+        from heed.model.config import PRESETS
+
+        return PRESETS[self.preset or PEER_PRESET]
 
     @property
     def model(self) -> Path:
@@ -146,19 +155,15 @@ def save_every(tokens_per_s: float, batch_tokens: int) -> int:
 # ---- heed: the files, the time, and nothing else that changes what is learnt
 
 
-def train_heed(task: Task, *overrides: str) -> Command:
+def train_heed(task: Task) -> Command:
     """Its schedule ends with the time given, so each time given is a run of its own."""
     names = {"src": "--src", "tgt": "--tgt", "dev_src": "--dev-src", "dev_tgt": "--dev-tgt"}
     files = [word for name, flag in names.items() for word in (flag, task.corpus[name])]
     run: Command = ["--out", task.model, "--time", f"{task.time_s:g}s", "--seed", str(task.seed)]
     fixed = ["--threads", str(task.threads), "--device", "cpu", "-q"]
     saving = f"training.checkpoint_every_s={SAVE_EVERY_S}"
-    return [task.python, "-m", "heed", "train", *files, *run, *fixed, saving, *overrides]
-
-
-def train_small_heed(task: Task) -> Command:
-    """The peers' network, whatever the time."""
-    return train_heed(task, "--preset", PRESET)
+    network = ["--preset", task.preset] if task.preset else []
+    return [task.python, "-m", "heed", "train", *files, *run, *fixed, saving, *network]
 
 
 def translate_heed(task: Task, model: Path, output: Path) -> Command:
@@ -177,7 +182,7 @@ def train_eole(task: Task, **recipe: Any) -> Command:
     Its batches of 50,000 tokens are for millions of pairs; here they have 4,096.
     """
     batch_tokens = recipe.get("batch_size", 4096)
-    settings = {"preset": PRESET, "batch_tokens": batch_tokens, "steps": 10**9}
+    settings = {"preset": task.preset or PEER_PRESET, "batch_tokens": batch_tokens, "steps": 10**9}
     config = json.loads(train_speed.eole_config(settings, task.data))
     config["seed"] = task.seed
     config["training"] |= {
@@ -227,11 +232,8 @@ def translate_eole(task: Task, model: Path, output: Path) -> Command:
 # ---- JoeyNMT
 
 
-def joeynmt_network() -> dict[str, Any]:
+def joeynmt_network(sizes: dict[str, int]) -> dict[str, Any]:
     """Our sizes; pre-norm, as it was everywhere in JoeyNMT when the recipe was written."""
-    from heed.model.config import PRESETS
-
-    sizes = PRESETS[PRESET]
     stack = {
         "type": "transformer",
         "num_heads": sizes["n_heads"],
@@ -300,7 +302,7 @@ def joeynmt_config(task: Task) -> dict[str, Any]:
             "overwrite": True,
             "print_valid_sents": [],
         },
-        "model": joeynmt_network(),
+        "model": joeynmt_network(task.sizes),
     }
 
 
@@ -323,10 +325,8 @@ def translate_joeynmt(task: Task, model: Path, output: Path) -> Command:
 
 def train_transformers(task: Task) -> Command:
     """`marian_trainer.py` says what it does."""
-    from heed.model.config import PRESETS
-
     config = {
-        "sizes": PRESETS[PRESET],
+        "sizes": task.sizes,
         "data": str(task.data),
         "model": str(task.model),
         "seed": task.seed,
@@ -351,9 +351,6 @@ SYSTEMS = {
     "heed": System(
         train=train_heed, translate=translate_heed, saved="checkpoints/step-*/manifest.json"
     ),
-    "heed small": System(
-        train=train_small_heed, translate=translate_heed, saved="checkpoints/step-*/manifest.json"
-    ),
     "eole": System(
         train=train_eole, translate=translate_eole, saved="step_*/config.json", packages=EOLE
     ),
@@ -375,3 +372,19 @@ SYSTEMS = {
         packages=TRANSFORMERS,
     ),
 }
+
+
+def system_of(case: str) -> tuple[System, str | None]:
+    """The system of a case such as `eole tuned tiny`, and the network if the name ends with one.
+
+    Raises:
+        KeyError: there is no such case.
+    """
+    from heed.model.config import PRESETS
+
+    if case in SYSTEMS:
+        return SYSTEMS[case], None
+    name, _, preset = case.rpartition(" ")
+    if preset not in PRESETS:
+        raise KeyError(case)
+    return SYSTEMS[name], preset

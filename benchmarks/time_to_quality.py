@@ -59,6 +59,11 @@ class Job:
     growth: float
 
     @property
+    def system(self) -> peers.System:
+        """What is trained."""
+        return peers.system_of(self.case)[0]
+
+    @property
     def record(self) -> Path:
         """The file with what is known."""
         return self.task.run / "record.json"
@@ -138,7 +143,7 @@ class Watch:
 
     def look(self) -> None:
         """Keep what has been saved since the last look, if it is time for it."""
-        system = peers.SYSTEMS[self.job.case]
+        system = self.job.system
         for file in sorted(set(self.job.task.model.glob(system.saved)) - self.seen):
             self.seen.add(file)
             point = self.now(file.parent.name if system.is_folder else file.name)
@@ -163,7 +168,7 @@ def keep(file: Path, job: Job, name: str) -> bool:
     """Keep a moment by links: no copying, and the system may delete its own; False if it has."""
     target = job.moments / name
     try:
-        if peers.SYSTEMS[job.case].is_folder:
+        if job.system.is_folder:
             without = shutil.ignore_patterns("optimizer*")
             shutil.copytree(file.parent, target, copy_function=os.link, ignore=without)
         else:
@@ -179,7 +184,7 @@ def train(job: Job, core: int) -> None:
         return
     shutil.rmtree(job.task.run, ignore_errors=True)
     job.moments.mkdir(parents=True)
-    command = peers.SYSTEMS[job.case].train(job.task)
+    command = job.system.train(job.task)
     log = job.task.run / "train.log"
     started_at = time.monotonic()
     watch = Watch(job=job, process=start(command, job, core, log), started_at=started_at)
@@ -231,7 +236,7 @@ def translate(job: Job, core: int, point: Point) -> list[str]:
     output = output_of(job.task.run, point)
     output.unlink(missing_ok=True)
     model = job.task.model if point.is_end else job.moments / point.name
-    system, log = peers.SYSTEMS[job.case], job.task.run / "translate.log"
+    system, log = job.system, job.task.run / "translate.log"
     command = system.translate(job.task, model, output)
     if start(command, job, core, log, output if system.prints else None).wait():
         raise RuntimeError(f"{job.case} does not translate; it said in {log}:\n{tail(log)}")
@@ -312,13 +317,15 @@ def jobs_of(settings: argparse.Namespace) -> list[Job]:
     for seed, case in itertools.product(settings.seeds, settings.cases):
         for time_s in settings.times if curves.is_ours(case) else [settings.peer_time]:
             record = Record(case=case, seed=seed, time_s=time_s, points=[])
+            system, preset = peers.system_of(case)
             task = peers.Task(
                 corpus=corpus,
                 data=settings.out / "data",
                 run=settings.out / slug(record),
-                python=peers.install(peers.SYSTEMS[case], settings.peers),
+                python=peers.install(system, settings.peers),
                 time_s=time_s,
                 seed=seed,
+                preset=preset,
                 threads=settings.threads,
                 beam_size=settings.beam,
             )
@@ -368,9 +375,11 @@ def cases(text: str) -> list[str]:
     """Cases from their names."""
     names = text.split(",")
     for name in names:
-        if name not in peers.SYSTEMS:
-            known = ", ".join(peers.SYSTEMS)
-            raise argparse.ArgumentTypeError(f"a case is one of {known}, but not {name!r}")
+        try:
+            peers.system_of(name)
+        except KeyError:
+            known = f"{', '.join(peers.SYSTEMS)} or one of these and a preset such as tiny"
+            raise argparse.ArgumentTypeError(f"a case is {known}, but not {name!r}") from None
     return names
 
 
@@ -380,7 +389,12 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="keeps everything")
     for name in ("src", "tgt", "dev-src", "dev-tgt", "test-src", "test-tgt"):
         whole.add_argument(f"--{name}", metavar="FILE")
-    whole.add_argument("--cases", type=cases, default=DEFAULT_CASES, help="; ".join(peers.SYSTEMS))
+    whole.add_argument(
+        "--cases",
+        type=cases,
+        default=DEFAULT_CASES,
+        help=f"{'; '.join(peers.SYSTEMS)}; each also with a network: eole tiny",
+    )
     whole.add_argument("--times", type=durations, default="5m,15m,60m", help="heed's, one run each")
     whole.add_argument("--peer-time", type=lambda text: durations(text)[0], default="60m")
     whole.add_argument("--seeds", type=lambda text: [int(s) for s in text.split(",")], default="1")
@@ -423,7 +437,12 @@ def main(arguments: list[str]) -> None:
         run_all(settings)
     records = [read_record(path) for path in settings.out.glob("*/record.json")]
     records.sort(
-        key=lambda record: (list(peers.SYSTEMS).index(record.case), record.seed, record.time_s)
+        key=lambda record: (
+            not curves.is_ours(record.case),
+            record.case,
+            record.seed,
+            record.time_s,
+        )
     )
     print(curves.time_table(records, settings.scores), equal_time(settings, records), sep="\n\n")
     if settings.plot:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from heed.model.config import PRESETS
+
 # Saves a folder every 20 ms; the name is the text that it will translate everything into.
 LEARNER = """
 import pathlib, sys, time
@@ -123,7 +125,8 @@ def test_the_picture_is_sound_and_its_names_do_not_cover_each_other(curves: Any)
     assert "A & B" in words
 
 
-def test_the_peers_get_one_network(peers: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("preset", [None, "tiny"])
+def test_the_peers_get_one_network(peers: Any, tmp_path: Path, preset: str | None) -> None:
     task = peers.Task(
         corpus={},
         data=tmp_path / "data",
@@ -131,6 +134,7 @@ def test_the_peers_get_one_network(peers: Any, tmp_path: Path) -> None:
         python=Path("python"),
         time_s=60,
         seed=3,
+        preset=preset,
         threads=1,
         beam_size=5,
     )
@@ -144,10 +148,19 @@ def test_the_peers_get_one_network(peers: Any, tmp_path: Path) -> None:
     assert configs["eole tuned"]["training"]["warmup_steps"] < 1000
     eole, joey = configs["eole"]["model"], configs["JoeyNMT"]["model"]["encoder"]
     sizes = configs["transformers"]["sizes"]
+    assert sizes["d_model"] == PRESETS[preset or "small"]["d_model"]
     assert eole["hidden_size"] == joey["hidden_size"] == sizes["d_model"]
     assert eole["transformer_ff"] == joey["ff_size"] == sizes["d_ff"]
     assert eole["encoder"]["layers"] == joey["num_layers"] == sizes["n_encoder_layers"]
     assert eole["heads"] == joey["num_heads"] == sizes["n_heads"]
+
+
+def test_a_case_may_end_with_a_network(peers: Any) -> None:
+    assert peers.system_of("eole tuned") == (peers.SYSTEMS["eole tuned"], None)
+    assert peers.system_of("eole tuned tiny") == (peers.SYSTEMS["eole tuned"], "tiny")
+    for unknown in ("eole tony", "tiny", "fairseq tiny"):
+        with pytest.raises(KeyError):
+            peers.system_of(unknown)
 
 
 def asked(tmp_path: Path, *more: str) -> list[str]:
