@@ -19,6 +19,7 @@ from heed.evaluate.counts import (
     count_wer,
     edit_distance,
     error_rate_of,
+    reading_here,
 )
 
 # Few words, so that n-grams match; marks, blanks and another script, so that tokenizers work.
@@ -184,6 +185,14 @@ def test_a_tokenizer_that_is_not_installed_says_how_to_get_it(monkeypatch):
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
     with pytest.raises(ConfigError, match=r"ja-mecab is not installed: pip install 'sacrebleu\[ja"):
         count_bleu(["a"], [["a"]], Reading(target_lang="ja"))
+
+
+def test_a_training_counts_characters_where_words_cannot_be_cut(monkeypatch):
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    assert reading_here("ja") == Reading(target_lang="ja", tokenize="char")
+    assert reading_here("de") == Reading(target_lang="de")
+    assert reading_here("zh").tokenizer == "zh"
 
 
 def test_without_sacrebleu_the_extra_is_named(monkeypatch):

@@ -7,7 +7,7 @@ arithmetic after it, on arrays, so that a thousand resamples cost little. Read o
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,20 @@ class Reading:
 
 PLAIN = Reading()
 """The target language unknown, case kept."""
+
+
+def reading_here(target_lang: str) -> Reading:
+    """The language's own BLEU tokenizer where it is installed, else characters.
+
+    To watch a training by, which must not end for want of a tokenizer. Scores to publish name
+    theirs.
+    """
+    reading = Reading(target_lang=target_lang)
+    try:
+        count_bleu(["a"], [["a"]], reading)
+    except ConfigError:
+        return replace(reading, tokenize="char")
+    return reading
 
 
 # --- Counting, sentence by sentence.

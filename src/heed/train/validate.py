@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heed.data.prepare import Prepared
-from heed.evaluate.counts import Reading, count_bleu, count_chrf
+from heed.evaluate.counts import count_bleu, count_chrf, reading_here
 from heed.translate import Translator
 
 N_SAMPLES = 3
@@ -135,7 +135,7 @@ def _scores(hypotheses: list[str], references: list[str], target_lang: str) -> d
     """BLEU and chrF; nothing where nothing was translated."""
     if not hypotheses:
         return {}
-    reading = Reading(target_lang=target_lang)
+    reading = reading_here(target_lang)
     return {
         "bleu": count_bleu(hypotheses, [references], reading).of(),
         "chrf": count_chrf(hypotheses, [references], reading).of(),
