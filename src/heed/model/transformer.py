@@ -4,7 +4,9 @@ Not here: how a config becomes these objects (`build.py`), or search (`heed/deco
 One sentence's way: ids → `embed` → encoder layers → memory → decoder layers → `logits`.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +18,7 @@ from heed.model.cache import KVCache
 from heed.model.dropout import Dropout
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
+from heed.model.packing import Mask, Packing, Spans
 from heed.model.positions import Positions, Rotation
 
 
@@ -61,6 +64,23 @@ class Embedding(nn.Module):
         """Rotary angles of positions `offset …`, if the positions are of that kind."""
         return self.positions.rotation(length, offset)
 
+    def packed(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Rotation | None]:
+        """Embed sequences that lie end to end; each begins at position 0.
+
+        Args:
+            ids: `(1, n_packed)`.
+            packing: where the sequences lie.
+
+        Returns:
+            Their vectors `(1, n_packed, d_model)`, and the rotary angles of their positions.
+        """
+        tokens = self.tokens(ids) * self.scale
+        table = self.positions(tokens.new_zeros(1, packing.longest, tokens.size(-1)))
+        rotation = self.positions.rotation(packing.longest)
+        if rotation is not None:
+            rotation = (rotation[0][packing.places], rotation[1][packing.places])
+        return self.dropout(tokens + table[:, packing.places]), rotation
+
 
 class Transformer(nn.Module):
     """An encoder reads the source once, a decoder writes the target a token at a time.
@@ -82,6 +102,8 @@ class Transformer(nn.Module):
         is_recomputing: in training, keep only what goes into each layer, and compute what happens
             inside once more on the way back: less memory, a third more work, equal gradients
             (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+        is_compiled: in training, run the layers as torch's compiler makes them. All layers of a
+            stack share one program, so that depth costs no time to compile.
     """
 
     def __init__(
@@ -108,20 +130,25 @@ class Transformer(nn.Module):
         self.pad_id = pad_id
         self.is_same_layer = is_same_layer
         self.is_recomputing = False
+        self.is_compiled = False
 
-    def encode(self, src: Tensor, src_mask: Tensor | None = None) -> list[Tensor]:
+    def encode(self, src: Tensor, src_mask: Mask | None = None) -> list[Tensor]:
         """Read the source.
 
         Args:
             src: source ids, `(batch, src_len)`.
-            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
+            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded. Or
+                where the sequences lie, if `src` is one row of them.
 
         Returns:
             The memory each decoder layer reads, each `(batch, src_len, d_model)`: the last encoder
             layer's output every time (Vaswani et al. 2017, figure 1), or each layer's own.
         """
-        x = self.embed_src(src)
-        rotation = self.embed_src.rotation(src.size(1))
+        if isinstance(src_mask, Spans):
+            x, rotation = self.embed_src.packed(src, src_mask.read)
+            src_mask = Spans(src_mask.read, src_mask.read)
+        else:
+            x, rotation = self.embed_src(src), self.embed_src.rotation(src.size(1))
         outputs = []
         for layer in self.encoder:
             x = self._through(layer, x, src_mask, rotation)
@@ -131,7 +158,7 @@ class Transformer(nn.Module):
         return [self.encoder_norm(x)] * len(self.decoder)
 
     def decode(
-        self, tgt_in: Tensor, memories: list[Tensor], src_mask: Tensor | None = None
+        self, tgt_in: Tensor, memories: list[Tensor], src_mask: Mask | None = None
     ) -> Tensor:
         """Refine all target positions in one pass (teacher forcing).
 
@@ -139,25 +166,31 @@ class Transformer(nn.Module):
             tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`. Padding behind the
                 target needs no mask: nobody may read what comes after.
             memories: from `encode`.
-            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None. Or where the
+                sequences lie, targets ask and sources are read, if each side is one row of them.
 
         Returns:
             Decoder states before the output layer, `(batch, tgt_len, d_model)`.
         """
-        x = self.embed_tgt(tgt_in)
-        rotation = self.embed_tgt.rotation(tgt_in.size(1))
+        tgt_mask = None
+        if isinstance(src_mask, Spans):
+            x, rotation = self.embed_tgt.packed(tgt_in, src_mask.asking)
+            tgt_mask = Spans(src_mask.asking, src_mask.asking)
+        else:
+            x, rotation = self.embed_tgt(tgt_in), self.embed_tgt.rotation(tgt_in.size(1))
         for layer, memory in zip(self.decoder, memories, strict=True):
-            x = self._through(layer, x, memory, src_mask, rotation)
+            x = self._through(layer, x, memory, src_mask, rotation, tgt_mask)
         refined: Tensor = self.decoder_norm(x)
         return refined
 
-    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
+    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Mask | None = None) -> Tensor:
         """Decoder states for a batch whose mask is known; training takes its loss from these.
 
         Args:
             src: source ids, `(batch, src_len)`.
             tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`.
-            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None. Or where the
+                sequences lie, targets ask and sources are read, if each side is one row of them.
 
         Returns:
             `(batch, tgt_len, d_model)`.
@@ -208,15 +241,26 @@ class Transformer(nn.Module):
             if state.src_mask is not None:
                 state.src_mask = state.src_mask[sources]
 
-    def _through(self, layer: nn.Module, *inputs: Tensor | Rotation | None) -> Tensor:
+    def _through(self, layer: nn.Module, *inputs: Mask | Rotation | None) -> Tensor:
         """What a layer makes of its inputs, `(batch, length, d_model)`."""
+        is_learning = self.training and torch.is_grad_enabled()
+        run: Callable[..., Tensor] = layer
+        if self.is_compiled and is_learning:
+            run = functools.partial(_compiled(type(layer).forward), layer)
         refined: Tensor
-        if self.is_recomputing and self.training and torch.is_grad_enabled():
+        if self.is_recomputing and is_learning:
             # Random numbers begin again where they were, so that dropout leaves out the same.
-            refined = checkpoint(layer, *inputs, use_reentrant=False)
+            refined = checkpoint(run, *inputs, use_reentrant=False)
         else:
-            refined = layer(*inputs)
+            refined = run(*inputs)
         return refined
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]  # ModuleList forgets its element type
+
+
+@functools.cache
+def _compiled(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A layer's `forward` for all shapes; the compiler works when it is first called."""
+    compiled: Callable[..., Tensor] = torch.compile(forward, dynamic=True)
+    return compiled
