@@ -53,6 +53,19 @@ def test_a_file_without_its_other_half_and_folders_inside_are_left_alone(tmp_pat
     assert str(found) == "to learn from: b.tsv; not used: a.en, a.fr"
 
 
+def test_the_order_in_which_a_disk_lists_files_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RELIABILITY D1."""
+    folder_with(tmp_path, "law.en", "law.de", "news.en", "news.de", "dev.en", "dev.de", "more.tsv")
+    listed = sorted(tmp_path.iterdir())
+    found = []
+    for order in (listed, listed[::-1]):
+        monkeypatch.setattr(Path, "iterdir", lambda _, order=order: iter(order))
+        found.append(read_folder(tmp_path, source_lang="en", target_lang="de"))
+    assert found[0] == found[1]
+
+
 def test_a_folder_needs_both_languages(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder: say which languages"):
         read_folder(tmp_path, source_lang="en", target_lang="")

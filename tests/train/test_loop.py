@@ -47,10 +47,10 @@ class MemoryKeeper:
         self.saved: list[tuple[dict[str, Any], dict[str, Any], Progress, dict[str, Any]]] = []
         self.best_steps: list[int] = []
 
-    def save(self, trainer: Trainer) -> None:
+    def save(self, trainer: Trainer, optimizer: dict[str, torch.Tensor]) -> None:
         state = (
             trainer.model.state_dict(),
-            trainer.optimizer.state(),
+            optimizer,
             trainer.progress,
             trainer.averaged,
         )

@@ -15,7 +15,7 @@ from heed.data.batch import collate
 from heed.errors import RunError
 from heed.files import read_json_lines
 from heed.tensors import decode_tensors
-from heed.train import loop
+from heed.train import forward
 from heed.train.memory import in_parts, is_out_of_memory, split
 from heed.train.mend import MAX_MENDS, MAX_SKIPPED, mend
 from heed.train.optimizer import Optimizer
@@ -231,14 +231,14 @@ def test_the_parts_of_a_batch_are_the_batch() -> None:
 def test_a_batch_too_large_for_memory_is_split_and_counted(
     tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compute, largest = loop.output_cross_entropy, 10**9
+    compute, largest = forward.output_cross_entropy, 10**9
 
     def with_little_memory(states: torch.Tensor, *arguments: Any, **options: Any) -> Any:
         if states.requires_grad and len(states) > largest:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return compute(states, *arguments, **options)
 
-    monkeypatch.setattr(loop, "output_cross_entropy", with_little_memory)
+    monkeypatch.setattr(forward, "output_cross_entropy", with_little_memory)
     whole, _ = small_run(tmp_path / "whole", optimizer="adamw")
     largest = 40
     parts, events = small_run(tmp_path / "parts", optimizer="adamw")

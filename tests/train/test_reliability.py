@@ -267,10 +267,18 @@ def test_another_seed_gives_another_model(tmp_path: Path, small_run: Run) -> Non
 
 @pytest.mark.slow
 @pytest.mark.reliability
-def test_hash_seeds_and_working_folders_change_no_bit(tmp_path: Path, small_corpus: Corpus) -> None:
-    """D1."""
+def test_hash_seeds_working_folders_and_cores_change_no_bit(
+    tmp_path: Path, small_corpus: Corpus
+) -> None:
+    """D1 and D3: with `--threads 1`, whatever the machine has and the environment says."""
     found = set()
-    for number, hash_seed in enumerate(("0", "1", "random")):
+    a_core = {min(os.sched_getaffinity(0))}
+    cases = (
+        ("0", "1", None),
+        ("1", "4", None),
+        ("random", "2", lambda: os.sched_setaffinity(0, a_core)),
+    )
+    for number, (hash_seed, threads, prepare) in enumerate(cases):
         out, cwd = tmp_path / f"run-{number}", tmp_path / f"cwd-{number}"
         cwd.mkdir()
         src, tgt = small_corpus.train[0].files
@@ -278,8 +286,10 @@ def test_hash_seeds_and_working_folders_change_no_bit(tmp_path: Path, small_corp
         command += ["--source-lang", "de", "--target-lang", "xx", "--max-steps", "12"]
         command += ["--threads", "1", "tokenizer.kind=word", "tokenizer.vocab_size=330"]
         command += ["model.d_model=16", "model.n_heads=2", "training.validation_sentences=2"]
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1"}
-        subprocess.run(command, check=True, cwd=cwd, env=environment, capture_output=True)
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": threads}
+        subprocess.run(
+            command, check=True, cwd=cwd, env=environment, capture_output=True, preexec_fn=prepare
+        )
         found.add(digest(out))
     assert len(found) == 1
 

@@ -121,8 +121,9 @@ class MonoPairs:
         is_due = progress.batch == 0 and self.trainer.share >= config.back_translate_at
         if config.back_translate and is_due and not path.exists():
             group.wait()  # until all have seen that there is none
+            whole = self.trainer.whole()
             if group.is_leader:
-                self._translate_back(epoch)
+                self._translate_back(whole, epoch)
             group.wait()
         facts = parse_json(read_bytes(path), path) if path.exists() else {"from_epoch": epoch + 1}
         # What a killed sitting made in what is now the future waits for its epoch.
@@ -135,9 +136,9 @@ class MonoPairs:
             self.report({"kind": "note", "step": progress.step + 1, "text": text, **facts})
         yield Store.open(self.folder / BACK_FILE, vocab.hash, vocab.hash)
 
-    def _translate_back(self, epoch: int) -> None:
+    def _translate_back(self, trainer: Trainer, epoch: int) -> None:
         """Write the pairs, then what is to be known of them."""
-        trainer, vocab, mono = self.trainer, self.data.src_vocab, self.data.mono
+        vocab, mono = self.data.src_vocab, self.data.mono
         started_at, reading = time.monotonic(), CleanReport()
         limit_s = TIME_SHARE * (self.recipe.training.time_s or np.inf)
         samples: list[dict[str, str]] = []

@@ -25,6 +25,14 @@ class TrainConfig:
         accumulate: batches whose gradients are summed for one step.
         recompute: keep only what goes into each layer and compute the rest again on the way back:
             several times less memory, a third more time, equal gradients.
+        packed: lay the sentences of a batch end to end instead of padding the short ones; wants
+            a GPU and bfloat16, where attention has a kernel for it, but was measured on none yet.
+            The same gradients; dropout draws other numbers. Takes no `model.attention_dropout`.
+        compile: let torch's compiler make the layers, meant for GPUs and measured on none yet: it
+            works for a minute or more at the start of each sitting. The same loss but for
+            rounding; dropout draws other numbers.
+        shard: each of several processes keeps its part of weights, gradients and optimizer instead
+            of all of them: for a model that does not fit otherwise, in slower steps.
         optimizer: `muon` orthogonalises the updates of matrices and uses AdamW for the rest
             (Jordan 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
         learning_rate: peak rate of Adam or AdamW, also for what Muon leaves to it (embeddings,
@@ -70,6 +78,9 @@ class TrainConfig:
     first_batch_tokens: int | None = None
     accumulate: int = 1
     recompute: bool = False
+    packed: bool = False
+    compile: bool = False
+    shard: bool = False
     optimizer: Literal["muon", "adamw", "adam"] = "muon"
     learning_rate: float = 4e-3
     matrix_learning_rate: float = 0.01
@@ -108,6 +119,11 @@ class TrainConfig:
                     f"training.{name} must lie between {lowest:g} and {highest:g}, "
                     f"but is {value:g}."
                 )
+        if self.compile and self.shard:
+            raise ConfigError(
+                "training.compile and training.shard cannot go together: what is compiled does "
+                "not put the weights of a shared layer together. Set one of them to false."
+            )
 
 
 RANGES: tuple[tuple[str, float, float], ...] = (

@@ -1,8 +1,8 @@
 """Several processes that train one model: who leads, what all must know, how gradients are summed.
 
-Not here: starting them (`torchrun` does) or sharding weights (each process holds the whole model).
-A process alone is a group of one, for which everything here costs nothing. The model is not
-wrapped: `loop.py` hands out batches and sums gradients, so one step reads the same with one process
+Not here: starting them (`torchrun` does) or sharing the model out to them (`shard.py`); without
+that, each holds all of it. A process alone is a group of one, for which everything here costs
+nothing. `loop.py` hands out batches and sums gradients, so one step reads the same with one process
 as with many. `docs/distributed.md` says how to use it.
 """
 
@@ -80,6 +80,15 @@ class Group:
     def any(self, is_so: bool) -> bool:
         """Whether it is so in any process."""
         return self.sum(float(is_so))[0] > 0
+
+    def most(self, value: float) -> float:
+        """The largest value of any process."""
+        if self.size == 1:
+            return value
+        found = torch.tensor(value, dtype=torch.float64)
+        with _explained():
+            dist.all_reduce(found, op=dist.ReduceOp.MAX)
+        return found.item()
 
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Replace every gradient by its sum over all processes; one that is missing counts as 0."""
@@ -170,7 +179,8 @@ def joined(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterator[G
             device = choose_device(f"cuda:{os.environ['LOCAL_RANK']}")
         torch.cuda.set_device(device)
         group = replace(group, device=device)
-    yield group
+    with _explained():  # sharded weights are sent in the midst of computing
+        yield group
     group.wait()
     dist.destroy_process_group()
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from heed.bundle import (
     CHECKPOINTS,
     Bundle,
@@ -51,7 +53,7 @@ class RunKeeper:
     data: Prepared
     report: Report
 
-    def save(self, trainer: Trainer) -> None:
+    def save(self, trainer: Trainer, optimizer: dict[str, Tensor]) -> None:
         """Keep everything needed to go on from here, in a folder that is a model too."""
         self._require_folder()
         config = self.recipe.training
@@ -59,7 +61,7 @@ class RunKeeper:
             self.out,
             trainer.progress.step,
             model={name: p.detach() for name, p in trainer.model.named_parameters()},
-            optimizer=trainer.optimizer.state(),
+            optimizer=optimizer,
             average=trainer.averaged,
             progress=asdict(trainer.progress),
             extra=description_files(make_bundle(trainer, self.recipe, self.data)),

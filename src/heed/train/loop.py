@@ -8,7 +8,7 @@ The loop prints nothing; it hands events to `report` (see `log.py`).
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from heed.data.batch import Batch, IdPairs, Indices, ahead, collate, pad_share, plan_epoch
-from heed.device import autocast, derive_seed, spare_memory
+from heed.device import derive_seed, spare_memory
 from heed.model.transformer import Transformer
 from heed.train.config import TrainConfig
 from heed.train.distributed import Group
+from heed.train.forward import compiler_explained, losses
 from heed.train.log import Report
-from heed.train.loss import output_cross_entropy
 from heed.train.memory import (
     PEAK,
     PEAK_RECOMPUTING,
@@ -35,7 +35,9 @@ from heed.train.mend import MAX_SKIPPED, is_sound, mend
 from heed.train.optimizer import Optimizer
 from heed.train.progress import Progress, training_seconds
 from heed.train.schedule import SCHEDULES, Moment
+from heed.train.shard import collected, idle_batches, rows_of
 from heed.train.validate import Validation
+from heed.train.weights import average, copy_into
 
 VALIDATION_SHARE = 0.2
 """Part of the time given that validations may take, the last one not counted."""
@@ -51,7 +53,7 @@ class EpochPairs(IdPairs, Protocol):
 class Keeper(Protocol):
     """Who keeps checkpoints; `run.py` has the real one."""
 
-    def save(self, trainer: "Trainer") -> None:
+    def save(self, trainer: "Trainer", optimizer: dict[str, Tensor]) -> None:
         """Keep everything needed to go on from here."""
         ...
 
@@ -85,6 +87,7 @@ class Trainer:
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
         validated_s: `clock_s` when it ended, or when this sitting began.
+        unfilled: device → a model whose weights hold nothing yet, if `model` is shared out.
     """
 
     model: Transformer
@@ -103,6 +106,7 @@ class Trainer:
     write_s: float = 0.5
     validation_s: float = 0.0
     validated_s: float = 0.0
+    unfilled: Callable[[str], Transformer] | None = None
 
     def tick(self) -> None:
         """Look at the clock, all processes at the leader's: what is decided by it must be one."""
@@ -150,6 +154,19 @@ class Trainer:
             d_model=self.model.output.in_features,
         )
         return SCHEDULES[self.config.schedule](now) * self.progress.rate_scale
+
+    def whole(self) -> "Trainer":
+        """Itself, or with whole tensors, for the leader to use and to keep; all must ask."""
+        if self.unfilled is None:
+            return self
+        model = self.unfilled("cpu" if self.group.is_leader else "meta")
+        copy_into(model, {name: collected(p) for name, p in self.model.named_parameters()})
+        return replace(
+            self,
+            model=model.to(self.device) if self.group.is_leader else model,
+            averaged={name: collected(mean) for name, mean in self.averaged.items()},
+            unfilled=None,
+        )
 
     def weights(self) -> dict[str, Tensor]:
         """The weights to use and to keep as the result: the average if there is one."""
@@ -258,10 +275,12 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
         lambda n_parts: _add_gradients(trainer, batches, n_tokens, n_parts),
         undo=trainer.optimizer.zero_grad,
         max_parts=max((len(batch.src) for batch in batches), default=1),
+        is_together=trainer.config.shard,
     )
     n_parts *= max((needed_parts(batch, trainer.progress.at_once) for batch in batches), default=1)
     trainer.progress.splits += n_parts > 1
-    group.sum_gradients(trainer.model.parameters())
+    if not trainer.config.shard:
+        group.sum_gradients(trainer.model.parameters())
     norm = trainer.optimizer.clip()
     (nll_sum,) = group.sum(total_nll.item())
     is_skipped = not math.isfinite(norm.item() + nll_sum)
@@ -270,7 +289,8 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
         trainer.optimizer.zero_grad()
     else:
         trainer.optimizer.step(trainer.learning_rate_factor(), trainer.progress.step)
-        _average(trainer)
+        step, decay = trainer.progress.step + 1, trainer.config.ema_decay
+        average(trainer.averaged, trainer.model, step, decay)
     _count(trainer.progress, n_src, n_tokens, n_batches, is_skipped)
     return StepResult(
         nll=nll_sum / n_tokens,
@@ -286,29 +306,32 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
 def _add_gradients(trainer: Trainer, batches: list[Batch], n_tokens: int, n_parts: int) -> Tensor:
     """Add this process's gradients of a step's mean loss; returns the summed log-likelihood."""
     total_nll = torch.zeros((), dtype=torch.float64, device=trainer.device)
-    for place, batch in zip(trainer.group.places(), batches, strict=False):
+    shares = [
+        split(batch, n_parts * needed_parts(batch, trainer.progress.at_once)) for batch in batches
+    ]
+    if trainer.config.shard:
+        shares.append(idle_batches(trainer.special_ids, sum(map(len, shares)), trainer.group))
+    for place, parts in zip(trainer.group.places(), shares, strict=False):
         # Dropout depends on seed, step and place within the step alone: a resumed run needs no
         # random state, and which process computes a batch makes no difference.
         torch.manual_seed(derive_seed(trainer.config.seed, "dropout", trainer.progress.step, place))
-        n_needed = needed_parts(batch, trainer.progress.at_once)
-        for part in split(batch.to(trainer.device), n_parts * n_needed):
-            loss, nll = _losses(trainer, part)
-            (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
+        for part in parts:
+            with compiler_explained():
+                loss, nll = _losses(trainer, part)
+                (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
             total_nll += nll
     return total_nll
 
 
 def _losses(trainer: Trainer, part: Batch) -> tuple[Tensor, Tensor]:
-    """The loss to learn from and the negative log-likelihood, both summed over target tokens."""
-    model = trainer.model
-    is_real = part.tgt_out != trainer.special_ids["pad_id"]
-    with autocast(trainer.device, trainer.dtype):
-        states = model(part.src, part.tgt_in, part.src_mask)
-    return output_cross_entropy(
-        states[is_real],
-        model.output.weight,
-        part.tgt_out[is_real],
+    return losses(
+        trainer.model,
+        part,
+        pad_id=trainer.special_ids["pad_id"],
         smoothing=trainer.config.label_smoothing,
+        is_packed=trainer.config.packed,
+        device=trainer.device,
+        dtype=trainer.dtype,
     )
 
 
@@ -329,23 +352,9 @@ def _is_save_due(trainer: Trainer, saved_step: int, saved_s: float) -> bool:
 
 def _save(trainer: Trainer, keeper: Keeper) -> None:
     trainer.progress.elapsed_s = trainer.elapsed_s
+    whole, optimizer = trainer.whole(), trainer.optimizer.state()
     if trainer.group.is_leader:
-        keeper.save(trainer)
-
-
-def _average(trainer: Trainer) -> None:
-    """Move the exponential average of the weights; young averages move faster."""
-    if not trainer.averaged:
-        return
-    step = trainer.progress.step + 1
-    decay = min(trainer.config.ema_decay, step / (step + 9))
-    parameters = dict(trainer.model.named_parameters())
-    with torch.no_grad():
-        torch._foreach_lerp_(  # one call for all tensors; no public spelling exists
-            list(trainer.averaged.values()),
-            [parameters[name].detach() for name in trainer.averaged],
-            1 - decay,
-        )
+        keeper.save(whole, optimizer)
 
 
 def _rest_of_epoch(trainer: Trainer, report: Report) -> Iterable[list[Indices]]:
@@ -387,16 +396,16 @@ def _positions_at_once(trainer: Trainer, pairs: EpochPairs, plan: list[Indices])
     )
     at_once = 0
     if longest is not None:
-        model.is_recomputing = False
+        model.is_recomputing = model.is_compiled = False
         at_once = positions_that_fit(
             lambda part: _losses(trainer, part),
-            collate(pairs, longest, **trainer.special_ids).to(trainer.device),
+            collate(pairs, longest, **trainer.special_ids),
             most=2 * config.batch_tokens,
             spare_bytes=spare_memory(trainer.device),
-            weights_bytes=sum(p.numel() * p.element_size() for p in model.parameters()),
+            weights_bytes=sum(rows_of(p)[0].nbytes for p in model.parameters()),
             peak=PEAK_RECOMPUTING if config.recompute else PEAK,
         )
-        model.is_recomputing = config.recompute
+        model.is_recomputing, model.is_compiled = config.recompute, config.compile
     return int(trainer.group.agree(at_once))
 
 
@@ -436,8 +445,8 @@ def _validate(
     report: Report,
 ) -> None:
     progress, config, group = trainer.progress, trainer.config, trainer.group
-    before_s = trainer.clock_s
-    validation = validate(trainer) if group.is_leader else None
+    before_s, whole = trainer.clock_s, trainer.whole()
+    validation = validate(whole) if group.is_leader else None
     trainer.model.train()
     group.wait()
     score = group.agree(validation.score(config.metric) if validation else 0.0)
@@ -454,7 +463,7 @@ def _validate(
     if is_best:
         progress.best, progress.best_step, progress.without_gain = score, progress.step, 0
         if validation:
-            keeper.save_best(trainer, validation)
+            keeper.save_best(whole, validation)
         trainer.tick()
         trainer.write_s = trainer.clock_s - before_s - trainer.validation_s
     else:

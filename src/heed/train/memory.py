@@ -6,7 +6,7 @@ Before the first step it is measured what fits (`positions_that_fit`); should it
 run that had to split is not bit-exact with one that had not; the loop counts such steps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
@@ -82,7 +82,11 @@ def bytes_kept(compute: Callable[[], Any]) -> int:
 
 
 def in_parts(
-    compute: Callable[[int], Result], *, undo: Callable[[], None], max_parts: int
+    compute: Callable[[int], Result],
+    *,
+    undo: Callable[[], None],
+    max_parts: int,
+    is_together: bool = False,
 ) -> tuple[Result, int]:
     """`compute(1)`, or in twice as many parts each time that memory does not suffice.
 
@@ -90,12 +94,13 @@ def in_parts(
         compute: number of parts → result.
         undo: forgets what a failed attempt has left behind.
         max_parts: rows of the largest batch: smaller parts there are not.
+        is_together: other processes wait in the midst of it, so it cannot be begun again.
 
     Returns:
         The result and the number of parts.
 
     Raises:
-        RunError: a single row does not fit.
+        RunError: a single row does not fit, or nothing can be begun again.
     """
     n_parts = 1
     while True:
@@ -104,6 +109,12 @@ def in_parts(
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
+        if is_together:
+            raise RunError(
+                "a batch does not fit into memory, and with training.shard a step cannot be made "
+                "again in smaller parts. Go on with more processes, or start a new run with fewer "
+                "training.batch_tokens or with training.recompute=true."
+            )
         # Outside the handler: there the error would still hold the tensors of the attempt.
         undo()
         if n_parts >= max_parts:
@@ -120,12 +131,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     return is_ours or "can't allocate memory" in str(error) or "not enough memory" in str(error)
 
 
-def split(batch: Batch, n_parts: int) -> Iterator[Batch]:
+def split(batch: Batch, n_parts: int) -> list[Batch]:
     """A batch's rows in so many parts or fewer; token counts are not divided, nobody asks them."""
     n_rows = len(batch.src)
     size = -(-n_rows // n_parts)
-    for start in range(0, n_rows, size):
-        yield _rows(batch, start, start + size)
+    return [_rows(batch, start, start + size) for start in range(0, n_rows, size)]
 
 
 def _rows(batch: Batch, start: int, end: int) -> Batch:

@@ -22,6 +22,7 @@ from heed.train.log import Event, Report, finite
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.probe import Probe, ProbePairs, choose_pairs, probe
 from heed.train.schedule import SCHEDULES, Moment
+from heed.train.shard import rows_of
 from heed.train.validate import DevSet
 from heed.train.watch import diagnose
 from heed.translate import Translator
@@ -254,8 +255,9 @@ def _tracked(trainer: Trainer) -> list[Tensor]:
         id(trainer.model.output.weight),
     }
     return [
-        parameter.detach().flatten()[:: max(1, parameter.numel() // N_TRACKED)].clone()
+        rows.flatten()[:: max(1, rows.numel() // N_TRACKED)].clone()
         for parameter in trainer.model.parameters()
+        for rows, _ in [rows_of(parameter)]
         if parameter.dim() == 2 and id(parameter) not in embeddings
     ]
 

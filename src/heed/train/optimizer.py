@@ -5,6 +5,7 @@ state leaves and enters as named tensors, so checkpoints need no pickle.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from heed.model.attention import MultiHeadAttention
 from heed.model.layers import SwiGLU
 from heed.train.config import TrainConfig
+from heed.train.shard import collected, fill, rows_of, whole
 
 POLYNOMIALS = (
     (8.093373, -23.620454, 17.446171),
@@ -22,6 +24,9 @@ POLYNOMIALS = (
 """Coefficients (a, b, c) of a x + b x³ + c x⁵, one after the other: together they bring singular
 values from 0.01 to 1 into 0.73 to 1.27, and let weaker directions stay weak. More polynomials come
 nearer to 1 and teach no better. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
+
+TOGETHER = 1 << 24
+"""Numbers orthogonalised at once: enough for any device to be busy, little beside a large model."""
 
 Block = tuple[str, Tensor, int, int]
 """One logical matrix inside a parameter: its name, the parameter, first row, end row."""
@@ -80,32 +85,48 @@ class Muon:
         for block in blocks:
             _, parameter, start, end = block
             self.groups[(end - start, parameter.size(1))].append(block)
-        self.buffers = {
-            shape: torch.zeros(
-                len(group), *shape, device=group[0][1].device, dtype=group[0][1].dtype
-            )
-            for shape, group in self.groups.items()
-        }
+        self.parameters = {name: parameter for name, parameter, _, _ in blocks}
+        self.momenta = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
 
     def gather(self) -> None:
         """Take the gradients into the momentum."""
-        for shape, group in self.groups.items():
-            for buffer, (_, parameter, start, end) in zip(self.buffers[shape], group, strict=True):
-                buffer.lerp_(_gradient(parameter)[start:end], 1 - self.momentum)
+        for name, parameter in self.parameters.items():
+            self.momenta[name].lerp_(_gradient(parameter), 1 - self.momentum)
 
     def step(self, factor: float, weight_decay: float) -> None:
         """Update every matrix with `factor` times the peak learning rate."""
-        for shape, group in self.groups.items():
-            gradients = torch.stack([_gradient(p)[start:end] for _, p, start, end in group])
-            # Nesterov's look ahead: the newest gradient counts once more.
-            updates = orthogonalize(gradients.lerp_(self.buffers[shape], self.momentum))
-            rate = self.learning_rate * factor
-            scale = max(1.0, shape[0] / shape[1]) ** 0.5
-            for update, (_, parameter, start, end) in zip(updates, group, strict=True):
-                rows = parameter[start:end]
-                if weight_decay:
-                    rows.mul_(1 - rate * weight_decay)
-                rows.add_(update, alpha=-rate * scale)
+        # Nesterov's look ahead: the newest gradient counts once more.
+        ahead = {
+            name: _gradient(parameter).lerp_(self.momenta[name], self.momentum)
+            for name, parameter in self.parameters.items()
+        }
+        rate = self.learning_rate * factor
+        for (n_rows, n_columns), group in self.groups.items():
+            scale = max(1.0, n_rows / n_columns) ** 0.5
+            n_together = max(1, TOGETHER // (n_rows * n_columns))
+            for first in range(0, len(group), n_together):
+                blocks = group[first : first + n_together]
+                updates = orthogonalize(_stacked(blocks, ahead, whole))
+                for update, (_, parameter, start, end) in zip(updates, blocks, strict=True):
+                    rows, places = rows_of(parameter, start, end)
+                    if weight_decay:
+                        rows.mul_(1 - rate * weight_decay)
+                    rows.add_(update[places], alpha=-rate * scale)
+
+    def state(self) -> dict[str, Tensor]:
+        """The momentum, matrices of a shape in one tensor."""
+        return {
+            f"{n_rows}x{n_columns}": _stacked(group, self.momenta, collected)
+            for (n_rows, n_columns), group in self.groups.items()
+        }
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from what `state` returned."""
+        for (n_rows, n_columns), group in self.groups.items():
+            matrices = tensors[f"{n_rows}x{n_columns}"]
+            for matrix, (name, _, start, end) in zip(matrices, group, strict=True):
+                rows, places = rows_of(self.momenta[name], start, end)
+                rows.copy_(matrix[places])
 
 
 class Optimizer:
@@ -172,31 +193,44 @@ class Optimizer:
     def clip(self) -> Tensor:
         """Scale the gradients down to `clip_norm` and return their norm before that."""
         limit = self.config.clip_norm or float("inf")
-        return nn.utils.clip_grad_norm_(self.parameters.values(), limit, foreach=True)
+        return whole(nn.utils.clip_grad_norm_(self.parameters.values(), limit, foreach=True))
 
     def state(self) -> dict[str, Tensor]:
-        """Everything the next step depends on besides weights and gradients, by name."""
+        """Everything the next step depends on besides weights and gradients, by name.
+
+        Of a model shared out, all processes must ask, and the leader alone finds numbers in it.
+        """
         tensors = {}
         for name in self.adam_names:
             for key, value in self.adam.state.get(self.parameters[name], {}).items():
-                tensors[f"adam.{key}.{name}"] = value
+                tensors[f"adam.{key}.{name}"] = collected(value)
         if self.muon is not None:
-            for (n_rows, n_columns), buffer in self.muon.buffers.items():
-                tensors[f"muon.{n_rows}x{n_columns}"] = buffer
+            tensors.update({f"muon.{key}": value for key, value in self.muon.state().items()})
         return tensors
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Go on from what `state` returned."""
         for name in self.adam_names:
             parameter = self.parameters[name]
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                if (value := tensors.get(f"adam.{key}.{name}")) is not None:
-                    device = "cpu" if key == "step" and not parameter.is_cuda else parameter.device
-                    self.adam.state[parameter][key] = value.to(device).clone()
+            if (step := tensors.get(f"adam.step.{name}")) is not None:
+                self.adam.state[parameter]["step"] = step.to(parameter.device).clone()
+                for key in ("exp_avg", "exp_avg_sq"):
+                    moment = self.adam.state[parameter][key] = torch.zeros_like(parameter)
+                    fill(moment, tensors[f"adam.{key}.{name}"])
         if self.muon is not None:
-            for (n_rows, n_columns), buffer in self.muon.buffers.items():
-                buffer.copy_(tensors[f"muon.{n_rows}x{n_columns}"])
+            self.muon.load_state(
+                {name.removeprefix("muon."): value for name, value in tensors.items()}
+            )
 
 
 def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _stacked(
+    blocks: list[Block], tensors: dict[str, Tensor], put_together: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The blocks' rows of tensors, each put together once, `(n_blocks, n_rows, n_columns)`."""
+    # In the blocks' order: all processes must put the same one together at a time.
+    found = {name: put_together(tensors[name]) for name in dict.fromkeys(b[0] for b in blocks)}
+    return torch.stack([found[name][start:end] for name, _, start, end in blocks])

@@ -33,6 +33,7 @@ from heed.train.observe import Observer
 from heed.train.progress import Progress
 from heed.train.recipe import Recipe, resolve
 from heed.train.setup import make_trainer, open_set_up, resume, set_up
+from heed.train.shard import require_company
 from heed.train.validate import dev_sets
 
 SLOW_START = 0.25
@@ -87,6 +88,7 @@ def run_training(
     prepare_cpu()
     set_threads(draft.training.threads or None)
     with joined(draft.training.device) as group, _held_by_leader(out, group):
+        require_company(draft.training.shard, group)
         if group.is_leader:
             recipe, data = set_up(out, asked, draft, corpus, group, where)
         group.wait()
@@ -102,6 +104,7 @@ def run_training(
             "the processes of a run must all learn from one corpus, but found different ones "
             f"prepared in {out}. Its folder must be one that all hosts share.",
         )
+        require_company(recipe.training.shard, group)
         trainer = make_trainer(recipe, data, group)
         was_finished, notes = resume(trainer, out)
         if not was_finished:
@@ -153,8 +156,10 @@ def _train(
         report=report,
         should_stop=should_stop,
     )
-    if is_finished and is_leader:
-        finish(out, trainer, recipe, data, report)
+    if is_finished:
+        whole = trainer.whole()
+        if is_leader:
+            finish(out, whole, recipe, data, report)
 
 
 def _slow_start(trainer: Trainer) -> list[str]:

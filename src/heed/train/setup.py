@@ -6,6 +6,7 @@ sitting left, and makes only what is missing.
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from heed.config import load_config
 from heed.data.corpus import Corpus
 from heed.data.prepare import Prepared, open_prepared, prepare
 from heed.device import choose_dtype, seed_everything
-from heed.errors import RunError
+from heed.errors import ConfigError, RunError
 from heed.folders import remove_temporaries
-from heed.model.build import build_model
+from heed.model.build import build_model, build_unfilled
 from heed.train import checkpoint
 from heed.train.checkpoint import Checkpoint
 from heed.train.distributed import Group
@@ -27,6 +28,7 @@ from heed.train.progress import Progress, training_seconds
 from heed.train.recipe import Recipe, measure_gflops
 from heed.train.resample import ResampledPairs
 from heed.train.settings import RECIPE_FILE, require_same_asked, settle
+from heed.train.shard import fill, shard
 from heed.train.weights import copy_into
 
 DATA = "data"
@@ -65,7 +67,8 @@ def set_up(
         parent.settings(data) if parent else {},
     )
     if parent:
-        begin(parent, data, out, lambda: make_trainer(recipe, data, group))
+        # The leader is alone here, and needs to know only what a fresh trainer remembers.
+        begin(parent, data, out, lambda: make_trainer(recipe, data, Group(device=group.device)))
     return recipe, data
 
 
@@ -79,9 +82,19 @@ def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
 def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     """A fresh model and optimiser for this recipe."""
     config, device = recipe.training, group.device
+    if config.packed and recipe.model.attention_dropout:
+        raise ConfigError(
+            "training.packed needs model.attention_dropout=0, for attention over packed sentences "
+            f"drops nothing, but it is {recipe.model.attention_dropout:g}. Set that, or "
+            "training.packed=false."
+        )
     seed_everything(config.seed, "weights")
-    model = build_model(recipe.model).to(device)
-    model.is_recomputing = config.recompute
+    model = build_model(recipe.model)
+    is_sharded = config.shard and group.size > 1
+    if is_sharded:
+        shard(model, group)
+    model.to(device).is_recomputing = config.recompute
+    model.is_compiled = config.compile
     averaged = {}
     if config.ema_decay:
         averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -97,6 +110,7 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
         dtype=choose_dtype(config.precision, device),
         averaged=averaged,
         time_limit_s=training_seconds(config.time_s, None),
+        unfilled=partial(build_unfilled, recipe.model) if is_sharded else None,
     )
 
 
@@ -167,7 +181,7 @@ def take_over(trainer: Trainer, found: Checkpoint) -> None:
     trainer.optimizer = Optimizer(trainer.model, trainer.config)  # forgets what it had
     trainer.optimizer.load_state(found.optimizer)
     for name in trainer.averaged:
-        trainer.averaged[name].copy_(found.average[name])
+        fill(trainer.averaged[name], found.average[name])
 
 
 def _has_stopped_early(trainer: Trainer) -> bool:

@@ -1,6 +1,6 @@
 """Weights given or lent to a model by name.
 
-Not here: where they come from; a checkpoint (`checkpoint.py`) or an average (`loop.py`).
+Not here: where they come from, such as a checkpoint (`checkpoint.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+
+from heed.train.shard import fill
 
 
 @contextmanager
@@ -22,8 +24,20 @@ def using_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[N
 
 
 @torch.no_grad()
+def average(averaged: Mapping[str, Tensor], model: nn.Module, step: int, decay: float) -> None:
+    """Move an exponential average towards the weights after `step`; a young one moves faster."""
+    if averaged:
+        parameters = dict(model.named_parameters())
+        torch._foreach_lerp_(  # one call for all tensors; no public spelling exists
+            list(averaged.values()),
+            [parameters[name] for name in averaged],
+            1 - min(decay, step / (step + 9)),
+        )
+
+
+@torch.no_grad()
 def copy_into(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Give the model these weights, by name; those not named stay."""
     parameters = dict(model.named_parameters())
     for name, value in weights.items():
-        parameters[name].copy_(value)
+        fill(parameters[name], value)
