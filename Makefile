@@ -19,7 +19,8 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 PYTEST = $(BIN)/python -m pytest -n 2
-SOURCES = src tests benchmarks
+SOURCES = src tests benchmarks hatch_build.py
+ENGINE = hatch_build.py $(wildcard engine/*)
 
 .PHONY: help demo test check reliability learn format
 
@@ -50,7 +51,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format $(SOURCES)
 
 # The stamp .train or .dev says which extra is installed; make renews it when the pins change.
-$(VENV)/.train $(VENV)/.dev: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.train $(VENV)/.dev: $(VENV)/.%: pyproject.toml constraints.txt $(ENGINE) | $(BIN)/pip
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
 
