@@ -145,7 +145,7 @@ def measure_translating(settings: Settings) -> Numbers:
         "output_tokens_per_s": n_tokens / seconds,
         "memory_mb": memory_mb(),
         "disk_mb": sum(file.size for file in read_manifest(folder).files.values()) / 1e6,
-        "parameters": count_parameters(translator.model),
+        "parameters": count_parameters(translator.model.network),
         "threads": set_threads(settings["threads"]),
     }
 

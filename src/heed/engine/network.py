@@ -163,3 +163,15 @@ def _padded(vector: Floats) -> Floats:
     padded = pad(vector)
     assert padded is not None
     return padded
+
+
+def relative_errors(network: Network, weights: Mapping[str, Floats]) -> dict[str, float]:
+    """How far each matrix is from its weight: root mean square of the error over the weight's."""
+    exact = Network.of(network.config, weights)
+    errors = {}
+    for role, matrix in exact.matrices.items():
+        weight = matrix.floats()
+        error = network.matrices[role].floats() - weight
+        size = float(np.square(weight, dtype=np.float64).mean()) or 1.0
+        errors[role] = float(np.square(error, dtype=np.float64).mean() / size) ** 0.5
+    return errors
