@@ -91,8 +91,15 @@ def open_heed(folder: Path, threads: int, *, is_quantized: bool, kernels: str = 
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
         options = DecodeOptions(beam_size=beam_size, max_length=N_TOKENS, suppress=(config.eos_id,))
-        ids = {"bos_id": config.bos_id, "eos_id": config.eos_id, "pad_id": config.pad_id}
-        return [ranked[0].ids for ranked in decode(engine, src, options, **ids)]
+        found = decode(
+            engine,
+            src,
+            options,
+            bos_id=config.bos_id,
+            eos_id=config.eos_id,
+            pad_id=config.pad_id,
+        )
+        return [ranked[0].ids for ranked in found]
 
     return translate
 
