@@ -64,6 +64,8 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     translator = load(
         folder, device=flags["device"], dtype=flags["dtype"], threads=flags["threads"]
     )
+    if not getattr(translator.model, "is_native", True):
+        session.say("heed: the engine is not compiled here, so NumPy translates: slowly.")
     target_langs = translator.reader.target_langs
     known = source_languages(translator.source_lang, target_langs)
     if (asked := flags["source_lang"]) and known:

@@ -51,16 +51,20 @@ class Engine:
         threads: how many compute; no result depends on it.
         kernels: the instruction set, or `numpy`; "" = the best here.
 
+    Attributes:
+        config: the model's shape.
+        is_native: False where NumPy computes.
+
     Raises:
         ConfigError: this machine does not have that instruction set.
     """
 
     def __init__(self, network: Network, *, threads: int = 1, kernels: str = "") -> None:
         self.config = network.config
-        is_native = native.is_compiled() and kernels != "numpy"
+        self.is_native = native.is_compiled() and kernels != "numpy"
         self._model: native.NativeModel | fallback.FallbackModel = (
             native.NativeModel(network, threads=threads, kernels=kernels)
-            if is_native
+            if self.is_native
             else fallback.FallbackModel(network)
         )
 

@@ -211,17 +211,29 @@ def _changed(log_probs: Tensor, changes: Changes | None) -> Iterator[None]:
     if changes is None:
         yield
         return
-    device, entries = log_probs.device, log_probs.view(-1)
-    forbidden = _tensor(changes.forbidden, device)
-    places = _tensor(changes.rows * log_probs.size(1) + changes.ids, device)
-    columns, before = log_probs[:, forbidden], entries[places]
-    if len(places):
-        entries.scatter_reduce_(0, places, _tensor(changes.scores, device), "amin")
+    forbidden = _tensor(changes.forbidden, log_probs.device)
+    columns = log_probs.index_select(1, forbidden)
     log_probs.index_fill_(1, forbidden, -torch.inf)
+    try:
+        with _lowered(log_probs, changes):
+            yield
+    finally:
+        log_probs.index_copy_(1, forbidden, columns)
+
+
+@contextmanager
+def _lowered(log_probs: Tensor, changes: Changes) -> Iterator[None]:
+    """Lower the single entries in place; behind the block they are as before."""
+    if not len(changes.rows):
+        yield
+        return
+    entries = log_probs.view(-1)
+    places = _tensor(changes.rows * log_probs.size(1) + changes.ids, log_probs.device)
+    before = entries[places]
+    entries.scatter_reduce_(0, places, _tensor(changes.scores, log_probs.device), "amin")
     try:
         yield
     finally:
-        log_probs.index_copy_(1, forbidden, columns)
         entries[places] = before
 
 
