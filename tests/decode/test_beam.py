@@ -11,6 +11,7 @@ from heed.decode.options import DecodeOptions
 from heed.decode.score import score_pairs
 from heed.decode.search import decode
 from heed.decode.state import DROPPED, ENDED
+from heed.errors import HeedError
 
 # A vocabulary of five words, all of which may be predicted.
 TINY = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
@@ -211,6 +212,21 @@ def test_an_ending_that_is_certain_ends_the_search(fakes):
     options = DecodeOptions(beam_size=3, n_best=3, early_stopping="never")
     [[only]] = decode(fakes.HashModel(logits), np.array([[0]]), options, **TINY)
     assert (only.ids, only.log_prob, only.status) == ([], 0.0, "eos")
+
+
+def test_one_hypothesis_that_is_no_number_is_not_passed_over(fakes):
+    model = fakes.hash_model(0, vocab_size=12)
+    step = model.step
+
+    def damaged(state, tokens):
+        following = step(state, tokens)
+        if model.rows_computed == 8:  # the second step of a beam of four
+            following.log_probs[3] = math.nan
+        return following
+
+    model.step = damaged
+    with pytest.raises(HeedError, match="best log-prob of sentence 1 of this batch must be a num"):
+        decode(model, np.array([[0]]), DecodeOptions(beam_size=4, max_length=9), **TINY)
 
 
 def test_the_observer_sees_who_is_kept_ended_and_dropped(fakes):

@@ -105,7 +105,8 @@ def _first_above(cumulative: Sums, numbers: Sums) -> Ids:
     """In each row of running sums `(rows, n)`, the place of the first above a number, `(rows,)`."""
     # A number rounded up to the total must not fall on a token of chance 0, nor off the end.
     below = np.minimum(numbers, np.nextafter(cumulative[:, -1], 0.0))
-    return (cumulative > below[:, None]).argmax(axis=1)
+    places: Ids = (cumulative > below[:, None]).argmax(axis=1)
+    return places
 
 
 @dataclass(frozen=True, kw_only=True)
