@@ -4,6 +4,7 @@
 #   make test         install, then run the tests, a short training among them
 #   make check        format, lint, strict types, walls, and every code block of the docs
 #   make reliability  slower tests: faults, kills, full disks, several processes
+#   make soak         the engine's tests with sanitizers in it: memory, threads' edges, undefined behavior
 #   make learn        all slow tests, also tasks that must be learnt to a stated score
 #   make format       let ruff mend what it can
 #
@@ -22,7 +23,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 SOURCES = src tests benchmarks hatch_build.py
 ENGINE = hatch_build.py $(wildcard engine/*)
 
-.PHONY: help demo test check reliability learn format
+.PHONY: help demo test check reliability soak learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -35,6 +36,13 @@ test: $(VENV)/.dev
 
 reliability: $(VENV)/.dev
 	$(PYTEST) -m reliability
+
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+soak: $(VENV)/.dev
+	$(BIN)/python hatch_build.py $(VENV)/libheed-sanitized.so $(SANITIZE)
+	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so.6)" \
+	  $(BIN)/python -m pytest -p no:xdist tests/engine
 
 learn: $(VENV)/.dev
 	$(PYTEST) -m slow

@@ -9,12 +9,16 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # called as a script, which needs the compiler only
+    BuildHookInterface = object
 
 ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "engine"
@@ -96,4 +100,5 @@ def _platform_tag() -> str:
 
 
 if __name__ == "__main__":
-    compile_engine(LIBRARY)
+    # python hatch_build.py [LIBRARY [FLAG]...]
+    compile_engine(Path(sys.argv[1]) if sys.argv[1:] else LIBRARY, more_flags=tuple(sys.argv[2:]))

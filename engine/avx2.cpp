@@ -43,6 +43,8 @@ inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int 
         HEED_UNROLL
         for (int j = 0; j < Quarters; j++) c[r][j] = _mm256_setzero_si256();
     for (int g = 0; g < groups; g++, w += 64) {
+        // Few rows wait for their weights, which come from far away.
+        if (R <= 2) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0);
         __m256i columns[Quarters];
         HEED_UNROLL
         for (int j = 0; j < Quarters; j++) columns[j] = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(w + 16 * j)));

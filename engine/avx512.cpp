@@ -35,6 +35,8 @@ __attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const
     for (int r = 0; r < R; r++) even[r] = odd[r] = _mm512_setzero_si512();
     int g = 0;
     for (; g + 2 <= groups; g += 2, w += 128) {
+        // Few rows wait for their weights, which come from far away.
+        if (R <= 2) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0), _mm_prefetch((const char *)w + 2112, _MM_HINT_T0);
         const __m512i first = _mm512_loadu_si512(w), second = _mm512_loadu_si512(w + 64);
         for (int r = 0; r < R; r++) {
             const int32_t *a = (const int32_t *)(x + r * stride) + g;

@@ -5,6 +5,7 @@ before its address is handed over; the library checks ids, rows and lengths.
 """
 
 import ctypes
+import os
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,8 @@ from heed.engine.network import Network, norm_roles, roles
 from heed.engine.tables import PositionTables
 from heed.errors import ConfigError, HeedError
 
-LIBRARY = Path(__file__).with_name("libheed.so")
+LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
+"""The variable is for a build of one's own, such as `make soak` makes."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
 Ids = NDArray[np.int64]
 
