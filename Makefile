@@ -4,6 +4,7 @@
 #   make test         install, then run the tests, a short training among them
 #   make check        format, lint, strict types, walls, and every code block of the docs
 #   make reliability  slower tests: faults, kills, full disks, several processes
+#   make soak         the engine's tests with sanitizers compiled into it
 #   make learn        all slow tests, also tasks that must be learnt to a stated score
 #   make format       let ruff mend what it can
 #
@@ -19,9 +20,10 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 PYTEST = $(BIN)/python -m pytest -n 2
-SOURCES = src tests benchmarks
+SOURCES = src tests benchmarks hatch_build.py
+ENGINE = hatch_build.py $(wildcard engine/*)
 
-.PHONY: help demo test check reliability learn format
+.PHONY: help demo test check reliability soak learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -34,6 +36,13 @@ test: $(VENV)/.dev
 
 reliability: $(VENV)/.dev
 	$(PYTEST) -m reliability
+
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+soak: $(VENV)/.dev
+	$(BIN)/python hatch_build.py $(VENV)/libheed-sanitized.so $(SANITIZE)
+	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so.6)" \
+	  $(BIN)/python -m pytest -p no:xdist tests/engine
 
 learn: $(VENV)/.dev
 	$(PYTEST) -m slow
@@ -50,7 +59,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format $(SOURCES)
 
 # The stamp .train or .dev says which extra is installed; make renews it when the pins change.
-$(VENV)/.train $(VENV)/.dev: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.train $(VENV)/.dev: $(VENV)/.%: pyproject.toml constraints.txt $(ENGINE) | $(BIN)/pip
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
 

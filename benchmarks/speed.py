@@ -14,6 +14,7 @@ median, and the lowest and highest. Without files, `train` learns from the built
 import argparse
 import itertools
 import json
+import math
 import os
 import resource
 import shutil
@@ -124,11 +125,11 @@ def measure_training(settings: Settings) -> Numbers:
 
 def measure_translating(settings: Settings) -> Numbers:
     """The road of `heed translate`: lines in, lines out, after a few lines to warm up."""
-    from heed.bundle import find_model_folder
+    from heed.bundle import find_model_folder, load_bundle
     from heed.data.lines import read_lines
-    from heed.device import set_threads
+    from heed.device import choose_threads
     from heed.folders import read_manifest
-    from heed.model.build import count_parameters
+    from heed.model.shapes import stored_weights
     from heed.translate import load
 
     lines = list(read_lines(settings["input"]))
@@ -145,8 +146,8 @@ def measure_translating(settings: Settings) -> Numbers:
         "output_tokens_per_s": n_tokens / seconds,
         "memory_mb": memory_mb(),
         "disk_mb": sum(file.size for file in read_manifest(folder).files.values()) / 1e6,
-        "parameters": count_parameters(translator.model),
-        "threads": set_threads(settings["threads"]),
+        "parameters": sum(map(math.prod, stored_weights(load_bundle(folder).config)[0].values())),
+        "threads": choose_threads(settings["threads"]),
     }
 
 

@@ -86,7 +86,7 @@ def test_translating_is_measured(speed: ModuleType, tmp_path: Path) -> None:
     model = build_model(config)
     bundle = Bundle(
         config=config,
-        weights=model.state_dict(),
+        weights={name: w.numpy() for name, w in model.state_dict().items()},
         src_vocab=vocab,
         tgt_vocab=vocab,
         decoding={"max_length": 6},

@@ -5,7 +5,6 @@ A run folder is a model folder too; while it trains, its best checkpoint stands 
 """
 
 import difflib
-import functools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from heed.errors import ConfigError, FormatError
 from heed.files import parse_json, to_json
@@ -25,9 +25,9 @@ from heed.folders import (
     verify_directory,
     write_directory,
 )
-from heed.model.build import build_unfilled
 from heed.model.config import ModelConfig
-from heed.tensors import decode_tensors, encode_tensors, read_header
+from heed.model.shapes import stored_weights
+from heed.tensors import decode_tensors, encode_tensors
 from heed.text.languages import spelled_direction
 from heed.text.vocab import Vocab
 
@@ -37,6 +37,8 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 AVERAGE = "average.safetensors"
 """In a checkpoint, the averaged weights; these are the ones to translate with."""
+INT8 = "model.int8.safetensors"
+"""The same rounded, as `heed.engine` multiplies them; beside the weights, or in their place."""
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
@@ -63,7 +65,8 @@ class Bundle:
     Attributes:
         config: the model's shape.
         weights: its parameters by the names of `Transformer.state_dict`; a tied one may stand
-            under all of its names or under the first.
+            under all of its names or under the first. Read-only when they come from a file
+            (`torch.tensor` takes them without a warning, `torch.as_tensor` does not).
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side; equal to `src_vocab` when it is joint.
         source_lang: language code of the input.
@@ -71,17 +74,20 @@ class Bundle:
         target_langs: all output languages when there are several: source ids then start with the
             tag of the one wanted.
         decoding: decoding options that this model prefers, by name.
+        int8: arrays of the rounded weights by the names of `heed.engine.packed`; read instead of
+            `weights`, of which there are then none.
         path: the folder it was read from.
     """
 
     config: ModelConfig
-    weights: dict[str, Tensor]
+    weights: dict[str, NDArray[np.float32]]
     src_vocab: Vocab
     tgt_vocab: Vocab
     source_lang: str = ""
     target_lang: str = ""
     target_langs: tuple[str, ...] = ()
     decoding: dict[str, Any] = field(default_factory=dict)
+    int8: dict[str, NDArray[Any]] = field(default_factory=dict)
     path: Path | None = None
 
 
@@ -104,7 +110,7 @@ def save_bundle(
     files = bundle_files(bundle, numbers=numbers)
     folder = Path(path)
     others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    others -= {MANIFEST, CONFIG, WEIGHTS, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
+    others -= {MANIFEST, CONFIG, WEIGHTS, INT8, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
     (update_directory if others else write_directory)(folder, files)
 
 
@@ -140,21 +146,54 @@ def description_files(
     }
 
 
-def load_bundle(path: str | os.PathLike[str]) -> Bundle:
+def save_int8(
+    bundle: Bundle, arrays: Mapping[str, NDArray[Any]], target: Path | None = None
+) -> Path:
+    """Put rounded weights beside those that a bundle was read with, or into a folder of their own.
+
+    Args:
+        bundle: from `load_bundle`.
+        arrays: from `heed.engine.packed.to_arrays`.
+        target: a new folder, which gets no other weights; None = beside.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: the bundle is a checkpoint, which will not last.
+        RunError: the disk is full, read-only or not ours, or `target` holds something else.
+    """
+    assert bundle.path is not None
+    if target is None and bundle.path.parent.name == CHECKPOINTS:
+        raise ConfigError(
+            f"{bundle.path} is a checkpoint of a run that has not ended, and will be replaced. "
+            "Write a folder of its own with --out."
+        )
+    data = {INT8: encode_tensors(arrays)}
+    if target is not None:
+        write_directory(target, data | description_files(bundle))
+        return target
+    manifest, files = read_directory(bundle.path)
+    update_directory(bundle.path, files | data, manifest.metadata)
+    return bundle.path
+
+
+def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> Bundle:
     """Read a model folder, or the best model of a run folder.
 
     Every byte that is used is compared with the manifest, every tensor with the config. Weights
-    come as float32 on the CPU, tied ones under each of their names.
+    come as read-only float32, tied ones under each of their names. Needs no torch.
+
+    Args:
+        path: the folder.
+        is_quantized: read the int8 weights, where there are some, instead of the others.
 
     Raises:
         FormatError: it is no model folder, or something in it is missing, damaged, made by a newer
             heed, or does not fit the rest.
     """
     folder = find_model_folder(path)
-    names = (CONFIG, WEIGHTS, AVERAGE, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
-    listed = read_manifest(folder).files
-    wanted = [name for name in names if not (name == WEIGHTS and AVERAGE in listed)]
-    _, files = read_directory(folder, wanted)
+    _, files = read_directory(folder, _wanted(folder, is_quantized=is_quantized))
     values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
@@ -166,10 +205,11 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
             f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
             "source vocabulary has no tags for."
         )
-    name = AVERAGE if AVERAGE in files else WEIGHTS
+    int8 = decode_tensors(files[INT8], folder / INT8) if INT8 in files else {}
     return Bundle(
         config=config,
-        weights=_read_weights(_file(folder, files, name), config, folder / name),
+        weights={} if int8 else _read_weights(folder, files, config),
+        int8=int8,
         src_vocab=src_vocab,
         tgt_vocab=tgt_vocab,
         source_lang=values["source_lang"],
@@ -178,6 +218,19 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         decoding=values["decoding"],
         path=folder,
     )
+
+
+def _wanted(folder: Path, *, is_quantized: bool) -> list[str]:
+    """The files to read of a model folder: one kind of weights, and what goes with it."""
+    listed = read_manifest(folder).files
+    kinds = [INT8] if is_quantized and INT8 in listed else [AVERAGE, WEIGHTS]
+    found = [name for name in kinds if name in listed]
+    if not found and INT8 in listed:
+        raise FormatError(
+            f"{folder} holds int8 weights only: translate with it on a CPU, or use the folder it "
+            "was made from."
+        )
+    return [*(found or [WEIGHTS])[:1], CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB]
 
 
 def find_model_folder(path: str | os.PathLike[str]) -> Path:
@@ -217,27 +270,6 @@ def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
         return []
     named = ((STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
     return sorted(((int(match[1]), entry) for match, entry in named if match), reverse=True)
-
-
-@functools.lru_cache(maxsize=8)
-def stored_weights(config: ModelConfig) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-    """What the weights of such a model look like on disk, found without allocating any.
-
-    Returns:
-        The shape of each stored tensor by name; and for each further name of a tied tensor, the
-        name it is stored under.
-    """
-    tensors = build_unfilled(config, "meta").state_dict(keep_vars=True)
-    shapes: dict[str, tuple[int, ...]] = {}
-    first_names: dict[int, str] = {}
-    aliases: dict[str, str] = {}
-    for name, tensor in tensors.items():
-        first = first_names.setdefault(id(tensor), name)
-        if first == name:
-            shapes[name] = tuple(tensor.shape)
-        else:
-            aliases[name] = first
-    return shapes, aliases
 
 
 def _read_config(data: bytes, where: Path) -> dict[str, Any]:
@@ -293,17 +325,27 @@ def _check_vocab(vocab: Vocab, config: ModelConfig, side: str, size: int, folder
         raise FormatError(f"{folder}: the {side} vocabulary has other special ids than the model.")
 
 
-def _read_weights(data: bytes, config: ModelConfig, where: Path) -> dict[str, Tensor]:
-    # Laying out a thousand layers takes many seconds, so count before: each has over four tensors.
-    n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if len(read_header(data, where)) < 4 * n_layers:
-        raise FormatError(f"{where} has too few tensors for the {n_layers} layers of {CONFIG}.")
+def _read_weights(
+    folder: Path, files: Mapping[str, bytes], config: ModelConfig
+) -> dict[str, NDArray[np.float32]]:
+    file = AVERAGE if AVERAGE in files else WEIGHTS
+    data, where = _file(folder, files, file), folder / file
     shapes, aliases = stored_weights(config)
     weights = {
-        name: tensor.float()
+        name: _as_float32(tensor, name, where)
         for name, tensor in decode_tensors(data, where, expected=shapes).items()
     }
     return weights | {alias: weights[first] for alias, first in aliases.items()}
+
+
+def _as_float32(tensor: NDArray[Any], name: str, where: Path) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="raise"):
+            narrow = tensor.astype(np.float32, copy=False)
+    except FloatingPointError:
+        raise FormatError(f"{where}: {name} holds a number beyond those of float32.") from None
+    narrow.flags.writeable = False
+    return narrow
 
 
 def _file(folder: Path, files: Mapping[str, bytes], name: str) -> bytes:

@@ -33,6 +33,20 @@ _MEMORY_FILES = (
 )
 
 
+def has_gpu() -> bool:
+    """Whether CUDA's driver shows this process a GPU; asks without torch, in a millisecond."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return (
+        driver.cuInit(0) == 0
+        and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+        and count.value > 0
+    )
+
+
 def choose_device(name: str = "auto") -> "torch.device":
     """The device called `auto` (CUDA where there is one), `cpu`, `cuda` or `cuda:N`.
 
@@ -91,21 +105,30 @@ def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextMan
 
 
 def set_threads(n_threads: int | None = None) -> int:
-    """Let torch use `n_threads`, or as many as `count_cores` finds; returns how many.
-
-    `OMP_NUM_THREADS` speaks for those who do not ask for a number.
+    """Let torch use as many threads as `choose_threads` says; returns how many.
 
     Raises:
         ConfigError: fewer than one.
     """
     import torch
 
+    chosen = choose_threads(n_threads)
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def choose_threads(n_threads: int | None = None) -> int:
+    """How many threads to compute with: `n_threads`, or as many as `count_cores` finds.
+
+    `OMP_NUM_THREADS` speaks for those who do not ask for a number.
+
+    Raises:
+        ConfigError: fewer than one.
+    """
     if n_threads is not None and n_threads < 1:
         raise ConfigError(f"threads must be at least 1, but is {n_threads}.")
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    chosen = n_threads or (int(asked) if asked.isdigit() and int(asked) else count_cores())
-    torch.set_num_threads(chosen)
-    return chosen
+    return n_threads or (int(asked) if asked.isdigit() and int(asked) else count_cores())
 
 
 def count_cores() -> int:
@@ -181,9 +204,9 @@ def keep_freed_memory() -> bool:
 
 def peak_memory_mb(device: "torch.device") -> float:
     """The most memory this process has held so far in MB: on the GPU if it computes there."""
-    import torch
-
     if device.type == "cuda":
+        import torch
+
         return torch.cuda.max_memory_allocated(device) / 2**20
     import resource
 

@@ -6,31 +6,33 @@ Every header is checked before anything is allocated for it.
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-import safetensors
-import safetensors.torch
-import torch
-from torch import Tensor
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
 
 from heed.errors import FormatError, RunError
 from heed.files import parse_json
 
-DTYPES: dict[str, torch.dtype] = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
 }
+"""The format's types as they lie in a file. NumPy has no bfloat16: here it stands for its bits."""
+_FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_HEADER_BYTES = 32 << 20
 MAX_TENSORS = 100_000
 MAX_AXES = 8
@@ -41,32 +43,26 @@ _PICKLES = {b"\x80": "a pickle", b"PK\x03\x04": "a zip archive, as torch.save wr
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """One tensor as the header announces it: type, shape and place after the header."""
+    """One tensor as the header announces it: type (of `DTYPES`), shape, place after the header."""
 
-    dtype: torch.dtype
+    dtype: str
     shape: tuple[int, ...]
     start: int
     end: int
 
 
-def encode_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+def encode_tensors(tensors: Mapping[str, NDArray[Any]]) -> bytes:
     """Tensors as one safetensors file; equal tensors give equal bytes.
 
     Raises:
         RunError: a number is not finite. Such weights are of no use, so they are never kept.
     """
-    copies = {}
-    storages = set()
-    for name, tensor in tensors.items():
+    rows_first = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    for name, tensor in rows_first.items():
         assert _NAME.fullmatch(name), name
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if not _is_finite(tensor):
             raise RunError(f"{name} holds a number that is not finite, so nothing was saved.")
-        copy = tensor.detach().to("cpu").contiguous()
-        # The format has no views: what shares memory is written apart.
-        storage = copy.untyped_storage().data_ptr()
-        copies[name] = copy.clone() if storage in storages else copy
-        storages.add(storage)
-    return safetensors.torch.save(copies, metadata={"format": "pt"})
+    return safetensors.numpy.save(rows_first, metadata={"format": "pt"})
 
 
 def decode_tensors(
@@ -74,8 +70,8 @@ def decode_tensors(
     where: str | PathLike[str],
     *,
     expected: Mapping[str, tuple[int, ...]] | None = None,
-) -> dict[str, Tensor]:
-    """Read a safetensors file from memory, on the CPU.
+) -> dict[str, NDArray[Any]]:
+    """Read a safetensors file from memory.
 
     Args:
         data: the whole file.
@@ -83,20 +79,37 @@ def decode_tensors(
         expected: the names there must be, no more and no fewer, with their shapes; all of them
             hold floating-point numbers.
 
+    Returns:
+        Read-only arrays, which lie in `data` itself where they can; bfloat16 as float32.
+
     Raises:
         FormatError: no such file, damaged, not what was expected, or not finite.
     """
     specs = read_header(data, where)
     if expected is not None:
         _check_expected(specs, expected, where)
-    try:
-        tensors: dict[str, Tensor] = safetensors.torch.load(data)
-    except safetensors.SafetensorError as error:
-        raise FormatError(f"{where} is damaged: {error}.") from None
+    tensors = {name: _decode(data, spec) for name, spec in specs.items()}
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if not _is_finite(tensor):
             raise FormatError(f"{where} is unusable: {name} holds a number that is not finite.")
     return tensors
+
+
+def _decode(data: bytes, spec: Spec) -> NDArray[Any]:
+    start = 8 + _header_size(data) + spec.start
+    tensor: NDArray[Any] = np.ndarray(spec.shape, DTYPES[spec.dtype], buffer=data, offset=start)
+    if spec.dtype == "BF16":
+        bits = tensor.astype(np.uint32)  # the upper half of a float32
+        bits <<= 16
+        tensor = bits.view(np.float32)
+    elif not tensor.flags.aligned:
+        tensor = tensor.copy()
+    tensor.flags.writeable = False
+    return tensor
+
+
+def _is_finite(tensor: NDArray[Any]) -> bool:
+    return tensor.dtype.kind != "f" or bool(np.isfinite(tensor).all())
 
 
 def read_header(data: bytes, where: str | PathLike[str]) -> dict[str, Spec]:
@@ -116,7 +129,7 @@ def read_header(data: bytes, where: str | PathLike[str]) -> dict[str, Spec]:
             )
     if len(data) < 8:
         raise FormatError(f"{where} is cut short: {len(data)} bytes are no safetensors file.")
-    header_size = int.from_bytes(data[:8], "little")
+    header_size = _header_size(data)
     if header_size > MAX_HEADER_BYTES:
         raise FormatError(
             f"{where} is not a safetensors file: its header would have {header_size} bytes."
@@ -132,6 +145,10 @@ def read_header(data: bytes, where: str | PathLike[str]) -> dict[str, Spec]:
     specs = {name: _spec(name, entry, where) for name, entry in header.items()}
     _check_places(specs, len(data) - 8 - header_size, where)
     return specs
+
+
+def _header_size(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
 
 
 def _spec(name: str, entry: Any, where: str | PathLike[str]) -> Spec:
@@ -154,7 +171,10 @@ def _spec(name: str, entry: Any, where: str | PathLike[str]) -> Spec:
         raise FormatError(
             f"{where} gives {name} {end - start} bytes, but its type and shape need {size}."
         )
-    return Spec(dtype=DTYPES[dtype], shape=tuple(shape), start=start, end=end)
+    # NumPy refuses even an empty array if its other axes are too long.
+    if size == 0 and math.prod(filter(None, shape)) > sys.maxsize // 8:
+        raise FormatError(f"{where} gives {name} a shape that is none: {str(shape)[:50]}.")
+    return Spec(dtype=dtype, shape=tuple(shape), start=start, end=end)
 
 
 def _is_counts(value: Any) -> bool:
@@ -188,7 +208,7 @@ def _check_expected(
                 f"{where}: {name} must have the shape {list(shape)} by the model's config, "
                 f"but has {list(spec.shape)}."
             )
-        if not spec.dtype.is_floating_point:
+        if spec.dtype not in _FLOATS:
             raise FormatError(f"{where}: {name} must hold floating-point numbers.")
 
 

@@ -10,20 +10,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, overload
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from heed.bundle import load_bundle
 from heed.decode.options import DecodeOptions, with_alternatives
 from heed.decode.score import next_token, score_pairs
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
-from heed.device import choose_device, choose_dtype, prepare_cpu, set_threads
 from heed.errors import ConfigError, DataError
 from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, batches, buffers, with_prefixes
-from heed.model.attention import recording
-from heed.model.build import build_unfilled
-from heed.model.transformer import Transformer
+from heed.model.interface import Decodable, Ids
+from heed.opening import open_model
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translation import (
@@ -46,33 +42,27 @@ def load(
     folder: str | Path,
     *,
     device: str = "auto",
-    dtype: str = "float32",
+    dtype: str = "auto",
     threads: int | None = None,
 ) -> "Translator":
     """Open a model folder, or a run folder while its training goes on.
 
     Args:
-        folder: holds `config.json`, `model.safetensors` and the vocabulary.
+        folder: holds `config.json`, the weights and the vocabulary.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        dtype: numbers to compute in: `float32`, `bfloat16`, on a GPU `float16`; `auto` = what is
-            fast there.
-        threads: CPU threads for the whole process; None = as many as there are cores.
+        dtype: numbers to compute in: `float32`, `int8`, `bfloat16`, on a GPU `float16`; `auto` =
+            on a CPU int8 where `heed quantize` has put it, on a GPU what is fast there.
+        threads: CPU threads; None = as many as there are cores.
 
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
         ConfigError: there is no such device here, or it does not compute in `dtype`.
     """
-    prepare_cpu()
-    set_threads(threads)
-    where = choose_device(device)
-    numbers = choose_dtype(dtype, where, setting="dtype")
-    bundle = load_bundle(folder)
-    model = build_unfilled(bundle.config)
-    model.load_state_dict(bundle.weights)
+    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads)
     decoding = dict(bundle.decoding)
     max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)
     return Translator(
-        model.to(where, numbers).eval(),
+        model,
         bundle.src_vocab,
         bundle.tgt_vocab,
         source_lang=bundle.source_lang,
@@ -80,7 +70,6 @@ def load(
         target_langs=bundle.target_langs,
         max_source_tokens=max_source_tokens,
         options=options_from(DecodeOptions(), decoding),
-        device=where,
     )
 
 
@@ -103,7 +92,7 @@ class Translator:
     """A model and its vocabularies; translates any text, line by line.
 
     Args:
-        model: the network, in evaluation mode, on `device`.
+        model: anything that can be decoded, in evaluation mode.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
         options: decoding where a call says nothing else.
@@ -114,12 +103,11 @@ class Translator:
         max_source_tokens: a longer line is cut at sentence ends and translated in parts.
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many lines at once; None = no such limit.
-        device: where `model` is.
     """
 
     def __init__(
         self,
-        model: Transformer,
+        model: Decodable,
         src_vocab: Vocab,
         tgt_vocab: Vocab,
         *,
@@ -130,7 +118,6 @@ class Translator:
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         batch_tokens: int = BATCH_TOKENS,
         batch_lines: int | None = None,
-        device: torch.device | str = "cpu",
     ) -> None:
         self.model = model
         self.src_vocab = src_vocab
@@ -140,7 +127,6 @@ class Translator:
         self.target_lang = target_lang
         self.batch_tokens = batch_tokens
         self.batch_lines = batch_lines
-        self.device = device
         self._forbidden = [i for i in tgt_vocab.control_ids if i != tgt_vocab.eos_id]
         self.reader = LineReader(
             src_vocab,
@@ -285,9 +271,9 @@ class Translator:
         for batch in batches(lengths, self.batch_tokens, self.batch_lines):
             log_probs = score_pairs(
                 self.model,
-                self._padded([src_ids[i] for i in batch], self.src_vocab.pad_id),
-                self._padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
-                self._padded([tgt_out[i] for i in batch], vocab.pad_id),
+                _padded([src_ids[i] for i in batch], self.src_vocab.pad_id),
+                _padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
+                _padded([tgt_out[i] for i in batch], vocab.pad_id),
                 pad_id=vocab.pad_id,
             ).tolist()
             for i, row in zip(batch, log_probs, strict=True):
@@ -397,7 +383,7 @@ class Translator:
         vocab = self.tgt_vocab
         return decode(
             self.model,
-            self._padded([part.src_ids for part in parts], self.src_vocab.pad_id),
+            _padded([part.src_ids for part in parts], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,
             eos_id=vocab.eos_id,
@@ -439,7 +425,6 @@ class Translator:
         )
         return [[next(weights) for _ in found] for found in ranked]
 
-    @torch.inference_mode()
     def _cross_attention(
         self, sources: list[list[int]], targets: list[list[int]], layer: int = -1
     ) -> list[Matrix]:
@@ -449,17 +434,15 @@ class Translator:
             One matrix a pair, `(n_target_tokens, n_source_tokens)`.
         """
         bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
-        with recording(self.model) as caught:
-            self.model.forced(
-                self._padded(sources, self.src_vocab.pad_id),
-                self._padded([[bos_id, *ids] for ids in targets], pad_id),
-            )
-        layers = [weights for name, weights in caught.items() if name.endswith("cross_attention")]
+        layers = self.model.cross_attention(
+            _padded(sources, self.src_vocab.pad_id),
+            _padded([[bos_id, *ids] for ids in targets], pad_id),
+        )
         if not -len(layers) <= layer < len(layers):
             raise ConfigError(
                 f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
             )
-        mean = layers[layer].mean(dim=1)
+        mean = layers[layer].mean(axis=1)
         matrices = []
         for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
             shown = [i for i, token in enumerate(src_ids) if not self.src_vocab.is_control(token)]
@@ -473,7 +456,7 @@ class Translator:
         src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
         (choices,) = next_token(
             self.model,
-            self._padded([src_ids], self.src_vocab.pad_id),
+            _padded([src_ids], self.src_vocab.pad_id),
             [prefix],
             count=k,
             bos_id=self.tgt_vocab.bos_id,
@@ -482,8 +465,10 @@ class Translator:
         )
         return [(choice.id, choice.probability) for choice in choices]
 
-    def _padded(self, rows: list[list[int]], pad_id: int) -> Tensor:
-        """Rows side by side, `(batch, longest row)`."""
-        width = max(map(len, rows))
-        padded = [row + [pad_id] * (width - len(row)) for row in rows]
-        return torch.tensor(padded, dtype=torch.long, device=self.device)
+
+def _padded(rows: list[list[int]], pad_id: int) -> Ids:
+    """Rows side by side, `(batch, longest row)`."""
+    padded = np.full((len(rows), max(map(len, rows))), pad_id)
+    for line, row in zip(padded, rows, strict=True):
+        line[: len(row)] = row
+    return padded

@@ -43,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     bundle = Bundle(
         config=config,
-        weights=build_model(config).state_dict(),
+        weights={name: w.numpy() for name, w in build_model(config).state_dict().items()},
         src_vocab=vocab,
         tgt_vocab=vocab,
         source_lang="en",

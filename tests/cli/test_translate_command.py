@@ -289,7 +289,7 @@ def test_a_reader_that_stops_early_is_no_error(model, heed):
         (["--alternatives", "2", "--format", "text", "x"], 2, "--format text holds one transla"),
         (["--alternatives", "-1", "x"], 2, "-1 is not in the range 0<=x<=1023"),
         (["--json-input", "--prefix", "p", '"x"'], 2, 'give each "prefix" in its line instead of'),
-        (["--dtype", "int8", "x"], 2, "'int8' is not one of 'auto', 'float32', 'bfloat16', 'flo"),
+        (["--dtype", "int4", "x"], 2, "'int4' is not one of 'auto', 'float32', 'int8', 'bfloat"),
         (["--device=cpu", "--dtype=float16", "x"], 1, "dtype float16 needs a GPU; use float32 or"),
         (["--max-length-offset", "-1", "x"], 1, "decoding.max_length_offset must be from 0.0 to"),
         (["-t", "fr", "x"], 1, "This model translates into de only, not into fr."),

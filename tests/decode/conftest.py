@@ -6,20 +6,49 @@ from dataclasses import dataclass
 from itertools import product
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from heed.decode.constraints import Choice, Constraints
+from heed.decode.options import DecodeOptions
+from heed.decode.top import top
+from heed.model.decodable import TorchDecodable
+from heed.model.interface import Changes
+
+
+class ArrayNext:
+    """The definition of `Next`: log-probs in an array, `(rows, vocab_size)`."""
+
+    def __init__(self, log_probs: np.ndarray) -> None:
+        self.n_rows, self.vocab_size = log_probs.shape
+        self.log_probs = log_probs
+
+    def of(self, ids: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(self.log_probs, ids, axis=1)
+
+    def top(self, count: int, changes: Changes | None = None) -> tuple[np.ndarray, np.ndarray]:
+        scores = self.all()
+        if changes is not None:
+            for row, token, score in zip(changes.rows, changes.ids, changes.scores, strict=True):
+                scores[row, token] = min(scores[row, token], score)
+            scores[:, changes.forbidden] = -math.inf
+        return top(scores, count)
+
+    def all(self) -> np.ndarray:
+        return self.log_probs.copy()
+
 
 @dataclass
 class HashState:
-    kinds: Tensor
-    hashes: Tensor
+    kinds: np.ndarray
+    hashes: np.ndarray
     beam_size: int
 
 
 class HashModel:
-    """Logits from a table, looked up by the source's first id and a hash of all tokens so far.
+    """Log-probs from a table of logits, by the source's first id and a hash of all tokens so far.
 
     The answer depends on the whole history, so a row selected wrongly shows; and on nothing else,
     so results can be compared exactly.
@@ -28,38 +57,45 @@ class HashModel:
         table: logits, `(n_kinds, n_hashes, vocab_size)`.
     """
 
-    def __init__(self, table: Tensor) -> None:
-        self.table = table
+    def __init__(self, table: np.ndarray) -> None:
+        self.table = np.array(table, dtype=np.float32)
         self.rows_computed = 0
 
-    def start(self, src: Tensor, *, beam_size: int = 1) -> HashState:
-        return HashState(src[:, 0], torch.zeros(len(src) * beam_size, dtype=torch.long), beam_size)
+    def start(self, src: np.ndarray, *, beam_size: int = 1) -> HashState:
+        return HashState(src[:, 0], np.zeros(len(src) * beam_size, dtype=np.int64), beam_size)
 
-    def step(self, state: HashState, tokens: Tensor) -> Tensor:
+    def step(self, state: HashState, tokens: np.ndarray) -> ArrayNext:
         self.rows_computed += len(tokens)
-        state.hashes = (state.hashes * 31 + tokens * 7 + 1) % self.table.size(1)
-        return self.table[state.kinds.repeat_interleave(state.beam_size), state.hashes]
+        state.hashes = (state.hashes * 31 + tokens * 7 + 1) % self.table.shape[1]
+        return ArrayNext(log_softmax(self.table[state.kinds.repeat(state.beam_size), state.hashes]))
 
-    def select(self, state: HashState, rows: Tensor, sources: Tensor | None = None) -> None:
+    def select(self, state: HashState, rows: np.ndarray, sources: np.ndarray | None = None) -> None:
         if sources is None:
-            sources = torch.arange(len(state.kinds))
-        assert torch.equal(rows // state.beam_size, sources.repeat_interleave(state.beam_size))
+            sources = np.arange(len(state.kinds))
+        assert (rows // state.beam_size == sources.repeat(state.beam_size)).all()
         state.hashes, state.kinds = state.hashes[rows], state.kinds[sources]
 
-    def forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+    def forced(self, src: np.ndarray, tgt_in: np.ndarray) -> ArrayNext:
         state = self.start(src)
-        return torch.stack([self.step(state, tokens) for tokens in tgt_in.unbind(1)], dim=1)
+        steps = [self.step(state, tokens).log_probs for tokens in tgt_in.T]
+        return ArrayNext(np.stack(steps, axis=1).reshape(tgt_in.size, -1))
 
     def log_probs_after(self, kind: int, tokens: list[int]) -> list[float]:
         """One row at a time, for the slow but plain searches of the tests."""
-        state = HashState(torch.tensor([kind]), torch.zeros(1, dtype=torch.long), 1)
+        state = HashState(np.array([kind]), np.zeros(1, dtype=np.int64), 1)
         for token in tokens:
-            logits = self.step(state, torch.tensor([token]))
-        return logits[0].log_softmax(-1).tolist()
+            following = self.step(state, np.array([token]))
+        return following.log_probs[0].tolist()
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    exact = logits.astype(np.float64)
+    exact -= exact.max(axis=-1, keepdims=True)
+    return (exact - np.log(np.exp(exact).sum(axis=-1, keepdims=True))).astype(np.float32)
 
 
 class GRUModel(nn.Module):
-    """A random recurrent translator behind the same four methods."""
+    """A random recurrent translator, to stand behind `TorchDecodable`."""
 
     def __init__(self, vocab_size: int, *, d_model: int = 16, pad_id: int = 0) -> None:
         super().__init__()
@@ -91,20 +127,20 @@ class GRUModel(nn.Module):
 def random_hash_model(
     seed: int, *, vocab_size: int, n_kinds: int = 1, n_hashes: int = 997, sharpness: float = 2.0
 ) -> HashModel:
-    generator = torch.Generator().manual_seed(seed)
-    return HashModel(torch.randn(n_kinds, n_hashes, vocab_size, generator=generator) * sharpness)
+    table = np.random.default_rng(seed).standard_normal((n_kinds, n_hashes, vocab_size))
+    return HashModel(table * sharpness)
 
 
-def random_gru_model(seed: int, *, vocab_size: int) -> GRUModel:
+def random_gru_model(seed: int, *, vocab_size: int) -> TorchDecodable:
     torch.manual_seed(seed)
-    return GRUModel(vocab_size).eval()
+    return TorchDecodable(GRUModel(vocab_size).eval(), torch.device("cpu"))
 
 
 def all_complete(
     model: HashModel, *, kind: int, bos_id: int, eos_id: int, limit: int
 ) -> Iterator[tuple[list[int], float]]:
     """Every complete answer of at most `limit` tokens with its log-prob, ids without `<eos>`."""
-    vocab_size = model.table.size(-1)
+    vocab_size = model.table.shape[-1]
     words = [word for word in range(vocab_size) if word != eos_id]
     for length in range(limit):
         for ids in product(words, repeat=length):
@@ -139,10 +175,28 @@ def plain_beam(
     return sorted(ended, key=lambda a: -a[1]) + sorted(cut, key=lambda a: -a[1])
 
 
+def make_choice(
+    log_probs: list[float] | np.ndarray,
+    tokens: list[int] | tuple[()] = (),
+    *,
+    prefix: list[int] | tuple[()] = (),
+    forbidden: list[int] | tuple[()] = (),
+    **options: object,
+) -> Choice:
+    """What rows of these log-probs may choose from, each after `tokens`; `<eos>` is 1."""
+    rows = np.atleast_2d(np.array(log_probs, dtype=np.float32))
+    constraints = Constraints.of(
+        DecodeOptions(**options), eos_id=1, forbidden=forbidden, prefixes=[prefix] * len(rows)
+    )
+    so_far = np.array([[*tokens]] * len(rows), dtype=np.int64)
+    return constraints.apply(ArrayNext(rows), so_far, np.arange(len(rows)))
+
+
 @pytest.fixture(scope="session")
 def fakes() -> SimpleNamespace:
     return SimpleNamespace(
         HashModel=HashModel,
+        choice=make_choice,
         hash_model=random_hash_model,
         gru_model=random_gru_model,
         all_complete=all_complete,

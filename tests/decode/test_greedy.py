@@ -1,4 +1,4 @@
-import torch
+import numpy as np
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
@@ -10,7 +10,7 @@ GREEDY = DecodeOptions(beam_size=1, max_length=12)
 
 def test_greedy_takes_the_likeliest_token_at_every_step(fakes):
     model = fakes.hash_model(0, vocab_size=9, n_kinds=6)
-    for kind, [found] in enumerate(decode(model, torch.arange(6)[:, None], GREEDY, **TINY)):
+    for kind, [found] in enumerate(decode(model, np.arange(6)[:, None], GREEDY, **TINY)):
         ids = []
         while len(ids) < 12:
             log_probs = model.log_probs_after(kind, [0, *ids])
@@ -22,10 +22,10 @@ def test_greedy_takes_the_likeliest_token_at_every_step(fakes):
 
 
 def test_finished_rows_leave_the_batch_in_company(fakes):
-    table = torch.zeros(17, 40, 6)
+    table = np.zeros((17, 40, 6))
     table[..., 4] = 5.0
     model = fakes.HashModel(table)
-    src = torch.zeros(16, 17, dtype=torch.long)
+    src = np.zeros((16, 17), dtype=np.int64)
     for row in range(16):
         src[row, : row + 2] = row + 1  # row r may get r + 2 tokens
     options = DecodeOptions(
@@ -40,7 +40,7 @@ def test_finished_rows_leave_the_batch_in_company(fakes):
 def test_the_observer_sees_every_live_row_once_a_step(fakes):
     model = fakes.hash_model(1, vocab_size=5, n_kinds=8)
     steps = []
-    found = decode(model, torch.arange(8)[:, None], GREEDY, observer=steps.append, **TINY)
+    found = decode(model, np.arange(8)[:, None], GREEDY, observer=steps.append, **TINY)
     seen = {source: [] for source in range(8)}
     for step in steps:
         for source, token, slot in zip(

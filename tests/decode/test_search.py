@@ -1,8 +1,10 @@
 import math
 import random
+import subprocess
+import sys
 
+import numpy as np
 import pytest
-import torch
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
@@ -22,7 +24,7 @@ WAYS = {
 
 def padded(sentences):
     longest = max(map(len, sentences))
-    return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in sentences])
+    return np.array([[*ids, *[0] * (longest - len(ids))] for ids in sentences])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -88,13 +90,13 @@ def test_at_least_one_token_is_predicted(fakes):
 @pytest.mark.parametrize("way", WAYS)
 def test_no_sources_give_no_answers(fakes, way):
     model = fakes.hash_model(0, vocab_size=40)
-    assert decode(model, torch.empty(0, 5, dtype=torch.long), WAYS[way], **WORDS) == []
+    assert decode(model, np.empty((0, 5), dtype=np.int64), WAYS[way], **WORDS) == []
 
 
 def test_a_vocabulary_smaller_than_the_beam_is_enough(fakes):
     model = fakes.hash_model(0, vocab_size=2)
     options = DecodeOptions(beam_size=5, n_best=5, max_length=3, early_stopping="never")
-    [found] = decode(model, torch.tensor([[0]]), options, bos_id=0, eos_id=1, pad_id=9)
+    [found] = decode(model, np.array([[0]]), options, bos_id=0, eos_id=1, pad_id=9)
     assert sorted(answer.ids for answer in found) == [[], [0], [0, 0], [0, 0, 0]]
 
 
@@ -114,10 +116,10 @@ def test_a_real_network_gives_the_same_alone_and_in_a_batch(fakes):
 
 def test_the_logits_of_the_model_are_left_alone(fakes):
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
-    before = model.table.clone()
+    before = model.table.copy()
     for options in WAYS.values():
         decode(model, padded([[5], [6]]), options, **WORDS)
-    assert torch.equal(model.table, before)
+    assert (model.table == before).all()
 
 
 def test_an_observer_that_raises_stops_the_search(fakes):
@@ -151,3 +153,8 @@ def test_a_prefix_that_leaves_no_room_is_refused(fakes):
         match=r"prefix of sentence 2 must be shorter than decoding.max_length \(3\), but has 3",
     ):
         decode(model, padded([[5], [6]]), options, prefixes=[[], [4, 4, 4]], **WORDS)
+
+
+def test_a_search_needs_no_torch():
+    code = "import sys, heed.decode.search, heed.decode.score; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,8 +2,6 @@
 
 import dataclasses
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -146,23 +144,6 @@ def test_an_unfilled_model_computes_as_soon_as_weights_are_loaded(
     unfilled.load_state_dict(filled.state_dict())
     src, tgt_in = torch.tensor([[5, 6, 4, 7]]), torch.tensor([[2, 8, 9]])
     assert torch.equal(unfilled.eval().forced(src, tgt_in), filled.eval().forced(src, tgt_in))
-
-
-def test_the_layout_of_weights_is_found_without_the_compiler() -> None:
-    """Which takes longer to import than all of heed, and `heed models` needs the layout only."""
-    code = """
-import sys
-from heed.bundle import stored_weights
-from heed.model.config import ModelConfig
-for positions in ("sinusoidal", "rotary", "learned"):
-    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, positions=positions)
-    assert stored_weights(config)[0]["embed_src.tokens.weight"] == (9, config.d_model)
-sys.exit("torch._dynamo was imported" if "torch._dynamo" in sys.modules else 0)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def fresh(**changes: Any) -> Transformer:

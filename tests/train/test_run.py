@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from heed.bundle import load_bundle
 from heed.data.prepare import Corpus
@@ -19,6 +20,7 @@ from heed.data.readers import Part
 from heed.errors import ConfigError, RunError
 from heed.files import read_json_lines
 from heed.lines import MIN_SOURCE_TOKENS
+from heed.train.checkpoint import load_newest
 from heed.train.run import Outcome, run_training
 from heed.translate import load
 
@@ -86,6 +88,15 @@ def test_a_finished_run_folder_is_a_model_folder(corpus: Corpus, tmp_path: Path)
     # Longer than any sentence of this corpus, since below it cutting would lose more.
     assert load(out).reader.max_source_tokens == MIN_SOURCE_TOKENS
     assert isinstance(load(out)("ein hund"), str)
+
+
+def test_a_checkpoint_of_a_run_in_bfloat16_holds_float32(corpus: Corpus, tmp_path: Path) -> None:
+    """Only products are computed in it. NumPy, which writes checkpoints, has no such type."""
+    train(corpus, tmp_path, stop_at=2, precision="bfloat16", ema_decay=0.9)
+    found = load_newest(tmp_path)
+    assert found
+    for tensors in (found.model, found.optimizer, found.average):
+        assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}
 
 
 def test_the_same_call_again_says_that_it_is_finished(corpus: Corpus, tmp_path: Path) -> None:

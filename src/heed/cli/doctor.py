@@ -64,10 +64,19 @@ def facts() -> Iterator[tuple[str, str]]:
         yield "torch threads", str(torch.get_num_threads())
         has_gpu = torch.cuda.is_available()
         yield "gpu", torch.cuda.get_device_name() if has_gpu else "none"
+    yield "engine", _engine()
     yield "models", f"{len(installed())} in {home() / 'models'}"
-    for name in ("HEED_MODEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
+    for name in ("HEED_MODEL", "HEED_KERNELS", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
         if name in os.environ:
             yield name, os.environ[name]
+
+
+def _engine() -> str:
+    from heed.engine.native import is_compiled, kernels
+
+    if not is_compiled():
+        return "not compiled: without a C++ compiler, NumPy or torch translates, slower"
+    return f"compiled, {kernels()}"
 
 
 def _version(package: str) -> str | None:

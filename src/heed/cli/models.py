@@ -21,7 +21,7 @@ from heed.text.languages import implied_target, source_languages, spelled_direct
 if TYPE_CHECKING:
     from heed.translate import Translator
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
 
 option = options("Model")
 output_option = options("Options")
@@ -32,7 +32,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in (
         option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores."),
         option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
-        option("--dtype", DTYPES, "Numbers to compute in; int8 will follow.", default="float32"),
+        option("--dtype", DTYPES, "Numbers to compute in.", default="auto"),
         option("-t --target-lang --to-lang", str, "Translate into this one.", metavar="CODE"),
         option("-s -f --source-lang --from-lang", str, "Checked with the model.", metavar="CODE"),
         option(
@@ -64,6 +64,8 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     translator = load(
         folder, device=flags["device"], dtype=flags["dtype"], threads=flags["threads"]
     )
+    if not getattr(translator.model, "is_native", True):
+        session.say("heed: the engine is not compiled here, so NumPy translates: slowly.")
     target_langs = translator.reader.target_langs
     known = source_languages(translator.source_lang, target_langs)
     if (asked := flags["source_lang"]) and known:

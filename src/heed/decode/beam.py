@@ -1,16 +1,15 @@
-"""Beam search: several partial hypotheses a source, all sources in one batch of tensors.
+"""Beam search: several partial hypotheses a source, all sources in one batch of arrays.
 
 Not greedy search, though a beam of one finds the same; not the constraints, which both share.
-`beam_search` is the loop; `expand`, `choose`, `advance` and `Ended.keep` are its moves, in order.
+`beam_search` is the loop; `expand`, `end`, `go_on`, `advance` and `stop` are its moves, in order.
 """
 
 import math
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-from torch import Tensor
-from torch.nn import functional
+import numpy as np
+from numpy.typing import NDArray
 
 from heed.decode.early_stopping import EARLY_STOPPING, Standing
 from heed.decode.length_penalty import LENGTH_PENALTIES
@@ -18,112 +17,95 @@ from heed.decode.state import (
     DROPPED,
     ENDED,
     Hypothesis,
-    LogSoftmax,
     Step,
+    Sums,
     Task,
     check_alive,
     make_hypothesis,
-    sum_dtype,
 )
-from heed.decode.top import top
-from heed.model.interface import Decodable
+from heed.model.interface import Decodable, Floats, Ids, Next
 
-_COMPLETE, _CUT, _EMPTY = 0, 1, 2
+_FIRST_ROOM = 32
+
+Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ended:
-    """The best hypotheses that are over, complete ones first, then by score.
+    """The best hypotheses of every source of the call that are over.
+
+    Args:
+        n_sources: sources of the call.
+        n_best: hypotheses kept of each.
 
     Attributes:
-        tokens: with `<eos>` if complete, then anything, `(n_sources, n_best, width)`.
-        token_log_probs: what the model gave them, `(n_sources, n_best, width)`.
-        lengths: how many tokens count, `(n_sources, n_best)`.
-        scores: log-prob over length penalty, minus infinity if empty, `(n_sources, n_best)`.
-        kinds: complete, cut or empty, `(n_sources, n_best)`.
+        found: those of each source, complete ones first, then by score, then the earlier first.
         counts: how many have ended, kept or not, `(n_sources,)`.
+        best: score of the first, minus infinity while there is none, `(n_sources,)`.
+        worst: score of the last of the `n_best`, minus infinity while there are fewer,
+            `(n_sources,)`.
     """
 
-    tokens: Tensor
-    token_log_probs: Tensor
-    lengths: Tensor
-    scores: Tensor
-    kinds: Tensor
-    counts: Tensor
+    def __init__(self, n_sources: int, n_best: int) -> None:
+        self.found: list[list[Hypothesis]] = [[] for _ in range(n_sources)]
+        self.counts = np.zeros(n_sources, dtype=np.int64)
+        self.best = np.full(n_sources, -math.inf)
+        self.worst = np.full(n_sources, -math.inf)
+        self._n_best = n_best
 
-    def select(self, sources: Tensor) -> Self:
-        """Keep some sources.
-
-        Args:
-            sources: those to keep, `(new_n_sources,)`.
-        """
-        return type(self)(
-            **{field.name: getattr(self, field.name)[sources] for field in fields(self)}
-        )
-
-    def keep(
-        self, tokens: Tensor, token_log_probs: Tensor, scores: Tensor, *, kind: int
-    ) -> "Ended":
-        """Let new hypotheses, longer than any here, compete for the places.
-
-        Args:
-            tokens: of the new ones, `(n_sources, n, length)`.
-            token_log_probs: theirs, `(n_sources, n, length)`.
-            scores: theirs, minus infinity for none, `(n_sources, n)`.
-            kind: whether they are complete or cut.
-        """
-        n_best, length = self.scores.size(1), tokens.size(2)
-        grow = (0, length - self.tokens.size(2))
-        is_new = scores > -math.inf
-        all_scores = torch.cat([self.scores, scores], dim=1)
-        all_kinds = torch.cat([self.kinds, torch.where(is_new, kind, _EMPTY)], dim=1)
-        all_lengths = torch.cat([self.lengths, torch.full_like(all_kinds, length)], dim=1)
-        # Two stable sorts: by kind, within a kind by score, within a score the earlier first.
-        order = all_scores.sort(dim=1, descending=True, stable=True).indices
-        order = order.gather(1, all_kinds.gather(1, order).sort(dim=1, stable=True).indices)
-        order = order[:, :n_best]
-        return Ended(
-            tokens=_pick(torch.cat([functional.pad(self.tokens, grow), tokens], dim=1), order),
-            token_log_probs=_pick(
-                torch.cat([functional.pad(self.token_log_probs, grow), token_log_probs], dim=1),
-                order,
-            ),
-            lengths=all_lengths.gather(1, order),
-            scores=all_scores.gather(1, order),
-            kinds=all_kinds.gather(1, order),
-            counts=self.counts + is_new.sum(dim=1),
-        )
+    def keep(self, source: int, hypothesis: Hypothesis) -> None:
+        """Let a new one, longer than any here, compete for the places."""
+        found = self.found[source]
+        found.append(hypothesis)
+        found.sort(key=lambda answer: (answer.status != "eos", -answer.score))
+        del found[self._n_best :]
+        self.counts[source] += 1
+        self.best[source] = found[0].score
+        if len(found) == self._n_best:
+            self.worst[source] = found[-1].score
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Beam:
-    """Live hypotheses of every source still in the batch.
+    """Live hypotheses of every source still in the batch; row `r` is slot `r % beam_size`.
 
     Attributes:
+        length: tokens predicted so far.
         sources: which source of the call it is, `(n_sources,)`.
-        tokens: predicted so far, `(n_sources, beam_size, length)`.
-        token_log_probs: what the model gave them, `(n_sources, beam_size, length)`.
-        totals: sum of the scores they were chosen by, minus infinity for an empty slot,
+        limits: most tokens each may get, `(n_sources,)`.
+        divisors: length penalties at these limits, `(n_sources,)`.
+        tokens: predicted so far, then room for more, `(rows, room)`.
+        token_log_probs: what the model gave them, `(rows, room)`.
+        totals: sum of the scores they were chosen by, best first, minus infinity for an empty slot,
             `(n_sources, beam_size)`.
     """
 
-    sources: Tensor
-    tokens: Tensor
-    token_log_probs: Tensor
-    totals: Tensor
+    length: int
+    sources: Ids
+    limits: Ids
+    divisors: Sums
+    tokens: Ids
+    token_log_probs: Floats
+    totals: Sums
 
-    def select(self, sources: Tensor) -> Self:
+    def select(self, sources: Ids, rows: Ids) -> "Beam":
         """Keep some sources.
 
         Args:
             sources: those to keep, `(new_n_sources,)`.
+            rows: their rows, `(new_rows,)`.
         """
-        return type(self)(
-            **{field.name: getattr(self, field.name)[sources] for field in fields(self)}
+        return Beam(
+            length=self.length,
+            sources=self.sources[sources],
+            limits=self.limits[sources],
+            divisors=self.divisors[sources],
+            tokens=self.tokens[rows],
+            token_log_probs=self.token_log_probs[rows],
+            totals=self.totals[sources],
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Candidates:
     """One-token continuations of a beam, best first.
 
@@ -134,29 +116,22 @@ class Candidates:
         totals: the sum with that token, `(n_sources, n)`.
     """
 
-    parents: Tensor
-    ids: Tensor
-    log_probs: Tensor
-    totals: Tensor
+    parents: Ids
+    ids: Ids
+    log_probs: Floats
+    totals: Sums
 
-    def select(self, places: Tensor) -> Self:
-        """Keep some candidates.
-
-        Args:
-            places: which to keep, `(n_sources, new_n)`.
-        """
-        return type(self)(
-            **{field.name: getattr(self, field.name).gather(1, places) for field in fields(self)}
-        )
-
-    def first(self, n: int) -> Self:
+    def first(self, n: int) -> "Candidates":
         """Keep the `n` best of each source."""
-        return type(self)(
-            **{field.name: getattr(self, field.name)[:, :n] for field in fields(self)}
+        return Candidates(
+            parents=self.parents[:, :n],
+            ids=self.ids[:, :n],
+            log_probs=self.log_probs[:, :n],
+            totals=self.totals[:, :n],
         )
 
 
-def beam_search(model: Decodable, src: Tensor, task: Task) -> list[list[Hypothesis]]:
+def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]]:
     """Find the hypotheses with the best scores, as far as `beam_size` can see.
 
     Args:
@@ -172,65 +147,56 @@ def beam_search(model: Decodable, src: Tensor, task: Task) -> list[list[Hypothes
 
     Source: Sutskever et al. 2014, section 3.2; what is complete leaves the beam, which stays full.
     """
-    beam_size, n_sources = task.options.beam_size, src.size(0)
-    results: dict[int, list[Hypothesis]] = {}
-    log_softmax = LogSoftmax()
+    beam_size = task.options.beam_size
     state = model.start(src, beam_size=beam_size)
-    beam, ended = begin(src, task)
-    last = torch.full((n_sources * beam_size,), task.bos_id, device=src.device)
+    beam, ended = begin(task)
+    last = np.full(len(src) * beam_size, task.bos_id)
     while len(beam.sources):
-        log_probs = log_softmax(model.step(state, last))
-        found = expand(beam, log_probs, task)
-        is_ending, going = choose(found, task)
+        found = expand(beam, model.step(state, last), ended, task)
+        chosen, is_eos = found.first(beam_size), found.ids == task.eos_id
+        if is_eos.any():
+            end(ended, beam, found, is_eos, task)
+            chosen = go_on(found, is_eos, beam_size)
         if task.observer is not None:
-            task.observer(_seen(beam, found, is_ending, going))
-        ended = _end(ended, beam, found, is_ending, task)
-        parents = found.parents.gather(1, going)
-        beam = advance(beam, found.select(going), task)
-        ended, is_over = _stop(ended, beam, task)
-        check_alive(torch.maximum(beam.totals.amax(dim=1), ended.scores[:, 0]), beam.sources)
+            task.observer(_seen(beam, found, is_eos))
+        rows = _flat(chosen.parents, beam_size).ravel()
+        beam = advance(beam, chosen, rows)
+        is_over = stop(ended, beam, task)
 
         stay = None
         if is_over.any():
-            leaving = is_over.nonzero().squeeze(-1)
-            results.update(_harvest(beam.sources[leaving], ended.select(leaving)))
-            stay = (~is_over).nonzero().squeeze(-1)
-            parents, beam, ended = parents[stay], beam.select(stay), ended.select(stay)
-        if len(beam.sources):
-            _move(model, state, parents, stay)
-        last = beam.tokens[:, :, -1].flatten()
-    return [results[source] for source in range(n_sources)]
+            stay = (~is_over).nonzero()[0]
+            old = (stay[:, None] * beam_size + np.arange(beam_size)).ravel()
+            rows, beam = rows[old], beam.select(stay, old)
+        is_in_place = stay is None and rows.tolist() == [*range(len(rows))]
+        if len(rows) and not is_in_place:
+            model.select(state, rows, stay)
+        last = beam.tokens[:, beam.length - 1]
+    return ended.found
 
 
-def begin(src: Tensor, task: Task) -> tuple[Beam, Ended]:
+def begin(task: Task) -> tuple[Beam, Ended]:
     """Make the beam before the first token: one empty hypothesis a source, the other slots empty.
 
     Args:
-        src: padded source ids, `(n_sources, src_len)`.
         task: what to respect.
     """
-    n_sources, device, dtype = src.size(0), src.device, sum_dtype(src.device)
-    beam_size, n_best = task.options.beam_size, task.options.n_best
-    totals = torch.full((n_sources, beam_size), -math.inf, dtype=dtype, device=device)
+    n_sources, beam_size = len(task.limits), task.options.beam_size
+    totals = np.full((n_sources, beam_size), -math.inf)
     totals[:, 0] = 0.0
     beam = Beam(
-        sources=torch.arange(n_sources, device=device),
-        tokens=torch.empty(n_sources, beam_size, 0, dtype=torch.long, device=device),
-        token_log_probs=torch.empty(n_sources, beam_size, 0, device=device),
+        length=0,
+        sources=np.arange(n_sources),
+        limits=task.limits,
+        divisors=_length_penalty(task.limits, task),
+        tokens=np.empty((n_sources * beam_size, _FIRST_ROOM), dtype=np.int64),
+        token_log_probs=np.empty((n_sources * beam_size, _FIRST_ROOM), dtype=np.float32),
         totals=totals,
     )
-    ended = Ended(
-        tokens=torch.empty(n_sources, n_best, 0, dtype=torch.long, device=device),
-        token_log_probs=torch.empty(n_sources, n_best, 0, device=device),
-        lengths=torch.zeros(n_sources, n_best, dtype=torch.long, device=device),
-        scores=torch.full((n_sources, n_best), -math.inf, dtype=dtype, device=device),
-        kinds=torch.full((n_sources, n_best), _EMPTY, device=device),
-        counts=torch.zeros(n_sources, dtype=torch.long, device=device),
-    )
-    return beam, ended
+    return beam, Ended(n_sources, task.options.n_best)
 
 
-def expand(beam: Beam, log_probs: Tensor, task: Task) -> Candidates:
+def expand(beam: Beam, following: Next, ended: Ended, task: Task) -> Candidates:
     """Continue every live hypothesis by its likeliest tokens and rank them per source.
 
     `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of these, twice the beam: as
@@ -238,157 +204,179 @@ def expand(beam: Beam, log_probs: Tensor, task: Task) -> Candidates:
 
     Args:
         beam: what to continue.
-        log_probs: the model's, changed where something is forbidden, `(rows, vocab_size)`.
+        following: what the model says.
+        ended: the hypotheses that are over.
         task: what to respect.
+
+    Raises:
+        HeedError: the model's output is not a number.
     """
-    n_sources, beam_size, _ = beam.tokens.shape
-    scores = task.constraints.apply(log_probs, beam.tokens.flatten(0, 1), beam.sources)
-    values, ids = top(scores, beam_size + 1)
-    slots = torch.arange(beam_size, device=ids.device)[:, None].expand(-1, ids.size(1))
-    everything = Candidates(
-        parents=slots.flatten().expand(n_sources, -1),
-        ids=ids.reshape(n_sources, -1),
-        log_probs=log_probs.gather(1, ids).view(n_sources, -1),
-        totals=(beam.totals.view(-1, 1) + values).view(n_sources, -1),
+    n_sources, beam_size = beam.totals.shape
+    choice = task.constraints.apply(following, beam.tokens[:, : beam.length], beam.sources)
+    scores, ids = choice.top(beam_size + 1)
+    n_each = ids.shape[1]
+    totals = (beam.totals.reshape(-1, 1) + scores).reshape(n_sources, -1)
+    # Sorted backwards, so that what is no number would come first and be noticed.
+    backwards = totals[:, ::-1].argsort(axis=1, kind="stable")[:, : -2 * beam_size - 1 : -1]
+    order = totals.shape[1] - 1 - backwards
+    places = _flat(order, totals.shape[1])
+    found = Candidates(
+        parents=order // n_each,
+        ids=ids.take(places),
+        log_probs=choice.log_probs(ids, scores).take(places),
+        totals=totals.take(places),
     )
-    order = everything.totals.sort(dim=1, descending=True, stable=True).indices
-    return everything.select(order[:, : 2 * beam_size])
+    best = found.totals[:, 0]
+    if not (best > -math.inf).all():
+        check_alive(np.maximum(best, ended.best[beam.sources]), beam.sources)
+    return found
 
 
-def choose(found: Candidates, task: Task) -> tuple[Tensor, Tensor]:
-    """Decide which candidates end a hypothesis and which go on.
+def end(ended: Ended, beam: Beam, found: Candidates, is_eos: Flags, task: Task) -> None:
+    """Let hypotheses that end compete for a place in the answer.
 
     A candidate with `<eos>` ends one if it is among the `beam_size` best of all.
 
     Args:
-        found: the candidates, best first.
+        ended: those that ended before; changed in place.
+        beam: what the candidates continue.
+        found: the candidates.
+        is_eos: which of them add `<eos>`, `(n_sources, n)`.
         task: what to respect.
-
-    Returns:
-        Whether each of the `beam_size` best ends `(n_sources, beam_size)`, and the places of the
-        best that go on `(n_sources, beam_size)`.
     """
-    beam_size = task.options.beam_size
-    is_eos = found.ids == task.eos_id
-    is_ending = (is_eos & (found.totals > -math.inf))[:, :beam_size]
-    going = is_eos.to(torch.uint8).sort(dim=1, stable=True).indices[:, :beam_size]
-    return is_ending, going
+    beam_size = beam.totals.shape[1]
+    for source, place in np.argwhere(_is_ending(found, is_eos, beam_size)).tolist():
+        row = source * beam_size + found.parents[source, place]
+        answer = make_hypothesis(
+            [*beam.tokens[row, : beam.length].tolist(), task.eos_id],
+            [
+                *beam.token_log_probs[row, : beam.length].tolist(),
+                found.log_probs[source, place].item(),
+            ],
+            score=found.totals[source, place].item() / _length_penalty(beam.length + 1, task),
+            has_ended=True,
+        )
+        ended.keep(beam.sources[source], answer)
 
 
-def advance(beam: Beam, chosen: Candidates, task: Task) -> Beam:
+def go_on(found: Candidates, is_eos: Flags, beam_size: int) -> Candidates:
+    """Choose the best that do not end, `beam_size` for each source; some may be empty.
+
+    Args:
+        found: the candidates.
+        is_eos: which of them add `<eos>`, `(n_sources, n)`.
+        beam_size: how many are wanted.
+    """
+    places = _flat(_going(is_eos, beam_size), is_eos.shape[1])
+    return Candidates(
+        parents=found.parents.take(places),
+        ids=found.ids.take(places),
+        log_probs=found.log_probs.take(places),
+        totals=np.where(is_eos.take(places), -math.inf, found.totals.take(places)),
+    )
+
+
+def advance(beam: Beam, chosen: Candidates, rows: Ids) -> Beam:
     """Take one step: slot `i` becomes candidate `i`.
 
     Args:
         beam: before the step.
         chosen: `beam_size` candidates for each source.
-        task: what to respect.
+        rows: the row that each continues, `(rows,)`.
     """
-    tokens, token_log_probs = _continue(beam, chosen)
+    tokens = _with_room(beam.tokens.take(rows, axis=0), beam.length)
+    token_log_probs = _with_room(beam.token_log_probs.take(rows, axis=0), beam.length)
+    tokens[:, beam.length] = chosen.ids.ravel()
+    token_log_probs[:, beam.length] = chosen.log_probs.ravel()
     return Beam(
+        length=beam.length + 1,
         sources=beam.sources,
+        limits=beam.limits,
+        divisors=beam.divisors,
         tokens=tokens,
         token_log_probs=token_log_probs,
-        totals=chosen.totals.masked_fill(chosen.ids == task.eos_id, -math.inf),
+        totals=chosen.totals,
     )
 
 
-def _end(ended: Ended, beam: Beam, found: Candidates, is_ending: Tensor, task: Task) -> Ended:
-    """Move the hypotheses that end out of the beam."""
-    if not is_ending.any():
-        return ended
-    best = found.first(is_ending.size(1))
-    tokens, token_log_probs = _continue(beam, best)
-    scores = _scores(best.totals, tokens.size(2), task).masked_fill(~is_ending, -math.inf)
-    return ended.keep(tokens, token_log_probs, scores, kind=_COMPLETE)
+def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
+    """Cut what is at its limit, and tell which sources are over, `(n_sources,)`.
 
-
-def _stop(ended: Ended, beam: Beam, task: Task) -> tuple[Ended, Tensor]:
-    """Cut what is at its limit, and tell which sources are over, `(n_sources,)`."""
-    length, limits = beam.tokens.size(2), task.limits[beam.sources]
-    is_cut = limits <= length
-    if is_cut.any():
-        scores = _scores(beam.totals, length, task).masked_fill(~is_cut[:, None], -math.inf)
-        ended = ended.keep(beam.tokens, beam.token_log_probs, scores, kind=_CUT)
-    best_live = beam.totals.amax(dim=1)
+    Args:
+        ended: the hypotheses that are over; changed in place.
+        beam: the live ones.
+        task: what to respect.
+    """
+    is_cut, best_live = beam.limits <= beam.length, beam.totals[:, 0]
     standing = Standing(
-        n_ended=ended.counts,
+        n_ended=ended.counts[beam.sources],
         beam_size=task.options.beam_size,
+        best_live=best_live,
         # A log-prob only falls, and a penalty only grows: the limit is the best place to end.
-        best_possible=_scores(best_live, limits.to(best_live.dtype), task),
-        worst_kept=ended.scores[:, -1],
+        divisors=beam.divisors,
+        worst_kept=ended.worst[beam.sources],
     )
-    is_enough = EARLY_STOPPING[task.options.early_stopping](standing)
-    return ended, is_cut | is_enough | (best_live == -math.inf)
+    is_over: Flags = is_cut | EARLY_STOPPING[task.options.early_stopping](standing)
+    is_over |= best_live == -math.inf
+    if is_over.any():
+        _cut(ended, beam, is_cut, task)
+    return is_over
 
 
-def _move(model: Decodable, state: object, parents: Tensor, stay: Tensor | None) -> None:
-    """Let the model's memory follow the beam."""
-    n_sources, beam_size = parents.shape
-    old = torch.arange(n_sources, device=parents.device) if stay is None else stay
-    rows = (old[:, None] * beam_size + parents).flatten()
-    if stay is None and torch.equal(rows, torch.arange(len(rows), device=rows.device)):
-        return
-    model.select(state, rows, stay)
+def _cut(ended: Ended, beam: Beam, is_cut: Flags, task: Task) -> None:
+    """Let what is at its limit compete for the places that are left."""
+    is_whole = is_cut[:, None] & (beam.totals > -math.inf)
+    for source, slot in np.argwhere(is_whole).tolist():
+        row = source * beam.totals.shape[1] + slot
+        answer = make_hypothesis(
+            beam.tokens[row, : beam.length].tolist(),
+            beam.token_log_probs[row, : beam.length].tolist(),
+            score=beam.totals[source, slot].item() / _length_penalty(beam.length, task),
+            has_ended=False,
+        )
+        ended.keep(beam.sources[source], answer)
 
 
-def _continue(beam: Beam, found: Candidates) -> tuple[Tensor, Tensor]:
-    """Append to each candidate's parent its token, `(n_sources, n, length)`, and log-prob."""
-    tokens = torch.cat([_pick(beam.tokens, found.parents), found.ids[:, :, None]], dim=2)
-    log_probs = [_pick(beam.token_log_probs, found.parents), found.log_probs[:, :, None]]
-    return tokens, torch.cat(log_probs, dim=2)
+def _flat(places: Ids, width: int) -> Ids:
+    """Places in rows of `width` `(n_sources, n)` as places in all rows laid end to end."""
+    return places + np.arange(0, len(places) * width, width)[:, None]
 
 
-def _pick(items: Tensor, places: Tensor) -> Tensor:
-    """Choose along the second axis of `items`, `(n_sources, n, width)`, by `(n_sources, m)`."""
-    return items.gather(1, places[:, :, None].expand(-1, -1, items.size(2)))
+def _is_ending(found: Candidates, is_eos: Flags, beam_size: int) -> Flags:
+    """Which of the `beam_size` best end a hypothesis, `(n_sources, beam_size)`."""
+    return (is_eos & (found.totals > -math.inf))[:, :beam_size]
 
 
-def _scores(totals: Tensor, length: int | Tensor, task: Task) -> Tensor:
-    """Apply the length penalty, once and here."""
-    scores: Tensor = totals / LENGTH_PENALTIES[task.options.length_penalty](
-        length, task.options.alpha
-    )
-    return scores
+def _going(is_eos: Flags, beam_size: int) -> Ids:
+    """Places of the `beam_size` best that go on, `(n_sources, beam_size)`."""
+    return is_eos.argsort(axis=1, kind="stable")[:, :beam_size]
 
 
-def _harvest(sources: Tensor, ended: Ended) -> dict[int, list[Hypothesis]]:
-    """Put ended hypotheses into plain Python, by source."""
-    harvest: dict[int, list[Hypothesis]] = {source: [] for source in sources.tolist()}
-    lines = zip(
-        harvest.values(),
-        ended.tokens.tolist(),
-        ended.token_log_probs.tolist(),
-        ended.lengths.tolist(),
-        ended.scores.tolist(),
-        ended.kinds.tolist(),
-        strict=True,
-    )
-    for found, *columns in lines:
-        for tokens, log_probs, length, score, kind in zip(*columns, strict=True):
-            if kind != _EMPTY:
-                found.append(
-                    make_hypothesis(
-                        tokens[:length],
-                        log_probs[:length],
-                        score=score,
-                        has_ended=kind == _COMPLETE,
-                    )
-                )
-    return harvest
+def _with_room(items: NDArray[Any], length: int) -> NDArray[Any]:
+    """`items` `(rows, room)`, with twice the room if `length` tokens fill it."""
+    if length < items.shape[1]:
+        return items
+    return np.concatenate([items, np.empty_like(items)], axis=1)
 
 
-def _seen(beam: Beam, found: Candidates, is_ending: Tensor, going: Tensor) -> Step:
+def _length_penalty(length: Any, task: Task) -> Any:
+    """What a score is divided by, once and here; of a number or of each in an array."""
+    return LENGTH_PENALTIES[task.options.length_penalty](length, task.options.alpha)
+
+
+def _seen(beam: Beam, found: Candidates, is_eos: Flags) -> Step:
     """Describe a step before it is taken."""
-    beam_size = going.size(1)
-    slots = torch.full_like(found.parents, DROPPED)
-    slots.scatter_(1, going, torch.arange(beam_size, device=going.device).expand_as(going))
-    slots[:, :beam_size].masked_fill_(is_ending, ENDED)
+    beam_size = beam.totals.shape[1]
+    slots = np.full(found.ids.shape, DROPPED)
+    np.put_along_axis(slots, _going(is_eos, beam_size), np.arange(beam_size)[None], axis=1)
+    slots[:, :beam_size][_is_ending(found, is_eos, beam_size)] = ENDED
+    slots[found.totals == -math.inf] = DROPPED
     return Step(
-        number=beam.tokens.size(2),
+        number=beam.length,
         sources=beam.sources,
         parents=found.parents,
         ids=found.ids,
         log_probs=found.log_probs,
         totals=found.totals,
-        slots=slots.masked_fill(found.totals == -math.inf, DROPPED),
+        slots=slots,
     )

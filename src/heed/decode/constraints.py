@@ -1,4 +1,4 @@
-"""What a search may not choose: small functions on log-probs, and the one order they apply in.
+"""What a search may not choose: small functions on entries, and the one order they apply in.
 
 Not a search, and nothing here changes what the model said: a constraint decides what may be chosen,
 reported log-probs stay the model's own. Read on in `greedy.py` and `beam.py`, which share these.
@@ -9,82 +9,110 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from heed.decode.options import DecodeOptions
+from heed.model.interface import Changes, Floats, Ids, Next
 
 # What must be chosen gets at least this, even where the model gives it no chance at all:
 # a search cannot follow a path of minus infinity.
 _LEAST = -1e4
 
-
-def forbid(log_probs: Tensor, ids: Tensor) -> None:
-    """Take the chance from some ids, in place.
-
-    Args:
-        log_probs: changed, `(rows, vocab_size)`.
-        ids: never to be chosen, `(n_forbidden,)`.
-    """
-    log_probs.index_fill_(1, ids, -math.inf)
+_FREE = -1
 
 
-def forbid_repeated_ngrams(log_probs: Tensor, tokens: Tensor, *, size: int) -> None:
-    """Take the chance from every id that would end an n-gram the row already holds, in place.
+def repeated_ngrams(tokens: Ids, *, size: int) -> tuple[Ids, Ids]:
+    """Find every id that would end an n-gram the row already holds.
 
     Args:
-        log_probs: changed, `(rows, vocab_size)`.
         tokens: predicted so far, `(rows, length)`.
         size: tokens in an n-gram, at least 1.
 
+    Returns:
+        The rows and the ids, both `(n_entries,)`.
+
     Source: Paulus et al. 2018, section 2.5.
     """
-    if tokens.size(1) < size:
-        return
-    ngrams = tokens.unfold(1, size, 1)
-    ending = tokens[:, tokens.size(1) - size + 1 :]
-    is_again = (ngrams[:, :, :-1] == ending[:, None, :]).all(dim=-1)
-    limits = torch.where(is_again, -math.inf, math.inf).to(log_probs.dtype)
-    log_probs.scatter_reduce_(1, ngrams[:, :, -1], limits, "amin")
+    ends = tokens[:, size - 1 :]
+    is_again = np.ones(ends.shape, dtype=bool)
+    for place in range(size - 1 if ends.size else 0):
+        newest = tokens[:, place - size + 1, None]
+        is_again &= tokens[:, place : place + ends.shape[1]] == newest
+    rows, places = is_again.nonzero()
+    return rows, ends[rows, places]
 
 
-def penalize_repetition(log_probs: Tensor, tokens: Tensor, *, penalty: float) -> None:
-    """Multiply the log-probs of ids the row already holds by `penalty`, in place.
+@dataclass(kw_only=True, slots=True)
+class Choice:
+    """What one step may choose from: the model's log-probs after all constraints.
 
-    Args:
-        log_probs: changed, `(rows, vocab_size)`.
-        tokens: predicted so far, `(rows, length)`.
-        penalty: at least 1, which is neutral.
-
-    Source: Keskar et al. 2019, section 4.1.
+    Attributes:
+        following: the model's.
+        changes: what is forbidden or costs more.
+        forced: the id that each row must take, -1 where it is free, `(rows,)`; None = all are free.
+        eos_id: ends a row that has nothing left to choose; None = this cannot happen.
+        is_penalized: some scores are finite and not the model's own.
     """
-    log_probs.scatter_(1, tokens, log_probs.gather(1, tokens) * penalty)
 
+    following: Next
+    changes: Changes
+    forced: Ids | None
+    eos_id: int | None
+    is_penalized: bool
 
-def force(log_probs: Tensor, ids: Tensor, forced_log_probs: Tensor) -> None:
-    """Leave one id a row, in place, where one is prescribed.
+    def top(self, count: int) -> tuple[Floats, Ids]:
+        """Find the best of each row; minus infinity is out of the question.
 
-    Args:
-        log_probs: changed, `(rows, vocab_size)`.
-        ids: the prescribed id, or -1 for a free choice, `(rows,)`.
-        forced_log_probs: what the model gave that id, `(rows,)`.
-    """
-    rows = (ids >= 0).nonzero().squeeze(-1)
-    log_probs.index_fill_(0, rows, -math.inf)
-    log_probs[rows, ids[rows]] = forced_log_probs[rows].clamp(min=_LEAST)
+        Args:
+            count: how many; fewer come back if the vocabulary is smaller.
 
+        Returns:
+            Scores, largest first, and ids, the lower first among equals, both `(rows, count)`.
+        """
+        values, ids = self.following.top(count, self.changes)
+        if self.forced is not None or self.eos_id is not None:
+            rows, only, scores = self._without_choice(values[:, 0])
+            values[rows] = -math.inf
+            values[rows, 0], ids[rows, 0] = scores, only
+        return values, ids
 
-def end_if_stuck(log_probs: Tensor, eos_log_probs: Tensor, *, eos_id: int) -> None:
-    """Let a row end, in place, where the other constraints leave it nothing to choose.
+    def all(self) -> Floats:
+        """Score everything, `(rows, vocab_size)`; minus infinity is out of the question."""
+        scores, changes = self.following.all(), self.changes
+        np.minimum.at(scores, (changes.rows, changes.ids), changes.scores)
+        scores[:, changes.forbidden] = -math.inf
+        if self.forced is not None or self.eos_id is not None:
+            rows, only, forced_scores = self._without_choice(scores.max(axis=1))
+            scores[rows] = -math.inf
+            scores[rows, only] = forced_scores
+        return scores
 
-    Args:
-        log_probs: changed, `(rows, vocab_size)`.
-        eos_log_probs: what the model gave `<eos>`, `(rows,)`.
-        eos_id: the id of `<eos>`.
-    """
-    is_stuck = log_probs.amax(dim=-1) == -math.inf
-    ending = torch.where(is_stuck, eos_log_probs.clamp(min=_LEAST), log_probs[:, eos_id])
-    log_probs[:, eos_id] = ending
+    def log_probs(self, ids: Ids, scores: Floats) -> Floats:
+        """Tell what the model gave to chosen ids.
+
+        Args:
+            ids: chosen, `(rows, n)`.
+            scores: what they were chosen by, `(rows, n)`.
+
+        Returns:
+            Their log-probs, `(rows, n)`.
+        """
+        return self.following.of(ids) if self.is_penalized else scores
+
+    def _without_choice(self, best: Floats) -> tuple[Ids, Ids, Floats]:
+        """Find the rows that must take one id, the ids, and their scores, all `(n_forced,)`.
+
+        Args:
+            best: the largest score of each row, `(rows,)`.
+        """
+        only = np.full(len(best), _FREE) if self.forced is None else self.forced
+        if self.eos_id is not None:
+            only = np.where((only == _FREE) & (best == -math.inf), self.eos_id, only)
+        rows = (only != _FREE).nonzero()[0]
+        if len(rows):
+            scores = self.following.of(np.maximum(only, 0)[:, None])[rows, 0]
+            return rows, only[rows], np.maximum(scores, np.float32(_LEAST))
+        return rows, rows, best[rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +121,8 @@ class Constraints:
 
     Attributes:
         eos_id: the id that ends a hypothesis.
-        forbidden: ids never to be chosen, `(n_forbidden,)`.
+        forbidden: ids never to be chosen.
+        early: what is forbidden while `<eos>` is, too.
         prefixes: ids each source must begin with, -1 where it is free, `(n_sources, prefix_len)`.
         min_length: tokens before `<eos>` is allowed.
         no_repeat_ngram_size: 0 is off.
@@ -101,8 +130,9 @@ class Constraints:
     """
 
     eos_id: int
-    forbidden: Tensor
-    prefixes: Tensor
+    forbidden: Changes
+    early: Changes
+    prefixes: Ids
     min_length: int
     no_repeat_ngram_size: int
     repetition_penalty: float
@@ -115,7 +145,6 @@ class Constraints:
         eos_id: int,
         forbidden: Sequence[int],
         prefixes: Sequence[Sequence[int]],
-        device: torch.device,
     ) -> Self:
         """Gather what `options` and the caller ask for.
 
@@ -125,58 +154,77 @@ class Constraints:
             forbidden: ids never to be chosen, beside `options.suppress`; `eos_id` is allowed even
                 if listed here, so that a caller may pass all its control ids.
             prefixes: ids each source must begin with, one list a source.
-            device: where the search runs.
         """
-        never = sorted({*forbidden} - {eos_id} | {*options.suppress})
-        longest = max((len(prefix) for prefix in prefixes), default=0)
-        padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in prefixes]
+        never = {*forbidden} - {eos_id} | {*options.suppress}
+        padded = np.full((len(prefixes), max(map(len, prefixes), default=0)), _FREE)
+        for row, prefix in zip(padded, prefixes, strict=True):
+            row[: len(prefix)] = prefix
         return cls(
             eos_id=eos_id,
-            forbidden=torch.tensor(never, dtype=torch.long, device=device),
-            prefixes=torch.tensor(padded, dtype=torch.long, device=device).view(
-                len(prefixes), longest
-            ),
+            forbidden=_forbid(never),
+            early=_forbid(never | {eos_id}),
+            prefixes=padded,
             min_length=options.min_length,
             no_repeat_ngram_size=options.no_repeat_ngram_size,
             repetition_penalty=options.repetition_penalty,
         )
 
-    def apply(self, log_probs: Tensor, tokens: Tensor, sources: Tensor) -> Tensor:
-        """Return the scores to choose by; minus infinity is out of the question.
+    def apply(self, following: Next, tokens: Ids, sources: Ids) -> Choice:
+        """Return what may be chosen after the tokens so far.
 
         Args:
-            log_probs: the model's, changed where something is forbidden, `(rows, vocab_size)`.
+            following: what the model says.
             tokens: predicted so far, `(rows, length)`.
             sources: which source of the call each run of rows answers, `(n_sources,)`.
-
-        Returns:
-            The scores `(rows, vocab_size)`: `log_probs` itself unless a penalty changes numbers.
         """
-        length = tokens.size(1)
-        is_forced = length < self.prefixes.size(1)
+        n_rows, length = tokens.shape
+        forced = None
+        if length < self.prefixes.shape[1]:
+            forced = self.prefixes[sources, length].repeat(n_rows // len(sources))
+        never = self.early if length < self.min_length else self.forbidden
         may_be_stuck = (
             self.no_repeat_ngram_size > 0
             or length < self.min_length
-            or len(self.forbidden) >= log_probs.size(1)
+            or len(never.forbidden) >= following.vocab_size
         )
-        if is_forced:
-            n_rows_each = len(log_probs) // len(sources)
-            forced = self.prefixes[sources, length].repeat_interleave(n_rows_each)
-            forced_log_probs = log_probs.gather(1, forced.clamp(min=0)[:, None]).squeeze(1)
-        if may_be_stuck:
-            eos_log_probs = log_probs[:, self.eos_id].clone()
+        return Choice(
+            following=following,
+            changes=self._with_entries(never, following, tokens),
+            forced=forced,
+            eos_id=self.eos_id if may_be_stuck else None,
+            is_penalized=self.repetition_penalty != 1.0,
+        )
 
-        scores = log_probs
+    def _with_entries(self, never: Changes, following: Next, tokens: Ids) -> Changes:
+        """Add what depends on the tokens so far, `(rows, length)`.
+
+        Source of the penalty: Keskar et al. 2019, section 4.1.
+        """
+        if self.repetition_penalty == 1.0 and self.no_repeat_ngram_size == 0:
+            return never
+        rows, ids, scores = [never.rows], [never.ids], [never.scores]
         if self.repetition_penalty != 1.0:
-            scores = log_probs.clone()
-            penalize_repetition(scores, tokens, penalty=self.repetition_penalty)
+            rows.append(np.arange(len(tokens)).repeat(tokens.shape[1]))
+            ids.append(tokens.reshape(-1))
+            scores.append((following.of(tokens) * self.repetition_penalty).reshape(-1))
         if self.no_repeat_ngram_size > 0:
-            forbid_repeated_ngrams(scores, tokens, size=self.no_repeat_ngram_size)
-        forbid(scores, self.forbidden)
-        if length < self.min_length:
-            scores[:, self.eos_id] = -math.inf
-        if may_be_stuck:
-            end_if_stuck(scores, eos_log_probs, eos_id=self.eos_id)
-        if is_forced:
-            force(scores, forced, forced_log_probs)
-        return scores
+            again = repeated_ngrams(tokens, size=self.no_repeat_ngram_size)
+            rows.append(again[0])
+            ids.append(again[1])
+            scores.append(np.full(len(again[0]), -math.inf, dtype=np.float32))
+        return Changes(
+            forbidden=never.forbidden,
+            rows=np.concatenate(rows),
+            ids=np.concatenate(ids),
+            scores=np.concatenate(scores),
+        )
+
+
+def _forbid(ids: set[int]) -> Changes:
+    none = np.empty(0, dtype=np.int64)
+    return Changes(
+        forbidden=np.array(sorted(ids), dtype=np.int64),
+        rows=none,
+        ids=none,
+        scores=np.empty(0, dtype=np.float32),
+    )

@@ -1,7 +1,6 @@
 """When a beam search may stop before its length limit, one function a rule.
 
-Not the limit itself, which always holds. Each function takes arrays or tensors alike, so this file
-needs no torch. Read on in `beam.py`, which asks once a step.
+Not the limit itself, which always holds. Read on in `beam.py`, which asks once a step.
 """
 
 from collections.abc import Callable
@@ -9,21 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Standing:
     """How far the search for each source has come.
 
     Attributes:
         n_ended: hypotheses that ended so far, kept or not, `(n_sources,)`.
         beam_size: live hypotheses a source.
-        best_possible: the best score any live hypothesis can still reach, `(n_sources,)`.
+        best_live: log-prob of the best live hypothesis, `(n_sources,)`.
+        divisors: the length penalty where it would be worth most, `(n_sources,)`.
         worst_kept: score of the last of the `n_best`, minus infinity while there are fewer,
             `(n_sources,)`.
     """
 
     n_ended: Any
     beam_size: int
-    best_possible: Any
+    best_live: Any
+    divisors: Any
     worst_kept: Any
 
 
@@ -40,7 +41,7 @@ def stop_bound(standing: Standing) -> Any:
 
     Source: Huang et al. 2017, "When to Finish?", section 3, with the length penalty in the bound.
     """
-    return standing.best_possible <= standing.worst_kept
+    return standing.best_live / standing.divisors <= standing.worst_kept
 
 
 def stop_never(standing: Standing) -> Any:

@@ -1,7 +1,7 @@
 """What a hypothesis of a given length is divided by, one function a formula.
 
-Not the length limits: those are in `options.py` and `search.py`. Each function takes plain numbers,
-arrays or tensors, so this file needs no torch. Read on in `beam.py`, where scores are made.
+Not the length limits: those are in `options.py` and `search.py`. Each function takes plain numbers
+or arrays. Read on in `beam.py`, where scores are made.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Every knob of decoding, checked where it is set.
 
-Not the search itself, and no torch: a configuration can be read without it. Read on in `search.py`,
-which turns these options into a greedy, sampled or beam search.
+Not the search itself. Read on in `search.py`, which turns these options into a greedy, sampled or
+beam search.
 """
 
 import math

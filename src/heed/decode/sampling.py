@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
+from heed.decode.constraints import Choice
 from heed.decode.options import DecodeOptions
-from heed.decode.state import sum_dtype
-from heed.decode.top import top
+from heed.decode.state import Sums
+from heed.model.interface import Floats, Ids
 
 _FIRST_WIDTH = 256
+_BLOCK = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,23 +23,22 @@ class Candidates:
 
     Attributes:
         probabilities: at least 0, not normalized, `(rows, n)`.
+        scores: what they are chosen by, whatever the temperature, `(rows, n)`.
         ids: their ids, likeliest first, `(rows, n)`; None if all of the vocabulary in order.
     """
 
-    probabilities: Tensor
-    ids: Tensor | None
+    probabilities: Floats
+    scores: Floats
+    ids: Ids | None
 
 
-def draw_table(
-    keys: Sequence[tuple[int, int]], *, seed: int, length: int, device: torch.device
-) -> Tensor:
+def draw_table(keys: Sequence[tuple[int, int]], *, seed: int, length: int) -> Sums:
     """Draw all random numbers of a call, so that no sentence depends on its company.
 
     Args:
         keys: for each source, the sentence's key and which of its samples this is.
         seed: the run's.
         length: numbers each source may need.
-        device: where the search runs.
 
     Returns:
         Uniform numbers from 0 to below 1, `(n_sources, length)`.
@@ -52,32 +50,31 @@ def draw_table(
         pair = np.array([seed, key % 2**64], dtype=np.uint64)
         philox = np.random.Philox(key=pair, counter=[0, 0, 0, sample])
         np.random.Generator(philox).random(out=row)
-    return torch.from_numpy(rows).to(device, sum_dtype(device))
+    return rows
 
 
-def candidates(scores: Tensor, options: DecodeOptions) -> Candidates:
+def candidates(choice: Choice, options: DecodeOptions) -> Candidates:
     """Leave the tokens that temperature, top-k, top-p and min-p allow, in this order.
 
     Args:
-        scores: log-probs to choose by, at most 0, `(rows, vocab_size)`.
+        choice: what may be chosen.
         options: the knobs.
     """
-    if options.temperature != 1.0:
-        scores = scores / options.temperature
-    ids: Tensor | None = None
-    if options.top_k > 0:
-        scores, ids = top(scores, options.top_k)
+    # The temperature leaves the order as it is, so the likeliest can be asked for before it.
+    scores, ids = choice.top(options.top_k) if options.top_k > 0 else (choice.all(), None)
+    best = scores.max(axis=1, keepdims=True)
+    found = Candidates(
+        probabilities=_weigh(scores, best, options.temperature), scores=scores, ids=ids
+    )
     if options.top_p < 1.0:
-        probabilities, ids = _nucleus(scores, ids, options.top_p)
-    else:
-        probabilities = scores.softmax(dim=-1)
+        found = _nucleus(choice, found, best, options)
     if options.min_p > 0.0:
-        floor = options.min_p * probabilities.amax(dim=-1, keepdim=True)
-        probabilities = probabilities.masked_fill(probabilities < floor, 0.0)
-    return Candidates(probabilities=probabilities, ids=ids)
+        floor = options.min_p * found.probabilities.max(axis=1, keepdims=True)
+        found.probabilities[found.probabilities < floor] = 0.0
+    return found
 
 
-def draw(allowed: Candidates, uniform: Tensor) -> Tensor:
+def draw(allowed: Candidates, uniform: Sums) -> tuple[Ids, Floats]:
     """Pick one token a row by turning a uniform number into an id.
 
     Args:
@@ -85,17 +82,31 @@ def draw(allowed: Candidates, uniform: Tensor) -> Tensor:
         uniform: from 0 to below 1, `(rows,)`.
 
     Returns:
-        The ids `(rows,)`.
+        The ids and their scores, both `(rows,)`.
 
     Source: inverse transform sampling.
     """
-    cumulative = allowed.probabilities.to(uniform.dtype).cumsum(dim=-1)
-    total = cumulative[:, -1:].contiguous()
-    place = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)
-    # A product rounded up to the total must not fall on a token of chance 0, nor off the end.
-    last = torch.searchsorted(cumulative, total)
-    place = torch.minimum(place, last).clamp(max=cumulative.size(-1) - 1)
-    return (place if allowed.ids is None else allowed.ids.gather(1, place)).squeeze(1)
+    chances = allowed.probabilities
+    rows, width = np.arange(len(chances)), chances.shape[1]
+    # First a block of tokens, then one in it: sums of blocks cost a sixth of all running sums.
+    blocks = np.add.reduceat(chances, np.arange(0, width, _BLOCK), axis=1, dtype=np.float64)
+    ends = blocks.cumsum(axis=1)
+    wanted = uniform * ends[:, -1]
+    block = _first_above(ends, wanted)
+    rest = np.maximum(wanted - (ends - blocks)[rows, block], 0.0)
+    inside = np.minimum(block[:, None] * _BLOCK + np.arange(_BLOCK), width - 1)
+    running = chances[rows[:, None], inside].cumsum(axis=1, dtype=np.float64)
+    places = inside[rows, _first_above(running, rest)]
+    ids = places if allowed.ids is None else allowed.ids[rows, places]
+    return ids, allowed.scores[rows, places]
+
+
+def _first_above(cumulative: Sums, numbers: Sums) -> Ids:
+    """In each row of running sums `(rows, n)`, the place of the first above a number, `(rows,)`."""
+    # A number rounded up to the total must not fall on a token of chance 0, nor off the end.
+    below = np.minimum(numbers, np.nextafter(cumulative[:, -1], 0.0))
+    places: Ids = (cumulative > below[:, None]).argmax(axis=1)
+    return places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,45 +120,60 @@ class Sampler:
     """
 
     options: DecodeOptions
-    draws: Tensor
+    draws: Sums
     is_observed: bool
 
-    def __call__(self, scores: Tensor, step: int, sources: Tensor) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, choice: Choice, step: int, sources: Ids) -> tuple[Ids, Floats, Ids | None]:
         """Draw one token a row.
 
         Args:
-            scores: log-probs to choose by, `(rows, vocab_size)`.
+            choice: what may be chosen.
             step: which of the draws to use.
             sources: which source each row answers, `(rows,)`.
 
         Returns:
-            The ids `(rows,)`; how many could have been drawn `(rows,)`, or None.
+            The ids and their scores, both `(rows,)`; how many could have been drawn `(rows,)`,
+            or None.
         """
-        allowed = candidates(scores, self.options)
-        ids = draw(allowed, self.draws[sources, step])
-        n_allowed = (allowed.probabilities > 0).sum(dim=-1) if self.is_observed else None
-        return ids, n_allowed
+        with np.errstate(invalid="ignore"):  # the search itself refuses what is no number
+            allowed = candidates(choice, self.options)
+            ids, scores = draw(allowed, self.draws[sources, step])
+        n_allowed = (allowed.probabilities > 0).sum(axis=1) if self.is_observed else None
+        return ids, scores, n_allowed
 
 
-def _nucleus(scores: Tensor, ids: Tensor | None, top_p: float) -> tuple[Tensor, Tensor]:
-    """Keep the smallest set of likeliest entries whose probability together is above `top_p`.
+def _weigh(scores: Floats, best: Floats, temperature: float) -> Floats:
+    """Turn scores `(rows, n)` into probabilities as shares of that of the best, `(rows, 1)`."""
+    shares: Floats = scores - best
+    if temperature != 1.0:
+        shares /= temperature
+    np.exp(shares, out=shares)
+    return shares
+
+
+def _nucleus(choice: Choice, found: Candidates, best: Floats, options: DecodeOptions) -> Candidates:
+    """Keep the smallest set of likeliest tokens whose probability together is above `top_p`.
 
     Args:
-        scores: unnormalized log-probs, `(rows, width)`; sorted if `ids` are given.
-        ids: of the entries, or None if they are all of the vocabulary in order.
-        top_p: from 0 to below 1.
-
-    Returns:
-        Probabilities, 0 outside of the set, and ids, both `(rows, n)`.
+        choice: what may be chosen.
+        found: what top-k left, or all of the vocabulary in order.
+        best: the largest of all scores, `(rows, 1)`.
+        options: the knobs.
     """
-    log_total = scores.logsumexp(dim=-1, keepdim=True)
-    width = min(_FIRST_WIDTH, scores.size(-1))
+    total = found.probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
+    whole = found.scores.shape[1]
+    width = min(_FIRST_WIDTH, whole) if found.ids is None else whole
+    likeliest = found
     while True:
-        likeliest, places = top(scores, width) if ids is None else (scores, ids)
-        probabilities = (likeliest - log_total).exp()
-        cumulative = probabilities.cumsum(dim=-1, dtype=sum_dtype(scores.device))
-        is_inside = functional.pad(cumulative[:, :-1], (1, 0)) <= top_p
+        if found.ids is None:
+            scores, ids = choice.top(width)
+            chances = _weigh(scores, best, options.temperature)
+            likeliest = Candidates(probabilities=chances, scores=scores, ids=ids)
+        cumulative = likeliest.probabilities.cumsum(axis=1, dtype=np.float64) / total
+        is_outside = np.zeros(cumulative.shape, dtype=bool)
+        is_outside[:, 1:] = cumulative[:, :-1] > options.top_p
         # Sorting a whole vocabulary is slow, and a nucleus is mostly small: widen until it fits.
-        if likeliest.size(-1) == scores.size(-1) or not is_inside[:, -1].any():
-            return probabilities.masked_fill(~is_inside, 0.0), places
-        width = min(width * 8, scores.size(-1))
+        if width == whole or is_outside[:, -1].all():
+            likeliest.probabilities[is_outside] = 0.0
+            return likeliest
+        width = min(width * 8, whole)

@@ -3,15 +3,14 @@
 Not a search: nothing is looked for here. Read on in `search.py`, where it is.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-from torch.nn import functional
+import numpy as np
 
 from heed.decode.top import top
-from heed.model.interface import Decodable
+from heed.model.interface import Decodable, Floats, Ids
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,10 +28,7 @@ class NextToken:
     log_prob: float
 
 
-@torch.inference_mode()
-def score_pairs(
-    model: Decodable, src: Tensor, tgt_in: Tensor, tgt_out: Tensor, *, pad_id: int
-) -> Tensor:
+def score_pairs(model: Decodable, src: Ids, tgt_in: Ids, tgt_out: Ids, *, pad_id: int) -> Floats:
     """Tell how probable given targets are, token by token (teacher forcing).
 
     Args:
@@ -45,17 +41,13 @@ def score_pairs(
     Returns:
         Natural log-probs of `tgt_out`, 0 where it is padding, `(batch, tgt_len)`.
     """
-    logits = model.forced(src, tgt_in)
-    losses = functional.cross_entropy(
-        logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id, reduction="none"
-    )
-    return -losses.view_as(tgt_out)
+    log_probs = model.forced(src, tgt_in).of(tgt_out.reshape(-1, 1)).reshape(tgt_out.shape)
+    return np.where(tgt_out == pad_id, np.float32(0.0), log_probs)
 
 
-@torch.inference_mode()
 def next_token(
     model: Decodable,
-    src: Tensor,
+    src: Ids,
     prefixes: Sequence[Sequence[int]],
     *,
     count: int,
@@ -76,17 +68,16 @@ def next_token(
 
     Source: p(next word | source, words so far) is what training fits; Bengio et al. 2003.
     """
-    lengths = src.new_tensor([len(prefix) for prefix in prefixes])
-    longest = int(lengths.max()) if len(lengths) else 0
-    tgt_in = torch.tensor(
-        [[bos_id, *prefix, *[pad_id] * (longest - len(prefix))] for prefix in prefixes],
-        dtype=torch.long,
-        device=src.device,
-    ).view(len(prefixes), longest + 1)
-    logits = model.forced(src, tgt_in)
-    rows = torch.arange(len(lengths), device=src.device)
-    log_probs = logits[rows, lengths].log_softmax(dim=-1)
-    log_probs[:, sorted(set(forbidden))] = -torch.inf
+    if not prefixes:
+        return []
+    width = max(map(len, prefixes)) + 1
+    tgt_in = np.full((len(prefixes), width), pad_id)
+    tgt_in[:, 0] = bos_id
+    for row, prefix in zip(tgt_in, prefixes, strict=True):
+        row[1 : len(prefix) + 1] = prefix
+    last = [row * width + len(prefix) for row, prefix in enumerate(prefixes)]
+    log_probs = model.forced(src, tgt_in).all()[last]
+    log_probs[:, sorted(set(forbidden))] = -math.inf
     values, ids = top(log_probs, count)
     return [
         [
@@ -94,5 +85,5 @@ def next_token(
             for token, probability, log_prob in zip(*columns, strict=True)
             if probability > 0.0
         ]
-        for columns in zip(ids.tolist(), values.exp().tolist(), values.tolist(), strict=True)
+        for columns in zip(ids.tolist(), np.exp(values).tolist(), values.tolist(), strict=True)
     ]

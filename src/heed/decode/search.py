@@ -6,8 +6,7 @@ Not a search itself: it lays out the task and picks greedy, sampled or beam sear
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from heed.decode.beam import beam_search
 from heed.decode.constraints import Constraints
@@ -16,13 +15,12 @@ from heed.decode.options import DecodeOptions
 from heed.decode.sampling import Sampler, draw_table
 from heed.decode.state import Hypothesis, Observer, Task
 from heed.errors import DataError
-from heed.model.interface import Decodable
+from heed.model.interface import Decodable, Ids
 
 
-@torch.inference_mode()
 def decode(
     model: Decodable,
-    src: Tensor,
+    src: Ids,
     options: DecodeOptions,
     *,
     bos_id: int,
@@ -52,7 +50,7 @@ def decode(
         DataError: a prefix leaves no room below `max_length`.
         HeedError: the model's output is not a number.
     """
-    n_sources = src.size(0)
+    n_sources = len(src)
     prefixes = [[]] * n_sources if prefixes is None else prefixes
     keys = range(n_sources) if keys is None else keys
     assert len(prefixes) == len(keys) == n_sources, "one prefix and one key a source"
@@ -60,16 +58,14 @@ def decode(
         return []
     n_samples = options.n_best if options.sample else 1
     if n_samples > 1:
-        src = src.repeat_interleave(n_samples, dim=0)
+        src = src.repeat(n_samples, axis=0)
         prefixes = [prefix for prefix in prefixes for _ in range(n_samples)]
     task = Task(
         options=options,
         bos_id=bos_id,
         eos_id=eos_id,
         limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes),
-        constraints=Constraints.of(
-            options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes, device=src.device
-        ),
+        constraints=Constraints.of(options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes),
         n_samples=n_samples,
         observer=observer,
     )
@@ -80,16 +76,13 @@ def decode(
     return beam_search(model, src, task)
 
 
-def _sample(
-    model: Decodable, src: Tensor, task: Task, keys: Sequence[int]
-) -> list[list[Hypothesis]]:
+def _sample(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list[list[Hypothesis]]:
     """Draw `n_samples` hypotheses for each key; every one has its own random numbers."""
     n = task.n_samples
     draws = draw_table(
         [(key, sample) for key in keys for sample in range(n)],
         seed=task.options.seed,
         length=int(task.limits.max()),
-        device=src.device,
     )
     sampler = Sampler(options=task.options, draws=draws, is_observed=task.observer is not None)
     found = greedy_search(model, src, task, sampler)
@@ -98,8 +91,8 @@ def _sample(
 
 
 def _limits(
-    src: Tensor, options: DecodeOptions, *, pad_id: int, prefixes: Sequence[Sequence[int]]
-) -> Tensor:
+    src: Ids, options: DecodeOptions, *, pad_id: int, prefixes: Sequence[Sequence[int]]
+) -> Ids:
     """Set the most tokens each source may get, from its own length only.
 
     Args:
@@ -118,7 +111,7 @@ def _limits(
                 f"decoding.max_length ({options.max_length}), but has {len(prefix)} tokens. "
                 f"Shorten it or raise max_length."
             )
-    src_lengths = (src != pad_id).sum(dim=1)
-    prefix_lengths = src_lengths.new_tensor([len(prefix) for prefix in prefixes])
-    own = (options.max_length_factor * src_lengths + options.max_length_offset).long()
-    return (own.clamp(min=1) + prefix_lengths).clamp(max=options.max_length)
+    src_lengths = (src != pad_id).sum(axis=1)
+    own = (options.max_length_factor * src_lengths + options.max_length_offset).astype(np.int64)
+    limits: Ids = np.maximum(own, 1) + [len(prefix) for prefix in prefixes]
+    return np.minimum(limits, options.max_length)

@@ -1,15 +1,79 @@
-"""What a search needs of a model, and nothing more.
+"""What a search needs of a model, and nothing more: NumPy arrays in, NumPy arrays out.
 
-Not a base class: anything with these four methods can be decoded — Transformer, RNN, int8 engine.
-Read on in `transformer.py` (one such model) and in `heed/decode/` (the searches).
+Not a base class: anything with these methods can be decoded — Transformer, RNN, int8 engine.
+Read on in `decodable.py` (one such model) and in `heed/decode/` (the searches).
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
 
 State = Any
 """A model's own memory between two steps; a search passes it on and never looks inside."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What a search alters in a model's log-probs before the largest of them are chosen.
+
+    Attributes:
+        forbidden: ids that no row may choose, `(n_forbidden,)`.
+        rows: of single entries that get a lower score, `(n_entries,)`.
+        ids: of the same entries, `(n_entries,)`.
+        scores: their scores, of which the lowest counts where several name one entry; minus
+            infinity is not to be chosen, `(n_entries,)`.
+    """
+
+    forbidden: Ids
+    rows: Ids
+    ids: Ids
+    scores: Floats
+
+
+class Next(Protocol):
+    """What may follow each row: natural log-probs over the whole vocabulary.
+
+    Attributes:
+        n_rows: how many rows there are.
+        vocab_size: how many tokens may follow each.
+    """
+
+    n_rows: int
+    vocab_size: int
+
+    def of(self, ids: Ids) -> Floats:
+        """Tell the model's own log-probs of given ids.
+
+        Args:
+            ids: some for each row, `(rows, n_ids)`.
+
+        Returns:
+            Theirs, `(rows, n_ids)`.
+        """
+        ...
+
+    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """Find the largest scores of each row, largest first, the lower id first among equals.
+
+        Where the score is minus infinity, the id may be any.
+
+        Args:
+            count: how many; fewer come back if the vocabulary is smaller.
+            changes: what to alter first, for this answer only.
+
+        Returns:
+            The scores and their ids, both `(rows, count)`, for the caller to change.
+        """
+        ...
+
+    def all(self) -> Floats:
+        """Copy the model's own log-probs of everything, `(rows, vocab_size)`."""
+        ...
 
 
 class Decodable(Protocol):
@@ -19,7 +83,7 @@ class Decodable(Protocol):
     `r // beam_size`. Greedy search has one row a source.
     """
 
-    def start(self, src: Tensor, *, beam_size: int = 1) -> State:
+    def start(self, src: Ids, *, beam_size: int = 1) -> State:
         """Read the sources once and return the state before the first target token.
 
         Args:
@@ -28,19 +92,16 @@ class Decodable(Protocol):
         """
         ...
 
-    def step(self, state: State, tokens: Tensor) -> Tensor:
-        """Advance every row by one token and return what may follow.
+    def step(self, state: State, tokens: Ids) -> Next:
+        """Advance every row by one token and return what may follow, valid until the next call.
 
         Args:
             state: from `start`; changed in place.
             tokens: the last token of each row, `<bos>` at first, `(rows,)`.
-
-        Returns:
-            Logits of the next token in float32, `(rows, tgt_vocab_size)`.
         """
         ...
 
-    def select(self, state: State, rows: Tensor, sources: Tensor | None = None) -> None:
+    def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows, in place.
 
         Args:
@@ -50,7 +111,7 @@ class Decodable(Protocol):
         """
         ...
 
-    def forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+    def forced(self, src: Ids, tgt_in: Ids) -> Next:
         """Score a given target in one pass (teacher forcing).
 
         Args:
@@ -58,6 +119,19 @@ class Decodable(Protocol):
             tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
 
         Returns:
-            Logits in float32, `(batch, tgt_len, tgt_vocab_size)`; position `t` predicts `t + 1`.
+            What may follow each token of each target: row `b * tgt_len + t` predicts token `t + 1`
+            of target `b`.
+        """
+        ...
+
+    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
+        """Tell where every decoder layer looks in the source while it reads a given target.
+
+        Args:
+            src: source ids, padded, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
+
+        Returns:
+            The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`.
         """
         ...

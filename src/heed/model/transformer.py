@@ -85,7 +85,8 @@ class Embedding(nn.Module):
 class Transformer(nn.Module):
     """An encoder reads the source once, a decoder writes the target a token at a time.
 
-    Implements `heed.model.interface.Decodable`.
+    Searches ask it through `heed.model.decodable.TorchDecodable`, which calls `start`, `step`,
+    `select` and `forced`.
 
     Args:
         embed_src: source embedding.
@@ -198,7 +199,15 @@ class Transformer(nn.Module):
         return self.decode(tgt_in, self.encode(src, src_mask), src_mask)
 
     def forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Logits of given targets, `(batch, tgt_len, tgt_vocab_size)`; see `Decodable.forced`."""
+        """Score given targets in one pass (teacher forcing).
+
+        Args:
+            src: source ids, padded, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
+
+        Returns:
+            Logits in float32, `(batch, tgt_len, tgt_vocab_size)`; position `t` predicts `t + 1`.
+        """
         return self.logits(self(src, tgt_in, padding_mask(src, self.pad_id)))
 
     def logits(self, states: Tensor) -> Tensor:
@@ -206,7 +215,7 @@ class Transformer(nn.Module):
         return F.linear(states, self.output.weight, self.output.bias).float()
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderState:
-        """Read sources `(n_sources, src_len)`; see `Decodable.start`."""
+        """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
         src_mask = padding_mask(src, self.pad_id)
         memories = self.encode(src, src_mask)
         return DecoderState(
@@ -219,7 +228,15 @@ class Transformer(nn.Module):
         )
 
     def step(self, state: DecoderState, tokens: Tensor) -> Tensor:
-        """Logits `(rows, tgt_vocab_size)` after `tokens` `(rows,)`; see `Decodable.step`."""
+        """Advance every row by one token and return what may follow.
+
+        Args:
+            state: from `start`; changed in place.
+            tokens: the last token of each row, `<bos>` at first, `(rows,)`.
+
+        Returns:
+            Logits of the next token in float32, `(rows, tgt_vocab_size)`.
+        """
         x = self.embed_tgt(tokens[:, None], state.position)
         rotation = self.embed_tgt.rotation(1, state.position)
         for layer, cache, heads in zip(
@@ -230,7 +247,13 @@ class Transformer(nn.Module):
         return self.logits(self.decoder_norm(x)[:, 0])
 
     def select(self, state: DecoderState, rows: Tensor, sources: Tensor | None = None) -> None:
-        """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
+        """Keep, repeat or reorder rows, in place.
+
+        Args:
+            state: from `start`; changed in place.
+            rows: which old row each new row continues, `(new_rows,)`.
+            sources: which old sources stay, `(new_n_sources,)`; None keeps all, in order.
+        """
         for cache in state.caches:
             cache.select(rows)
         if sources is not None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.bundle import AVERAGE, CHECKPOINTS, WEIGHTS, step_folders
@@ -24,6 +25,7 @@ from heed.folders import (
     write_directory,
 )
 from heed.tensors import decode_tensors, encode_tensors
+from heed.train.weights import to_arrays, to_tensors
 
 OPTIMIZER = "optimizer.safetensors"
 PROGRESS = "progress.json"
@@ -88,9 +90,9 @@ def save(
     folder = Path(run) / CHECKPOINTS / f"step-{step:06d}"
     files = {
         **(extra or {}),
-        WEIGHTS: encode_tensors(model),
-        OPTIMIZER: encode_tensors(optimizer),
-        **({AVERAGE: encode_tensors(average)} if average else {}),
+        WEIGHTS: encode_tensors(to_arrays(model)),
+        OPTIMIZER: encode_tensors(to_arrays(optimizer)),
+        **({AVERAGE: encode_tensors(to_arrays(average))} if average else {}),
         PROGRESS: to_json(dict(progress)),
     }
     if folder.parent.is_dir():
@@ -141,13 +143,16 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
     step = manifest.metadata.get("step")
     if not isinstance(step, int):
         raise FormatError(f"{path} does not say which step it is of.")
-    average = decode_tensors(files[AVERAGE], path / AVERAGE) if AVERAGE in files else {}
+
+    def tensors(name: str) -> dict[str, Tensor]:
+        return to_tensors(decode_tensors(files[name], path / name)) if name in files else {}
+
     return Checkpoint(
         path=path,
         step=step,
-        model=decode_tensors(files[WEIGHTS], path / WEIGHTS),
-        optimizer=decode_tensors(files[OPTIMIZER], path / OPTIMIZER),
-        average=average,
+        model=tensors(WEIGHTS),
+        optimizer=tensors(OPTIMIZER),
+        average=tensors(AVERAGE),
         progress=parse_json(files[PROGRESS], path / PROGRESS),
     )
 
@@ -161,8 +166,8 @@ def average_checkpoints(folders: Sequence[str | os.PathLike[str]]) -> dict[str, 
         FormatError: one is damaged, or their tensors differ in name or shape.
     """
     assert folders, "an average of nothing"
-    sums: dict[str, Tensor] = {}
-    dtypes: dict[str, torch.dtype] = {}
+    sums: dict[str, NDArray[np.float64]] = {}
+    dtypes: dict[str, np.dtype[Any]] = {}
     for folder in folders:
         path = Path(folder) / WEIGHTS
         _, files = read_directory(folder, (WEIGHTS,))
@@ -172,8 +177,12 @@ def average_checkpoints(folders: Sequence[str | os.PathLike[str]]) -> dict[str, 
         weights = decode_tensors(files[WEIGHTS], path, expected=shapes)
         for name, tensor in weights.items():
             dtypes.setdefault(name, tensor.dtype)
-            sums[name] = sums[name].add_(tensor) if name in sums else tensor.double()
-    return {name: (total / len(folders)).to(dtypes[name]) for name, total in sums.items()}
+            if name in sums:
+                sums[name] += tensor
+            else:
+                sums[name] = tensor.astype(np.float64)
+    means = {name: total / len(folders) for name, total in sums.items()}
+    return to_tensors({name: mean.astype(dtypes[name]) for name, mean in means.items()})
 
 
 def _prune(run: str | os.PathLike[str], step: int, keep: int) -> None:

@@ -14,23 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heed.bundle import (
-    CARD,
-    Bundle,
-    find_model_folder,
-    load_bundle,
-    step_folders,
-    stored_weights,
-)
+from heed.bundle import CARD, Bundle, find_model_folder, load_bundle, step_folders
 from heed.data.prepare import Prepared
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, RunError
 from heed.files import parse_json, read_bytes, to_json, write_atomically
 from heed.folders import read_manifest
+from heed.model.shapes import stored_weights
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train import checkpoint
 from heed.train.loop import Trainer
+from heed.train.weights import to_tensors
 
 PARENT_FILE = "parent.json"
 
@@ -143,7 +138,7 @@ def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[st
     Source: Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression".
     """
     shapes, _ = stored_weights(bundle.config)
-    weights = {name: bundle.weights[name] for name in shapes}
+    weights = to_tensors({name: bundle.weights[name] for name in shapes})
     sides = {
         "embed_src.tokens.weight": new_spellings(bundle.src_vocab, src_vocab),
         "embed_tgt.tokens.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),

@@ -25,6 +25,7 @@ from heed.device import describe_environment
 from heed.errors import RunError
 from heed.files import read_json_lines
 from heed.model.build import count_parameters
+from heed.model.decodable import TorchDecodable
 from heed.train import checkpoint
 from heed.train.log import METRICS_FILE, Report
 from heed.train.loop import Trainer
@@ -33,7 +34,7 @@ from heed.train.recipe import Recipe, max_source_tokens
 from heed.train.settings import RECIPE_FILE
 from heed.train.setup import make_trainer, take_over
 from heed.train.validate import Validation, dev_sets, validate
-from heed.train.weights import copy_into, using_weights
+from heed.train.weights import copy_into, to_arrays, using_weights
 from heed.translate import Translator
 
 
@@ -131,16 +132,19 @@ def validate_trainer(
     trainer: Trainer,
     data: Prepared,
     recipe: Recipe,
-    examine: Callable[[Translator], None] | None = None,
+    examine: Callable[[], None] | None = None,
 ) -> Validation:
     """Validate the weights that would be kept now; then let them be examined."""
     with using_weights(trainer.model, trainer.averaged):
-        translator = make_translator(trainer, data, recipe)
+        trainer.model.eval()
         found = validate(
-            translator, dev_sets(data), n_sentences=recipe.training.validation_sentences
+            make_translator(trainer, data, recipe),
+            dev_sets(data),
+            n_sentences=recipe.training.validation_sentences,
         )
         if examine:
-            examine(translator)
+            examine()
+        trainer.model.train()
         return found
 
 
@@ -152,7 +156,7 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
     }
     return Bundle(
         config=recipe.model,
-        weights=dict(trainer.weights()),
+        weights=to_arrays(trainer.weights()),
         src_vocab=data.src_vocab,
         tgt_vocab=data.tgt_vocab,
         source_lang=data.source_lang,
@@ -169,9 +173,9 @@ def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:
 
 
 def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Translator:
-    """The model as it is now, ready to translate text."""
+    """The model as it is now, ready to translate text while it is in evaluation mode."""
     return Translator(
-        trainer.model,
+        TorchDecodable(trainer.model, trainer.device),
         data.src_vocab,
         data.tgt_vocab,
         options=recipe.decoding,
@@ -179,7 +183,6 @@ def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Transla
         target_lang=data.target_lang,
         target_langs=data.target_langs,
         max_source_tokens=_max_source_tokens(data, recipe),
-        device=str(trainer.device),
     )
 
 

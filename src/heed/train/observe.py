@@ -106,14 +106,14 @@ class Observer:
             elif event["kind"] == "start":
                 self._environment = event["environment"]
 
-    def examine(self, translator: Translator) -> None:
+    def examine(self) -> None:
         """Ask the model that is being validated; not when that would cost too much."""
         share = max(self.trainer.share, 1e-6)
         total_s = self.trainer.elapsed_s / share
         allowed_s = MAX_COST * total_s * min(1.0, EARLY_COST + share)
         self._probe, last = None, self._last_probe_s
         if self._probe_s == 0.0 or self._probe_s + last <= allowed_s:
-            self._probe = probe(translator, self.pairs)
+            self._probe = probe(self.trainer.model, self.pairs, self.trainer.special_ids)
             self._last_probe_s = self._probe.seconds
             self._probe_s += self._probe.seconds
 

@@ -6,7 +6,7 @@ question, such as "does it matter which source is read?"; `watch.py` knows what 
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -105,16 +105,16 @@ def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Transl
     return ProbePairs(train=_short(pairs), dev=_short(dev))
 
 
-def probe(translator: Translator, pairs: ProbePairs) -> Probe:
+def probe(model: Transformer, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
     """Ask the model; it is left in evaluation mode.
 
     Args:
-        translator: the model as it is now, with its vocabularies.
+        model: as it is now.
         pairs: from `choose_pairs`; none of the lists is empty.
+        special_ids: `eos_id` and `bos_id` count here.
     """
     started_at = time.monotonic()
-    model = translator.model.eval()
-    ask = _Asker(model, translator.src_vocab.eos_id, translator.tgt_vocab.bos_id)
+    ask = _Asker(model.eval(), special_ids["eos_id"], special_ids["bos_id"])
     with _firing(model) as n_dead:
         train, echo = ask.log_probs(pairs.train)
         dead_share = n_dead()

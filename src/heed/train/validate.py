@@ -87,12 +87,11 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
     """Score and translate the development sentences.
 
     Args:
-        translator: the model as it is now.
+        translator: the model as it is now, in evaluation mode.
         dev_sets: one for each target language.
         n_sentences: sentences of all sets together that are translated; all are scored.
     """
     started_at = time.monotonic()
-    model = translator.model.eval()
     log_prob, n_tokens = 0.0, 0
     hypotheses: list[str] = []
     references: list[str] = []
@@ -115,7 +114,6 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
             {"src": src, "ref": ref, "hyp": hyp}
             for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
         ]
-    model.train()
     # Languages that need a tokenizer of their own get it only if they are the one target.
     languages = {dev.target_lang for dev in dev_sets}
     scores = _scores(hypotheses, references, languages.pop() if len(languages) == 1 else "")

@@ -1,12 +1,14 @@
-"""Weights given or lent to a model by name.
+"""Weights given or lent to a model by name; tensors as the arrays that files hold, and back.
 
 Not here: where they come from, such as a checkpoint (`checkpoint.py`).
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heed.train.shard import fill
@@ -41,3 +43,13 @@ def copy_into(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     parameters = dict(model.named_parameters())
     for name, value in weights.items():
         fill(parameters[name], value)
+
+
+def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    """The same numbers for NumPy, in the same memory where that is the CPU's."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+
+
+def to_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """Copies of the same numbers for torch, which has no tensors that must not be written into."""
+    return {name: torch.tensor(array) for name, array in arrays.items()}

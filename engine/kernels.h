@@ -1,0 +1,63 @@
+// What an instruction set has to offer: loops over rows of numbers, nothing of the model.
+//
+// Rows of floats are padded with zeros to a multiple of 16. Read on in kernels.inc, which writes
+// them once for all instruction sets, and in model.cpp, which makes a Transformer of them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace heed {
+
+inline int padded(int n) { return (n + 15) / 16 * 16; }
+
+enum class Activation : int32_t { none, relu, gelu, swiglu };
+
+// A weight matrix (n, k) in panels of 16 output columns.
+// int8: panel p, inputs 4g … 4g+3, column c at [((p * k4 + g) * 16 + c) * 4], k4 = ceil(k / 4);
+// float32: panel p, input i, column c at [(p * k + i) * 16 + c].
+struct Matrix {
+    int32_t n = 0, k = 0;
+    const int8_t *ints = nullptr;     // either these, with a scale for each column …
+    const float *scales = nullptr;    // (padded(n),)
+    const float *floats = nullptr;    // … or these
+    const float *bias = nullptr;      // (padded(n),), or null
+    const int32_t *sums = nullptr;    // 128 × the sum of each column of ints, where a kernel asks for it
+    int panels() const { return (n + 15) / 16; }
+    int groups() const { return (k + 3) / 4; }
+};
+
+// Rows as a kernel wants to multiply them: int8 with a scale a row, or the floats themselves.
+struct Inputs {
+    const void *rows = nullptr;
+    const float *scales = nullptr;
+    size_t stride = 0;  // bytes from row to row
+};
+
+struct Kernels {
+    const char *name;
+    bool needs_sums;
+    // Bytes of a quantized row of k numbers.
+    size_t (*quantized_stride)(int k);
+    // x := activation(x), then symmetric to ±127 by the row's largest magnitude.
+    // swiglu turns rows of 2k numbers, gate first, into k. q null: only the activation.
+    void (*quantize)(float *x, size_t stride, int rows, int k, Activation, void *q, float *scales);
+    // out[:, 16 begin … 16 end] = x W^T + b, for panels begin … end.
+    void (*multiply)(const Matrix &, const Inputs &, int rows, float *out, size_t stride, int begin, int end);
+    // out = LayerNorm(x) for each row of n numbers; x may be out.
+    void (*normalize)(const float *x, size_t x_stride, int rows, int n, const float *gain, const float *bias, float eps, float *out, size_t stride);
+    void (*add)(float *x, size_t x_stride, const float *y, size_t y_stride, int rows, int n);
+    // Turn each head of width d by its position's angle (halves layout).
+    void (*rotate)(float *x, int n_heads, int d, const float *cosines, const float *sines);
+    // One query row against n keys and values, given by a pointer each; weights (n_heads, n) if asked for.
+    void (*attend)(const float *query, const float *const *keys, const float *const *values, int n, int n_heads, int d_k, int d_v, float *scratch, float *out, float *weights);
+    // x := log softmax(x) over n numbers; what pads the row becomes minus infinity.
+    void (*log_softmax)(float *x, int n);
+    // The `count` largest of n numbers, largest first, the lower id first among equals.
+    void (*largest)(const float *x, int n, int count, float *values, int64_t *ids);
+};
+
+const Kernels *portable_kernels();
+const Kernels *avx2_kernels();    // null where not compiled in or not supported by this CPU
+const Kernels *avx512_kernels();  // likewise
+
+}  // namespace heed

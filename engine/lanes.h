@@ -1,0 +1,180 @@
+// Sixteen floats side by side, with the same results on every instruction set.
+//
+// Nothing here fuses a multiplication with an addition, and every sum runs in one order, so that
+// AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
+// exception is `fused`, for products of float32 matrices: there all but NumPy agree.
+// Each instruction set includes this file in a namespace of its own; see kernels.inc.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(HEED_AVX512) || defined(HEED_AVX2)
+#include <immintrin.h>
+#endif
+
+namespace HEED_ISA {
+
+#if defined(HEED_AVX512)
+
+struct Lanes {
+    __m512 v;
+};
+inline Lanes all(float x) { return {_mm512_set1_ps(x)}; }
+inline Lanes load(const float *p) { return {_mm512_loadu_ps(p)}; }
+inline Lanes load(const float *p, int n) { return {_mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p)}; }
+inline void store(float *p, Lanes a) { _mm512_storeu_ps(p, a.v); }
+inline Lanes operator+(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Lanes operator-(Lanes a, Lanes b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Lanes operator/(Lanes a, Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline Lanes larger(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
+inline Lanes smaller(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
+inline Lanes magnitude(Lanes a) { return {_mm512_abs_ps(a.v)}; }
+inline Lanes with_sign(Lanes a, Lanes sign) {
+    const __m512i bit = _mm512_set1_epi32(INT32_MIN);
+    return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a.v), _mm512_and_si512(_mm512_castps_si512(sign.v), bit)))};
+}
+inline Lanes rounded(Lanes a) { return {_mm512_roundscale_ps(a.v, 0)}; }
+inline Lanes power_of_two(Lanes n) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127)), 23))};
+}
+inline Lanes fused(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline Lanes from_int(const int32_t *p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
+inline __m256 fold(Lanes a) { return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
+inline __m256 fold_max(Lanes a) { return _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
+
+#elif defined(HEED_AVX2)
+
+struct Lanes {
+    __m256 a, b;
+};
+inline Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+inline Lanes load(const float *p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+inline Lanes load(const float *p, int n) {
+    alignas(32) float tail[16] = {};
+    std::memcpy(tail, p, sizeof(float) * n);
+    return load(tail);
+}
+inline void store(float *p, Lanes x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
+inline Lanes operator+(Lanes x, Lanes y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
+inline Lanes operator-(Lanes x, Lanes y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
+inline Lanes operator*(Lanes x, Lanes y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
+inline Lanes operator/(Lanes x, Lanes y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
+inline Lanes larger(Lanes x, Lanes y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
+inline Lanes smaller(Lanes x, Lanes y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
+inline Lanes magnitude(Lanes x) {
+    const __m256 bit = _mm256_set1_ps(-0.0f);
+    return {_mm256_andnot_ps(bit, x.a), _mm256_andnot_ps(bit, x.b)};
+}
+inline Lanes with_sign(Lanes x, Lanes sign) {
+    const __m256 bit = _mm256_set1_ps(-0.0f);
+    return {_mm256_or_ps(x.a, _mm256_and_ps(sign.a, bit)), _mm256_or_ps(x.b, _mm256_and_ps(sign.b, bit))};
+}
+inline Lanes rounded(Lanes x) { return {_mm256_round_ps(x.a, 8), _mm256_round_ps(x.b, 8)}; }
+inline __m256 power_of_two_(__m256 n) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+}
+inline Lanes power_of_two(Lanes n) { return {power_of_two_(n.a), power_of_two_(n.b)}; }
+inline Lanes fused(Lanes x, Lanes y, Lanes z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
+inline Lanes from_int(const int32_t *p) {
+    return {_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)), _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8)))};
+}
+inline __m256 fold(Lanes x) { return _mm256_add_ps(x.a, x.b); }
+inline __m256 fold_max(Lanes x) { return _mm256_max_ps(x.a, x.b); }
+
+#else
+
+struct Lanes {
+    float v[16];
+};
+#define HEED_EACH(expression)                        \
+    Lanes r;                                         \
+    for (int i = 0; i < 16; i++) r.v[i] = expression; \
+    return r
+inline Lanes all(float x) { HEED_EACH(x); }
+inline Lanes load(const float *p) { HEED_EACH(p[i]); }
+inline Lanes load(const float *p, int n) { HEED_EACH(i < n ? p[i] : 0.0f); }
+inline void store(float *p, const Lanes &a) { std::memcpy(p, a.v, sizeof a.v); }
+inline Lanes operator+(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] + b.v[i]); }
+inline Lanes operator-(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] - b.v[i]); }
+inline Lanes operator*(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] * b.v[i]); }
+inline Lanes operator/(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] / b.v[i]); }
+// As the instructions have it: the second where either is not a number.
+inline Lanes larger(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
+inline Lanes smaller(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
+inline Lanes magnitude(const Lanes &a) { HEED_EACH(std::fabs(a.v[i])); }
+inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copysign(a.v[i], sign.v[i])); }
+inline Lanes rounded(const Lanes &a) { HEED_EACH(std::nearbyint(a.v[i])); }
+inline float power_of_two_(float n) {
+    const int32_t bits = (int32_t(n) + 127) << 23;
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+inline Lanes power_of_two(const Lanes &n) { HEED_EACH(power_of_two_(n.v[i])); }
+inline Lanes fused(const Lanes &a, const Lanes &b, const Lanes &c) { HEED_EACH(std::fma(a.v[i], b.v[i], c.v[i])); }
+inline Lanes from_int(const int32_t *p) { HEED_EACH(float(p[i])); }
+#undef HEED_EACH
+
+#endif
+
+// Sum and maximum over the lanes: halves onto each other, 16 → 8 → 4 → 2 → 1.
+#if defined(HEED_AVX512) || defined(HEED_AVX2)
+inline float sum(Lanes x) {
+    const __m256 eight = fold(x);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+inline float maximum(Lanes x) {
+    const __m256 eight = fold_max(x);
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+#else
+inline float sum(Lanes x) {
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++) x.v[i] = x.v[i] + x.v[i + half];
+    return x.v[0];
+}
+inline float maximum(Lanes x) {
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++) x.v[i] = x.v[i] > x.v[i + half] ? x.v[i] : x.v[i + half];
+    return x.v[0];
+}
+#endif
+
+// e^x to about 2 units in the last place; 0 < e^-87 for everything below.
+// Cody and Waite's reduction, then the polynomial of Cephes' expf.
+inline Lanes exponential(Lanes x) {
+    x = smaller(larger(x, all(-87.0f)), all(88.0f));
+    const Lanes n = rounded(x * all(1.44269504f));
+    const Lanes r = x - n * all(0.693359375f) - n * all(-2.12194440e-4f);
+    Lanes p = all(1.9875691500e-4f);
+    p = p * r + all(1.3981999507e-3f);
+    p = p * r + all(8.3334519073e-3f);
+    p = p * r + all(4.1665795894e-2f);
+    p = p * r + all(1.6666665459e-1f);
+    p = p * r + all(5.0000001201e-1f);
+    p = p * (r * r) + r + all(1.0f);
+    return p * power_of_two(n);
+}
+
+// x Φ(x), with erf by Abramowitz and Stegun, 7.1.26 (error below 1.5e-7).
+inline Lanes gelu(Lanes x) {
+    const Lanes z = magnitude(x) * all(0.70710678f);
+    const Lanes t = all(1.0f) / (all(1.0f) + all(0.3275911f) * z);
+    Lanes p = all(1.061405429f);
+    p = p * t + all(-1.453152027f);
+    p = p * t + all(1.421413741f);
+    p = p * t + all(-0.284496736f);
+    p = p * t + all(0.254829592f);
+    const Lanes erf = all(1.0f) - p * t * exponential(all(0.0f) - z * z);
+    return all(0.5f) * x * (all(1.0f) + with_sign(erf, x));
+}
+
+inline Lanes silu(Lanes x) { return x / (all(1.0f) + exponential(all(0.0f) - x)); }
+
+}  // namespace HEED_ISA

@@ -1,0 +1,294 @@
+#include "model.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heed {
+
+Model::Model(const Config &c, const Kernels &k, int n_threads)
+    : config(c), kernels(k), pool(n_threads), encoder(c.n_encoder_layers), decoder(c.n_decoder_layers) {}
+
+// How a thread goes through the layers: its buffers, and who helps with the columns of a product.
+struct State::Work {
+    const Model &model;
+    Scratch &scratch;
+    Pool *helpers;  // null where every thread has rows of its own
+
+    const Kernels &kernels() const { return model.kernels; }
+    const Config &config() const { return model.config; }
+
+    void reserve(int rows, int n_positions) {
+        const Config &c = config();
+        const size_t inner = padded(c.d_ff * (c.activation == int(Activation::swiglu) ? 2 : 1));
+        const size_t heads = padded(2 * c.key_width() + c.value_width());
+        const size_t narrow = std::max(c.width(), padded(c.value_width()));
+        const size_t deepest = std::max<size_t>({inner, heads, narrow});
+        const auto grow = [](auto &v, size_t n) {
+            if (v.size() < n) v.resize(n);
+        };
+        grow(scratch.x, rows * size_t(c.width()));
+        grow(scratch.y, rows * narrow);
+        grow(scratch.wide, rows * deepest);
+        grow(scratch.scales, rows);
+        grow(scratch.quantized, rows * kernels().quantized_stride(int(deepest)));
+        grow(scratch.scores, padded(n_positions));
+        grow(scratch.weights, size_t(n_positions) * c.n_heads);
+        grow(scratch.keys, n_positions);
+        grow(scratch.values, n_positions);
+    }
+
+    // out = activation(x) W^T + b
+    void linear(const Matrix &m, float *x, size_t stride, int rows, float *out, size_t out_stride, Activation activation = Activation::none) {
+        Inputs inputs{x, nullptr, stride * sizeof(float)};
+        if (m.ints) inputs = {scratch.quantized.data(), scratch.scales.data(), kernels().quantized_stride(m.k)};
+        if (m.ints || activation != Activation::none)
+            kernels().quantize(x, stride, rows, m.k, activation, m.ints ? scratch.quantized.data() : nullptr, scratch.scales.data());
+        const auto columns = [&](int part, int n_parts) {
+            kernels().multiply(m, inputs, rows, out, out_stride, m.panels() * part / n_parts, m.panels() * (part + 1) / n_parts);
+        };
+        if (helpers) helpers->run(columns);
+        else columns(0, 1);
+    }
+
+    void normalize(const float *x, int rows, const Norm &norm, float *out) {
+        const Config &c = config();
+        kernels().normalize(x, c.width(), rows, c.d_model, norm.gain, norm.bias, c.norm_eps, out, c.width());
+    }
+
+    // x = x + f(LayerNorm(x)), or LayerNorm(x + f(x)); f leaves its result in y.
+    template <class F>
+    void residual(int rows, const Norm &norm, const F &f) {
+        const Config &c = config();
+        float *x = scratch.x.data(), *y = scratch.y.data();
+        const size_t width = c.width();
+        if (c.is_pre_norm) {
+            normalize(x, rows, norm, y);
+            f(y);
+        } else {
+            f(x);
+        }
+        kernels().add(x, width, y, width, rows, c.d_model);
+        if (!c.is_pre_norm) normalize(x, rows, norm, x);
+    }
+
+    void feed_forward(const FeedForward &layer, int rows) {
+        const Config &c = config();
+        const size_t inner = layer.expand.panels() * size_t(16);
+        residual(rows, layer.norm, [&](float *x) {
+            linear(layer.expand, x, c.width(), rows, scratch.wide.data(), inner);
+            linear(layer.contract, scratch.wide.data(), inner, rows, scratch.y.data(), c.width(), Activation(c.activation));
+        });
+    }
+
+    void embed(const Matrix &table, const Positions &positions, const int64_t *ids, const int *places, int rows) {
+        const Config &c = config();
+        for (int r = 0; r < rows; r++) {
+            float *x = scratch.x.data() + r * size_t(c.width());
+            const int panel = int(ids[r] / 16), column = int(ids[r] % 16);
+            for (int i = 0; i < c.d_model; i++) {
+                if (table.floats) x[i] = table.floats[(size_t(panel) * table.k + i) * 16 + column];
+                else x[i] = float(table.ints[((size_t(panel) * table.groups() + i / 4) * 16 + column) * 4 + i % 4]) * table.scales[ids[r]];
+                x[i] = x[i] * c.embedding_scale;
+                if (positions.added) x[i] = x[i] + positions.added[size_t(places[r]) * c.width() + i];
+            }
+            std::fill(x + c.d_model, x + c.width(), 0.0f);
+        }
+    }
+
+    // Turn the queries and keys in a row of queries, keys and values.
+    void rotate(float *row, const Positions &positions, int place) {
+        const Config &c = config();
+        if (!c.is_rotary) return;
+        kernels().rotate(row, 2 * c.n_heads, c.d_k, positions.cosines + size_t(place) * c.d_k, positions.sines + size_t(place) * c.d_k);
+    }
+
+    void attend(const float *query, int n, float *out, float *weights = nullptr) {
+        const Config &c = config();
+        kernels().attend(query, scratch.keys.data(), scratch.values.data(), n, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
+    }
+
+    // Rows of heads joined, for the projection out: what pads them must be zero.
+    float *joined(int rows) {
+        const int width = config().value_width();
+        float *y = scratch.y.data();
+        for (int r = 0; r < rows && width % 16; r++) std::fill(y + r * size_t(padded(width)) + width, y + (r + 1) * size_t(padded(width)), 0.0f);
+        return y;
+    }
+};
+
+// Every thread takes sources of its own; where there are too few, all share the columns.
+template <class F>
+void State::split(int n, const F &f) {
+    const int n_threads = model_.pool.size();
+    if (n < n_threads) {
+        Work work{model_, scratch_[0], n_threads > 1 ? &model_.pool : nullptr};
+        return f(0, n, work);
+    }
+    model_.pool.run([&](int part, int n_parts) {
+        Work work{model_, scratch_[part], nullptr};
+        f(n * part / n_parts, n * (part + 1) / n_parts, work);
+    });
+}
+
+State::State(Model &model, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size)
+    : model_(model), beam_size_(beam_size), scratch_(model.pool.size()) {
+    const Config &c = model.config;
+    int total = 0;
+    for (int s = 0; s < n_sources; s++) {
+        sources_.push_back({total, lengths[s]});
+        total += lengths[s];
+    }
+    memory_.resize(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * total * c.width());
+    heads_.assign(c.n_decoder_layers, std::vector<float>(size_t(total) * padded(c.key_width() + c.value_width())));
+    split(n_sources, [&](int first, int last, Work &work) {
+        encode(ids, first, last, work);
+        remember(first, last, work);
+    });
+}
+
+int State::longest() const {
+    int n = 0;
+    for (const Source &source : sources_) n = std::max(n, source.length);
+    return n;
+}
+
+void State::encode(const int64_t *ids, int first, int last, Work &work) {
+    if (first == last) return;
+    const Config &c = model_.config;
+    const int begin = sources_[first].offset, rows = sources_[last - 1].offset + sources_[last - 1].length - begin;
+    const size_t width = c.width(), total = memory_.size() / width / (c.is_same_layer ? c.n_encoder_layers : 1);
+    work.reserve(rows, longest());
+    Scratch &scratch = work.scratch;
+    std::vector<int> places(rows);
+    for (int s = first; s < last; s++)
+        for (int i = 0; i < sources_[s].length; i++) places[sources_[s].offset - begin + i] = i;
+    work.embed(model_.embed_src, model_.src_positions, ids + begin, places.data(), rows);
+    for (int l = 0; l < c.n_encoder_layers; l++) {
+        const EncoderLayer &layer = model_.encoder[l];
+        const size_t stride = layer.self.in.panels() * size_t(16), out_stride = padded(c.value_width());
+        work.residual(rows, layer.self.norm, [&](float *x) {
+            float *heads = scratch.wide.data();
+            work.linear(layer.self.in, x, width, rows, heads, stride);
+            for (int r = 0; r < rows; r++) work.rotate(heads + r * stride, model_.src_positions, places[r]);
+            for (int s = first; s < last; s++) {
+                const int from = sources_[s].offset - begin, length = sources_[s].length;
+                for (int i = 0; i < length; i++) {
+                    scratch.keys[i] = heads + (from + i) * stride + c.key_width();
+                    scratch.values[i] = scratch.keys[i] + c.key_width();
+                }
+                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, scratch.y.data() + (from + i) * out_stride);
+            }
+            // The product may not write where it reads from.
+            float *joined = work.joined(rows);
+            std::memcpy(heads, joined, rows * out_stride * sizeof(float));
+            work.linear(layer.self.out, heads, out_stride, rows, scratch.y.data(), width);
+        });
+        work.feed_forward(layer.feed_forward, rows);
+        const bool is_last = l + 1 == c.n_encoder_layers;
+        if (!is_last && !c.is_same_layer) continue;
+        float *memory = memory_.data() + ((c.is_same_layer ? l * total : 0) + begin) * width;
+        if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory);
+        else std::memcpy(memory, scratch.x.data(), rows * width * sizeof(float));
+    }
+}
+
+void State::remember(int first, int last, Work &work) {
+    if (first == last) return;
+    const Config &c = model_.config;
+    const int begin = sources_[first].offset, rows = sources_[last - 1].offset + sources_[last - 1].length - begin;
+    const size_t width = c.width(), total = memory_.size() / width / (c.is_same_layer ? c.n_encoder_layers : 1);
+    for (int l = 0; l < c.n_decoder_layers; l++) {
+        const Matrix &m = model_.decoder[l].cross.memory;
+        const size_t stride = m.panels() * size_t(16);
+        float *memory = memory_.data() + ((c.is_same_layer ? l * total : 0) + begin) * width;
+        work.linear(m, memory, width, rows, heads_[l].data() + begin * stride, stride);
+    }
+}
+
+void State::step(const int64_t *tokens, float *log_probs, float *weights) {
+    const Config &c = model_.config;
+    Page page;
+    page.rows = rows();
+    page.data.reset(new float[size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width())]);
+    for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
+    pages_.push_back(std::move(page));
+    split(n_sources(), [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, weights, work); });
+}
+
+void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, float *weights, Work &work) {
+    const Config &c = model_.config;
+    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
+    if (!rows) return;
+    const size_t width = c.width(), out_stride = padded(c.value_width()), cached = c.key_width() + c.value_width();
+    work.reserve(rows, std::max(n, longest()));
+    Scratch &scratch = work.scratch;
+    const std::vector<int> places(rows, n - 1);
+    work.embed(model_.embed_tgt, model_.tgt_positions, tokens + first, places.data(), rows);
+    for (int l = 0; l < c.n_decoder_layers; l++) {
+        const DecoderLayer &layer = model_.decoder[l];
+        work.residual(rows, layer.self.norm, [&](float *x) {
+            float *heads = scratch.wide.data();
+            const size_t stride = layer.self.in.panels() * size_t(16);
+            work.linear(layer.self.in, x, width, rows, heads, stride);
+            for (int r = 0; r < rows; r++) {
+                float *row = heads + r * stride;
+                work.rotate(row, model_.tgt_positions, n - 1);
+                std::memcpy(pages_.back().data.get() + (l * size_t(pages_.back().rows) + first + r) * cached, row + c.key_width(), cached * sizeof(float));
+                for (int i = 0; i < n; i++) {
+                    const Page &page = pages_[i];
+                    scratch.keys[i] = page.data.get() + (l * size_t(page.rows) + page.row_of[first + r]) * cached;
+                    scratch.values[i] = scratch.keys[i] + c.key_width();
+                }
+                work.attend(row, n, scratch.y.data() + r * out_stride);
+            }
+            float *joined = work.joined(rows);
+            std::memcpy(heads, joined, rows * out_stride * sizeof(float));
+            work.linear(layer.self.out, heads, out_stride, rows, scratch.y.data(), width);
+        });
+        work.residual(rows, layer.cross.norm, [&](float *x) {
+            float *queries = scratch.wide.data();
+            const size_t stride = layer.cross.query.panels() * size_t(16), memory = layer.cross.memory.panels() * size_t(16);
+            work.linear(layer.cross.query, x, width, rows, queries, stride);
+            for (int s = first_source; s < last_source; s++) {
+                const auto [offset, length] = sources_[s];
+                for (int i = 0; i < length; i++) {
+                    scratch.keys[i] = heads_[l].data() + (offset + i) * memory;
+                    scratch.values[i] = scratch.keys[i] + c.key_width();
+                }
+                for (int r = s * beam_size_ - first; r < (s + 1) * beam_size_ - first; r++) {
+                    float *kept = weights ? scratch.weights.data() : nullptr;
+                    work.attend(queries + r * stride, length, scratch.y.data() + r * out_stride, kept);
+                    for (int h = 0; h < c.n_heads && weights; h++) {
+                        float *to = weights + ((size_t(l) * this->rows() + first + r) * c.n_heads + h) * longest();
+                        std::fill(std::copy_n(kept + size_t(h) * length, length, to), to + longest(), 0.0f);
+                    }
+                }
+            }
+            float *joined = work.joined(rows);
+            std::memcpy(queries, joined, rows * out_stride * sizeof(float));
+            work.linear(layer.cross.out, queries, out_stride, rows, scratch.y.data(), width);
+        });
+        work.feed_forward(layer.feed_forward, rows);
+    }
+    float *x = scratch.x.data();
+    if (c.is_pre_norm) work.normalize(x, rows, model_.decoder_norm, x);
+    const size_t stride = model_.output.panels() * size_t(16);
+    float *out = log_probs + first * stride;
+    work.linear(model_.output, x, width, rows, out, stride);
+    for (int r = 0; r < rows; r++) work.kernels().log_softmax(out + r * stride, c.tgt_vocab_size);
+}
+
+void State::select(const int64_t *rows, const int64_t *sources, int n_sources) {
+    const int n_rows = n_sources * beam_size_;
+    for (Page &page : pages_) {
+        std::vector<int32_t> row_of(n_rows);
+        for (int r = 0; r < n_rows; r++) row_of[r] = page.row_of[rows[r]];
+        page.row_of.swap(row_of);
+    }
+    if (!sources) return;
+    std::vector<Source> stay(n_sources);
+    for (int s = 0; s < n_sources; s++) stay[s] = sources_[sources[s]];
+    sources_.swap(stay);
+}
+
+}  // namespace heed

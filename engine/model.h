@@ -1,0 +1,128 @@
+// An encoder–decoder Transformer that translates: weights, and the state of one batch of sources.
+//
+// No search here: heed/decode does that, and asks for one step after another. Not here either:
+// loops over numbers (kernels.inc) and what Python sees (api.cpp).
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "kernels.h"
+#include "pool.h"
+
+namespace heed {
+
+struct Config {
+    int32_t d_model, n_heads, d_k, d_v, d_ff, n_encoder_layers, n_decoder_layers;
+    int32_t is_pre_norm, activation, is_rotary, is_same_layer, src_vocab_size, tgt_vocab_size;
+    float norm_eps, embedding_scale;
+
+    int width() const { return padded(d_model); }
+    int key_width() const { return n_heads * d_k; }
+    int value_width() const { return n_heads * d_v; }
+};
+
+struct Norm {
+    const float *gain = nullptr, *bias = nullptr;
+};
+
+struct FeedForward {
+    Matrix expand, contract;
+    Norm norm;
+};
+
+struct SelfAttention {
+    Matrix in, out;
+    Norm norm;
+};
+
+struct CrossAttention {
+    Matrix query, memory, out;
+    Norm norm;
+};
+
+struct EncoderLayer {
+    SelfAttention self;
+    FeedForward feed_forward;
+};
+
+struct DecoderLayer {
+    SelfAttention self;
+    CrossAttention cross;
+    FeedForward feed_forward;
+};
+
+// What is added to embeddings, or turns queries and keys; for positions 0 … n - 1.
+struct Positions {
+    int32_t n = 0;
+    const float *added = nullptr;                        // (n, padded(d_model)), or null
+    const float *cosines = nullptr, *sines = nullptr;    // (n, d_k), or null
+};
+
+struct Model {
+    Model(const Config &, const Kernels &, int n_threads);
+
+    Config config;
+    const Kernels &kernels;
+    Pool pool;
+    Matrix embed_src, embed_tgt, output;
+    std::vector<EncoderLayer> encoder;
+    std::vector<DecoderLayer> decoder;
+    Norm encoder_norm, decoder_norm;
+    Positions src_positions, tgt_positions;
+    std::vector<std::unique_ptr<int32_t[]>> sums;  // of the columns of int8 matrices
+};
+
+// Buffers of one thread.
+struct Scratch {
+    std::vector<float> x, y, wide, scales, scores, weights;
+    std::vector<char> quantized;
+    std::vector<const float *> keys, values;
+};
+
+// Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * width.
+struct Page {
+    std::unique_ptr<float[]> data;
+    int rows = 0;
+    std::vector<int32_t> row_of;  // which row of the page each row of the batch continues
+};
+
+// One batch of sources on its way: `rows = n_sources * beam_size`.
+class State {
+  public:
+    // Reads the sources, ids laid end to end.
+    State(Model &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size);
+
+    int rows() const { return int(sources_.size()) * beam_size_; }
+    int n_sources() const { return int(sources_.size()); }
+    int position() const { return int(pages_.size()); }
+    int longest() const;
+
+    // Log-probs of what may follow, (rows, padded(tgt_vocab_size)). `weights`, if not null: of the
+    // cross-attention, (n_decoder_layers, rows, n_heads, longest()), zeros behind each source.
+    void step(const int64_t *tokens, float *log_probs, float *weights);
+
+    // Rows and sources that stay, in their new order.
+    void select(const int64_t *rows, const int64_t *sources, int n_sources);
+
+  private:
+    struct Source {
+        int offset, length;
+    };
+    struct Work;
+
+    void encode(const int64_t *ids, int first, int last, Work &);
+    void remember(int first, int last, Work &);
+    void advance(const int64_t *tokens, int first, int last, float *log_probs, float *weights, Work &);
+    template <class F>
+    void split(int n, const F &f);
+
+    Model &model_;
+    int beam_size_;
+    std::vector<Source> sources_;
+    std::vector<float> memory_;               // (n_encoder_layers or 1, all positions, width)
+    std::vector<std::vector<float>> heads_;   // of each decoder layer (all positions, keys and values)
+    std::vector<Page> pages_;
+    std::vector<Scratch> scratch_;
+};
+
+}  // namespace heed

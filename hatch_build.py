@@ -1,0 +1,104 @@
+"""Compiles the engine (engine/*.cpp) into the package when it is installed.
+
+One plain C library, loaded by ctypes: it depends on no version of Python. Where there is no C++
+compiler, or it fails, heed is installed without; the same arithmetic then runs in NumPy, slower.
+`HEED_ENGINE=0` leaves it out, `HEED_ENGINE=1` insists on it; `CXX` names the compiler.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # called as a script, which needs the compiler only
+    BuildHookInterface = object
+
+ROOT = Path(__file__).resolve().parent
+SOURCES = ROOT / "engine"
+LIBRARY = ROOT / "src" / "heed" / "engine" / "libheed.so"
+FLAGS = ["-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-pthread"]
+# No fused multiply-add unless asked for: all instruction sets must give the same numbers.
+FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"]
+AVX2 = ["-mavx2", "-mfma"]
+AVX512 = [f"-mavx512{part}" for part in ("f", "dq", "bw", "vl", "vnni")]
+X86_FLAGS = {"avx2": AVX2, "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"]}
+
+
+def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
+    """Compile and link.
+
+    Args:
+        target: the library to write.
+        more_flags: for every file, such as those of a sanitizer.
+
+    Raises:
+        RuntimeError: there is no compiler, or it failed; says what it said.
+    """
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
+    if compiler is None:
+        raise RuntimeError("there is no C++ compiler (c++, g++ or clang++; or name one by CXX)")
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    with tempfile.TemporaryDirectory() as folder:
+
+        def compiled(source: Path) -> Path:
+            target = Path(folder) / f"{source.stem}.o"
+            special = X86_FLAGS.get(source.stem, []) if is_x86 else []
+            _run([compiler, *FLAGS, *special, *more_flags, "-c", str(source), "-o", str(target)])
+            return target
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(compiled, sorted(SOURCES.glob("*.cpp"))))
+        draft = Path(folder) / target.name
+        link = [compiler, "-shared", "-pthread", *more_flags, *map(str, objects), "-o", str(draft)]
+        _run(link)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A process that has the old one open keeps it: a new file, not new content.
+        shutil.copy(draft, target.with_suffix(".new"))
+        target.with_suffix(".new").replace(target)
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise RuntimeError(f"{command[0]} does not start: {error}") from error
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
+
+
+class EngineHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Calls the compiler before a wheel, also an editable one, is put together."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """See hatchling's documentation of build hooks."""
+        wish = os.environ.get("HEED_ENGINE", "")
+        if self.target_name != "wheel" or wish == "0":
+            return
+        try:
+            compile_engine(LIBRARY)
+        except RuntimeError as error:
+            if wish == "1":
+                raise
+            self.app.display_warning(f"heed is installed without its compiled engine: {error}")
+            return
+        build_data["artifacts"].append(str(LIBRARY.relative_to(ROOT)))
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{_platform_tag()}"
+
+
+def _platform_tag() -> str:
+    from packaging.tags import platform_tags
+
+    return next(iter(platform_tags()))
+
+
+if __name__ == "__main__":
+    # python hatch_build.py [LIBRARY [FLAG]...]
+    compile_engine(Path(sys.argv[1]) if sys.argv[1:] else LIBRARY, more_flags=tuple(sys.argv[2:]))

@@ -1,0 +1,349 @@
+"""The engine in NumPy, for machines where nothing could be compiled: slower, with the same answers.
+
+With int8 weights it gives the same numbers as `engine/*.cpp` to the last bit: products of int8 are
+exact, and everything else is done in the same order, sixteen columns at a time (`lanes.h`). With
+float32 weights only the order of additions inside a product differs.
+Not here: what the model consists of (`network.py`), or the interface of searches (`runtime.py`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.engine.matrices import COLUMNS, Floats, Matrix
+from heed.engine.network import Network
+from heed.engine.tables import PositionTables
+from heed.errors import HeedError
+
+Ids = NDArray[np.int64]
+_ONE, _HALF = np.float32(1.0), np.float32(0.5)
+
+
+# ---- the numbers of engine/lanes.h
+
+
+def lane_sum(x: Floats) -> Floats:
+    """Sum over the last axis, a multiple of 16, in the engine's order."""
+    lanes = np.zeros((*x.shape[:-1], COLUMNS), np.float32)
+    for start in range(0, x.shape[-1], COLUMNS):
+        lanes += x[..., start : start + COLUMNS]
+    for half in (8, 4, 2, 1):
+        lanes = lanes[..., :half] + lanes[..., half : 2 * half]
+    total: Floats = lanes[..., 0]
+    return total
+
+
+def exponential(x: Floats) -> Floats:
+    """e^x as the engine has it: Cody and Waite's reduction, Cephes' polynomial."""
+    x = np.minimum(np.maximum(x, np.float32(-87.0)), np.float32(88.0))
+    n = np.rint(x * np.float32(1.44269504))
+    r = x - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
+    p = np.full_like(r, np.float32(1.9875691500e-4))
+    for coefficient in (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5):
+        p = p * r + np.float32(coefficient)
+    p = p * (r * r) + r + _ONE
+    result: Floats = np.ldexp(p, n.astype(np.int32))
+    return result
+
+
+def relu(x: Floats) -> Floats:
+    """max(x, 0)."""
+    result: Floats = np.maximum(x, np.float32(0.0))
+    return result
+
+
+def gelu(x: Floats) -> Floats:
+    """x Φ(x), with erf by Abramowitz and Stegun, 7.1.26."""
+    z = np.abs(x) * np.float32(0.70710678)
+    t = _ONE / (_ONE + np.float32(0.3275911) * z)
+    p = np.full_like(t, np.float32(1.061405429))
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        p = p * t + np.float32(coefficient)
+    erf = _ONE - p * t * exponential(np.float32(0.0) - z * z)
+    result: Floats = _HALF * x * (_ONE + np.copysign(erf, x))
+    return result
+
+
+def swiglu(x: Floats) -> Floats:
+    """Swish of the first half times the second."""
+    gate, inner = np.split(x, 2, axis=-1)
+    silu: Floats = gate / (_ONE + exponential(np.float32(0.0) - gate))
+    return silu * inner
+
+
+ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {"relu": relu, "gelu": gelu, "swiglu": swiglu}
+
+
+def normalize(x: Floats, gain: Floats, bias: Floats, eps: float) -> Floats:
+    """LayerNorm of rows `(rows, d_model)`."""
+    width = x.shape[-1]
+    mean = lane_sum(_padded(x)) / np.float32(width)
+    deviation = x - mean[:, None]
+    squares = _padded(deviation)
+    variance = lane_sum(squares * squares) / np.float32(width)
+    scale = _ONE / np.sqrt(variance + np.float32(eps))
+    result: Floats = deviation * scale[:, None] * gain[:width] + bias[:width]
+    return result
+
+
+def attend(query: Floats, key: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """The context and the weights of some queries.
+
+    Args:
+        query: `(rows, n_heads, d_k)`.
+        key: `(rows or 1, n_keys, n_heads, d_k)`.
+        value: `(rows or 1, n_keys, n_heads, d_v)`.
+
+    Returns:
+        `(rows, n_heads * d_v)` and `(rows, n_heads, n_keys)`.
+    """
+    n_keys, d_k = key.shape[1], key.shape[3]
+    dots = lane_sum(_padded(query[:, None] * key)).transpose(0, 2, 1)
+    scores = dots * (_ONE / np.sqrt(np.float32(d_k)))
+    weights = exponential(scores - scores.max(axis=-1, keepdims=True))
+    weights = weights * (_ONE / lane_sum(_padded(weights)))[:, :, None]
+    context = np.zeros((*query.shape[:2], value.shape[3]), np.float32)
+    for t in range(n_keys):
+        context += weights[:, :, t, None] * value[:, t]
+    return context.reshape(len(query), -1), weights
+
+
+def multiply(x: Floats, matrix: Matrix, dense: NDArray[Any]) -> Floats:
+    """x W^T + b of rows `(rows, k)`; int8 rounds each row by its largest magnitude.
+
+    Args:
+        x: `(rows, k)`.
+        matrix: scales and bias.
+        dense: its numbers, `(n, k)`: float32, or the integers as float64.
+    """
+    if matrix.scales is None:
+        product: Floats = x @ dense.T
+    else:
+        most = np.abs(x).max(axis=1, initial=0.0)
+        factor = np.where(most > 0, np.float32(127.0) / np.where(most > 0, most, _ONE), 0.0)
+        rounded = np.rint(x * factor.astype(np.float32)[:, None])
+        # In float64 each of these sums is exact: below 2^53.
+        sums = rounded.astype(np.float64) @ dense.T
+        scales = (most / np.float32(127.0))[:, None] * matrix.scales[: matrix.n]
+        product = sums.astype(np.float32) * scales
+    if matrix.bias is not None:
+        product += matrix.bias[: matrix.n]
+    return product
+
+
+def log_softmax(x: Floats) -> Floats:
+    """Log-probs of rows of logits."""
+    most = x.max(axis=1, keepdims=True)
+    padded = _padded(x, fill=-np.inf)
+    total = lane_sum(exponential(padded - most))[:, None]
+    log_probs: Floats = x - (most + np.log(total.astype(np.float64)).astype(np.float32))
+    return log_probs
+
+
+def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
+    """The `count` largest of each row, largest first, the lower id first among equals."""
+    ids = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(scores, ids, axis=1), ids
+
+
+def _padded(x: Floats, fill: float = 0.0) -> Floats:
+    """The last axis filled up to a multiple of 16."""
+    missing = -x.shape[-1] % COLUMNS
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)], constant_values=fill)
+
+
+# ---- the model of engine/model.cpp
+
+
+class FallbackModel:
+    """A network that NumPy computes.
+
+    Args:
+        network: its weights.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.config = network.config
+        # Products of float64 go to the machine's BLAS, products of integers do not.
+        kind = np.float64 if network.is_quantized else np.float32
+        once = {id(m): m.dense().astype(kind) for m in network.matrices.values()}
+        self._dense: dict[str, NDArray[Any]] = {
+            role: once[id(m)] for role, m in network.matrices.items()
+        }
+        self.tables = {side: PositionTables(network, side) for side in ("src", "tgt")}
+
+    def start(self, ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> "FallbackState":
+        """Read sources; see `NativeModel.start`."""
+        return FallbackState(self, ids, lengths, beam_size)
+
+    def linear(self, role: str, x: Floats) -> Floats:
+        """A product of the network, by its role."""
+        return multiply(x, self.network.matrices[role], self._dense[role])
+
+    def normalize(self, role: str, x: Floats) -> Floats:
+        """A LayerNorm of the network, by its role."""
+        return normalize(x, *self.network.norms[role], self.config.norm_eps)
+
+    def residual(self, role: str, x: Floats, sublayer: Callable[[Floats], Floats]) -> Floats:
+        """x + f(LayerNorm(x)), or LayerNorm(x + f(x))."""
+        if self.config.norm == "pre":
+            return x + sublayer(self.normalize(role, x))
+        return self.normalize(role, x + sublayer(x))
+
+    def feed_forward(self, layer: str, x: Floats) -> Floats:
+        """A feed-forward sublayer."""
+        activation = ACTIVATIONS[self.config.activation]
+        return self.linear(f"{layer}.contract", activation(self.linear(f"{layer}.expand", x)))
+
+    def embed(self, side: str, ids: Ids, places: Ids) -> Floats:
+        """Vectors of ids at their places, `(rows, d_model)`."""
+        config, role = self.config, f"embed_{side}"
+        scales = self.network.matrices[role].scales
+        x: Floats = self._dense[role][ids].astype(np.float32)
+        if scales is not None:
+            x = x * scales[ids][:, None]
+        x *= np.float32(config.d_model**0.5 if config.scale_embedding else 1.0)
+        tables = self.tables[side]
+        tables.grow(int(places.max()) + 1)
+        if tables.added is not None:
+            x += tables.added[places, : config.d_model]
+        return x
+
+    def heads(self, side: str, x: Floats, places: Ids) -> tuple[Floats, Floats, Floats]:
+        """Queries, keys and values `(rows, n_heads, width)` of projected rows, turned if rotary."""
+        config, tables = self.config, self.tables[side]
+        width = config.n_heads * config.key_width
+        query, key, value = np.split(x, [width, 2 * width], axis=1)
+        parts = [part.reshape(len(x), config.n_heads, -1) for part in (query, key, value)]
+        if tables.cosines is not None and tables.sines is not None:
+            turn = tables.cosines[places][:, None], tables.sines[places][:, None]
+            parts[:2] = [_rotated(part, *turn) for part in parts[:2]]
+        return parts[0], parts[1], parts[2]
+
+
+def _rotated(x: Floats, cosines: Floats, sines: Floats) -> Floats:
+    first, second = np.split(x, 2, axis=-1)
+    turned: Floats = np.concatenate([-second, first], axis=-1)
+    return x * cosines + turned * sines
+
+
+@dataclass
+class _Cache:
+    """Keys and values of one decoder layer so far, `(rows, position, n_heads, width)`."""
+
+    keys: list[Floats] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
+
+
+class FallbackState:
+    """A batch of sources on its way; made by `FallbackModel.start`."""
+
+    def __init__(
+        self, model: FallbackModel, ids: Ids, lengths: NDArray[np.int32], beam_size: int
+    ) -> None:
+        config = model.config
+        if len(ids) and (ids.min() < 0 or ids.max() >= config.src_vocab_size):
+            raise HeedError("The engine refuses: a source id is not in the vocabulary.")
+        if not (lengths > 0).all():
+            raise HeedError("The engine refuses: a source has no tokens.")
+        self.model = model
+        self.beam_size = beam_size
+        self.lengths = lengths
+        self.position = 0
+        self._caches = [_Cache() for _ in range(config.n_decoder_layers)]
+        self._memories = [
+            self._remember(source) for source in np.split(ids, np.cumsum(lengths)[:-1])
+        ]
+
+    @property
+    def n_sources(self) -> int:
+        """How many sources are still in the batch."""
+        return len(self.lengths)
+
+    def step(self, tokens: Ids, *, weights: Floats | None = None) -> Floats:
+        """Advance every row by one token; see `NativeState.step`."""
+        model, config = self.model, self.model.config
+        if len(tokens) and (tokens.min() < 0 or tokens.max() >= config.tgt_vocab_size):
+            raise HeedError("The engine refuses: a target id is not in the vocabulary.")
+        if len(tokens) != self.n_sources * self.beam_size:
+            raise HeedError("The engine refuses: there must be one token for each row.")
+        places = np.full(len(tokens), self.position)
+        x = model.embed("tgt", tokens, places)
+        for number, cache in enumerate(self._caches):
+            layer = f"decoder.{number}"
+
+            def read_target(y: Floats, layer: str = layer, cache: _Cache = cache) -> Floats:
+                query, key, value = model.heads("tgt", model.linear(f"{layer}.in", y), places)
+                cache.keys.append(key)
+                cache.values.append(value)
+                context, _ = attend(query, np.stack(cache.keys, 1), np.stack(cache.values, 1))
+                return model.linear(f"{layer}.out", context)
+
+            def read_source(y: Floats, layer: str = layer, number: int = number) -> Floats:
+                query = model.linear(f"{layer}.query", y).reshape(len(y), config.n_heads, -1)
+                context = self._cross(number, query, None if weights is None else weights[number])
+                return model.linear(f"{layer}.cross_out", context)
+
+            x = model.residual(f"{layer}.self", x, read_target)
+            x = model.residual(f"{layer}.cross", x, read_source)
+            x = model.residual(f"{layer}.feed_forward", x, partial(model.feed_forward, layer))
+        if config.norm == "pre":
+            x = model.normalize("decoder", x)
+        self.position += 1
+        return log_softmax(model.linear("output", x))
+
+    def select(self, rows: Ids, sources: Ids | None = None) -> None:
+        """Keep, repeat or reorder rows; see `NativeState.select`."""
+        n_rows = self.n_sources * self.beam_size
+        if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
+            raise HeedError("The engine refuses: there is no such row.")
+        for cache in self._caches:
+            cache.keys = [key[rows] for key in cache.keys]
+            cache.values = [value[rows] for value in cache.values]
+        if sources is not None:
+            self._memories = [self._memories[source] for source in sources]
+            self.lengths = self.lengths[sources]
+
+    def _remember(self, source: Ids) -> list[tuple[Floats, Floats]]:
+        """Keys and values of one source for every decoder layer, `(src_len, n_heads, width)`."""
+        model, config = self.model, self.model.config
+        places = np.arange(len(source))
+        x = model.embed("src", source, places)
+        outputs = []
+        for number in range(config.n_encoder_layers):
+            layer = f"encoder.{number}"
+
+            def read(y: Floats, layer: str = layer) -> Floats:
+                query, key, value = model.heads("src", model.linear(f"{layer}.in", y), places)
+                context, _ = attend(query, key[None], value[None])
+                return model.linear(f"{layer}.out", context)
+
+            x = model.residual(f"{layer}.self", x, read)
+            x = model.residual(f"{layer}.feed_forward", x, partial(model.feed_forward, layer))
+            outputs.append(model.normalize("encoder", x) if config.norm == "pre" else x)
+        memories = []
+        for number in range(config.n_decoder_layers):
+            memory = outputs[number if config.cross_from == "same" else -1]
+            both = model.linear(f"decoder.{number}.memory", memory)
+            key, value = np.split(both, [config.n_heads * config.key_width], axis=1)
+            heads = [part.reshape(len(source), config.n_heads, -1) for part in (key, value)]
+            memories.append((heads[0], heads[1]))
+        return memories
+
+    def _cross(self, number: int, query: Floats, weights: Floats | None) -> Floats:
+        """What each row reads in its source, `(rows, n_heads * d_v)`."""
+        contexts = []
+        for source, memories in enumerate(self._memories):
+            key, value = memories[number]
+            rows = slice(source * self.beam_size, (source + 1) * self.beam_size)
+            context, found = attend(query[rows], key[None], value[None])
+            contexts.append(context)
+            if weights is not None:
+                weights[rows] = 0.0
+                weights[rows, :, : len(key)] = found
+        return np.concatenate(contexts)

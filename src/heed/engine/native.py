@@ -1,0 +1,320 @@
+"""The compiled engine, `engine/*.cpp`, behind two small classes.
+
+Not here: what is computed (there), or the same in NumPy (`fallback.py`). Every array is checked
+before its address is handed over; the library checks ids, rows and lengths.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.engine.matrices import COLUMNS, Floats, Matrix
+from heed.engine.network import Network, norm_roles, roles
+from heed.engine.tables import PositionTables
+from heed.errors import ConfigError, HeedError
+
+LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
+"""The variable is for a build of one's own, such as `make soak` makes."""
+ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
+Ids = NDArray[np.int64]
+
+
+class _Config(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("d_model", "n_heads", "d_k", "d_v", "d_ff")),
+        *((name, c_int32) for name in ("n_encoder_layers", "n_decoder_layers", "is_pre_norm")),
+        *((name, c_int32) for name in ("activation", "is_rotary", "is_same_layer")),
+        *((name, c_int32) for name in ("src_vocab_size", "tgt_vocab_size")),
+        *((name, c_float) for name in ("norm_eps", "embedding_scale")),
+    ]
+
+
+class _Matrix(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("n", "k")),
+        *((name, c_void_p) for name in ("ints", "scales", "floats", "bias", "sums")),
+    ]
+
+
+class _Positions(Structure):
+    _fields_ = [
+        ("n", c_int32),
+        *((name, c_void_p) for name in ("added", "cosines", "sines")),
+    ]
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The compiled library.
+
+    Raises:
+        OSError: it was not compiled here, or for another kind of machine.
+    """
+    library = ctypes.CDLL(str(LIBRARY))
+    ids, floats, handle, words = c_void_p, c_void_p, c_void_p, c_char_p
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "kernels": (words, [words]),
+        "model_new": (
+            words,
+            [
+                POINTER(_Config),
+                POINTER(_Matrix),
+                POINTER(c_void_p),
+                words,
+                c_int32,
+                POINTER(handle),
+            ],
+        ),
+        "model_delete": (None, [handle]),
+        "model_positions": (None, [handle, c_int32, POINTER(_Positions)]),
+        "state_new": (words, [handle, ids, c_void_p, c_int32, c_int32, POINTER(handle)]),
+        "state_delete": (None, [handle]),
+        "state_step": (words, [handle, handle, ids, c_int32, floats, floats]),
+        "state_select": (words, [handle, c_int32, ids, c_int32, ids, c_int32]),
+        "largest": (
+            None,
+            [words, floats, c_int64, c_int32, c_int32, c_int32, floats, ids],
+        ),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, f"heed_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def is_compiled() -> bool:
+    """Whether the library is there and loads."""
+    try:
+        _library()
+    except OSError:
+        return False
+    return True
+
+
+def kernels(name: str = "") -> str | None:
+    """The instruction set of that name, or the best one here; None if this machine lacks it.
+
+    Args:
+        name: `avx512`, `avx2`, `portable`, or "" for the best.
+    """
+    found: bytes | None = _library().heed_kernels(name.encode())
+    return found.decode() if found else None
+
+
+def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
+    """The `count` largest of each row, largest first, the lower id first among equals.
+
+    Args:
+        scores: `(rows, vocab_size)`, each row contiguous.
+        count: at most `vocab_size`.
+
+    Returns:
+        The values and their ids, both `(rows, count)`.
+    """
+    rows, width = scores.shape
+    count = min(count, width)
+    assert scores.dtype == np.float32
+    assert scores.strides[1] == scores.itemsize
+    values, ids = np.empty((rows, count), np.float32), np.empty((rows, count), np.int64)
+    stride = scores.strides[0] // scores.itemsize
+    _library().heed_largest(
+        b"", scores.ctypes.data, stride, rows, width, count, values.ctypes.data, ids.ctypes.data
+    )
+    return values, ids
+
+
+class NativeModel:
+    """A network that the compiled engine computes.
+
+    Args:
+        network: its weights; they are not copied.
+        threads: how many compute.
+        kernels: the instruction set; "" = the best here. None changes an int8 result.
+
+    Raises:
+        ConfigError: this machine does not have that instruction set.
+    """
+
+    def __init__(self, network: Network, *, threads: int = 1, kernels: str = "") -> None:
+        self.network = network
+        config = network.config
+        matrices = (_Matrix * len(roles(config)))(
+            *(_matrix(network.matrices[role]) for role in roles(config))
+        )
+        vectors = [vector for role in norm_roles(config) for vector in network.norms[role]]
+        norms = (c_void_p * len(vectors))(*(_address(vector) for vector in vectors))
+        self._handle = c_void_p()
+        shape = _config(network)
+        error = _library().heed_model_new(
+            byref(shape), matrices, norms, kernels.encode(), threads, byref(self._handle)
+        )
+        if error:
+            raise ConfigError(f"{error.decode()}.")
+        self._tables = {side: PositionTables(network, side) for side in ("src", "tgt")}
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            _library().heed_model_delete(self._handle)
+
+    def start(self, ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> "NativeState":
+        """Read sources.
+
+        Args:
+            ids: of all sources end to end, `(total_len,)`.
+            lengths: of each source, `(n_sources,)`.
+            beam_size: rows that will continue each source.
+        """
+        return NativeState(self, ids, lengths, beam_size)
+
+    def grow(self, side: str, n_positions: int) -> None:
+        """Make sure that there are positions for so long a sequence.
+
+        Raises:
+            DataError: the model learned fewer.
+        """
+        tables = self._tables[side]
+        if not tables.grow(n_positions):
+            return
+        places = _Positions(
+            tables.n, _address(tables.added), _address(tables.cosines), _address(tables.sines)
+        )
+        _library().heed_model_positions(self._handle, side == "tgt", byref(places))
+
+
+class NativeState:
+    """A batch of sources on its way; made by `NativeModel.start`."""
+
+    def __init__(
+        self, model: NativeModel, ids: Ids, lengths: NDArray[np.int32], beam_size: int
+    ) -> None:
+        self.model = model
+        self.beam_size = beam_size
+        self.n_sources = len(lengths)
+        self.lengths = lengths
+        self.position = 0
+        self._log_probs: Floats | None = None
+        self._handle = c_void_p()
+        ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
+        assert ids.shape == (lengths.sum(),)
+        model.grow("src", int(lengths.max()))
+        _check(
+            _library().heed_state_new(
+                model._handle,
+                _address(ids),
+                _address(lengths),
+                len(lengths),
+                beam_size,
+                byref(self._handle),
+            )
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            _library().heed_state_delete(self._handle)
+
+    def step(self, tokens: Ids, *, weights: Floats | None = None) -> Floats:
+        """Advance every row by one token.
+
+        Args:
+            tokens: the last of each row, `(rows,)`.
+            weights: filled with the cross-attention of this step,
+                `(n_decoder_layers, rows, n_heads, longest source)`.
+
+        Returns:
+            Log-probs of what may follow, `(rows, tgt_vocab_size)`; valid until the next step.
+        """
+        config = self.model.network.config
+        tokens = np.ascontiguousarray(tokens, np.int64)
+        if self._log_probs is None:
+            # Fresh memory of this size comes from the system page by page; so it is used again.
+            width = -(-config.tgt_vocab_size // COLUMNS) * COLUMNS
+            self._log_probs = np.empty((self.n_sources * self.beam_size, width), np.float32)
+        log_probs = self._log_probs[: len(tokens)]
+        if weights is not None:
+            shape = (config.n_decoder_layers, len(tokens), config.n_heads, int(self.lengths.max()))
+            assert weights.shape == shape
+            assert weights.dtype == np.float32
+            assert weights.flags.c_contiguous
+        self.model.grow("tgt", self.position + 1)
+        _check(
+            _library().heed_state_step(
+                self.model._handle,
+                self._handle,
+                _address(tokens),
+                len(tokens),
+                _address(log_probs),
+                _address(weights),
+            )
+        )
+        self.position += 1
+        return log_probs[:, : config.tgt_vocab_size]
+
+    def select(self, rows: Ids, sources: Ids | None = None) -> None:
+        """Keep, repeat or reorder rows.
+
+        Args:
+            rows: which old row each new row continues, `(new_rows,)`.
+            sources: which sources stay, `(new_n_sources,)`; None = all, in order.
+        """
+        rows = np.ascontiguousarray(rows, np.int64)
+        if sources is not None:
+            sources = np.ascontiguousarray(sources, np.int64)
+        n_sources = self.n_sources if sources is None else len(sources)
+        _check(
+            _library().heed_state_select(
+                self._handle,
+                self.beam_size,
+                _address(rows),
+                len(rows),
+                _address(sources),
+                n_sources,
+            )
+        )
+        self.n_sources = n_sources
+        if sources is not None:
+            self.lengths = self.lengths[sources]
+
+
+def _check(error: bytes | None) -> None:
+    if error:
+        raise HeedError(f"The engine refuses: {error.decode()}.")
+
+
+def _address(array: NDArray[Any] | None) -> int | None:
+    return None if array is None else array.ctypes.data
+
+
+def _matrix(matrix: Matrix) -> _Matrix:
+    assert matrix.panels.flags.c_contiguous
+    panels = _address(matrix.panels)
+    ints, floats = (panels, None) if matrix.is_quantized else (None, panels)
+    return _Matrix(
+        matrix.n, matrix.k, ints, _address(matrix.scales), floats, _address(matrix.bias), None
+    )
+
+
+def _config(network: Network) -> _Config:
+    config = network.config
+    return _Config(
+        config.d_model,
+        config.n_heads,
+        config.key_width,
+        config.value_width,
+        config.d_ff,
+        config.n_encoder_layers,
+        config.n_decoder_layers,
+        config.norm == "pre",
+        ACTIVATIONS.index(config.activation),
+        config.positions == "rotary",
+        config.cross_from == "same",
+        config.src_vocab_size,
+        config.tgt_vocab_size,
+        config.norm_eps,
+        config.d_model**0.5 if config.scale_embedding else 1.0,
+    )

@@ -1,0 +1,117 @@
+"""An int8 network as named arrays, in the layout that the engine multiplies: nothing to convert.
+
+Not here: bytes and checksums (`heed/tensors.py`, `heed/bundle.py`), nor rounding (`matrices.py`).
+Shapes and types follow from the model's config alone, so a file is checked before it is used.
+"""
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.engine.matrices import COLUMNS, GROUP, Matrix
+from heed.engine.network import Network, norm_roles, roles, sizes
+from heed.errors import FormatError
+from heed.model.config import ModelConfig
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def to_arrays(network: Network) -> Arrays:
+    """All arrays of an int8 network by name; a matrix with several roles under its first."""
+    arrays: Arrays = {}
+    for role in _stored(network.config):
+        matrix = network.matrices[role]
+        assert matrix.scales is not None
+        arrays |= {f"{role}.ints": matrix.panels, f"{role}.scales": matrix.scales}
+        if matrix.bias is not None:
+            arrays[f"{role}.bias"] = matrix.bias
+    for role, (gain, bias) in network.norms.items():
+        arrays |= {f"{role}.norm.gain": gain, f"{role}.norm.bias": bias}
+    return arrays | {f"{side}.positions": table for side, table in network.tables.items()}
+
+
+def expected(config: ModelConfig) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Type and shape of every array that such a model must have."""
+    ints, floats = np.dtype(np.int8), np.dtype(np.float32)
+    found: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+    for role in _stored(config):
+        n, k, has_bias = sizes(config)[role]
+        n_panels, n_groups = -(-n // COLUMNS), -(-k // GROUP)
+        found[f"{role}.ints"] = ints, (n_panels, n_groups, COLUMNS, GROUP)
+        found[f"{role}.scales"] = floats, (n_panels * COLUMNS,)
+        if has_bias:
+            found[f"{role}.bias"] = floats, (n_panels * COLUMNS,)
+    width = -(-config.d_model // COLUMNS) * COLUMNS
+    for role in norm_roles(config):
+        found |= {f"{role}.norm.{part}": (floats, (width,)) for part in ("gain", "bias")}
+    if config.positions == "learned":
+        table = (config.max_positions, config.d_model)
+        found |= {f"{side}.positions": (floats, table) for side in ("src", "tgt")}
+    return found
+
+
+def from_arrays(
+    config: ModelConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
+) -> Network:
+    """The network of arrays as `to_arrays` gives them; they are not copied.
+
+    Args:
+        config: the model's shape.
+        arrays: finite numbers.
+        where: what errors call their file.
+
+    Raises:
+        FormatError: an array is missing, left over, or of another type or shape.
+    """
+    wanted = expected(config)
+    for name in wanted.keys() ^ arrays.keys():
+        what = "lacks" if name in wanted else "holds"
+        raise FormatError(f"{where} {what} {name}; the model's config says otherwise.")
+    for name, (dtype, shape) in wanted.items():
+        array = arrays[name]
+        if array.dtype != dtype or array.shape != shape:
+            raise FormatError(
+                f"{where}: {name} must be {dtype} of the shape {list(shape)} by the model's "
+                f"config, but is {array.dtype} {list(array.shape)}."
+            )
+    stored = {
+        role: Matrix(
+            n=sizes(config)[role][0],
+            k=sizes(config)[role][1],
+            panels=arrays[f"{role}.ints"],
+            scales=arrays[f"{role}.scales"],
+            bias=arrays.get(f"{role}.bias"),
+        )
+        for role in _stored(config)
+    }
+    firsts = _firsts(config)
+    return Network(
+        config=config,
+        matrices={role: stored[firsts.get(role, role)] for role in roles(config)},
+        norms={
+            role: (arrays[f"{role}.norm.gain"], arrays[f"{role}.norm.bias"])
+            for role in norm_roles(config)
+        },
+        tables={
+            side: arrays[f"{side}.positions"]
+            for side in ("src", "tgt")
+            if config.positions == "learned"
+        },
+    )
+
+
+def _firsts(config: ModelConfig) -> dict[str, str]:
+    """The role under which a tied matrix is stored."""
+    ties = {
+        "three-way": {"embed_tgt": "embed_src", "output": "embed_src"},
+        "output": {"output": "embed_tgt"},
+        "none": {},
+    }
+    return ties[config.tied]
+
+
+def _stored(config: ModelConfig) -> list[str]:
+    return [role for role in roles(config) if role not in _firsts(config)]

@@ -1,0 +1,127 @@
+"""The engine behind the interface of searches: `Engine` is to torch's `TorchDecodable` a twin.
+
+Not here: the arithmetic (`native.py` where it is compiled, else `fallback.py`), weights
+(`network.py`) or files (`packed.py`). What a row gets never depends on the rows beside it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.engine import fallback, native
+from heed.engine.network import Network
+from heed.model.interface import Changes, Floats, Ids
+
+State = native.NativeState | fallback.FallbackState
+
+
+class ArrayNext:
+    """What may follow each row, as an array; see `heed.model.interface.Next`.
+
+    Args:
+        log_probs: changed by none of the answers, `(rows, vocab_size)`.
+    """
+
+    def __init__(self, log_probs: Floats) -> None:
+        self.n_rows, self.vocab_size = log_probs.shape
+        self._log_probs = log_probs
+
+    def of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
+        return self._log_probs[np.arange(self.n_rows)[:, None], ids]
+
+    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
+        largest = native.largest if native.is_compiled() else fallback.largest
+        with _changed(self._log_probs, changes):
+            return largest(self._log_probs, count)
+
+    def all(self) -> Floats:
+        """Everything, `(rows, vocab_size)`; see `Next.all`."""
+        return self._log_probs.copy()
+
+
+class Engine:
+    """A network that translates; implements `heed.model.interface.Decodable`.
+
+    Args:
+        network: the weights, float32 or int8.
+        threads: how many compute; no result depends on it.
+        kernels: the instruction set, or `numpy`; "" = the best here.
+
+    Attributes:
+        config: the model's shape.
+        is_native: False where NumPy computes.
+
+    Raises:
+        ConfigError: this machine does not have that instruction set.
+    """
+
+    def __init__(self, network: Network, *, threads: int = 1, kernels: str = "") -> None:
+        self.config = network.config
+        self.is_native = native.is_compiled() and kernels != "numpy"
+        self._model: native.NativeModel | fallback.FallbackModel = (
+            native.NativeModel(network, threads=threads, kernels=kernels)
+            if self.is_native
+            else fallback.FallbackModel(network)
+        )
+
+    def start(self, src: Ids, *, beam_size: int = 1) -> State:
+        """Read sources `(n_sources, src_len)`; see `Decodable.start`."""
+        is_token = src != self.config.pad_id
+        lengths = is_token.sum(axis=1, dtype=np.int32)
+        return self._model.start(src[is_token], lengths, beam_size)
+
+    def step(self, state: State, tokens: Ids) -> ArrayNext:
+        """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
+        return ArrayNext(state.step(tokens))
+
+    def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
+        """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
+        state.select(rows, sources)
+
+    def forced(self, src: Ids, tgt_in: Ids) -> ArrayNext:
+        """What may follow each token of given targets; see `Decodable.forced`.
+
+        Step by step, so that the numbers are those that a search sees.
+        """
+        batch, tgt_len = tgt_in.shape
+        state = self.start(src)
+        log_probs = np.empty((batch, tgt_len, self.config.tgt_vocab_size), np.float32)
+        for t in range(tgt_len):
+            log_probs[:, t] = state.step(tgt_in[:, t])
+        return ArrayNext(log_probs.reshape(batch * tgt_len, -1))
+
+    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
+        """Where every decoder layer looks in the source; see `Decodable.cross_attention`."""
+        (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
+        config, state = self.config, self.start(src)
+        longest = int(state.lengths.max())
+        shape = (config.n_decoder_layers, batch, config.n_heads)
+        weights = np.zeros((*shape, tgt_len, src_len), np.float32)
+        step = np.empty((*shape, longest), np.float32)
+        for t in range(tgt_len):
+            state.step(tgt_in[:, t], weights=step)
+            weights[:, :, :, t, :longest] = step
+        return list(weights)
+
+
+@contextmanager
+def _changed(log_probs: Floats, changes: Changes | None) -> Iterator[None]:
+    """Alter log-probs `(rows, vocab_size)` in place; behind the block they are as before."""
+    if changes is None:
+        yield
+        return
+    rows, ids, forbidden = changes.rows, changes.ids, changes.forbidden
+    columns: NDArray[np.float32] = log_probs[:, forbidden]
+    before = log_probs[rows, ids]
+    if len(rows):
+        np.minimum.at(log_probs, (rows, ids), changes.scores)
+    log_probs[:, forbidden] = -np.inf
+    try:
+        yield
+    finally:
+        log_probs[:, forbidden] = columns
+        log_probs[rows, ids] = before

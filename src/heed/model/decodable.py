@@ -1,0 +1,246 @@
+"""The torch model behind the interface of searches: arrays come and go, tensors stay inside.
+
+Not the model (`transformer.py`), nor a search (`heed/decode/`). The log-probs of a whole vocabulary
+never leave the model's device unless someone asks for all of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.model.attention import recording
+from heed.model.build import build_unfilled
+from heed.model.config import ModelConfig
+from heed.model.interface import Changes, Floats, Ids
+from heed.model.masks import padding_mask
+from heed.model.transformer import DecoderState, Transformer
+
+_BLOCK = 64
+
+
+class TorchNext:
+    """What may follow each row, on the model's device; see `heed.model.interface.Next`.
+
+    Args:
+        log_probs: float32, changed by none of the answers, `(rows, vocab_size)`.
+    """
+
+    def __init__(self, log_probs: Tensor) -> None:
+        self.n_rows, self.vocab_size = log_probs.shape
+        self._log_probs = log_probs
+
+    @torch.inference_mode()
+    def of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
+        return _array(self._log_probs.gather(1, _tensor(ids, self._log_probs.device)))
+
+    @torch.inference_mode()
+    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
+        with _changed(self._log_probs, changes):
+            values, ids = top(self._log_probs, count)
+        return _array(values), _array(ids)
+
+    @torch.inference_mode()
+    def all(self) -> Floats:
+        """Everything, `(rows, vocab_size)`; see `Next.all`."""
+        return _array(self._log_probs.to("cpu", copy=True))
+
+
+@dataclass
+class TorchState:
+    """What one search remembers between two steps.
+
+    Attributes:
+        decoder: the network's own memory.
+        log_probs: memory that every step uses again, flat.
+    """
+
+    decoder: DecoderState
+    log_probs: Tensor
+
+
+class TorchDecodable:
+    """A Transformer that takes and gives arrays; implements `heed.model.interface.Decodable`.
+
+    Args:
+        network: the model, in eval mode while it is asked.
+        device: where it is.
+
+    Attributes:
+        network: the same.
+    """
+
+    def __init__(self, network: Transformer, device: torch.device) -> None:
+        self.network = network
+        self._device = device
+
+    @classmethod
+    def of(
+        cls,
+        config: ModelConfig,
+        weights: Mapping[str, Floats],
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Self:
+        """Build a model from its weights.
+
+        Args:
+            config: its shape.
+            weights: by the names of `Transformer.state_dict`.
+            device: where to compute.
+            dtype: numbers to compute in.
+        """
+        network = build_unfilled(config)
+        for name, tensor in network.state_dict().items():
+            tensor.copy_(torch.tensor(weights[name]))
+        return cls(network.to(device, dtype).eval(), device)
+
+    @torch.inference_mode()
+    def start(self, src: Ids, *, beam_size: int = 1) -> TorchState:
+        """Read `src` `(n_sources, src_len)`; see `Decodable.start`."""
+        decoder = self.network.start(self._tensor(src), beam_size=beam_size)
+        return TorchState(decoder, torch.empty(0, device=self._device))
+
+    @torch.inference_mode()
+    def step(self, state: TorchState, tokens: Ids) -> TorchNext:
+        """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
+        logits = self.network.step(state.decoder, self._tensor(tokens))
+        # Fresh memory of this size comes from the system page by page: for 320 rows of 32000,
+        # 25 ms instead of 8 ms (two cores).
+        if state.log_probs.numel() < logits.numel():
+            state.log_probs = logits.new_empty(logits.numel())
+        log_probs = state.log_probs[: logits.numel()].view(logits.shape)
+        torch.log_softmax(logits, dim=-1, out=log_probs)
+        return TorchNext(log_probs)
+
+    @torch.inference_mode()
+    def select(self, state: TorchState, rows: Ids, sources: Ids | None = None) -> None:
+        """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
+        stay = None if sources is None else self._tensor(sources)
+        self.network.select(state.decoder, self._tensor(rows), stay)
+
+    @torch.inference_mode()
+    def forced(self, src: Ids, tgt_in: Ids) -> TorchNext:
+        """What may follow each token of `tgt_in` `(batch, tgt_len)`; see `Decodable.forced`."""
+        logits = self.network.forced(self._tensor(src), self._tensor(tgt_in))
+        return TorchNext(logits.flatten(0, 1).log_softmax(dim=-1))
+
+    @torch.inference_mode()
+    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
+        """Where every layer looks, each `(batch, n_heads, tgt_len, src_len)`; see `Decodable`."""
+        ids = self._tensor(src)
+        with recording(self.network) as caught:
+            self.network(ids, self._tensor(tgt_in), padding_mask(ids, self.network.pad_id))
+        return [
+            _array(weights.float())
+            for name, weights in caught.items()
+            if name.endswith("cross_attention")
+        ]
+
+    def _tensor(self, ids: Ids) -> Tensor:
+        return _tensor(ids, self._device)
+
+
+def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Find the `count` largest entries of each row, largest first, the lower id first among equals.
+
+    `torch.topk` leaves the order of equals open, and thereby the result of a search; this does not
+    (entries of minus infinity excepted: nobody may choose them).
+
+    Args:
+        scores: log-probs, at most 0, float32, `(rows, vocab_size)`.
+        count: how many; fewer come back if the rows are shorter.
+
+    Returns:
+        The values and their ids, both `(rows, count)`.
+    """
+    width = scores.size(-1)
+    count = min(count, width)
+    # One more than asked for shows a tie at the border.
+    values, ids = _largest(scores, min(count + 1, width))
+    tied = values.diff(dim=-1) == 0  # not so between two infinities
+    if tied.any():
+        rows = tied.any(dim=-1).nonzero().squeeze(-1)
+        values[rows], ids[rows] = _largest_of_tied(scores[rows], values.size(-1))
+    return values[:, :count], ids[:, :count]
+
+
+def _largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`scores.topk(count)`, about four times faster on rows of a vocabulary's width.
+
+    The `count` largest entries lie in the `count` blocks with the largest maxima, and a maximum is
+    found at memory speed. Measured on two cores, 320 rows of 32000: 2.8 ms against 11.1 ms.
+    """
+    rows, width = scores.shape
+    n_blocks = width // _BLOCK
+    if n_blocks < 4 * count:
+        return scores.topk(count)
+    blocks = scores[:, : n_blocks * _BLOCK].view(rows, n_blocks, _BLOCK)
+    best_blocks = blocks.amax(dim=-1).topk(count).indices
+    inside = blocks.gather(1, best_blocks[:, :, None].expand(-1, -1, _BLOCK)).flatten(1)
+    rest = scores[:, n_blocks * _BLOCK :]
+    values, places = torch.cat([inside, rest], dim=-1).topk(count)
+    is_rest = places >= inside.size(-1)
+    block = best_blocks.gather(1, (places // _BLOCK).clamp(max=count - 1))
+    in_block = block * _BLOCK + places % _BLOCK
+    in_rest = places - inside.size(-1) + n_blocks * _BLOCK
+    return values, torch.where(is_rest, in_rest, in_block)
+
+
+def _largest_of_tied(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`scores.topk(count)` with the lower id first among equals: a second pass for few rows.
+
+    A float64 has 29 bits below a float32's last one. The id goes there, so that no two are equal.
+    """
+    ids = torch.arange(scores.size(-1), dtype=torch.float64)
+    unique = scores.to("cpu", torch.float64) * (1.0 + ids * 2.0**-52)
+    chosen = unique.topk(count).indices.to(scores.device)
+    return scores.gather(1, chosen), chosen
+
+
+@contextmanager
+def _changed(log_probs: Tensor, changes: Changes | None) -> Iterator[None]:
+    """Alter log-probs `(rows, vocab_size)` in place; behind the block they are as before."""
+    if changes is None:
+        yield
+        return
+    forbidden = _tensor(changes.forbidden, log_probs.device)
+    columns = log_probs.index_select(1, forbidden)
+    log_probs.index_fill_(1, forbidden, -torch.inf)
+    try:
+        with _lowered(log_probs, changes):
+            yield
+    finally:
+        log_probs.index_copy_(1, forbidden, columns)
+
+
+@contextmanager
+def _lowered(log_probs: Tensor, changes: Changes) -> Iterator[None]:
+    """Lower the single entries in place; behind the block they are as before."""
+    if not len(changes.rows):
+        yield
+        return
+    entries = log_probs.view(-1)
+    places = _tensor(changes.rows * log_probs.size(1) + changes.ids, log_probs.device)
+    before = entries[places]
+    entries.scatter_reduce_(0, places, _tensor(changes.scores, log_probs.device), "amin")
+    try:
+        yield
+    finally:
+        entries[places] = before
+
+
+def _tensor(array: Ids | Floats, device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device)
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    array: NDArray[Any] = tensor.cpu().numpy()
+    return array

@@ -1,0 +1,83 @@
+"""Which program computes a model: heed's own engine on a CPU, torch on a GPU.
+
+Not here: the engine (`engine/`), torch's model (`model/decodable.py`), or text (`translate.py`).
+torch loads only where it computes, so translating on a CPU needs neither its time nor its memory.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from heed.bundle import Bundle, load_bundle
+from heed.device import choose_threads, has_gpu
+from heed.engine.native import is_compiled
+from heed.engine.network import Network
+from heed.engine.packed import from_arrays
+from heed.engine.runtime import Engine
+from heed.errors import ConfigError
+from heed.model.interface import Decodable
+
+DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
+ENGINE_DTYPES = ("auto", "float32", "int8")
+
+
+def open_model(
+    folder: str | Path, *, device: str = "auto", dtype: str = "auto", threads: int | None = None
+) -> tuple[Bundle, Decodable]:
+    """Read a model folder and make ready what computes it.
+
+    Args:
+        folder: a model or run folder.
+        device: `auto` = a GPU where there is one, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in. `auto` = on a CPU int8 where the folder holds it (`heed
+            quantize`), else float32; on a GPU what is fast there.
+        threads: CPU threads; None = as many as there are cores.
+
+    Raises:
+        FormatError: the folder is no model, or a file in it is damaged.
+        ConfigError: there is no such device here, or it does not compute in `dtype`.
+    """
+    if dtype not in DTYPES:
+        raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {dtype!r}.")
+    is_on_gpu = _is_on_gpu(device)
+    if dtype == "int8" and is_on_gpu:
+        raise ConfigError("dtype int8 is for a CPU; give --device cpu, or dtype auto on a GPU.")
+    is_quantized = dtype == "int8" or (dtype == "auto" and not is_on_gpu)
+    bundle = load_bundle(folder, is_quantized=is_quantized)
+    if not is_on_gpu and _is_for_engine(bundle, dtype):
+        return bundle, Engine(
+            _network(bundle, is_quantized=dtype == "int8"),
+            threads=choose_threads(threads),
+            kernels=os.environ.get("HEED_KERNELS", ""),
+        )
+    return bundle, _with_torch(bundle, device, dtype, threads)
+
+
+def _is_on_gpu(device: str) -> bool:
+    if device == "auto":
+        return find_spec("torch") is not None and has_gpu()
+    return device != "cpu"
+
+
+def _is_for_engine(bundle: Bundle, dtype: str) -> bool:
+    if dtype not in ENGINE_DTYPES:
+        return False
+    # Uncompiled, torch is the faster one; but it knows no int8, and may be missing.
+    return is_compiled() or bool(bundle.int8) or dtype == "int8" or find_spec("torch") is None
+
+
+def _network(bundle: Bundle, *, is_quantized: bool) -> Network:
+    if bundle.int8:
+        return from_arrays(bundle.config, bundle.int8, f"the int8 file of {bundle.path}")
+    return Network.of(bundle.config, bundle.weights, is_quantized=is_quantized)
+
+
+def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int | None) -> Decodable:
+    from heed.device import choose_device, choose_dtype, prepare_cpu, set_threads
+    from heed.model.decodable import TorchDecodable
+
+    prepare_cpu()
+    set_threads(threads)
+    where = choose_device(device)
+    numbers = choose_dtype(dtype, where, setting="dtype")
+    return TorchDecodable.of(bundle.config, bundle.weights, device=where, dtype=numbers)

@@ -1,0 +1,196 @@
+"""One model, many roads: torch, every instruction set, NumPy; any threads, any batch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
+from heed.engine import native
+from heed.engine.network import Network
+from heed.engine.runtime import Engine
+from heed.model.decodable import TorchDecodable
+from heed.model.interface import Floats, Ids
+from heed.model.transformer import Transformer
+
+needs_compiler = pytest.mark.skipif(
+    not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
+)
+KERNELS = ["portable", "avx2", "avx512", "numpy"]
+ARCHITECTURES: list[dict[str, Any]] = [
+    {"norm": norm, "activation": activation, "positions": positions}
+    for norm in ("post", "pre")
+    for activation in ("relu", "gelu", "swiglu")
+    for positions in ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
+] + [
+    {"bias": False},
+    {"cross_from": "same", "norm": "pre"},
+    {"n_encoder_layers": 3, "n_decoder_layers": 1},
+    {"d_k": 6, "d_v": 10},
+    {"tied": "three-way", "src_vocab_size": 70},
+    {"tied": "output", "scale_embedding": False},
+]
+
+
+LENGTHS = (5, 3, 17, 1)
+BEAM_SIZE = 2
+
+
+def sources() -> Ids:
+    """Four sources of different lengths, padded with 0."""
+    random = np.random.default_rng(5)
+    padded = np.zeros((len(LENGTHS), max(LENGTHS)), np.int64)
+    for row, length in zip(padded, LENGTHS, strict=True):
+        row[:length] = random.integers(4, 51, length)
+    return padded
+
+
+def walk(model: Any, *, src: Ids | None = None) -> list[Floats]:
+    """Log-probs of five steps of a beam in which rows change places and one source leaves."""
+    random = np.random.default_rng(7)
+    src = sources() if src is None else src
+    state = model.start(src, beam_size=BEAM_SIZE)
+    tokens = np.full(len(src) * BEAM_SIZE, 2)
+    seen = []
+    for step in range(5):
+        seen.append(model.step(state, tokens).all())
+        stay = np.array([0, 2, 3]) if step == 2 else np.arange(len(tokens) // BEAM_SIZE)
+        slots = random.integers(0, BEAM_SIZE, (len(stay), BEAM_SIZE))
+        rows = (stay[:, None] * BEAM_SIZE + slots).ravel()
+        model.select(state, rows, stay if step == 2 else None)
+        tokens = random.integers(4, 70, len(rows))
+    return seen
+
+
+def words(architecture: dict[str, Any]) -> str:
+    return "-".join(str(value) for value in architecture.values())
+
+
+def engine(network: Network, kernels: str = "", threads: int = 1) -> Engine:
+    """An engine for this instruction set; skips where this machine cannot have it."""
+    if kernels != "numpy" and not (native.is_compiled() and native.kernels(kernels)):
+        pytest.skip(f"this machine has no {kernels or 'compiled engine'}")
+    return Engine(network, threads=threads, kernels=kernels)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=words)
+def test_float32_gives_what_torch_gives(
+    architecture: dict[str, Any],
+    torch_model: Callable[..., Transformer],
+    network: Callable[..., Network],
+) -> None:
+    wanted = walk(TorchDecodable(torch_model(**architecture), torch.device("cpu")))
+    for kernels in ("", "numpy"):
+        found = walk(engine(network(**architecture), kernels))
+        for one, other in zip(wanted, found, strict=True):
+            np.testing.assert_allclose(other, one, atol=2e-5)
+
+
+@needs_compiler
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=words)
+def test_int8_gives_the_same_bits_in_numpy_as_compiled(
+    architecture: dict[str, Any], network: Callable[..., Network]
+) -> None:
+    int8 = network(is_quantized=True, **architecture)
+    compiled, plain = walk(engine(int8)), walk(engine(int8, "numpy"))
+    for one, other in zip(compiled, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kernels", KERNELS[:-1])
+@pytest.mark.parametrize("is_quantized", [False, True])
+def test_every_instruction_set_and_number_of_threads_gives_the_same_bits(
+    kernels: str, is_quantized: bool, network: Callable[..., Network]
+) -> None:
+    weights = network(is_quantized=is_quantized, activation="gelu", positions="rotary")
+    wanted = walk(engine(weights, "portable"))
+    for threads in (1, 2, 3, 8):
+        for one, other in zip(wanted, walk(engine(weights, kernels, threads)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+def test_a_source_gets_the_same_bits_alone_as_in_company(
+    kernels: str, network: Callable[..., Network]
+) -> None:
+    model = engine(network(is_quantized=True), kernels)
+    together = model.step(model.start(sources()), np.full(4, 2)).all()
+    for row, source in zip(together, sources(), strict=True):
+        # Alone it has no padding either.
+        alone = source[source != 0][None]
+        np.testing.assert_array_equal(model.step(model.start(alone), np.array([2])).all()[0], row)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 3},
+        {"beam_size": 3, "no_repeat_ngram_size": 2, "min_length": 3, "suppress": (9,)},
+        {"sample": True, "top_k": 5, "seed": 4, "n_best": 2},
+        {"sample": True, "top_p": 0.7, "temperature": 1.3},
+    ],
+    ids=str,
+)
+def test_searches_find_the_same_as_with_torch(
+    kernels: str,
+    options: dict[str, Any],
+    torch_model: Callable[..., Transformer],
+    network: Callable[..., Network],
+) -> None:
+    ids: dict[str, Any] = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2, 3]}
+    chosen = DecodeOptions(max_length=12, **options)
+    found = []
+    for model in (
+        TorchDecodable(torch_model(), torch.device("cpu")),
+        engine(network(), kernels),
+    ):
+        ranked = decode(model, sources(), chosen, prefixes=[[7], [], [5, 6], []], **ids)
+        found.append(ranked)
+    for one, other in zip(*found, strict=True):
+        assert [hypothesis.ids for hypothesis in one] == [hypothesis.ids for hypothesis in other]
+        np.testing.assert_allclose(
+            [hypothesis.score for hypothesis in one],
+            [hypothesis.score for hypothesis in other],
+            atol=1e-4,
+        )
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+def test_cross_attention_and_forced_scores_are_those_of_torch(
+    kernels: str, torch_model: Callable[..., Transformer], network: Callable[..., Network]
+) -> None:
+    tgt_in = np.random.default_rng(1).integers(4, 70, (4, 6))
+    tgt_in[:, 0] = 2
+    theirs = TorchDecodable(torch_model(norm="pre"), torch.device("cpu"))
+    ours = engine(network(norm="pre"), kernels)
+    np.testing.assert_allclose(
+        ours.forced(sources(), tgt_in).all(), theirs.forced(sources(), tgt_in).all(), atol=2e-5
+    )
+    weights = ours.cross_attention(sources(), tgt_in)
+    for one, other in zip(weights, theirs.cross_attention(sources(), tgt_in), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_int8_stays_near_float32(network: Callable[..., Network]) -> None:
+    for exact, rounded in zip(
+        walk(Engine(network())), walk(Engine(network(is_quantized=True))), strict=True
+    ):
+        assert np.abs(exact - rounded).mean() < 0.05
+        assert (exact.argmax(axis=1) == rounded.argmax(axis=1)).mean() > 0.8
+
+
+@needs_compiler
+def test_rows_of_zeros_and_of_equal_numbers_are_no_trouble(
+    network: Callable[..., Network],
+) -> None:
+    weights = network(is_quantized=True)
+    for matrix in weights.matrices.values():
+        matrix.panels[:] = 0
+    for log_probs in walk(Engine(weights)):
+        np.testing.assert_allclose(log_probs, -np.log(70), atol=1e-5)

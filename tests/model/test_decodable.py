@@ -1,0 +1,157 @@
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heed.model.attention import recording
+from heed.model.decodable import TorchDecodable, TorchNext, top
+from heed.model.interface import Changes
+from heed.model.transformer import Transformer
+
+SRC = np.array([[3, 4, 5, 2], [6, 7, 2, 0]])
+TGT_IN = np.array([[1, 8, 9], [1, 5, 0]])
+
+
+@pytest.fixture
+def model(tiny: Callable[..., Transformer]) -> TorchDecodable:
+    return TorchDecodable(tiny(), torch.device("cpu"))
+
+
+def expected(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    ids = scores.sort(dim=-1, descending=True, stable=True).indices[:, :count]
+    return scores.gather(1, ids), ids
+
+
+# --------------------------------------------------------------------------------------- the top
+
+
+@pytest.mark.parametrize("width", [1, 5, 63, 64, 700, 4096, 5001])
+@pytest.mark.parametrize("count", [1, 2, 6, 40])
+@pytest.mark.parametrize("n_levels", [3, 50, 10**7])
+def test_top_is_a_stable_sort_cut_short(width: int, count: int, n_levels: int) -> None:
+    generator = torch.Generator().manual_seed(width + count)
+    scores = -torch.randint(n_levels, (9, width), generator=generator).float() / 7 - 0.1
+    values, ids = top(scores, count)
+    assert torch.equal(values, expected(scores, count)[0])
+    assert torch.equal(ids, expected(scores, count)[1])
+
+
+def test_neighboring_floats_are_not_taken_for_equals() -> None:
+    below = torch.nextafter(torch.tensor(-7.0), torch.tensor(-8.0)).item()
+    scores = torch.full((1, 3000), -7.0)
+    scores[0, :10] = below
+    assert top(scores, 2)[1].tolist() == [[10, 11]]
+
+
+def test_a_row_with_one_possible_entry_begins_with_it() -> None:
+    scores = torch.full((2, 1000), -math.inf)
+    scores[0, 999], scores[1, 17] = -1.0, -2.0
+    values, ids = top(scores, 3)
+    assert ids[:, 0].tolist() == [999, 17]
+    assert values[:, 1:].eq(-math.inf).all()
+
+
+def test_a_strided_row_is_no_trouble() -> None:
+    scores = -torch.rand(4, 3000, generator=torch.Generator().manual_seed(0))[:, ::2]
+    assert torch.equal(top(scores, 3)[1], expected(scores, 3)[1])
+
+
+# ----------------------------------------------------------------------------------- the answers
+
+
+def changes_of(**given: Any) -> Changes:
+    kinds = {"forbidden": np.int64, "rows": np.int64, "ids": np.int64, "scores": np.float32}
+    return Changes(
+        **{name: np.array(given.get(name, []), dtype=kind) for name, kind in kinds.items()}
+    )
+
+
+@pytest.mark.parametrize("width", [7, 3000])
+def test_changes_count_for_one_answer_and_leave_the_log_probs_alone(width: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    log_probs = torch.randn(3, width, generator=generator).log_softmax(-1)
+    best = log_probs.argmax(dim=-1).tolist()
+    following = TorchNext(log_probs.clone())
+    changes = changes_of(
+        forbidden=[best[0]],
+        # Two for one entry: the lower counts. One that would raise a score: it does not.
+        rows=[1, 1, 2],
+        ids=[best[1], best[1], best[2]],
+        scores=[-math.inf, -50.0, 0.0],
+    )
+    altered = log_probs.clone()
+    altered[1, best[1]] = -math.inf
+    altered[:, best[0]] = -math.inf
+    for _ in range(2):
+        values, ids = following.top(4, changes)
+        assert (torch.from_numpy(values) == expected(altered, 4)[0]).all()
+        assert (torch.from_numpy(ids) == expected(altered, 4)[1]).all()
+        assert (following.all() == log_probs.numpy()).all()
+    assert (
+        following.of(np.array([[best[0], 1]] * 3)).tolist() == log_probs[:, [best[0], 1]].tolist()
+    )
+    everything = following.all()
+    everything[:] = 0.0
+    assert (following.all() == log_probs.numpy()).all()
+
+
+def test_arrays_get_what_tensors_get(model: TorchDecodable) -> None:
+    """Step by step, reordered on the way, and in one forced pass."""
+    network = model.network
+    with torch.inference_mode():
+        state, twin = model.start(SRC, beam_size=2), network.start(torch.tensor(SRC), beam_size=2)
+        for tokens in ([1, 1, 1, 1], [3, 4, 5, 6]):
+            following = model.step(state, np.array(tokens))
+            logits = network.step(twin, torch.tensor(tokens))
+            assert (following.n_rows, following.vocab_size) == (4, 13)
+            assert (following.all() == logits.log_softmax(-1).numpy()).all()
+            model.select(state, np.array([1, 0, 3, 3]))
+            network.select(twin, torch.tensor([1, 0, 3, 3]))
+        model.select(state, np.array([3, 2]), np.array([1]))
+        network.select(twin, torch.tensor([3, 2]), torch.tensor([1]))
+        logits = network.step(twin, torch.tensor([7, 8]))
+        assert (model.step(state, np.array([7, 8])).all() == logits.log_softmax(-1).numpy()).all()
+        whole = network.forced(torch.tensor(SRC), torch.tensor(TGT_IN)).log_softmax(-1)
+        assert (model.forced(SRC, TGT_IN).all() == whole.flatten(0, 1).numpy()).all()
+
+
+def test_two_searches_at_once_do_not_meet(model: TorchDecodable) -> None:
+    one, two = model.start(SRC), model.start(SRC[::-1].copy())
+    first = model.step(one, np.array([1, 1]))
+    before = first.all()
+    model.step(two, np.array([1, 1]))
+    assert (first.all() == before).all()
+
+
+def test_cross_attention_is_that_of_every_layer_in_order(
+    tiny: Callable[..., Transformer],
+) -> None:
+    network = tiny(n_decoder_layers=3)
+    found = TorchDecodable(network, torch.device("cpu")).cross_attention(SRC, TGT_IN)
+    with recording(network) as caught:
+        network.forced(torch.tensor(SRC), torch.tensor(TGT_IN))
+    names = [f"decoder.{number}.cross_attention" for number in range(3)]
+    for weights, name in zip(found, names, strict=True):
+        assert weights.dtype == np.float32
+        assert (weights == caught[name].detach().numpy()).all()
+
+
+def test_a_model_is_built_from_weights_that_nobody_may_write(
+    tiny: Callable[..., Transformer], config_of: Callable[..., Any]
+) -> None:
+    network = tiny()
+    weights = {name: tensor.numpy().copy() for name, tensor in network.state_dict().items()}
+    for array in weights.values():
+        array.flags.writeable = False
+    cpu = torch.device("cpu")
+    model = TorchDecodable.of(config_of(), weights, device=cpu, dtype=torch.float32)
+    assert not model.network.training
+    before, after = (one.forced(SRC, TGT_IN).all() for one in (TorchDecodable(network, cpu), model))
+    assert (before == after).all()
+    half = TorchDecodable.of(config_of(), weights, device=cpu, dtype=torch.bfloat16)
+    assert half.network.output.weight.dtype == torch.bfloat16
+    assert half.forced(SRC, TGT_IN).all().dtype == np.float32

@@ -1,0 +1,72 @@
+"""Names and shapes from a config alone are those of the module that torch builds from it."""
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from heed.model.build import build_unfilled
+from heed.model.config import CHOICES, ModelConfig
+from heed.model.shapes import stored_weights
+
+CHANGES: list[dict[str, Any]] = [
+    {"activation": "relu"},
+    {"activation": "gelu", "bias": False},
+    {"activation": "swiglu"},
+    {"activation": "swiglu", "bias": False, "d_k": 6, "d_v": 5},
+    {"d_k": 2},
+    {"d_v": 7, "n_heads": 4},
+    {"cross_from": "same"},
+    {"n_encoder_layers": 3, "n_decoder_layers": 1},
+    {"n_encoder_layers": 0},
+    {"max_positions": 9},
+]
+
+
+def found_by_torch(config: ModelConfig) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """A parameter that has several names is stored under the first."""
+    shapes, aliases, first_names = {}, {}, {}
+    for name, tensor in build_unfilled(config, "meta").state_dict(keep_vars=True).items():
+        first = first_names.setdefault(id(tensor), name)
+        if first == name:
+            shapes[name] = tuple(tensor.shape)
+        else:
+            aliases[name] = first
+    return shapes, aliases
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_shapes_are_those_of_the_module(
+    config_of: Callable[..., ModelConfig], changes: dict[str, Any]
+) -> None:
+    kinds = itertools.product(CHOICES["norm"], CHOICES["tied"], CHOICES["positions"])
+    for norm, tied, positions in kinds:
+        sizes = {"src_vocab_size": 13 if tied == "three-way" else 17, "tgt_vocab_size": 13}
+        config = config_of(**sizes, norm=norm, tied=tied, positions=positions, **changes)
+        shapes, aliases = stored_weights(config)
+        expected_shapes, expected_aliases = found_by_torch(config)
+        assert list(shapes.items()) == list(expected_shapes.items())
+        assert aliases == expected_aliases
+
+
+def test_the_largest_config_is_laid_out_at_once_and_without_torch() -> None:
+    code = """
+import sys, time
+from heed.model.config import LIMIT, ModelConfig
+from heed.model.shapes import stored_weights
+sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size", "d_model", "d_ff", "d_k", "d_v"), LIMIT)
+config = ModelConfig(**sizes, n_encoder_layers=1000, n_decoder_layers=1000)
+start = time.process_time()
+shapes, _ = stored_weights(config)
+assert len(shapes) == 1 + 1000 * 12 + 1000 * 18
+assert shapes["decoder.999.cross_attention.project_in.weight"] == (3 * 4 * LIMIT, LIMIT)
+assert time.process_time() - start < 1
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
