@@ -79,8 +79,8 @@ SIZES = {
     "n_asking": 41,
     "n_read": 42,
     "vocab_size": 31,
-    "count": 17,
-    "n_ids": 18,
+    "count": 19,
+    "n_ids": 21,
 }
 SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
 

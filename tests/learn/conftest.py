@@ -15,6 +15,7 @@ from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
+from heed.model.decodable import TorchDecodable
 from heed.train.config import TrainConfig
 from heed.train.loop import Trainer, train
 from heed.train.optimizer import Optimizer
@@ -83,8 +84,9 @@ class Learnt:
         """What the model says to each source, by greedy search."""
         width = max(map(len, sources)) + 1
         rows = [[*row, SPECIAL["eos_id"]] for row in sources]
-        src = torch.tensor([row + [SPECIAL["pad_id"]] * (width - len(row)) for row in rows])
-        found = decode(self.trainer.model.eval(), src, DecodeOptions(beam_size=1), **SPECIAL)
+        src = np.array([row + [SPECIAL["pad_id"]] * (width - len(row)) for row in rows])
+        model = TorchDecodable(self.trainer.model.eval(), torch.device("cpu"))
+        found = decode(model, src, DecodeOptions(beam_size=1), **SPECIAL)
         return [tuple(best.ids) for best, *_ in found]
 
     def exact_match(self, pairs: Sequence[tuple[Row, Row]]) -> float:
