@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from heed.decode.constraints import Choice, Constraints
 from heed.decode.options import DecodeOptions
-from heed.decode.top import top
 from heed.model.decodable import TorchDecodable
-from heed.model.interface import Changes
+from heed.model.interface import Changes, largest
 
 
 class ArrayNext:
@@ -34,7 +33,7 @@ class ArrayNext:
             for row, token, score in zip(changes.rows, changes.ids, changes.scores, strict=True):
                 scores[row, token] = min(scores[row, token], score)
             scores[:, changes.forbidden] = -math.inf
-        return top(scores, count)
+        return largest(scores, count)
 
     def all(self) -> np.ndarray:
         return self.log_probs.copy()

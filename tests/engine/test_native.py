@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from heed.engine import fallback, native
+from heed.engine import native
 from heed.engine.network import Network
 from heed.errors import ConfigError, DataError, HeedError
-from heed.model.interface import Floats
+from heed.model.interface import Floats, largest
 
 pytestmark = pytest.mark.skipif(
     not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
@@ -114,7 +114,7 @@ numbers = st.sampled_from([-np.inf, -3.0, -2.5, -1.0, -0.0, 0.0, 1.5])
 )
 def test_the_largest_come_in_order_and_equals_by_id(scores: Floats, count: int) -> None:
     values, ids = native.largest(scores, count)
-    wanted, wanted_ids = fallback.largest(scores, count)
+    wanted, wanted_ids = largest(scores, count)
     np.testing.assert_array_equal(values, wanted)
     is_found = np.isfinite(values)
     np.testing.assert_array_equal(ids[is_found], wanted_ids[is_found])

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heed.decode.top import top
-from heed.model.interface import Decodable, Floats, Ids
+from heed.model.interface import Decodable, Floats, Ids, largest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +77,7 @@ def next_token(
     last = [row * width + len(prefix) for row, prefix in enumerate(prefixes)]
     log_probs = model.forced(src, tgt_in).all()[last]
     log_probs[:, sorted(set(forbidden))] = -math.inf
-    values, ids = top(log_probs, count)
+    values, ids = largest(log_probs, count)
     return [
         [
             NextToken(id=token, probability=probability, log_prob=log_prob)

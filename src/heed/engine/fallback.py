@@ -144,12 +144,6 @@ def log_softmax(x: Floats) -> Floats:
     return log_probs
 
 
-def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
-    """The `count` largest of each row, largest first, the lower id first among equals."""
-    ids = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-    return np.take_along_axis(scores, ids, axis=1), ids
-
-
 def _padded(x: Floats, fill: float = 0.0) -> Floats:
     """The last axis filled up to a multiple of 16."""
     missing = -x.shape[-1] % COLUMNS

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heed.engine import fallback, native
 from heed.engine.network import Network
-from heed.model.interface import Changes, Floats, Ids
+from heed.model.interface import Changes, Floats, Ids, largest
 
 State = native.NativeState | fallback.FallbackState
 
@@ -34,9 +34,9 @@ class ArrayNext:
 
     def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
-        largest = native.largest if native.is_compiled() else fallback.largest
+        find = native.largest if native.is_compiled() else largest
         with _changed(self._log_probs, changes):
-            return largest(self._log_probs, count)
+            return find(self._log_probs, count)
 
     def all(self) -> Floats:
         """Everything, `(rows, vocab_size)`; see `Next.all`."""

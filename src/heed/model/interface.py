@@ -135,3 +135,19 @@ class Decodable(Protocol):
             The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`.
         """
         ...
+
+
+def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
+    """Find the `count` largest entries of each row, largest first, the lower id first among equals.
+
+    The plain definition of what `Next.top` answers; models have faster ways.
+
+    Args:
+        scores: log-probs, `(rows, vocab_size)`.
+        count: how many; fewer come back if the rows are shorter.
+
+    Returns:
+        The values and their ids, both `(rows, count)`.
+    """
+    ids = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(scores, ids, axis=1), ids
