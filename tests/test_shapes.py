@@ -30,7 +30,7 @@ from heed.model.build import build_model
 from heed.model.cache import KVCache
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable, TorchNext, top
-from heed.model.interface import Decodable, Next
+from heed.model.interface import Decodable, Next, largest
 from heed.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -336,6 +336,7 @@ def interface_calls() -> Iterator[Call]:
         yield owner.select, decodable.select, {"state": state, **chosen}
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
+    yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
     following = TorchNext(log_probs)
     for kind in (TorchNext, Next):
         yield kind.of, following.of, {"ids": ids("rows, n_ids").numpy()}
