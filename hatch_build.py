@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -90,13 +91,8 @@ class EngineHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         build_data["artifacts"].append(str(LIBRARY.relative_to(ROOT)))
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag()}"
-
-
-def _platform_tag() -> str:
-    from packaging.tags import platform_tags
-
-    return next(iter(platform_tags()))
+        platform_tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{platform_tag}"
 
 
 if __name__ == "__main__":
