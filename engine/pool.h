@@ -1,10 +1,12 @@
 // A few threads that do the same to different parts of the data.
 //
-// They wait awake for a moment, since the next part mostly follows within microseconds, then sleep.
-// Who comes while the pool is busy works alone: no call waits for another, and none can deadlock.
+// Parts are taken, not dealt: a thread that is late, since it sleeps or the machine is busy, finds
+// nothing left to do, and nobody waits for it. Who comes while the pool is taken works alone, so no
+// call waits for another.
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -14,10 +16,11 @@ namespace heed {
 class Pool {
   public:
     explicit Pool(int n_threads) {
-        for (int i = 1; i < n_threads; i++) threads_.emplace_back([this, i] { work(i); });
+        for (int i = 1; i < n_threads; i++) threads_.emplace_back([this] { work(); });
     }
     ~Pool() {
-        publish(nullptr, nullptr);
+        is_over_ = true;
+        publish();
         for (auto &thread : threads_) thread.join();
     }
     Pool(const Pool &) = delete;
@@ -25,43 +28,62 @@ class Pool {
 
     int size() const { return int(threads_.size()) + 1; }
 
-    // f(part, n_parts) for every part, on as many threads; one part only if the pool is taken.
+    // f(part, n_parts) for every part; as many parts as threads, or one if the pool is taken.
     template <class F>
     void run(const F &f) {
         std::unique_lock<std::mutex> owner(owner_, std::try_to_lock);
         if (threads_.empty() || !owner) return f(0, 1);
-        left_.store(int(threads_.size()), std::memory_order_relaxed);
-        publish([](const void *g, int part, int n) { (*static_cast<const F *>(g))(part, n); }, &f);
-        f(0, size());
-        while (left_.load(std::memory_order_acquire)) pause();
+        call_ = [](const void *g, int part, int n) { (*static_cast<const F *>(g))(part, n); };
+        context_ = &f;
+        done_.store(0, std::memory_order_relaxed);
+        publish();
+        take(round());
+        for (int i = 0; done_.load(std::memory_order_acquire) != size(); i++) rest(i);
     }
 
   private:
     using Call = void (*)(const void *, int, int);
+    static constexpr int kAwake = 2000;  // looks for work before a thread sleeps: some 50 µs
 
-    void publish(Call call, const void *context) {
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            call_ = call, context_ = context;
-            round_.fetch_add(1, std::memory_order_release);
-        }
-        if (asleep_.load()) wake_.notify_all();
+    uint64_t round() const { return state_.load(std::memory_order_acquire) >> 32; }
+
+    // Begin a round, with no part taken.
+    void publish() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        state_.store((round() + 1) << 32, std::memory_order_release);
+        if (n_asleep_) wake_.notify_all();
     }
 
-    void work(int part) {
-        for (unsigned seen = 0;;) {
-            for (int i = 0; i < 20000 && round_.load(std::memory_order_acquire) == seen; i++) pause();
-            if (round_.load(std::memory_order_acquire) == seen) {
-                std::unique_lock<std::mutex> lock(mutex_);
-                asleep_++;
-                wake_.wait(lock, [&] { return round_.load() != seen; });
-                asleep_--;
-            }
-            seen = round_.load(std::memory_order_acquire);
-            if (!call_) return;
-            call_(context_, part, size());
-            left_.fetch_sub(1, std::memory_order_release);
+    // Do parts of a round while there are some. A part taken keeps the round, and with it
+    // what `call_` and `context_` say, from ending.
+    void take(uint64_t mine) {
+        uint64_t state = state_.load(std::memory_order_acquire);
+        while (state >> 32 == mine && int(uint32_t(state)) < size()) {
+            if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) continue;
+            call_(context_, int(uint32_t(state)), size());
+            done_.fetch_add(1, std::memory_order_release);
+            state = state_.load(std::memory_order_acquire);
         }
+    }
+
+    void work() {
+        for (uint64_t seen = 0;;) {
+            for (int i = 0; i < kAwake && round() == seen; i++) pause();
+            if (round() == seen) {
+                std::unique_lock<std::mutex> lock(mutex_);
+                n_asleep_++;
+                wake_.wait(lock, [&] { return round() != seen; });
+                n_asleep_--;
+            }
+            seen = round();
+            if (is_over_) return;
+            take(seen);
+        }
+    }
+
+    static void rest(int times) {
+        if (times < kAwake) pause();
+        else std::this_thread::yield();
     }
 
     static void pause() {
@@ -75,8 +97,10 @@ class Pool {
     std::vector<std::thread> threads_;
     std::mutex owner_, mutex_;
     std::condition_variable wake_;
-    std::atomic<unsigned> round_{0};
-    std::atomic<int> left_{0}, asleep_{0};
+    std::atomic<uint64_t> state_{0};  // the round, and in the lower half how many parts are taken
+    std::atomic<int> done_{0};
+    std::atomic<bool> is_over_{false};
+    int n_asleep_ = 0;
     Call call_ = nullptr;
     const void *context_ = nullptr;
 };
