@@ -181,6 +181,33 @@ def test_what_decides_only_training_does_not_ask_for_new_data(tmp_path):
     run(tmp_path, [part], tokenizer=TokenizerConfig(**small, subword_alpha=0.1))
 
 
+@pytest.mark.parametrize("is_joint", [True, False])
+def test_pieces_can_be_taken_over_as_they_are(tmp_path, is_joint):
+    kind = {"kind": "char", "vocab_size": 400, "joint": is_joint}
+    old = run(tmp_path, [plain(tmp_path, numbered(60))], tokenizer=TokenizerConfig(**kind))
+    folder = tmp_path / "data"
+    other = plain(tmp_path, [(f"жук {n}", f"Käfer {n}") for n in range(60)], "other")
+    taken = TokenizerConfig(**kind, vocab_from=str(folder))
+    data = run(tmp_path, [other], tokenizer=taken, out="new")
+    assert (data.src_vocab.hash, data.tgt_vocab.hash) == (old.src_vocab.hash, old.tgt_vocab.hash)
+    assert (data.src_vocab is data.tgt_vocab) == is_joint
+    assert ("жук 7", "Käfer 7") in [*stored(data), *sides(data.dev)]
+    folder = folder.rename(tmp_path / "moved")
+    taken = TokenizerConfig(**kind, vocab_from=str(folder))
+    run(tmp_path, [other], tokenizer=taken, out="new")  # the pieces count, not where they lie
+    with pytest.raises(RunError, match="source vocabulary taken over was .*, but is absent"):
+        run(tmp_path, [other], tokenizer=TokenizerConfig(**kind), out="new")
+
+
+def test_pieces_taken_over_must_tell_the_languages_apart(tmp_path):
+    german = plain(tmp_path, numbered(60), "a")
+    run(tmp_path, [german])
+    french = plain(tmp_path, [("word", "le mot")], "b", target_lang="fr")
+    taken = TokenizerConfig(kind="char", vocab_size=400, vocab_from=str(tmp_path / "data"))
+    with pytest.raises(ConfigError, match="needs pieces with a tag for de and fr, but those of"):
+        run(tmp_path, [german, french], tokenizer=taken, out="new")
+
+
 def test_separate_vocabularies_know_their_own_side_only(tmp_path):
     pairs = [(f"жук {n}", f"xyz {n} {n}") for n in range(60)]
     separate = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0, joint=False)

@@ -33,6 +33,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Around it": {
         "models": "heed.cli.models:models",
         "quantize": "heed.cli.quantize:quantize",
+        "distill": "heed.cli.distill:distill",
         "doctor": "heed.cli.doctor:doctor",
         "completion": "heed.cli.completion:completion",
         "spm-train": "heed.cli.spm:spm_train",

@@ -85,7 +85,9 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @run_option("--device", str, "auto, cpu or cuda.")
 @run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
 @model_option(
-    "--preset", ("tiny", "small", "base", "big"), "Model size; default: by data and time."
+    "--preset",
+    ("tiny", "small", "base", "big", "student"),
+    "Model size; default: by data and time.",
 )
 @model_option("--from parent", str, "Model to start from; keeps its shape.", metavar="DIR|NAME")
 @model_option("--vocab-size", int, "Pieces; default: by the corpus.")

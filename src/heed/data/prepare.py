@@ -25,7 +25,14 @@ from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, read_pairs, write_pairs
 from heed.data.stdin import keep_stdin
 from heed.data.store import Store
-from heed.data.vocabularies import extend_vocabs, learn_vocabs, read_vocabs, write_vocabs
+from heed.data.vocabularies import (
+    extend_vocabs,
+    learn_vocabs,
+    read_vocabs,
+    require_tags,
+    take_over_vocabs,
+    write_vocabs,
+)
 from heed.errors import ConfigError, DataError
 from heed.files import (
     TEMPORARY,
@@ -117,13 +124,16 @@ def prepare(
     wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
     for side, vocab in zip(("source", "target"), base or (), strict=False):
         wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
+    taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else None
+    for side, vocab in zip(("source", "target"), taken or (), strict=False):
+        wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
     if is_prepared:
         report = parse_json(read_bytes(report_path), report_path)
         require_same(report.get("fingerprint"), wanted, directory)
     else:
         make_directory(directory)
         found = _from_file(corpus, kept_stdin)
-        report = _write_all(found, directory, config, tokenizer, seed, base)
+        report = _write_all(found, directory, config, tokenizer, seed, taken or base)
         report["fingerprint"] = wanted
         write_atomically(report_path, to_json(report))
     return open_prepared(corpus, directory)
@@ -179,7 +189,7 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         target_lang=target_langs.pop() if len(target_langs) == 1 else "",
         target_langs=src_vocab.languages,
         report=report,
-        mono=open_mono(report["mono"], directory, src_vocab),
+        mono=open_mono(report.get("mono", ()), directory, src_vocab),
     )
 
 
@@ -324,6 +334,9 @@ def _make_vocabs(
     facts: _Facts,
     languages: tuple[str, ...],
 ) -> tuple[Vocab, Vocab]:
+    if base and tokenizer.vocab_from:
+        require_tags(base[0], languages, tokenizer.vocab_from)
+        return base
     n_counted = min(len(kept.parts), _COUNTED_PAIRS)
     n_characters = facts.src_characters.total() + facts.tgt_characters.total()
     n_enough = max(1, MAX_CHARACTERS * n_counted // n_characters)
@@ -419,6 +432,7 @@ def _fingerprint(
     }
     pieces = spelled_settings("tokenizer", tokenizer)
     del pieces["tokenizer.subword_alpha"]  # decides how training reads, not what is written
+    del pieces["tokenizer.vocab_from"]  # what is in it counts, not where it lies
     return {
         "format": str(_FORMAT_VERSION),
         "seed": str(seed),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from heed.data.readers import Pair
+from heed.errors import ConfigError
 from heed.files import write_atomically
 from heed.text.extend import extend_vocab
 from heed.text.vocab import (
@@ -120,6 +121,29 @@ def read_vocabs(directory: Path, *, is_joint: bool) -> tuple[Vocab, Vocab]:
         joint = Vocab.load(directory / JOINT_VOCAB_FILE)
         return joint, joint
     return Vocab.load(directory / SRC_VOCAB_FILE), Vocab.load(directory / TGT_VOCAB_FILE)
+
+
+def take_over_vocabs(folder: Path | str) -> tuple[Vocab, Vocab]:
+    """Read the vocabularies of a model folder.
+
+    Raises:
+        FormatError: there are none, or a file is damaged.
+    """
+    folder = Path(folder)
+    return read_vocabs(folder, is_joint=not (folder / SRC_VOCAB_FILE).exists())
+
+
+def require_tags(vocab: Vocab, languages: Iterable[str], folder: str) -> None:
+    """Refuse pieces that cannot say which language is wanted.
+
+    Raises:
+        ConfigError: names the languages without a tag.
+    """
+    if missing := [language for language in languages if language not in vocab.languages]:
+        raise ConfigError(
+            f"tokenizer.vocab_from needs pieces with a tag for {' and '.join(missing)}, but those "
+            f"of {folder} have none. Learn new ones, or give text in one direction."
+        )
 
 
 def _n_usual(characters: Counter[str], coverage: float) -> int:

@@ -90,6 +90,8 @@ class TokenizerConfig:
     split_han: bool = True
     """True: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases become
     pieces otherwise; in a small corpus those hide the words inside them."""
+    vocab_from: str = ""
+    """Folder of a model whose pieces are taken over as they are; "": they are learnt."""
     subword_alpha: float = 0.0
     """Subword regularisation in training, see `Vocab.sample`; 0.0 is off."""
 

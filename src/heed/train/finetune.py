@@ -14,7 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heed.bundle import CARD, Bundle, find_model_folder, load_bundle, step_folders
+from heed.bundle import (
+    CARD,
+    INT8,
+    WEIGHTS,
+    Bundle,
+    find_model_folder,
+    load_bundle,
+    step_folders,
+)
 from heed.data.prepare import Prepared
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, RunError
@@ -89,7 +97,7 @@ def require_same_parent(parent: Parent, out: Path) -> None:
     Raises:
         RunError: it was started when the model was another one.
     """
-    path, found = out / PARENT_FILE, _hash(parent.folder)
+    path, found = out / PARENT_FILE, model_hash(parent.folder)
     if not path.exists() or not step_folders(out):
         write_atomically(path, to_json({"folder": parent.folder, "sha256": found}))
         return
@@ -170,8 +178,9 @@ def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
                 )
 
 
-def _hash(folder: str) -> str:
-    """One number for all that decides what a model does."""
+def model_hash(folder: str) -> str:
+    """One number for all that decides what a model does, whether or not it was rounded since."""
     entries = read_manifest(find_model_folder(folder)).files
-    facts = {name: entry.sha256 for name, entry in sorted(entries.items()) if name != CARD}
+    others = {CARD, INT8} if WEIGHTS in entries else {CARD}
+    facts = {name: entry.sha256 for name, entry in sorted(entries.items()) if name not in others}
     return hashlib.sha256(to_json(facts)).hexdigest()

@@ -1,0 +1,209 @@
+"""`heed distill`: a small, fast student learns from what a trained model writes.
+
+Not here: the teacher's translations (`train/distill.py`), or the training, which is that of
+`heed train` with its display and its ways to pause and go on (`train.py`).
+"""
+
+import math
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.cli.models import find_model
+from heed.cli.train import OVERRIDE, finish, start, stop_signals
+from heed.errors import UsageError
+
+if TYPE_CHECKING:
+    from heed.train.distill import Lesson
+
+EXAMPLES = """
+heed distill run/ --out student/ --time 30m
+heed distill run/ --src more.en --out student/ --time 2h
+heed distill run/ --out student/ --time 30m --preset tiny training.learning_rate=0.002
+"""
+
+data_option = options("Data")
+run_option = options("Run")
+model_option = options("Model")
+
+
+@command("distill", "Train a small, fast student from a model.", examples=EXAMPLES)
+@click.argument("teacher")
+@click.argument("overrides", nargs=-1, metavar="[SECTION.KEY=VALUE]...")
+@data_option("--src", str, "Text to translate instead of its own.", multiple=True, metavar="FILE")
+@data_option("--dev-src", str, "To choose the best student by.", multiple=True, metavar="FILE")
+@data_option("--dev-tgt", str, "Its translation by people.", multiple=True, metavar="FILE")
+@data_option("-t --target-lang", str, "Of several, learn this one only.", metavar="CODE")
+@run_option("--out", str, "Run folder; becomes the student's model folder.", metavar="RUN")
+@run_option("--time", str, "Wall-clock limit of all, such as 30m or 2h.", metavar="DURATION")
+@run_option("--max-steps", int, "Limit of optimizer steps.")
+@run_option("--seed", int, "Same seed, same machine: same weights.")
+@run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@run_option("--device", str, "auto, cpu or cuda.", default="auto")
+@model_option(
+    "--preset", ("student", "tiny", "small", "base", "big"), "Its size.", default="student"
+)
+@model_option("-b --beam-size", click.IntRange(1, 64), "Of the teacher's search.", default=1)
+@click.pass_obj
+def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **flags: Any) -> None:
+    """Let TEACHER translate the text it learnt from, and train a student on what it wrote.
+
+    Translating takes two fifths of the time at most; where it does not reach, the student learns
+    from the corpus itself. Pieces and development pairs are the teacher's. Interrupted in any way,
+    the same command goes on. At the end RUN is rounded to int8 and compared with TEACHER.
+    """
+    if not flags["out"]:
+        raise UsageError("Say where the student shall go: --out student/")
+    if unknown := [text for text in overrides if not OVERRIDE.fullmatch(text)]:
+        raise UsageError(f"{unknown[0]} must be like section.key=value; text goes after --src.")
+    if len(flags["dev_src"]) != len(flags["dev_tgt"]):
+        raise UsageError("--dev-src and --dev-tgt go together: one of each, or neither.")
+    if "-" in (*flags["src"], *flags["dev_src"], *flags["dev_tgt"]):
+        raise UsageError("--src must be a file: it is read again when an interrupted run goes on.")
+    from heed.train.distill import training_seconds
+
+    out, folder = Path(flags["out"]), find_model(teacher)
+    asked, time_s = _asked(folder, flags, overrides)
+    lesson, is_new = _lesson(session, folder, out, flags, asked, time_s)
+    asked["tokenizer"] |= {"vocab_from": str(lesson.folder), **lesson.tokenizer}
+    if time_s is not None:
+        asked["training"]["time_s"] = training_seconds(time_s, lesson.seconds, lesson.scores)
+    if not lesson.dev:
+        session.say(
+            "No development pairs: the best student is the one that is most like the teacher. "
+            "Better give some, with --dev-src and --dev-tgt."
+        )
+    sitting = replace(session, started_at=time.monotonic()) if is_new else session
+    outcome, stop_signal = start(sitting, asked, lesson.corpus, flags["out"])
+    if outcome.is_finished:
+        _compare(lesson, out, flags)
+    finish(session, outcome, flags["out"], stop_signal)
+
+
+def _asked(
+    teacher: Path, flags: dict[str, Any], overrides: tuple[str, ...]
+) -> tuple[dict[str, Any], float | None]:
+    """The student's settings, and the seconds for all; None = as many as its steps take."""
+    from heed.config import override, parse_duration
+    from heed.train.distill import inherited_settings
+    from heed.train.recipe import DEFAULT_TIME_S, resolve
+
+    training = {
+        key: flags[key] for key in ("max_steps", "seed", "threads") if flags[key] is not None
+    }
+    asked: dict[str, Any] = {
+        "preset": flags["preset"],
+        "data": inherited_settings(teacher),
+        "tokenizer": {},
+        # A teacher's text says everything once and the same way: there is nothing to smooth.
+        "training": {**training, "device": flags["device"], "label_smoothing": 0.0},
+    }
+    for text in overrides:
+        override(asked, text)
+    resolve(asked)  # complain before the teacher works
+    given = flags["time"] or asked["training"].pop("time_s", None)
+    if given is None and "max_steps" in asked["training"]:
+        return asked, None
+    return asked, parse_duration(given or DEFAULT_TIME_S)
+
+
+def _lesson(
+    session: Session,
+    teacher: Path,
+    out: Path,
+    flags: dict[str, Any],
+    asked: dict[str, Any],
+    time_s: float | None,
+) -> "tuple[Lesson, bool]":
+    """The teacher's translations, and whether they became complete just now."""
+    from heed.files import lock
+    from heed.train.distill import (
+        find_sources,
+        made_from,
+        recall,
+        require_own,
+        teach,
+    )
+    from heed.train.recipe import resolve
+    from heed.translate import load
+
+    dev = [path for two in zip(flags["dev_src"], flags["dev_tgt"], strict=True) for path in two]
+    choices = {"beam size": flags["beam_size"], "target language": flags["target_lang"]}
+    wanted = made_from(teacher, flags["src"], dev, **choices)
+    require_own(out)
+    progress = _Progress(session)
+    with lock(out), stop_signals() as received:
+        if lesson := recall(out, wanted):
+            return lesson, False
+        translator = load(teacher, device=flags["device"], threads=flags["threads"])
+        config = resolve(asked).data
+        sources = find_sources(teacher, translator, flags["src"], dev, flags["target_lang"], config)
+        lesson = teach(
+            translator,
+            sources,
+            out,
+            time_s=time_s,
+            started_at=session.started_at,
+            beam_size=flags["beam_size"],
+            should_stop=lambda: bool(received),
+            report=progress,
+        )
+        progress.close()
+    if lesson is None:
+        session.say("Paused; what is translated is kept. To go on, type the same command again.")
+        sys.exit(128 + received[0])
+    real = f", {lesson.n_real:,} keep the corpus's own" if lesson.n_real else ""
+    session.say(
+        f"The teacher translated {lesson.n_translated:,} sentences in {lesson.seconds:.0f} s{real}."
+    )
+    return lesson, True
+
+
+class _Progress:
+    """Translating, as one live line."""
+
+    def __init__(self, session: Session) -> None:
+        from heed.cli.progress import Display
+
+        self.display = None if session.is_quiet else Display("chrf")
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        from heed.train.log import duration
+
+        if not self.display:
+            return
+        whole = f" of {event['of']:,}" if event["of"] else ""
+        left = event["left_s"]
+        most = "" if math.isinf(left) else f", {duration(max(0.0, left))} left at most"
+        self.display.live.text = f"the teacher translates: {event['done']:,}{whole}{most}"
+        self.display(event)
+
+    def close(self) -> None:
+        if self.display:
+            self.display.close()
+
+
+def _compare(lesson: "Lesson", out: Path, flags: dict[str, Any]) -> None:
+    """Round the student to int8 and print its scores and speed beside the teacher's."""
+    from heed.train.distill import measure, read_dev, round_off
+    from heed.translate import load
+
+    round_off(out)
+    if not lesson.dev:
+        return
+    student = load(out, device=flags["device"], threads=flags["threads"])
+    found = {"teacher": lesson.scores, "student": measure(student, read_dev(lesson))}
+    click.echo("development lines, greedily    chrF2    BLEU   words/s")
+    for name, scores in found.items():
+        chrf, bleu, speed = (scores[key] for key in ("chrf", "bleu", "words_per_s"))
+        click.echo(f"{name:>27}    {chrf:5.2f}   {bleu:5.2f}  {speed:8,.0f}")
+    old, new = found.values()
+    click.echo(
+        f"The student keeps {new['chrf'] / max(old['chrf'], 1e-9):.1%} of the teacher's chrF2, "
+        f"{new['words_per_s'] / old['words_per_s']:.1f} times as fast."
+    )

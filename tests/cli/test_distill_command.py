@@ -1,0 +1,121 @@
+"""`heed distill`: from a teacher to a student that is ready, and words for what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+TINY = [
+    "model.d_model=16",
+    "model.n_heads=2",
+    "model.d_ff=16",
+    "model.n_encoder_layers=2",
+    "model.n_decoder_layers=1",
+    "training.validation_sentences=2",
+]
+
+
+@pytest.fixture
+def teacher(call, tmp_path: Path) -> Path:
+    """A run of a few steps on a hundred and eighty sentences."""
+    animals, verbs = ["cat", "dog", "bird", "horse", "cow", "fish"], ["sees", "likes", "hears"]
+    pairs = [
+        (f"The {a} {verb} the {b}.", f"{verb[::-1]} {a[::-1]} {b[::-1]}!")
+        for a in animals
+        for b in animals
+        for verb in verbs
+    ]
+    for name, side in (("train.en", 0), ("train.xx", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs)
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    files = ("--src", str(tmp_path / "train.en"), "--tgt", str(tmp_path / "train.xx"))
+    run = str(tmp_path / "run")
+    code, _, err = call(
+        "train", *files, "--out", run, "--max-steps", "4", "--vocab-size=340", *TINY
+    )
+    assert code == 0, err
+    return Path(run)
+
+
+def test_one_command_from_teacher_to_student_in_its_time(call, teacher, tmp_path):
+    out = tmp_path / "student"
+    asked = ("distill", str(teacher), "--out", str(out), "--threads", "1", *TINY)
+    code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
+    assert code == 0, err
+    assert "The teacher translated" in err
+    assert "2+1 layers" in err
+    assert f"Translate with: heed translate -m {out}" in err
+    header, *rows, verdict = said.splitlines()
+    assert header.split() == ["development", "lines,", "greedily", "chrF2", "BLEU", "words/s"]
+    assert [row.split()[0] for row in rows] == ["teacher", "student"]
+    assert "of the teacher's chrF2" in verdict
+    assert "model.int8.safetensors" in json.loads((out / "manifest.json").read_text())["files"]
+    settings = json.loads((out / "asked.json").read_text())
+    assert settings["training"]["label_smoothing"] == 0
+    assert 0 < settings["training"]["time_s"] < 1199
+    assert call("translate", "-m", str(out), "The cat sees the dog.")[0] == 0
+    code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
+    assert code == 0, err
+    assert "was finished already" in err
+    assert "The teacher translated" not in err
+    assert "of the teacher's chrF2" in said
+
+
+def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
+    call, teacher, tmp_path, monkeypatch, capsys
+):
+    from heed.train import distill
+
+    out = tmp_path / "student"
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", *TINY)
+    with monkeypatch.context() as patch:
+        patch.setattr(distill, "PORTION", 50)
+        patch.setattr("heed.cli.distill._Progress.__call__", _ctrl_c)
+        with pytest.raises(SystemExit) as ended:
+            call(*asked)
+    assert ended.value.code == 130
+    said = capsys.readouterr().err
+    assert "Paused; what is translated is kept. To go on, type the same command again." in said
+    assert len(list((out / "teacher").glob("portion-*"))) == 1
+    code, _, err = call(*asked)
+    assert code == 0, err
+
+
+def _ctrl_c(*_: object) -> None:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["MODEL"], 2, "Say where the student shall go: --out student/"),
+        (["MODEL", "--out=OUT"], 1, "without the text it learnt from: say what it shall translate"),
+        (["none", "--out=OUT"], 1, "There is no model folder none"),
+        (["MODEL", "--out=OUT", "text.en"], 2, "text.en must be like section.key=value; text goes"),
+        (["MODEL", "--out=OUT", "--src=-"], 2, "--src must be a file"),
+        (["MODEL", "--out=OUT", "--src=gone.en"], 1, "gone.en"),
+        (["MODEL", "--out=OUT", "--dev-src=x"], 2, "--dev-src and --dev-tgt go together"),
+        (["MODEL", "--out=OUT", "--preset=huge"], 2, "'huge' is not one of"),
+        (["MODEL", "--out=OUT", "training.lerning_rate=1"], 1, "did you mean"),
+        (
+            ["MODEL", "--out=MODEL", "--src=TEXT"],
+            1,
+            "must be a new folder or one of a heed distill",
+        ),
+        (["MODEL", "--out=OUT", "--src=TEXT", "-t", "fr"], 1, "not into fr"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_teacher_works(
+    call, model, tmp_path, arguments, code, words
+):
+    text = tmp_path / "text.en"
+    text.write_text("A man.\n", encoding="utf-8")
+    places = {"MODEL": model, "OUT": str(tmp_path / "out"), "TEXT": str(text)}
+    for name, place in places.items():
+        arguments = [argument.replace(name, place) for argument in arguments]
+    found, _, err = call("distill", *arguments)
+    assert words in err
+    assert found == code
