@@ -25,6 +25,13 @@ def test_help_opens_with_examples_and_lists_every_command(call):
         assert re.search(rf"^  {name} ", out, re.MULTILINE)
 
 
+def test_the_list_says_of_each_command_what_the_command_says():
+    for group in COMMANDS.values():
+        for name, (_, summary) in group.items():
+            found = main_module.heed.get_command(None, name)
+            assert found.get_short_help_str(80) == summary
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_has_help_with_its_examples_first(call, name):
     code, out, _ = call(name, "--help")

@@ -18,29 +18,33 @@ from heed.cli.command import Session
 from heed.device import process_rank
 from heed.errors import HeedError, MissingExtraError, WorkerError
 
-COMMANDS: dict[str, dict[str, str]] = {
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Everyday": {
-        "train": "heed.cli.train:train",
-        "translate": "heed.cli.translate:translate",
-        "evaluate": "heed.cli.evaluate:evaluate",
-        "demo": "heed.cli.demo:demo",
+        "train": ("heed.cli.train:train", "Train a translator from parallel text."),
+        "translate": ("heed.cli.translate:translate", "Translate lines of text."),
+        "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
+        "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
     },
     "Looking closer": {
-        "score": "heed.cli.evaluate:score",
-        "next-word": "heed.cli.look:next_word",
-        "align": "heed.cli.look:align",
+        "score": ("heed.cli.evaluate:score", "Log-probability of given translations."),
+        "next-word": ("heed.cli.look:next_word", "Show what may come next, with probabilities."),
+        "align": ("heed.cli.look:align", "Show which source piece each target piece read."),
     },
     "Around it": {
-        "models": "heed.cli.models:models",
-        "quantize": "heed.cli.quantize:quantize",
-        "distill": "heed.cli.distill:distill",
-        "doctor": "heed.cli.doctor:doctor",
-        "completion": "heed.cli.completion:completion",
-        "spm-train": "heed.cli.spm:spm_train",
-        "spm-encode": "heed.cli.spm:spm_encode",
-        "spm-decode": "heed.cli.spm:spm_decode",
+        "models": (
+            "heed.cli.models:models",
+            "List, describe or delete the models on this machine.",
+        ),
+        "quantize": ("heed.cli.quantize:quantize", "Round a model to int8: small and fast."),
+        "distill": ("heed.cli.distill:distill", "Train a small, fast student from a model."),
+        "doctor": ("heed.cli.doctor:doctor", "Show versions, processor and optional parts."),
+        "completion": ("heed.cli.completion:completion", "Print a completion script for a shell."),
+        "spm-train": ("heed.cli.spm:spm_train", "Train a SentencePiece model (as spm_train)."),
+        "spm-encode": ("heed.cli.spm:spm_encode", "Text to pieces or ids (as spm_encode)."),
+        "spm-decode": ("heed.cli.spm:spm_decode", "Pieces or ids to text (as spm_decode)."),
     },
 }
+"""Group → command → where it is and what it does, so that the list of all imports none."""
 
 EXAMPLES = """
   heed demo                                  train and try a small translator in 3 minutes
@@ -67,7 +71,7 @@ class LazyGroup(click.Group):
         """Import a command."""
         for group in COMMANDS.values():
             if cmd_name in group:
-                module, attribute = group[cmd_name].split(":")
+                module, attribute = group[cmd_name][0].split(":")
                 command: click.Command = getattr(importlib.import_module(module), attribute)
                 return command
         return None
@@ -90,10 +94,7 @@ class LazyGroup(click.Group):
             formatter.write(EXAMPLES.strip("\n") + "\n")
         for title, group in COMMANDS.items():
             with formatter.section(title):
-                commands = ((name, self.get_command(ctx, name)) for name in group)
-                formatter.write_dl(
-                    [(name, found.get_short_help_str(80)) for name, found in commands if found]
-                )
+                formatter.write_dl([(name, summary) for name, (_, summary) in group.items()])
         self.format_options(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
