@@ -148,7 +148,7 @@ def tensors_of(out: Path, step: int) -> dict[str, torch.Tensor]:
     found = {}
     for path in (out / "checkpoints" / f"step-{step:06d}").glob("*.safetensors"):
         for name, tensor in decode_tensors(path.read_bytes(), path).items():
-            found[f"{path.stem} {name}"] = tensor
+            found[f"{path.stem} {name}"] = torch.tensor(tensor)
     return found
 
 

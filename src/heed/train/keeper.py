@@ -26,6 +26,7 @@ from heed.errors import RunError
 from heed.files import read_json_lines
 from heed.model.build import count_parameters
 from heed.model.decodable import TorchDecodable
+from heed.model.transformer import Transformer
 from heed.train import checkpoint
 from heed.train.log import METRICS_FILE, Report
 from heed.train.loop import Trainer
@@ -132,7 +133,7 @@ def validate_trainer(
     trainer: Trainer,
     data: Prepared,
     recipe: Recipe,
-    examine: Callable[[], None] | None = None,
+    examine: Callable[[Transformer], None] | None = None,
 ) -> Validation:
     """Validate the weights that would be kept now; then let them be examined."""
     with using_weights(trainer.model, trainer.averaged):
@@ -143,7 +144,7 @@ def validate_trainer(
             n_sentences=recipe.training.validation_sentences,
         )
         if examine:
-            examine()
+            examine(trainer.model)
         trainer.model.train()
         return found
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.device import peak_memory_mb
+from heed.model.transformer import Transformer
 from heed.train.evidence import Evidence, Reading
 from heed.train.forecast import forecast
 from heed.train.log import Event, Report, finite
@@ -106,14 +107,18 @@ class Observer:
             elif event["kind"] == "start":
                 self._environment = event["environment"]
 
-    def examine(self) -> None:
-        """Ask the model that is being validated; not when that would cost too much."""
+    def examine(self, model: Transformer) -> None:
+        """Ask the model that is being validated; not when that would cost too much.
+
+        Args:
+            model: whole, on this process alone.
+        """
         share = max(self.trainer.share, 1e-6)
         total_s = self.trainer.elapsed_s / share
         allowed_s = MAX_COST * total_s * min(1.0, EARLY_COST + share)
         self._probe, last = None, self._last_probe_s
         if self._probe_s == 0.0 or self._probe_s + last <= allowed_s:
-            self._probe = probe(self.trainer.model, self.pairs, self.trainer.special_ids)
+            self._probe = probe(model, self.pairs, self.trainer.special_ids)
             self._last_probe_s = self._probe.seconds
             self._probe_s += self._probe.seconds
 
