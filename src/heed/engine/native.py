@@ -88,8 +88,9 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+@cache
 def is_compiled() -> bool:
-    """Whether the library is there and loads."""
+    """Whether the library is there and loads; looked up once, for searches ask at every step."""
     try:
         _library()
     except OSError:

@@ -6,7 +6,8 @@ rows of the gradients' sum (FSDP2; Zhao et al. 2023, "PyTorch FSDP"). What stays
 it, the functions here take the rows or the whole; a plain tensor is both.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -115,6 +116,7 @@ def idle_batches(special_ids: dict[str, int], n_passes: int, group: Group) -> li
 
 
 def _part(tensor: Tensor) -> "DTensor | None":
-    from torch.distributed.tensor import DTensor  # brings the compiler, over a second
-
-    return tensor if isinstance(tensor, DTensor) else None
+    # To import it brings the compiler, over a second; where nobody has, there are none.
+    module = sys.modules.get("torch.distributed.tensor")
+    is_part = module is not None and isinstance(tensor, module.DTensor)
+    return cast("DTensor", tensor) if is_part else None
