@@ -116,17 +116,25 @@ struct State::Work {
     }
 };
 
+// Rows that go through all layers together: what they need between two products stays in the cache.
+constexpr int kRowsAtOnce = 256;
+
 // Every thread takes sources of its own; where there are too few, all share the columns.
-template <class F>
-void State::split(int n, const F &f) {
-    const int n_threads = model_.pool.size();
-    if (n < n_threads) {
-        Work work{model_, scratch_[0], n_threads > 1 ? &model_.pool : nullptr};
-        return f(0, n, work);
-    }
+template <class Rows, class F>
+void State::split(const Rows &rows_of, const F &f) {
+    const int n = n_sources(), n_threads = model_.pool.size();
+    const auto in_portions = [&](int first, int last, Work work) {
+        while (first < last) {
+            int next = first, rows = 0;
+            do rows += rows_of(next++);
+            while (next < last && rows + rows_of(next) <= kRowsAtOnce);
+            f(first, next, work);
+            first = next;
+        }
+    };
+    if (n < n_threads) return in_portions(0, n, Work{model_, scratch_[0], n_threads > 1 ? &model_.pool : nullptr});
     model_.pool.run([&](int part, int n_parts) {
-        Work work{model_, scratch_[part], nullptr};
-        f(n * part / n_parts, n * (part + 1) / n_parts, work);
+        in_portions(n * part / n_parts, n * (part + 1) / n_parts, Work{model_, scratch_[part], nullptr});
     });
 }
 
@@ -140,7 +148,7 @@ State::State(Model &model, const int64_t *ids, const int32_t *lengths, int n_sou
     }
     memory_.resize(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * total * c.width());
     heads_.assign(c.n_decoder_layers, std::vector<float>(size_t(total) * padded(c.key_width() + c.value_width())));
-    split(n_sources, [&](int first, int last, Work &work) {
+    split([&](int s) { return sources_[s].length; }, [&](int first, int last, Work &work) {
         encode(ids, first, last, work);
         remember(first, last, work);
     });
@@ -153,7 +161,6 @@ int State::longest() const {
 }
 
 void State::encode(const int64_t *ids, int first, int last, Work &work) {
-    if (first == last) return;
     const Config &c = model_.config;
     const int begin = sources_[first].offset, rows = sources_[last - 1].offset + sources_[last - 1].length - begin;
     const size_t width = c.width(), total = memory_.size() / width / (c.is_same_layer ? c.n_encoder_layers : 1);
@@ -193,7 +200,6 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
 }
 
 void State::remember(int first, int last, Work &work) {
-    if (first == last) return;
     const Config &c = model_.config;
     const int begin = sources_[first].offset, rows = sources_[last - 1].offset + sources_[last - 1].length - begin;
     const size_t width = c.width(), total = memory_.size() / width / (c.is_same_layer ? c.n_encoder_layers : 1);
@@ -212,13 +218,12 @@ void State::step(const int64_t *tokens, float *log_probs, float *weights) {
     page.data.reset(new float[size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width())]);
     for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
     pages_.push_back(std::move(page));
-    split(n_sources(), [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, weights, work); });
+    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, weights, work); });
 }
 
 void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, float *weights, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
-    if (!rows) return;
     const size_t width = c.width(), out_stride = padded(c.value_width()), cached = c.key_width() + c.value_width();
     work.reserve(rows, std::max(n, longest()));
     Scratch &scratch = work.scratch;

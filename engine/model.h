@@ -113,8 +113,8 @@ class State {
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void advance(const int64_t *tokens, int first, int last, float *log_probs, float *weights, Work &);
-    template <class F>
-    void split(int n, const F &f);
+    template <class Rows, class F>
+    void split(const Rows &rows_of, const F &f);
 
     Model &model_;
     int beam_size_;

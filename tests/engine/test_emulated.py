@@ -1,0 +1,47 @@
+"""The AVX-512 kernels on a machine without AVX-512: each instruction done in words.
+
+Says that they compute the same bits; nothing of speed, or of what a compiler makes of them.
+"""
+
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+FLAGS = ("-mno-avx512f", "-Wno-psabi", "-include", str(HERE / "avx512_in_words.h"))
+
+
+@pytest.mark.reliability
+def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("their other halves are instructions of x86-64")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    library = tmp_path / "libheed.so"
+    try:
+        build.compile_engine(library, more_flags=FLAGS)
+    except RuntimeError as error:
+        if "no C++ compiler" not in str(error):
+            raise
+        pytest.skip(str(error))
+    names = "import heed.engine.native as n; print(n.kernels())"
+    tests = ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    tests += [str(HERE / "test_equal.py"), str(HERE / "test_native.py")]
+    environment = {**os.environ, "HEED_LIBRARY": str(library)}
+    outputs = [
+        subprocess.run(
+            [sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True
+        )
+        for command in (["-c", names], tests)
+    ]
+    assert outputs[0].stdout.strip() == "avx512"
+    assert outputs[1].returncode == 0, outputs[1].stdout[-4000:]
