@@ -121,9 +121,12 @@ inline Lanes from_int(const int32_t *p) { HEED_EACH(float(p[i])); }
 
 // Sum and maximum over the lanes: halves onto each other, 16 → 8 → 4 → 2 → 1.
 #if defined(HEED_AVX512) || defined(HEED_AVX2)
-inline float sum(Lanes x) {
+inline __m128 quarter(Lanes x) {
     const __m256 eight = fold(x);
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+}
+inline float sum(Lanes x) {
+    const __m128 four = quarter(x);
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
@@ -133,11 +136,20 @@ inline float maximum(Lanes x) {
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
+// The same of four at once.
+inline void sum_four(Lanes x, Lanes y, Lanes z, Lanes w, float *sums) {
+    __m128 a = quarter(x), b = quarter(y), c = quarter(z), d = quarter(w);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(sums, _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d)));
+}
 #else
 inline float sum(Lanes x) {
     for (int half = 8; half; half /= 2)
         for (int i = 0; i < half; i++) x.v[i] = x.v[i] + x.v[i + half];
     return x.v[0];
+}
+inline void sum_four(const Lanes &x, const Lanes &y, const Lanes &z, const Lanes &w, float *sums) {
+    sums[0] = sum(x), sums[1] = sum(y), sums[2] = sum(z), sums[3] = sum(w);
 }
 inline float maximum(Lanes x) {
     for (int half = 8; half; half /= 2)
