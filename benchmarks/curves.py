@@ -252,6 +252,11 @@ def picture(records: Sequence[Record], title: str) -> str:
         last = max(_scored(*_runs(records, case)), key=lambda point: point.seconds)
         labels.append((axes.y(last.scores["bleu"]), case, color))
     parts.append(_labels(labels))
+    return svg(parts)
+
+
+def svg(parts: Iterable[str]) -> str:
+    """The whole picture."""
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     style = 'font-family="system-ui, sans-serif" font-size="13"'
     body = "\n".join(parts)

@@ -8,7 +8,7 @@ here: running and timing the commands (`time_to_quality.py`); speed alone (`trai
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,18 +84,20 @@ class System:
     packages: tuple[str, ...] = ()
 
 
-def install(system: System, folder: Path) -> Path:
-    """The Python of a system's own virtualenv, made at the first call."""
-    if not system.packages:
+def install(packages: Sequence[str], folder: Path) -> Path:
+    """The Python of a system's own virtualenv, made at the first call; ours if it needs none."""
+    if not packages:
         return Path(sys.executable)
-    environment = folder / system.packages[0].partition("==")[0]
+    environment = folder / packages[0].partition("==")[0]
     python, ready = environment / "bin" / "python", environment / "ready"
     if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
         # Of our constraints only torch's: a peer's own pins may contradict the rest.
         torch = [line for line in CONSTRAINTS.read_text().splitlines() if line.startswith("torch=")]
-        pip = [str(python), "-m", "pip", "install", "-q"]
-        subprocess.run([*pip, *torch, *system.packages], check=True, stdout=sys.stderr)
+        pinned = environment / "constraints.txt"
+        pinned.write_text("\n".join(torch), "utf-8")
+        pip = [str(python), "-m", "pip", "install", "-q", "-c", str(pinned)]
+        subprocess.run([*pip, *packages], check=True, stdout=sys.stderr)
         ready.touch()
     return python
 

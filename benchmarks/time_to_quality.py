@@ -322,7 +322,7 @@ def jobs_of(settings: argparse.Namespace) -> list[Job]:
                 corpus=corpus,
                 data=settings.out / "data",
                 run=settings.out / slug(record),
-                python=peers.install(system, settings.peers),
+                python=peers.install(system.packages, settings.peers),
                 time_s=time_s,
                 seed=seed,
                 preset=preset,

@@ -2,11 +2,13 @@
 """The systems that `translate_speed.py` compares, each in a process of its own.
 
     python benchmarks/translators.py make FOLDER base
+    PEER/bin/python benchmarks/translators.py export FOLDER CTranslate2
     PEER/bin/python benchmarks/translators.py run FOLDER "CTranslate2 int8" 1
 
-`make` writes one random post-norm Transformer as heed's files; `run` makes a system of these
-weights ready and then times what it reads on standard input: a line of JSON for each measurement.
-All systems get the same ids and write exactly as many tokens. Not here: tables and turns.
+`make` writes one random Transformer as heed's files, `export` as those of a peer; `run` loads such
+files and then times what it reads on standard input: a line of JSON for each measurement. All
+systems get the same ids and write exactly as many tokens. Pre-norm, because eole has no other
+decoder. Not here: how the weights become a peer's (`exports.py`), tables and turns.
 """
 
 import json
@@ -21,12 +23,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import exports
+
 N_TOKENS = 24
 """Length of every source and of every translation."""
 
-Weights = dict[str, NDArray[np.float32]]
 Translate = Callable[[NDArray[np.int64], int], list[list[int]]]
 """`(src (n_sources, src_len), beam_size) -> target ids of each source`."""
+
+FLOATS, INTS = "model.safetensors", "model.int8.safetensors"
+LAYER_GAIN = 12.0
+LOUDER = ("project_out.weight", "contract.weight")
 
 SIZES = {
     "small": {"vocab_size": 8000, "d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3},
@@ -46,47 +53,62 @@ def shape(size: str) -> dict[str, Any]:
         "d_ff": sizes["d_ff"],
         "n_encoder_layers": n_layers,
         "n_decoder_layers": n_layers,
+        "norm": "pre",
         "positions": "sinusoidal_halves",
         "norm_eps": 1e-5,
     }
 
 
 def make(folder: Path, size: str) -> None:
-    """Write the weights."""
+    """Write the weights, as float32 and as heed rounds them."""
     import torch
     from safetensors.numpy import save_file
 
+    from heed.engine.network import Network
+    from heed.engine.packed import to_arrays
     from heed.model.build import build_model
     from heed.model.config import ModelConfig
 
     torch.manual_seed(1)
-    model = build_model(ModelConfig(**shape(size)))
-    save_file(
-        {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()},
-        folder / "model.safetensors",
-    )
+    config = ModelConfig(**shape(size))
+    weights = {
+        # With layers as faint as when training starts, each token would be the one before.
+        name: (tensor * (LAYER_GAIN if name.endswith(LOUDER) else 1)).numpy()
+        for name, tensor in build_model(config).state_dict().items()
+    }
+    save_file({name: weight.copy() for name, weight in weights.items()}, folder / FLOATS)
+    save_file(to_arrays(Network.of(config, weights, is_quantized=True)), folder / INTS)
     (folder / "config.json").write_text(json.dumps(shape(size)))
 
 
-def read(folder: Path) -> tuple[dict[str, Any], Weights]:
-    """Shape and weights."""
+def read_config(folder: Path) -> exports.Config:
+    """The shape."""
+    return dict(json.loads((folder / "config.json").read_text()))
+
+
+def read_weights(folder: Path) -> exports.Weights:
+    """heed's weights."""
     from safetensors.numpy import load_file
 
-    config = json.loads((folder / "config.json").read_text())
-    return config, load_file(folder / "model.safetensors")
+    return load_file(folder / FLOATS)
 
 
 def open_heed(folder: Path, threads: int, *, is_quantized: bool, kernels: str = "") -> Translate:
     """heed's engine under heed's own search."""
+    from safetensors.numpy import load_file
+
     from heed.decode.options import DecodeOptions
     from heed.decode.search import decode
     from heed.engine.network import Network
+    from heed.engine.packed import from_arrays
     from heed.engine.runtime import Engine
     from heed.model.config import ModelConfig
 
-    values, weights = read(folder)
-    config = ModelConfig(**values)
-    network = Network.of(config, weights, is_quantized=is_quantized)
+    config = ModelConfig(**read_config(folder))
+    if is_quantized:
+        network = from_arrays(config, load_file(folder / INTS), folder / INTS)
+    else:
+        network = Network.of(config, read_weights(folder))
     engine = Engine(network, threads=threads, kernels=kernels)
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
@@ -104,21 +126,25 @@ def open_heed(folder: Path, threads: int, *, is_quantized: bool, kernels: str = 
     return translate
 
 
+def export_ctranslate2(folder: Path) -> None:
+    """CTranslate2's own description of a model."""
+    target = folder / "ctranslate2"
+    target.mkdir()
+    exports.ctranslate2_spec(read_config(folder), read_weights(folder)).save(str(target))
+
+
 def open_ctranslate2(folder: Path, threads: int, *, kind: str) -> Translate:
-    """CTranslate2 with our weights put into its own description of a model."""
+    """CTranslate2, which rounds to int8 as it loads."""
     import ctranslate2
 
-    target = folder / "ctranslate2"
-    if not target.exists():
-        config, weights = read(folder)
-        spec = ctranslate2_spec(config, weights)
-        target.mkdir()
-        spec.save(str(target))
     translator = ctranslate2.Translator(
-        str(target), device="cpu", compute_type=kind, inter_threads=1, intra_threads=threads
+        str(folder / "ctranslate2"),
+        device="cpu",
+        compute_type=kind,
+        inter_threads=1,
+        intra_threads=threads,
     )
-
-    tokens = vocabulary(read(folder)[0])
+    tokens = exports.vocabulary(read_config(folder))
     ids = {token: number for number, token in enumerate(tokens)}
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
@@ -134,92 +160,30 @@ def open_ctranslate2(folder: Path, threads: int, *, kind: str) -> Translate:
     return translate
 
 
-def ctranslate2_spec(config: dict[str, Any], weights: Weights) -> Any:
-    """The model in CTranslate2's terms."""
-    from ctranslate2.specs import common_spec, transformer_spec
+def export_transformers(folder: Path) -> None:
+    """A folder of Hugging Face's Pegasus, which is its Marian with the norms before."""
+    import torch
+    from transformers import PegasusConfig, PegasusForConditionalGeneration
 
-    layers = (config["n_encoder_layers"], config["n_decoder_layers"])
-    spec = transformer_spec.TransformerSpec.from_config(
-        layers, config["n_heads"], pre_norm=False, activation=common_spec.Activation.RELU
+    config, weights = read_config(folder), read_weights(folder)
+    model = PegasusForConditionalGeneration(PegasusConfig(**exports.pegasus_config(config)))
+    tensors = exports.pegasus_weights(config, weights)
+    found = model.load_state_dict(
+        {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}, strict=False
     )
-    width = config["d_model"]
-
-    def linear(to: Any, name: str, rows: slice = slice(None)) -> None:
-        to.weight = np.ascontiguousarray(weights[f"{name}.weight"][rows])
-        to.bias = np.ascontiguousarray(weights[f"{name}.bias"][rows])
-
-    def norm(to: Any, name: str) -> None:
-        to.gamma, to.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
-
-    for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        embeddings = stack.embeddings[0] if side == "encoder" else stack.embeddings
-        embeddings.weight = weights["embed_src.tokens.weight"]
-        stack.scale_embeddings = True
-        for number, layer in enumerate(stack.layer):
-            name = f"{side}.{number}"
-            linear(layer.self_attention.linear[0], f"{name}.self_attention.project_in")
-            linear(layer.self_attention.linear[1], f"{name}.self_attention.project_out")
-            norm(layer.self_attention.layer_norm, f"{name}.around_self.norm")
-            if side == "decoder":
-                cross = f"{name}.cross_attention"
-                linear(layer.attention.linear[0], f"{cross}.project_in", slice(width))
-                linear(layer.attention.linear[1], f"{cross}.project_in", slice(width, None))
-                linear(layer.attention.linear[2], f"{cross}.project_out")
-                norm(layer.attention.layer_norm, f"{name}.around_cross.norm")
-            linear(layer.ffn.linear_0, f"{name}.feed_forward.expand")
-            linear(layer.ffn.linear_1, f"{name}.feed_forward.contract")
-            norm(layer.ffn.layer_norm, f"{name}.around_feed_forward.norm")
-    spec.decoder.projection.weight = weights["output.weight"]
-    spec.decoder.projection.bias = np.zeros(len(weights["output.weight"]), np.float32)
-    spec.register_source_vocabulary(vocabulary(config))
-    spec.register_target_vocabulary(vocabulary(config))
-    spec.config.add_source_eos = False
-    spec.validate()
-    spec.optimize(quantization="float32")
-    return spec
-
-
-def vocabulary(config: dict[str, Any]) -> list[str]:
-    """A token for each id."""
-    return [
-        "<blank>",
-        "<unk>",
-        "<s>",
-        "</s>",
-        *(f"t{i}" for i in range(4, config["src_vocab_size"])),
-    ]
+    if found.unexpected_keys:
+        raise SystemExit(f"Hugging Face has no {found.unexpected_keys}")
+    model.save_pretrained(folder / "transformers")
 
 
 def open_transformers(folder: Path, threads: int) -> Translate:
-    """Hugging Face's Marian with our weights."""
+    """Hugging Face's `generate`."""
     import torch
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import PegasusForConditionalGeneration
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    config, weights = read(folder)
-    depth, heads = config["n_encoder_layers"], config["n_heads"]
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=config["src_vocab_size"],
-            d_model=config["d_model"],
-            encoder_layers=depth,
-            decoder_layers=depth,
-            encoder_attention_heads=heads,
-            decoder_attention_heads=heads,
-            encoder_ffn_dim=config["d_ff"],
-            decoder_ffn_dim=config["d_ff"],
-            activation_function="relu",
-            max_position_embeddings=512,
-            scale_embedding=True,
-            pad_token_id=0,
-            bos_token_id=2,
-            eos_token_id=3,
-            decoder_start_token_id=2,
-            forced_eos_token_id=None,
-        )
-    ).eval()
-    model.load_state_dict(marian_weights(config, weights), strict=False)
+    model = PegasusForConditionalGeneration.from_pretrained(folder / "transformers").eval()
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
         ids = torch.from_numpy(src)
@@ -230,48 +194,63 @@ def open_transformers(folder: Path, threads: int) -> Translate:
             do_sample=False,
             min_new_tokens=N_TOKENS,
             max_new_tokens=N_TOKENS,
-            bad_words_ids=[[0], [1], [2]],
         )
         return [row[1:] for row in found.tolist()]
 
     return translate
 
 
-def marian_weights(config: dict[str, Any], weights: Weights) -> dict[str, Any]:
-    """Our weights by Marian's names."""
+def export_eole(folder: Path) -> None:
+    """A checkpoint of eole's."""
+    from safetensors.numpy import save_file
+
+    config, target = read_config(folder), folder / "eole"
+    target.mkdir()
+    save_file(exports.eole_weights(config, read_weights(folder)), target / "model.00.safetensors")
+    (target / "config.json").write_text(json.dumps(exports.eole_config(config)))
+    tokens = exports.vocabulary(config)
+    vocab = {"src": tokens, "tgt": tokens, "decoder_start_token": "<s>"}
+    (target / "vocab.json").write_text(json.dumps(vocab))
+
+
+def open_eole(folder: Path, threads: int) -> Translate:
+    """eole's own translator, given ids instead of a file; its int8 fails on a CPU in 0.6.4."""
+    import logging
+
     import torch
+    from eole.config.run import PredictConfig
+    from eole.predict import build_predictor
 
-    width = config["d_model"]
-    found = {}
+    torch.set_num_threads(threads)
+    config = PredictConfig(
+        model_path=str(folder / "eole"),
+        src="",
+        gpu_ranks=[],
+        min_length=N_TOKENS,
+        max_length=N_TOKENS,
+        fuse_kvq=True,
+    )
+    quiet = logging.getLogger("quiet")
+    quiet.setLevel(logging.ERROR)
+    translator = build_predictor(config, device_id=-1, logger=quiet)
 
-    def put(name: str, ours: str, rows: slice = slice(None)) -> None:
-        for part in ("weight", "bias"):
-            found[f"{name}.{part}"] = torch.from_numpy(weights[f"{ours}.{part}"][rows].copy())
+    def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
+        translator.beam_size = beam_size
+        # Greedy search is what it does when it samples from the best one.
+        translator.top_k = 1 if beam_size == 1 else 0
+        lengths = torch.full((len(src),), src.shape[1])
+        batch = {"src": torch.from_numpy(src), "srclen": lengths}
+        found = translator.predict_batch(batch, attn_debug=False)
+        return [ranked[0].tolist() for ranked in found["predictions"]]
 
-    thirds = {
-        name: slice(i * width, (i + 1) * width)
-        for i, name in enumerate(("q_proj", "k_proj", "v_proj"))
-    }
-    for side in ("encoder", "decoder"):
-        for number in range(config[f"n_{side}_layers"]):
-            theirs, ours = f"model.{side}.layers.{number}", f"{side}.{number}"
-            attentions = {"self_attn": ("self_attention", "self_attn_layer_norm", "around_self")}
-            if side == "decoder":
-                norm = ("cross_attention", "encoder_attn_layer_norm", "around_cross")
-                attentions["encoder_attn"] = norm
-            for name, (attention, norm_name, around) in attentions.items():
-                for third, rows in thirds.items():
-                    put(f"{theirs}.{name}.{third}", f"{ours}.{attention}.project_in", rows)
-                put(f"{theirs}.{name}.out_proj", f"{ours}.{attention}.project_out")
-                put(f"{theirs}.{norm_name}", f"{ours}.{around}.norm")
-            put(f"{theirs}.fc1", f"{ours}.feed_forward.expand")
-            put(f"{theirs}.fc2", f"{ours}.feed_forward.contract")
-            put(f"{theirs}.final_layer_norm", f"{ours}.around_feed_forward.norm")
-    embedding = torch.from_numpy(weights["embed_src.tokens.weight"])
-    for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens"):
-        found[f"{name}.weight"] = embedding
-    return found | {"lm_head.weight": embedding}
+    return translate
 
+
+EXPORTS = {
+    "CTranslate2": export_ctranslate2,
+    "Hugging Face": export_transformers,
+    "eole": export_eole,
+}
 
 SYSTEMS: dict[str, Callable[[Path, int], Translate]] = {
     "heed int8": lambda folder, threads: open_heed(folder, threads, is_quantized=True),
@@ -281,6 +260,7 @@ SYSTEMS: dict[str, Callable[[Path, int], Translate]] = {
         folder, threads, kind="float32"
     ),
     "Hugging Face float32": open_transformers,
+    "eole float32": open_eole,
 }
 
 
@@ -288,7 +268,7 @@ def run(folder: Path, system: str, threads: int) -> None:
     """Answer measurements until standard input ends."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     translate = SYSTEMS[system](folder, threads)
-    vocab_size = json.loads((folder / "config.json").read_text())["src_vocab_size"]
+    vocab_size = read_config(folder)["src_vocab_size"]
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
@@ -305,7 +285,7 @@ def run(folder: Path, system: str, threads: int) -> None:
             "wall_s": wall_s,
             "tokens": len(found) * N_TOKENS,
             "memory_mb": memory,
-            "first": found[0],
+            "found": found[: asked["batch"]],
         }
         print(json.dumps(answer), flush=True)
 
@@ -313,5 +293,7 @@ def run(folder: Path, system: str, threads: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "make":
         make(Path(sys.argv[2]), sys.argv[3])
+    elif sys.argv[1] == "export":
+        EXPORTS[sys.argv[3]](Path(sys.argv[2]))
     else:
         run(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
