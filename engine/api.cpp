@@ -120,6 +120,7 @@ HEED_API const char *heed_state_step(heed::Model *model, heed::State *state, con
 
 HEED_API const char *heed_state_select(heed::State *state, int32_t beam_size, const int64_t *rows, int32_t n_rows, const int64_t *sources, int32_t n_sources) {
     return guarded([&]() -> std::string {
+        if (n_rows > 1 << 20) return "too few or too many rows";
         if (n_rows != n_sources * beam_size || (!sources && n_sources != state->n_sources())) return "rows and sources do not go together";
         for (int r = 0; r < n_rows; r++)
             if (rows[r] < 0 || rows[r] >= state->rows()) return "there is no such row";

@@ -145,6 +145,29 @@ def test_a_seed_decides_samples_and_another_changes_them(translator):
     assert draw(1) != draw(2)
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_equal_lines_are_searched_once(vocab, monkeypatch, beam_size):
+    translator = make_translator(vocab, target_langs=("de", "zh"))
+    sizes = []
+
+    def start(src, **options):
+        sizes.append(len(src))
+        return begin(src, **options)
+
+    begin = translator.model.start
+    monkeypatch.setattr(translator.model, "start", start)
+    a, b = SENTENCES[0], SENTENCES[2]
+    lines = [a, b, Line(a, prefix="Ein"), f" {a} ", Line(a, target_lang="zh"), b, a]
+    found = translator.translate(lines, beam_size=beam_size)
+    assert sum(sizes) == 4
+    assert found[0] == found[3] == found[6]
+    assert found[1] == found[5]
+    assert len({str(one) for one in found[:3]} | {str(found[4])}) == 4
+    for one, line in zip(found, lines, strict=True):
+        (alone,) = translator.translate([line], beam_size=beam_size)
+        assert str(alone) == str(one)
+
+
 def test_equal_lines_get_samples_of_their_own(translator):
     assert len(set(translator(["A man"] * 8, sample=True))) > 1
 

@@ -57,6 +57,11 @@ class Part:
     prefix: list[int]
     key: int
 
+    @property
+    def question(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Equal for parts that get the same answer from a search that draws nothing."""
+        return tuple(self.src_ids), tuple(self.prefix)
+
 
 class LineReader:
     """Turns lines into what a model reads.

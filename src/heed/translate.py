@@ -367,17 +367,27 @@ class Translator:
     def _search(
         self, parts: list[Part], options: DecodeOptions, alignment: bool = False
     ) -> list[Translation]:
-        """Translate parts in batches of like lengths; results come in the order given."""
+        """Translate parts in batches of like lengths; results come in the order given.
+
+        Parts that ask the same are translated once, unless each draws random numbers of its own.
+        """
         n_rows = options.n_best if options.sample else options.beam_size
-        lengths = [len(part.src_ids) * n_rows for part in parts]
+        first: dict[tuple[object, ...], int] = {}
+        same = [
+            first.setdefault((part.key,) if options.sample else part.question, i)
+            for i, part in enumerate(parts)
+        ]
+        distinct = [*first.values()]
+        lengths = [len(parts[i].src_ids) * n_rows for i in distinct]
         found: dict[int, Translation] = {}
-        for batch in batches(lengths, self.batch_tokens, self.batch_lines):
+        for places in batches(lengths, self.batch_tokens, self.batch_lines):
+            batch = [distinct[place] for place in places]
             chosen = [parts[i] for i in batch]
             ranked = self._decode(chosen, options)
             weights = self._alignments(chosen, ranked) if alignment else [None] * len(batch)
             for i, hypotheses, matrices in zip(batch, ranked, weights, strict=True):
                 found[i] = self._translation(parts[i], hypotheses, matrices)
-        return [found[i] for i in range(len(parts))]
+        return [found[i] for i in same]
 
     def _decode(self, parts: list[Part], options: DecodeOptions) -> list[list[Hypothesis]]:
         vocab = self.tgt_vocab

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.engine import native
 from heed.engine.network import Network
-from heed.engine.runtime import Engine
+from heed.engine.runtime import Engine, State
 from heed.model.decodable import TorchDecodable
 from heed.model.interface import Floats, Ids
 from heed.model.transformer import Transformer
@@ -123,6 +124,31 @@ def test_a_source_gets_the_same_bits_alone_as_in_company(
         # Alone it has no padding either.
         alone = source[source != 0][None]
         np.testing.assert_array_equal(model.step(model.start(alone), np.array([2])).all()[0], row)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+def test_equal_sources_are_read_once_and_each_goes_its_own_way(
+    kernels: str, network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = engine(network(is_quantized=True), kernels)
+    n_read = []
+
+    def start(ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> State:
+        n_read.append(len(lengths))
+        return begin(ids, lengths, beam_size)
+
+    begin = model._model.start
+    monkeypatch.setattr(model._model, "start", start)
+    tokens = np.array([9, 8, 7, 6, 5])
+    repeated = sources()[[2, 0, 2, 1, 0]]
+    together = model.start(repeated, beam_size=1)
+    model.step(together, np.full(5, 2))
+    after = model.step(together, tokens).all()
+    assert n_read == [3]
+    for row, source, token in zip(after, repeated, tokens, strict=True):
+        alone = model.start(source[None])
+        model.step(alone, np.array([2]))
+        np.testing.assert_array_equal(model.step(alone, np.array([token])).all()[0], row)
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])

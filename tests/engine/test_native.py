@@ -76,6 +76,7 @@ def test_steps_that_do_not_fit_are_refused(network: Callable[..., Network]) -> N
         ([0, 1], [1], "no such source"),
         ([0], None, "do not go together"),
         ([0, 1, 0], [0], "do not go together"),
+        ([0] * (2**20 + 2), [0] * (2**19 + 1), "too few or too many rows"),
     ):
         with pytest.raises(HeedError, match=words):
             state.select(np.array(rows), None if sources is None else np.array(sources))

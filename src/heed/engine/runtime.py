@@ -69,10 +69,17 @@ class Engine:
         )
 
     def start(self, src: Ids, *, beam_size: int = 1) -> State:
-        """Read sources `(n_sources, src_len)`; see `Decodable.start`."""
-        is_token = src != self.config.pad_id
+        """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""
+        first: dict[bytes, int] = {}
+        same = [first.setdefault(source.tobytes(), place) for place, source in enumerate(src)]
+        distinct, places = np.unique(same, return_inverse=True)
+        is_token = src[distinct] != self.config.pad_id
         lengths = is_token.sum(axis=1, dtype=np.int32)
-        return self._model.start(src[is_token], lengths, beam_size)
+        state = self._model.start(src[distinct][is_token], lengths, beam_size)
+        if len(distinct) < len(src):
+            rows = places[:, None] * beam_size + np.arange(beam_size)
+            state.select(rows.ravel(), places)
+        return state
 
     def step(self, state: State, tokens: Ids) -> ArrayNext:
         """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
