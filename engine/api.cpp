@@ -1,5 +1,6 @@
 // What Python calls, by ctypes (heed/engine/native.py): plain C, so that one library serves every
 // Python. Whatever is passed is checked here; each call returns null or what went wrong, in words.
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -37,6 +38,10 @@ const int32_t *column_sums(heed::Model &model, const heed::Matrix &m) {
         for (int g = 0; g < m.groups(); g++)
             for (int i = 0; i < 64; i++) sums[p * 16 + i / 4] += 128 * m.ints[(size_t(p) * m.groups() + g) * 64 + i];
     return sums.get();
+}
+
+bool are_targets(const heed::Model &model, const int32_t *ids, int64_t n) {
+    return std::all_of(ids, ids + n, [&](int32_t id) { return id >= 0 && id < model.config.tgt_vocab_size; });
 }
 
 }  // namespace
@@ -100,6 +105,32 @@ HEED_API const char *heed_state_new(heed::Model *model, const int64_t *ids, cons
         for (int64_t i = 0; i < total; i++)
             if (ids[i] < 0 || ids[i] >= model->config.src_vocab_size) return "a source id is not in the vocabulary";
         *out = new heed::State(*model, ids, lengths, n_sources, beam_size);
+        return "";
+    });
+}
+
+// Target ids that may follow in every shortlist, with their columns of the output and one more, for
+// all that are left out. The matrix stays the caller's, and has to stay.
+HEED_API const char *heed_model_always(heed::Model *model, const heed::Matrix *matrix, const int32_t *ids, int32_t n) {
+    return guarded([&]() -> std::string {
+        if (n < 1 || n > model->config.tgt_vocab_size) return "too few or too many ids in a shortlist";
+        if (!are_targets(*model, ids, n)) return "an id of a shortlist is not in the vocabulary";
+        if (matrix->n != n + 1 || matrix->k != model->output.k || !matrix->ints != !model->output.ints) return "the matrix of a shortlist does not go with the output";
+        model->always = {*matrix, {ids, ids + n}};
+        model->always.matrix.sums = matrix->ints && model->kernels.needs_sums ? column_sums(*model, *matrix) : nullptr;
+        return "";
+    });
+}
+
+// Target ids that may follow besides, of each source laid end to end.
+HEED_API const char *heed_state_shorten(heed::Model *model, heed::State *state, const int32_t *ids, const int32_t *counts, int32_t n_sources) {
+    return guarded([&]() -> std::string {
+        if (model->always.ids.empty() || n_sources != state->n_sources()) return "the shortlists do not go with the model or the sources";
+        int64_t total = 0;
+        for (int s = 0; s < n_sources; total += counts[s++])
+            if (counts[s] < 0 || counts[s] > model->config.tgt_vocab_size) return "too few or too many ids in a shortlist";
+        if (!are_targets(*model, ids, total)) return "an id of a shortlist is not in the vocabulary";
+        state->shorten(ids, counts);
         return "";
     });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace heed {
 
@@ -39,10 +40,18 @@ struct State::Work {
 
     // out = activation(x) W^T + b
     void linear(const Matrix &m, float *x, size_t stride, int rows, float *out, size_t out_stride, Activation activation = Activation::none) {
-        Inputs inputs{x, nullptr, stride * sizeof(float)};
-        if (m.ints) inputs = {scratch.quantized.data(), scratch.scales.data(), kernels().quantized_stride(m.k)};
         if (m.ints || activation != Activation::none)
             kernels().quantize(x, stride, rows, m.k, activation, m.ints ? scratch.quantized.data() : nullptr, scratch.scales.data());
+        multiply(m, inputs(m, x, stride), rows, out, out_stride);
+    }
+
+    // What the last `linear` made of x, or x itself.
+    Inputs inputs(const Matrix &m, const float *x, size_t stride) const {
+        if (m.ints) return {scratch.quantized.data(), scratch.scales.data(), kernels().quantized_stride(m.k)};
+        return {x, nullptr, stride * sizeof(float)};
+    }
+
+    void multiply(const Matrix &m, const Inputs &inputs, int rows, float *out, size_t out_stride) {
         const auto columns = [&](int part, int n_parts) {
             kernels().multiply(m, inputs, rows, out, out_stride, m.panels() * part / n_parts, m.panels() * (part + 1) / n_parts);
         };
@@ -277,10 +286,46 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
     }
     float *x = scratch.x.data();
     if (c.is_pre_norm) work.normalize(x, rows, model_.decoder_norm, x);
+    if (!own_.empty()) return choose(first_source, last_source, log_probs, work);
     const size_t stride = model_.output.panels() * size_t(16);
     float *out = log_probs + first * stride;
     work.linear(model_.output, x, width, rows, out, stride);
     for (int r = 0; r < rows; r++) work.kernels().log_softmax(out + r * stride, c.tgt_vocab_size);
+}
+
+// The output for shortlists. What all have in common is multiplied together, and lies before what a
+// source has of its own; the softmax is over both.
+void State::choose(int first_source, int last_source, float *log_probs, Work &work) {
+    const Always &always = model_.always;
+    const int rows = (last_source - first_source) * beam_size_, width = model_.config.width(), shared = always.matrix.n;
+    int most = 0;
+    for (int s = first_source; s < last_source; s++) most = std::max(most, own_[s]->matrix().panels() * 16);
+    const size_t stride = padded(shared + most), out_stride = model_.output.panels() * size_t(16);
+    if (work.scratch.logits.size() < rows * stride) work.scratch.logits.resize(rows * stride);
+    float *logits = work.scratch.logits.data(), *out = log_probs + size_t(first_source) * beam_size_ * out_stride;
+    work.linear(always.matrix, work.scratch.x.data(), width, rows, logits, stride);
+    Inputs inputs = work.inputs(always.matrix, work.scratch.x.data(), width);
+    for (int s = first_source; s < last_source; s++) {
+        const Columns &own = *own_[s];
+        work.multiply(own.matrix(), inputs, beam_size_, logits + shared, stride);
+        for (int r = 0; r < beam_size_; r++, logits += stride, out += out_stride) {
+            work.kernels().log_softmax(logits, shared + own.size());
+            std::fill_n(out, out_stride, -std::numeric_limits<float>::infinity());
+            for (size_t i = 0; i < always.ids.size(); i++) out[always.ids[i]] = logits[i];
+            for (int i = 0; i < own.size(); i++) out[own.ids()[i]] = logits[shared + i];
+        }
+        inputs.rows = (const char *)inputs.rows + beam_size_ * inputs.stride;
+        if (inputs.scales) inputs.scales += beam_size_;
+    }
+}
+
+void State::shorten(const int32_t *ids, const int32_t *counts) {
+    std::vector<const int32_t *> begins;
+    for (int s = 0; s < n_sources(); ids += counts[s++]) begins.push_back(ids);
+    own_.resize(n_sources());
+    split([](int) { return 1; }, [&](int first, int last, Work &) {
+        for (int s = first; s < last; s++) own_[s] = std::make_shared<Columns>(model_.output, begins[s], counts[s]);
+    });
 }
 
 void State::select(const int64_t *rows, const int64_t *sources, int n_sources) {
@@ -294,6 +339,10 @@ void State::select(const int64_t *rows, const int64_t *sources, int n_sources) {
     std::vector<Source> stay(n_sources);
     for (int s = 0; s < n_sources; s++) stay[s] = sources_[sources[s]];
     sources_.swap(stay);
+    if (own_.empty()) return;
+    std::vector<std::shared_ptr<const Columns>> own(n_sources);
+    for (int s = 0; s < n_sources; s++) own[s] = own_[sources[s]];
+    own_.swap(own);
 }
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "columns.h"
 #include "kernels.h"
 #include "pool.h"
 
@@ -58,6 +59,13 @@ struct Positions {
     const float *cosines = nullptr, *sines = nullptr;    // (n, d_k), or null
 };
 
+// What is in every source's shortlist: columns of `Model::output`, and one that stands for all that
+// are left out.
+struct Always {
+    Matrix matrix;             // (ids and one more, d_model)
+    std::vector<int32_t> ids;  // of all columns but the last; empty where there are no shortlists
+};
+
 struct Model {
     Model(const Config &, const Kernels &, int n_threads);
 
@@ -70,11 +78,12 @@ struct Model {
     Norm encoder_norm, decoder_norm;
     Positions src_positions, tgt_positions;
     std::vector<std::unique_ptr<int32_t[]>> sums;  // of the columns of int8 matrices
+    Always always;
 };
 
 // Buffers of one thread.
 struct Scratch {
-    std::vector<float> x, y, wide, scales, scores, weights;
+    std::vector<float> x, y, wide, scales, scores, weights, logits;
     std::vector<char> quantized;
     std::vector<const float *> keys, values;
 };
@@ -101,6 +110,10 @@ class State {
     // cross-attention, (n_decoder_layers, rows, n_heads, longest()), zeros behind each source.
     void step(const int64_t *tokens, float *log_probs, float *weights);
 
+    // From now on only these ids and the model's `always` may follow; the others have no chance.
+    // Ids of each source laid end to end, none of them in `always`.
+    void shorten(const int32_t *ids, const int32_t *counts);
+
     // Rows and sources that stay, in their new order.
     void select(const int64_t *rows, const int64_t *sources, int n_sources);
 
@@ -113,12 +126,14 @@ class State {
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void advance(const int64_t *tokens, int first, int last, float *log_probs, float *weights, Work &);
+    void choose(int first, int last, float *log_probs, Work &work);
     template <class Rows, class F>
     void split(const Rows &rows_of, const F &f);
 
     Model &model_;
     int beam_size_;
     std::vector<Source> sources_;
+    std::vector<std::shared_ptr<const Columns>> own_;  // of `output`, for each source; or empty
     std::vector<float> memory_;               // (n_encoder_layers or 1, all positions, width)
     std::vector<std::vector<float>> heads_;   // of each decoder layer (all positions, keys and values)
     std::vector<Page> pages_;

@@ -39,6 +39,8 @@ AVERAGE = "average.safetensors"
 """In a checkpoint, the averaged weights; these are the ones to translate with."""
 INT8 = "model.int8.safetensors"
 """The same rounded, as `heed.engine` multiplies them; beside the weights, or in their place."""
+SHORTLIST = "shortlist.safetensors"
+"""What may follow, by source ids: see `heed.engine.shortlist`."""
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
@@ -110,7 +112,7 @@ def save_bundle(
     files = bundle_files(bundle, numbers=numbers)
     folder = Path(path)
     others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    others -= {MANIFEST, CONFIG, WEIGHTS, INT8, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
+    others -= {MANIFEST, CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
     (update_directory if others else write_directory)(folder, files)
 
 
@@ -176,6 +178,37 @@ def save_int8(
     manifest, files = read_directory(bundle.path)
     update_directory(bundle.path, files | data, manifest.metadata)
     return bundle.path
+
+
+def save_shortlist(folder: Path, arrays: Mapping[str, NDArray[Any]] | None) -> None:
+    """Put a shortlist beside a model's weights, in the place of another; None = take that away.
+
+    Args:
+        folder: the model's.
+        arrays: from `heed.engine.shortlist`.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours.
+    """
+    manifest, files = read_directory(folder)
+    if arrays is None and SHORTLIST not in files:
+        return
+    files.pop(SHORTLIST, None)
+    if arrays is not None:
+        files[SHORTLIST] = encode_tensors(arrays)
+    update_directory(folder, files, manifest.metadata)
+    if arrays is None:
+        (folder / SHORTLIST).unlink(missing_ok=True)
+
+
+def load_shortlist(folder: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a model folder's shortlist; none if it has none.
+
+    Raises:
+        FormatError: its file is missing or damaged.
+    """
+    _, files = read_directory(folder, [SHORTLIST])
+    return decode_tensors(files[SHORTLIST], folder / SHORTLIST) if files else {}
 
 
 def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> Bundle:

@@ -8,12 +8,13 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from heed.bundle import Bundle, load_bundle
+from heed.bundle import SHORTLIST, Bundle, load_bundle, load_shortlist
 from heed.device import choose_threads, has_gpu
 from heed.engine.native import is_compiled
 from heed.engine.network import Network
 from heed.engine.packed import from_arrays
 from heed.engine.runtime import Engine
+from heed.engine.shortlist import Shortlist
 from heed.errors import ConfigError
 from heed.model.interface import Decodable
 
@@ -22,7 +23,12 @@ ENGINE_DTYPES = ("auto", "float32", "int8")
 
 
 def open_model(
-    folder: str | Path, *, device: str = "auto", dtype: str = "auto", threads: int | None = None
+    folder: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int | None = None,
+    has_shortlist: bool = True,
 ) -> tuple[Bundle, Decodable]:
     """Read a model folder and make ready what computes it.
 
@@ -32,6 +38,7 @@ def open_model(
         dtype: numbers to compute in. `auto` = on a CPU int8 where the folder holds it (`heed
             quantize`), else float32; on a GPU what is fast there.
         threads: CPU threads; None = as many as there are cores.
+        has_shortlist: the engine uses the folder's shortlist, where it holds one.
 
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
@@ -49,6 +56,7 @@ def open_model(
             _network(bundle, is_quantized=dtype == "int8"),
             threads=choose_threads(threads),
             kernels=os.environ.get("HEED_KERNELS", ""),
+            shortlist=_shortlist(bundle) if has_shortlist else None,
         )
     return bundle, _with_torch(bundle, device, dtype, threads)
 
@@ -70,6 +78,13 @@ def _network(bundle: Bundle, *, is_quantized: bool) -> Network:
     if bundle.int8:
         return from_arrays(bundle.config, bundle.int8, f"the int8 file of {bundle.path}")
     return Network.of(bundle.config, bundle.weights, is_quantized=is_quantized)
+
+
+def _shortlist(bundle: Bundle) -> Shortlist | None:
+    assert bundle.path is not None
+    arrays = load_shortlist(bundle.path)
+    where = bundle.path / SHORTLIST
+    return Shortlist.from_arrays(bundle.config, arrays, where) if arrays else None
 
 
 def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int | None) -> Decodable:

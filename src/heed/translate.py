@@ -44,6 +44,7 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     threads: int | None = None,
+    shortlist: bool = True,
 ) -> "Translator":
     """Open a model folder, or a run folder while its training goes on.
 
@@ -53,12 +54,16 @@ def load(
         dtype: numbers to compute in: `float32`, `int8`, `bfloat16`, on a GPU `float16`; `auto` =
             on a CPU int8 where `heed quantize` has put it, on a GPU what is fast there.
         threads: CPU threads; None = as many as there are cores.
+        shortlist: choose among likely words only, where `heed quantize --shortlist` has put a list
+            of them; on a CPU.
 
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
         ConfigError: there is no such device here, or it does not compute in `dtype`.
     """
-    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads)
+    bundle, model = open_model(
+        folder, device=device, dtype=dtype, threads=threads, has_shortlist=shortlist
+    )
     decoding = dict(bundle.decoding)
     max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)
     return Translator(

@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from heed.bundle import load_bundle
+from heed.data.readers import Pair
+from heed.data.spool import write_pairs
+from heed.data.store import Store
+
 
 @pytest.fixture
 def own(model, tmp_path) -> Path:
@@ -56,3 +61,61 @@ def test_one_file_without_the_other_is_a_mistake(call, own):
     code, _, err = call("quantize", str(own), "--src", "x")
     assert code == 2
     assert "Give --src and --ref together, or neither." in err
+
+
+@pytest.fixture
+def run(own) -> Path:
+    """The model with the pairs that a run folder holds."""
+    vocab = load_bundle(own).src_vocab
+    pairs = [Pair("A man is riding a bike.", "Ein Mann fährt Fahrrad.", target_lang="de")] * 20
+    (own / "data").mkdir()
+    with Store.create(own / "data" / "train.bin", vocab.hash, vocab.hash) as writer:
+        for pair in pairs:
+            writer.add(vocab.encode(pair.src), vocab.encode(pair.tgt))
+    write_pairs(own / "data" / "dev.tsv", pairs[:2])
+    return own
+
+
+def test_a_shortlist_is_learnt_measured_and_used(call, run):
+    code, out, err = call("quantize", str(run), "--shortlist", "--max-changed", "1")
+    assert code == 0
+    assert "from 20 pairs" in err
+    assert "2 of 2 translations change\n" in out
+    file = run / "shortlist.safetensors"
+    assert file.exists()
+    sentence = ("translate", "-m", str(run), "A man is riding a bike.")
+    _, short, _ = call(*sentence)
+    _, whole, _ = call(*sentence, "--no-shortlist")
+    # The model is random and says anything; with the list, only what is in the pairs.
+    known = {*"A man is riding a bike.", *"Ein Mann fährt Fahrrad."}
+    assert {*short.strip()} <= known
+    assert not {*whole.strip()} <= known
+    file.write_bytes(file.read_bytes()[:-1])
+    code, _, err = call(*sentence)
+    assert code == 1
+    assert "shortlist.safetensors is cut short" in err
+    assert call(*sentence, "--no-shortlist")[0] == 0
+
+
+def test_a_shortlist_that_changes_too_much_is_not_kept(call, run):
+    assert call("quantize", str(run), "--shortlist", "--max-changed", "1")[0] == 0
+    code, out, _ = call("quantize", str(run), "--shortlist", "--max-changed", "0")
+    assert code == 0
+    assert "1 of 1 translations change, too many" in out
+    assert "no shortlist: all that would be faster change more than 0.00%" in out
+    _, short, _ = call("translate", "-m", str(run), "A man.")
+    assert short == call("translate", "-m", str(run), "A man.", "--no-shortlist")[1]
+
+
+def test_a_shortlist_goes_with_a_folder_of_its_own(call, run, tmp_path):
+    small = tmp_path / "small"
+    wish = ("--shortlist", "--max-changed", "1", "--out", str(small))
+    assert call("quantize", str(run), *wish)[0] == 0
+    assert (small / "shortlist.safetensors").exists()
+    assert not (run / "shortlist.safetensors").exists()
+
+
+def test_without_pairs_there_is_no_shortlist(call, own):
+    code, _, err = call("quantize", str(own), "--shortlist")
+    assert code == 1
+    assert "is a model without the pairs it learnt from" in err

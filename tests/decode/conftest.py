@@ -60,7 +60,9 @@ class HashModel:
         self.table = np.array(table, dtype=np.float32)
         self.rows_computed = 0
 
-    def start(self, src: np.ndarray, *, beam_size: int = 1) -> HashState:
+    def start(
+        self, src: np.ndarray, *, beam_size: int = 1, forced: np.ndarray | None = None
+    ) -> HashState:
         return HashState(src[:, 0], np.zeros(len(src) * beam_size, dtype=np.int64), beam_size)
 
     def step(self, state: HashState, tokens: np.ndarray) -> ArrayNext:

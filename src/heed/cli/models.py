@@ -32,6 +32,12 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in (
         option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores."),
         option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
+        option(
+            "--shortlist/--no-shortlist",
+            bool,
+            "Choose among likely words, where the model has a list of them.",
+            default=True,
+        ),
         option("--dtype", DTYPES, "Numbers to compute in.", default="auto"),
         option("-t --target-lang --to-lang", str, "Translate into this one.", metavar="CODE"),
         option("-s -f --source-lang --from-lang", str, "Checked with the model.", metavar="CODE"),
@@ -62,7 +68,11 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     from heed.translate import load
 
     translator = load(
-        folder, device=flags["device"], dtype=flags["dtype"], threads=flags["threads"]
+        folder,
+        device=flags["device"],
+        dtype=flags["dtype"],
+        threads=flags["threads"],
+        shortlist=flags["shortlist"],
     )
     if not getattr(translator.model, "is_native", True):
         session.say("heed: the engine is not compiled here, so NumPy translates: slowly.")

@@ -10,13 +10,17 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import find_model
-from heed.errors import UsageError
+from heed.errors import ConfigError, UsageError
 
 EXAMPLES = """
 heed quantize run/
 heed quantize run/ --src test.en --ref test.de
+heed quantize run/ --shortlist
 heed quantize run/ --out small/
 """
+
+DEV_LINES = 1000
+"""Development sentences that a shortlist is tried with, at most."""
 
 option = options("Options")
 
@@ -26,6 +30,13 @@ option = options("Options")
 @option("--out", str, "Write a model folder of its own, without float32.", metavar="FOLDER")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
 @option("--ref", str, "… and their references: what does it cost?", metavar="FILE")
+@option("--shortlist", bool, "Also learn which words may follow, by the source: faster.")
+@option(
+    "--max-changed",
+    click.FloatRange(0, 1),
+    "Share of translations that it may change.",
+    default=0.02,
+)
 @option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
 @option("--layers", bool, "Also tell the error of every matrix.")
 @click.pass_obj
@@ -36,6 +47,8 @@ def quantize(
     out: str | None,
     src: str | None,
     ref: str | None,
+    shortlist: bool,
+    max_changed: float,
     threads: int | None,
     layers: bool,
 ) -> None:
@@ -43,6 +56,10 @@ def quantize(
 
     From then on `heed translate` and `heed.load` use them on a CPU; --dtype float32 gives the exact
     ones. A folder made with --out can be translated with, but not trained on.
+
+    --shortlist learns from the pairs of a run folder which target pieces translate a source, and
+    keeps the smallest list with which not more than --max-changed of the development sentences are
+    translated differently; none if all change more. --no-shortlist translates without it.
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
@@ -66,6 +83,8 @@ def quantize(
     if layers:
         for role, error in errors.items():
             click.echo(f"  {role:<24} {error:.2%}")
+    if shortlist:
+        _add_shortlist(session, Path(folder), target, max_changed, threads)
     if src and ref:
         _compare(session, bundle.path, target, src, ref, threads)
 
@@ -79,6 +98,53 @@ def _megabytes(folder: Path | None, kind: str) -> float:
     return found[0].stat().st_size / 1e6
 
 
+def _add_shortlist(
+    session: Session, run: Path, target: Path, max_changed: float, threads: int | None
+) -> None:
+    """Find a shortlist for the int8 weights of a folder and put it there, or none."""
+    from heed.bundle import save_shortlist
+    from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE
+    from heed.data.spool import read_pairs
+    from heed.data.store import Store
+    from heed.lines import Line
+    from heed.train.lexicon import Lexicon
+    from heed.train.shorten import try_shortlists
+    from heed.translate import load
+
+    if not (run / DATA / TRAIN_FILE).exists():
+        raise ConfigError(
+            f"{run} is a model without the pairs it learnt from; a shortlist is learnt from those "
+            "of a run folder."
+        )
+    translator = load(target, device="cpu", dtype="int8", threads=threads, shortlist=False)
+    vocabs = translator.src_vocab, translator.tgt_vocab
+    pairs = Store.open(run / DATA / TRAIN_FILE, *(vocab.hash for vocab in vocabs))
+    session.say(f"Learning translations of pieces from {len(pairs):,} pairs …")
+    lexicon = Lexicon.learn(pairs, *vocabs)
+    dev = list(read_pairs(run / DATA / DEV_FILE))
+    is_tagged = bool(translator.reader.target_langs)
+    chosen = [dev[i * len(dev) // DEV_LINES] for i in range(DEV_LINES)]
+    lines = [
+        Line(pair.src, target_lang=pair.target_lang if is_tagged else None)
+        for pair in (chosen if len(dev) > DEV_LINES else dev)
+    ]
+    session.say(f"Translating {len(lines)} development sentences without and with a shortlist …")
+    kept = None
+    for shortlist, is_kept in try_shortlists(translator, lexicon.shortlists(), lines, max_changed):
+        kept = shortlist if is_kept else None
+        n_changed, n_done = shortlist.changed
+        click.echo(
+            f"shortlist of {len(shortlist.always):,} pieces for all, and those of the source: "
+            f"{n_changed} of {n_done} translations change{'' if is_kept else ', too many'}"
+        )
+    save_shortlist(target, kept.to_arrays() if kept else None)
+    if kept is None:
+        click.echo(
+            f"no shortlist: all that would be faster change more than {max_changed:.2%} of the "
+            "translations (--max-changed)"
+        )
+
+
 def _compare(
     session: Session, folder: Path | None, target: Path, src: str, ref: str, threads: int | None
 ) -> None:
@@ -89,7 +155,7 @@ def _compare(
     systems, lines, target_lang = {}, read_all(src), ""
     for name, path in (("float32", folder), ("int8", target)):
         assert path is not None
-        translator = load(path, device="cpu", dtype=name, threads=threads)
+        translator = load(path, device="cpu", dtype=name, threads=threads, shortlist=name == "int8")
         target_lang = translator.target_lang
         session.say(f"Translating {len(lines)} lines with {name} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]

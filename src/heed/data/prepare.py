@@ -46,6 +46,8 @@ from heed.text.extend import with_controls
 from heed.text.normalize import normalize
 from heed.text.vocab import MAX_CHARACTERS, TokenizerConfig, Vocab
 
+DATA = "data"
+"""The prepared corpus, in the run folder."""
 REPORT_FILE = "report.json"
 TRAIN_FILE = "train.bin"
 DEV_FILE = "dev.tsv"

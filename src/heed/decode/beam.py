@@ -148,7 +148,7 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
     Source: Sutskever et al. 2014, section 3.2; what is complete leaves the beam, which stays full.
     """
     beam_size = task.options.beam_size
-    state = model.start(src, beam_size=beam_size)
+    state = model.start(src, beam_size=beam_size, forced=task.constraints.prefixes)
     beam, ended = begin(task)
     last = np.full(len(src) * beam_size, task.bos_id)
     while len(beam.sources):

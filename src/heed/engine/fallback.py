@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, Floats, Matrix
+from heed.engine.matrices import COLUMNS, Floats, Matrix, take
 from heed.engine.network import Network
 from heed.engine.tables import PositionTables
 from heed.errors import HeedError
 
 Ids = NDArray[np.int64]
+ShortIds = NDArray[np.int32]
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
 
@@ -170,6 +171,11 @@ class FallbackModel:
             role: once[id(m)] for role, m in network.matrices.items()
         }
         self.tables = {side: PositionTables(network, side) for side in ("src", "tgt")}
+        self.shared: _Columns | None = None
+
+    def always(self, matrix: Matrix, ids: ShortIds) -> None:
+        """Set what may follow for every state that is shortened; see `NativeModel.always`."""
+        self.shared = _Columns.of(matrix, ids)
 
     def start(self, ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> "FallbackState":
         """Read sources; see `NativeModel.start`."""
@@ -226,6 +232,20 @@ def _rotated(x: Floats, cosines: Floats, sines: Floats) -> Floats:
     return x * cosines + turned * sines
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Some columns of the output, and their ids."""
+
+    ids: ShortIds
+    matrix: Matrix
+    dense: NDArray[Any]
+
+    @classmethod
+    def of(cls, matrix: Matrix, ids: ShortIds) -> "_Columns":
+        kind = np.float64 if matrix.is_quantized else np.float32
+        return cls(ids, matrix, matrix.dense().astype(kind))
+
+
 @dataclass
 class _Cache:
     """Keys and values of one decoder layer so far, `(rows, position, n_heads, width)`."""
@@ -249,6 +269,7 @@ class FallbackState:
         self.beam_size = beam_size
         self.lengths = lengths
         self.position = 0
+        self._own: list[_Columns] = []
         self._caches = [_Cache() for _ in range(config.n_decoder_layers)]
         self._memories = [
             self._remember(source) for source in np.split(ids, np.cumsum(lengths)[:-1])
@@ -258,6 +279,12 @@ class FallbackState:
     def n_sources(self) -> int:
         """How many sources are still in the batch."""
         return len(self.lengths)
+
+    def shorten(self, ids: ShortIds, counts: ShortIds) -> None:
+        """Let only some ids follow; see `NativeState.shorten`."""
+        output = self.model.network.matrices["output"]
+        each = np.split(ids, np.cumsum(counts)[:-1])
+        self._own = [_Columns.of(take(output, own), own) for own in each]
 
     def step(self, tokens: Ids, *, weights: Floats | None = None) -> Floats:
         """Advance every row by one token; see `NativeState.step`."""
@@ -289,7 +316,7 @@ class FallbackState:
         if config.norm == "pre":
             x = model.normalize("decoder", x)
         self.position += 1
-        return log_softmax(model.linear("output", x))
+        return self._shortened(x) if self._own else log_softmax(model.linear("output", x))
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows; see `NativeState.select`."""
@@ -302,6 +329,22 @@ class FallbackState:
         if sources is not None:
             self._memories = [self._memories[source] for source in sources]
             self.lengths = self.lengths[sources]
+            if self._own:
+                self._own = [self._own[source] for source in sources]
+
+    def _shortened(self, x: Floats) -> Floats:
+        """Log-probs of each row among what may follow its source, `(rows, tgt_vocab_size)`."""
+        shared = self.model.shared
+        assert shared is not None
+        log_probs = np.full((len(x), self.model.config.tgt_vocab_size), -np.inf, np.float32)
+        for source, own in enumerate(self._own):
+            rows = slice(source * self.beam_size, (source + 1) * self.beam_size)
+            logits = [multiply(x[rows], each.matrix, each.dense) for each in (shared, own)]
+            found, n_shared = log_softmax(np.concatenate(logits, axis=1)), len(shared.ids)
+            log_probs[rows, shared.ids] = found[:, :n_shared]
+            # Between them is the column that stands for the rest.
+            log_probs[rows, own.ids] = found[:, n_shared + 1 :]
+        return log_probs
 
     def _remember(self, source: Ids) -> list[tuple[Floats, Floats]]:
         """Keys and values of one source for every decoder layer, `(src_len, n_heads, width)`."""

@@ -4,6 +4,7 @@ Not here: which matrices a model has (`network.py`), nor the products themselves
 `fallback.py`). int8 is symmetric, with one scale for each output column.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,11 +58,7 @@ class Matrix:
 
 def float_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
     """Lay out `weight` `(n, k)` and `bias` `(n,)` as they are."""
-    n, k = weight.shape
-    padded = np.zeros((-(-n // COLUMNS) * COLUMNS, k), dtype=np.float32)
-    padded[:n] = weight
-    panels = np.ascontiguousarray(padded.reshape(-1, COLUMNS, k).transpose(0, 2, 1))
-    return Matrix(n=n, k=k, panels=panels, bias=pad(bias))
+    return _laid_out(weight.astype(np.float32, copy=False), None, bias)
 
 
 def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
@@ -69,15 +66,55 @@ def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
 
     Source: symmetric quantization per channel, Krishnamoorthi 2018, section 2.2.
     """
-    n, k = weight.shape
     most = np.abs(weight).max(axis=1, initial=0.0)
     scales = (most / np.float32(127.0)).astype(np.float32)
     safe = np.where(most > 0, most, np.float32(1.0))
     ints = np.rint(weight * (np.float32(127.0) / safe)[:, None]).astype(np.int8)
-    n_panels, n_groups = -(-n // COLUMNS), -(-k // GROUP)
-    padded = np.zeros((n_panels * COLUMNS, n_groups * GROUP), dtype=np.int8)
-    padded[:n, :k] = ints
-    panels = padded.reshape(n_panels, COLUMNS, n_groups, GROUP).transpose(0, 2, 1, 3)
+    return _laid_out(ints, scales, bias)
+
+
+def take(matrix: Matrix, ids: NDArray[np.int32]) -> Matrix:
+    """Some output columns, as they are, in this order."""
+    return _laid_out(*_columns(matrix, ids))
+
+
+def with_mean(matrix: Matrix, ids: NDArray[np.int32], others: NDArray[np.int32]) -> Matrix:
+    """Some output columns, then the mean of some others."""
+    few, scales, bias = _columns(matrix, ids)
+    many, their_scales, their_bias = _columns(matrix, others)
+    floats = many if their_scales is None else many * their_scales[:, None]
+    # Not with @: it adds up in another order on every machine.
+    mean = floats.sum(axis=0, keepdims=True, dtype=np.float32) / np.float32(max(len(others), 1))
+    last = int8_matrix(mean) if matrix.is_quantized else float_matrix(mean)
+    if scales is not None and last.scales is not None:
+        scales = np.append(scales, last.scales[:1])
+    if bias is not None and their_bias is not None:
+        bias = np.append(bias, their_bias.mean() if len(others) else np.float32(0.0))
+    return _laid_out(np.concatenate([few, last.dense()]), scales, bias)
+
+
+def _columns(
+    matrix: Matrix, ids: NDArray[np.int32]
+) -> tuple[Floats | Ints, Floats | None, Floats | None]:
+    """Numbers `(n_ids, k)`, scales and biases `(n_ids,)` of some output columns."""
+    found = matrix.panels[ids // COLUMNS, :, ids % COLUMNS]
+    return (
+        found.reshape(len(ids), math.prod(found.shape[1:]))[:, : matrix.k],
+        None if matrix.scales is None else matrix.scales[ids],
+        None if matrix.bias is None else matrix.bias[ids],
+    )
+
+
+def _laid_out(dense: Floats | Ints, scales: Floats | None, bias: Floats | None = None) -> Matrix:
+    """A matrix of numbers `(n, k)` in their usual order, with what each column counts."""
+    n, k = dense.shape
+    group = 1 if scales is None else GROUP
+    n_panels, n_groups = -(-n // COLUMNS), -(-k // group)
+    padded = np.zeros((n_panels * COLUMNS, n_groups * group), dense.dtype)
+    padded[:n, :k] = dense
+    panels = padded.reshape(n_panels, COLUMNS, n_groups, group).transpose(0, 2, 1, 3)
+    if scales is None:
+        panels = panels[..., 0]
     return Matrix(n=n, k=k, panels=np.ascontiguousarray(panels), scales=pad(scales), bias=pad(bias))
 
 

@@ -23,6 +23,7 @@ LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libhe
 """The variable is for a build of one's own, such as `make soak` makes."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
 Ids = NDArray[np.int64]
+ShortIds = NDArray[np.int32]
 
 
 class _Config(Structure):
@@ -75,6 +76,8 @@ def _library() -> ctypes.CDLL:
         "model_positions": (None, [handle, c_int32, POINTER(_Positions)]),
         "state_new": (words, [handle, ids, c_void_p, c_int32, c_int32, POINTER(handle)]),
         "state_delete": (None, [handle]),
+        "model_always": (words, [handle, POINTER(_Matrix), ids, c_int32]),
+        "state_shorten": (words, [handle, handle, ids, c_void_p, c_int32]),
         "state_step": (words, [handle, handle, ids, c_int32, floats, floats]),
         "state_select": (words, [handle, c_int32, ids, c_int32, ids, c_int32]),
         "largest": (
@@ -187,6 +190,22 @@ class NativeModel:
         )
         _library().heed_model_positions(self._handle, side == "tgt", byref(places))
 
+    def always(self, matrix: Matrix, ids: ShortIds) -> None:
+        """Set what may follow for every state that is shortened.
+
+        Args:
+            matrix: columns of the output, and one for all that are left out; not copied.
+            ids: of all these columns but the last, `(n_ids,)`.
+        """
+        assert ids.dtype == np.int32
+        assert ids.flags.c_contiguous
+        self._always = matrix
+        _check(
+            _library().heed_model_always(
+                self._handle, byref(_matrix(matrix)), _address(ids), len(ids)
+            )
+        )
+
 
 class NativeState:
     """A batch of sources on its way; made by `NativeModel.start`."""
@@ -218,6 +237,21 @@ class NativeState:
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             _library().heed_state_delete(self._handle)
+
+    def shorten(self, ids: ShortIds, counts: ShortIds) -> None:
+        """Let only some ids follow: the model's `always`, and of each source its own.
+
+        Args:
+            ids: of each source end to end.
+            counts: how many each source has, `(n_sources,)`.
+        """
+        assert ids.dtype == counts.dtype == np.int32
+        assert ids.shape == (counts.sum(),)
+        _check(
+            _library().heed_state_shorten(
+                self.model._handle, self._handle, _address(ids), _address(counts), len(counts)
+            )
+        )
 
     def step(self, tokens: Ids, *, weights: Floats | None = None) -> Floats:
         """Advance every row by one token.

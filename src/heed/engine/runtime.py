@@ -6,12 +6,14 @@ Not here: the arithmetic (`native.py` where it is compiled, else `fallback.py`),
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.engine import fallback, native
 from heed.engine.network import Network
+from heed.engine.shortlist import Flags, Shortlist
 from heed.model.interface import Changes, Floats, Ids, largest
 
 State = native.NativeState | fallback.FallbackState
@@ -50,33 +52,58 @@ class Engine:
         network: the weights, float32 or int8.
         threads: how many compute; no result depends on it.
         kernels: the instruction set, or `numpy`; "" = the best here.
+        shortlist: what searches may choose from; None = the whole vocabulary. Given targets are
+            scored by the whole vocabulary in any case.
 
     Attributes:
         config: the model's shape.
+        network: as given.
         is_native: False where NumPy computes.
 
     Raises:
         ConfigError: this machine does not have that instruction set.
     """
 
-    def __init__(self, network: Network, *, threads: int = 1, kernels: str = "") -> None:
-        self.config = network.config
+    def __init__(
+        self,
+        network: Network,
+        *,
+        threads: int = 1,
+        kernels: str = "",
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        self.config, self.network = network.config, network
         self.is_native = native.is_compiled() and kernels != "numpy"
         self._model: native.NativeModel | fallback.FallbackModel = (
             native.NativeModel(network, threads=threads, kernels=kernels)
             if self.is_native
             else fallback.FallbackModel(network)
         )
+        self._made_with: dict[str, Any] = {"threads": threads, "kernels": kernels}
+        self._shortlist = shortlist
+        if shortlist is not None:
+            self._model.always(shortlist.shared(network.matrices["output"]), shortlist.always)
 
-    def start(self, src: Ids, *, beam_size: int = 1) -> State:
+    def with_shortlist(self, shortlist: Shortlist) -> "Engine":
+        """The same with this shortlist."""
+        return Engine(self.network, **self._made_with, shortlist=shortlist)
+
+    def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> State:
         """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""
+        is_token = src != self.config.pad_id
+        state = self._start(src, is_token, beam_size)
+        if self._shortlist is not None:
+            state.shorten(*self._shortlist.own(src, is_token, forced))
+        return state
+
+    def _start(self, src: Ids, is_token: Flags, beam_size: int = 1) -> State:
         first: dict[bytes, int] = {}
         same = [first.setdefault(source.tobytes(), place) for place, source in enumerate(src)]
         distinct, places = np.unique(same, return_inverse=True)
-        is_token = src[distinct] != self.config.pad_id
+        src, is_token = src[distinct], is_token[distinct]
         lengths = is_token.sum(axis=1, dtype=np.int32)
-        state = self._model.start(src[distinct][is_token], lengths, beam_size)
-        if len(distinct) < len(src):
+        state = self._model.start(src[is_token], lengths, beam_size)
+        if len(distinct) < len(places):
             rows = places[:, None] * beam_size + np.arange(beam_size)
             state.select(rows.ravel(), places)
         return state
@@ -95,7 +122,7 @@ class Engine:
         Step by step, so that the numbers are those that a search sees.
         """
         batch, tgt_len = tgt_in.shape
-        state = self.start(src)
+        state = self._start(src, src != self.config.pad_id)
         log_probs = np.empty((batch, tgt_len, self.config.tgt_vocab_size), np.float32)
         for t in range(tgt_len):
             log_probs[:, t] = state.step(tgt_in[:, t])
@@ -104,7 +131,7 @@ class Engine:
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
         """Where every decoder layer looks in the source; see `Decodable.cross_attention`."""
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
-        config, state = self.config, self.start(src)
+        config, state = self.config, self._start(src, src != self.config.pad_id)
         longest = int(state.lengths.max())
         shape = (config.n_decoder_layers, batch, config.n_heads)
         weights = np.zeros((*shape, tgt_len, src_len), np.float32)

@@ -103,7 +103,7 @@ class TorchDecodable:
         return cls(network.to(device, dtype).eval(), device)
 
     @torch.inference_mode()
-    def start(self, src: Ids, *, beam_size: int = 1) -> TorchState:
+    def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> TorchState:
         """Read `src` `(n_sources, src_len)`; see `Decodable.start`."""
         decoder = self.network.start(self._tensor(src), beam_size=beam_size)
         return TorchState(decoder, torch.empty(0, device=self._device))

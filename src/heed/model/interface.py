@@ -83,12 +83,14 @@ class Decodable(Protocol):
     `r // beam_size`. Greedy search has one row a source.
     """
 
-    def start(self, src: Ids, *, beam_size: int = 1) -> State:
+    def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> State:
         """Read the sources once and return the state before the first target token.
 
         Args:
             src: source ids, padded with the model's `pad_id`, `(n_sources, src_len)`.
             beam_size: rows that will continue each source.
+            forced: ids that each answer will be made to hold, -1 for none, `(n_sources, n)`: a
+                model that leaves out what is improbable keeps these.
         """
         ...
 

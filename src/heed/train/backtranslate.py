@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from heed.data.clean import CleanReport, clean
 from heed.data.denoise import DenoisedText, draw
-from heed.data.prepare import BACK_TRANSLATED, Prepared
+from heed.data.prepare import BACK_TRANSLATED, DATA, Prepared
 from heed.data.readers import Pair
 from heed.data.store import Store, StoreWriter
 from heed.files import parse_json, read_bytes, to_json, write_atomically
@@ -27,7 +27,6 @@ from heed.train.keeper import make_translator
 from heed.train.log import Report
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.recipe import Recipe
-from heed.train.setup import DATA
 from heed.train.weights import using_weights
 from heed.translate import Translator
 

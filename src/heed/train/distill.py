@@ -23,7 +23,7 @@ from heed.data.clean import CleanReport, clean
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.fingerprint import file_facts, require_same
 from heed.data.lines import read_lines
-from heed.data.prepare import REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
+from heed.data.prepare import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
 from heed.data.readers import Pair, Part, read_parallel
 from heed.data.split import shared_with
 from heed.data.vocabularies import write_vocabs
@@ -47,7 +47,6 @@ from heed.text.extend import kind_of
 from heed.train.finetune import model_hash
 from heed.train.log import Report
 from heed.train.settings import RECIPE_FILE
-from heed.train.setup import DATA
 from heed.translate import Translator
 
 FOLDER = "teacher"

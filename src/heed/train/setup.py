@@ -13,7 +13,7 @@ from typing import Any
 from heed.bundle import CONFIG
 from heed.config import load_config
 from heed.data.corpus import Corpus
-from heed.data.prepare import Prepared, open_prepared, prepare
+from heed.data.prepare import DATA, Prepared, open_prepared, prepare
 from heed.device import choose_dtype, seed_everything
 from heed.errors import ConfigError, RunError
 from heed.folders import remove_temporaries
@@ -30,9 +30,6 @@ from heed.train.resample import ResampledPairs
 from heed.train.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.shard import fill, shard
 from heed.train.weights import copy_into
-
-DATA = "data"
-"""The prepared corpus, in the run folder."""
 
 
 def set_up(

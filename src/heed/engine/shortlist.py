@@ -1,0 +1,158 @@
+"""Which target ids may follow, by the ids of the source: the output layer then computes only these.
+
+Not here: how they are learnt (`heed/train/lexicon.py`), or what is computed (`engine/model.cpp`,
+`fallback.py`). Source: Schwenk et al. 2007, section 3; Jean et al. 2015, section 3.3.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.engine.matrices import COLUMNS, Matrix, with_mean
+from heed.errors import FormatError
+from heed.model.config import ModelConfig
+
+ShortIds = NDArray[np.int32]
+Ids = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+MAX_IDS = 1 << 26
+"""The most that the lists of a file may hold together."""
+MAX_REST = 50.0
+_ID_BITS = 31
+_INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
+_TYPES = {"always": _INT, "offsets": _INT, "ids": _INT, "rest": _FLOAT, "changed": _INT}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortlist:
+    """Lists of target ids; all ids are int32, and each list is ascending.
+
+    Attributes:
+        always: ids that may follow whatever the source, `(n_always,)`.
+        offsets: where the list of each source id begins, and where the last one ends,
+            `(src_vocab_size + 1,)`.
+        ids: the lists end to end, none of them with an id of `always`, `(n_ids,)`.
+        rest: what raises the column that stands for all ids outside `always`, so that it takes the
+            chance that the model gives to what is left out, a natural log.
+        changed: how many translations were others with it than without, and of how many.
+    """
+
+    always: ShortIds
+    offsets: ShortIds
+    ids: ShortIds
+    rest: float = 0.0
+    changed: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def from_arrays(
+        cls, config: ModelConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
+    ) -> Self:
+        """Read what `to_arrays` gave; nothing is copied.
+
+        Args:
+            config: the model's shape.
+            arrays: by name.
+            where: what errors call their file.
+
+        Raises:
+            FormatError: they are not such arrays, or not for such a model.
+        """
+        if arrays.keys() != _TYPES.keys():
+            raise FormatError(f"{where} must hold {', '.join(_TYPES)}, but holds {[*arrays]}.")
+        for name, dtype in _TYPES.items():
+            array = arrays[name]
+            if array.dtype != dtype or array.ndim != 1:
+                raise FormatError(
+                    f"{where}: {name} must be a row of {dtype}, but is {array.dtype} "
+                    f"{list(array.shape)}."
+                )
+        always, offsets, ids, rest, changed = (arrays[name] for name in _TYPES)
+        if len(offsets) != config.src_vocab_size + 1:
+            raise FormatError(
+                f"{where}: offsets must have {config.src_vocab_size + 1} numbers, one more than "
+                f"there are source ids, but have {len(offsets)}."
+            )
+        if len(ids) > MAX_IDS or not _are_ends(offsets, len(ids)):
+            raise FormatError(
+                f"{where}: offsets must grow from 0 to {len(ids)}, the number of ids."
+            )
+        for name, listed in (("always", always), ("ids", ids)):
+            if len(listed) and not 0 <= listed.min() <= listed.max() < config.tgt_vocab_size:
+                raise FormatError(
+                    f"{where}: {name} must be target ids from 0 to {config.tgt_vocab_size - 1}."
+                )
+        if not len(always) or not (np.diff(always) > 0).all():
+            raise FormatError(f"{where}: always must be ascending, and not empty.")
+        if len(changed) != 2 or not 0 <= changed[0] <= changed[1]:
+            raise FormatError(f"{where}: changed must be two numbers, the second not smaller.")
+        if len(rest) != 1 or not abs(rest[0]) <= MAX_REST:
+            raise FormatError(f"{where}: rest must be a number from {-MAX_REST} to {MAX_REST}.")
+        return cls(
+            always=always,
+            offsets=offsets,
+            ids=ids,
+            rest=float(rest[0]),
+            changed=(int(changed[0]), int(changed[1])),
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything by name, for a file."""
+        return {
+            "always": self.always,
+            "offsets": self.offsets,
+            "ids": self.ids,
+            "rest": np.array([self.rest], np.float32),
+            "changed": np.array(self.changed, np.int32),
+        }
+
+    def shared(self, output: Matrix) -> Matrix:
+        """Columns of the output for `always`, and one for the rest.
+
+        The one is the mean of those left out, raised by the log of their number and by `rest`: were
+        their logits normally distributed, `rest` would be half of the variance.
+        """
+        others = np.setdiff1d(np.arange(output.n, dtype=np.int32), self.always, assume_unique=True)
+        matrix = with_mean(output, self.always, others)
+        bias = np.zeros(len(matrix.panels) * COLUMNS, np.float32)
+        if matrix.bias is not None:
+            bias += matrix.bias
+        bias[len(self.always)] += (math.log(len(others)) if len(others) else -math.inf) + self.rest
+        return replace(matrix, bias=bias)
+
+    def own(
+        self, src: Ids, is_token: Flags, forced: Ids | None = None
+    ) -> tuple[ShortIds, ShortIds]:
+        """Tell which ids may follow for each source, besides `always`.
+
+        Args:
+            src: padded source ids, `(n_sources, src_len)`.
+            is_token: False where they are padding, `(n_sources, src_len)`.
+            forced: ids that each answer will be made to hold, -1 for none, `(n_sources, n_forced)`.
+
+        Returns:
+            Theirs end to end, ascending and none twice, and how many each source has.
+        """
+        sources, tokens = is_token.nonzero()[0], src[is_token]
+        starts, ends = self.offsets[tokens], self.offsets[tokens + 1]
+        counts = ends - starts
+        places = np.arange(counts.sum()) + (starts - np.cumsum(counts) + counts).repeat(counts)
+        # A source and an id in one number: sorted by the source, then by the id.
+        keys = sources.repeat(counts) << _ID_BITS | self.ids[places]
+        if forced is not None and forced.size:
+            sources, columns = (~np.isin(forced, [-1, *self.always])).nonzero()
+            keys = np.append(keys, sources << _ID_BITS | forced[sources, columns])
+        keys = np.unique(keys)
+        n_each = np.bincount(keys >> _ID_BITS, minlength=len(src))
+        return (keys & (1 << _ID_BITS) - 1).astype(np.int32), n_each.astype(np.int32)
+
+
+def _are_ends(offsets: ShortIds, total: int) -> bool:
+    """Whether offsets grow from 0 to `total`."""
+    is_growing = bool((offsets[1:] >= offsets[:-1]).all())
+    return is_growing and offsets[0] == 0 and offsets[-1] == total
