@@ -4,7 +4,7 @@
 #   make test         install, then run the tests, a short training among them
 #   make check        format, lint, strict types, walls, and every code block of the docs
 #   make reliability  slower tests: faults, kills, full disks, several processes
-#   make soak         the engine's tests with sanitizers compiled into it
+#   make soak         the engine with sanitizers compiled into it: its tests, then any bytes
 #   make learn        all slow tests, also tasks that must be learnt to a stated score
 #   make format       let ruff mend what it can
 #
@@ -23,7 +23,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 SOURCES = src tests benchmarks hatch_build.py
 ENGINE = hatch_build.py $(wildcard engine/*)
 
-.PHONY: help demo test check reliability soak learn format
+.PHONY: help demo test check reliability soak fuzz learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,6 +43,26 @@ soak: $(VENV)/.dev
 	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so.6)" \
 	  $(BIN)/python -m pytest -p no:xdist tests/engine
+	$(MAKE) fuzz
+
+# clang brings libFuzzer, which looks for bytes that go new ways; without it they come at random.
+FUZZ_SECONDS ?= 300
+FUZZED = $(VENV)/libheed-fuzzed.so
+FUZZ_FLAGS = $(SANITIZE) -O1 -std=c++17 -pthread tests/engine/fuzz.cpp $(FUZZED) \
+  -Wl,-rpath,$(abspath $(VENV)) -o $(VENV)/fuzz
+fuzz: $(BIN)/pip
+	@mkdir -p $(VENV)/fuzzed
+	@if echo 'extern "C" int LLVMFuzzerTestOneInput(void *, long) { return 0; }' | \
+	  clang++ -fsanitize=fuzzer -x c++ - -o $(VENV)/fuzz 2>/dev/null; then set -ex; \
+	  CXX=clang++ $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE) -O1 -fsanitize=fuzzer-no-link; \
+	  clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer; \
+	  $(VENV)/fuzz -max_len=400 -len_control=0 -timeout=60 -max_total_time=$(FUZZ_SECONDS) \
+	    -verbosity=0 -print_final_stats=1 -artifact_prefix=$(VENV)/fuzzed- $(VENV)/fuzzed; \
+	else echo "There is no clang++ with libFuzzer here, so bytes come at random."; set -ex; \
+	  $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE) -O1; \
+	  c++ $(FUZZ_FLAGS) -DHEED_RANDOM; \
+	  $(VENV)/fuzz $(FUZZ_SECONDS); \
+	fi
 
 learn: $(VENV)/.dev
 	$(PYTEST) -m slow

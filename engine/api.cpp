@@ -4,7 +4,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <exception>
+#include <new>
+#include <stdexcept>
 #include <string>
 
 #include "model.h"
@@ -13,7 +14,12 @@
 
 namespace {
 
-thread_local std::string said;
+// Of a fixed size, so that even "no memory" can be said where there is none.
+thread_local char said[200];
+
+// So many products of two bytes still add up to less than 2^31.
+constexpr int kMostInputs = 1 << 16;
+constexpr int kMostRows = 1 << 20;
 
 const heed::Kernels *kernels_named(const char *name) {
     const heed::Kernels *all[] = {heed::avx512_kernels(), heed::avx2_kernels(), heed::portable_kernels()};
@@ -24,12 +30,49 @@ const heed::Kernels *kernels_named(const char *name) {
 
 template <class F>
 const char *guarded(const F &f) {
+    const auto say = [](const char *words) { std::snprintf(said, sizeof said, "%s", words); };
     try {
-        said = f();
+        say(f().c_str());
+    } catch (const std::bad_alloc &) {
+        say("there is not enough memory");
     } catch (const std::exception &error) {
-        said = error.what();
+        say(error.what());
     }
-    return said.empty() ? nullptr : said.c_str();
+    return *said ? said : nullptr;
+}
+
+[[noreturn]] void refuse(const std::string &words) { throw std::invalid_argument(words); }
+
+void check_range(const char *name, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most) refuse(std::string(name) + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", but is " + std::to_string(value));
+}
+
+// Before anything is allocated by it.
+void check_config(const heed::Config &c) {
+    check_range("d_model", c.d_model, 1, kMostInputs);
+    check_range("d_ff", c.d_ff, 1, kMostInputs);
+    check_range("n_heads", c.n_heads, 1, kMostInputs);
+    check_range("n_heads * d_k", int64_t(c.n_heads) * c.d_k, 1, kMostInputs);
+    check_range("n_heads * d_v", int64_t(c.n_heads) * c.d_v, 1, kMostInputs);
+    check_range("n_encoder_layers", c.n_encoder_layers, 0, 1000);
+    check_range("n_decoder_layers", c.n_decoder_layers, 1, 1000);
+    check_range("src_vocab_size", c.src_vocab_size, 1, kMostRows);
+    check_range("tgt_vocab_size", c.tgt_vocab_size, 1, kMostRows);
+    check_range("activation", c.activation, 0, int(heed::Activation::swiglu));
+    if (c.is_rotary && c.d_k % 2) refuse("d_k must be even for rotary positions");
+    if (c.is_same_layer && c.n_encoder_layers != c.n_decoder_layers) refuse("there must be an encoder layer for each decoder layer");
+}
+
+void check_matrix(const heed::Matrix &m, int index, int n, int k) {
+    const auto shape = [](int n, int k) { return std::to_string(n) + " x " + std::to_string(k); };
+    const std::string name = "matrix " + std::to_string(index);
+    if (m.n != n || m.k != k) refuse(name + " must be " + shape(n, k) + " by the config, but is " + shape(m.n, m.k));
+    if (!m.ints == !m.floats || !m.ints != !m.scales) refuse(name + " must have either floats, or ints and scales");
+}
+
+void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n, const char *what) {
+    if (!p.cosines == !!c.is_rotary || !p.sines == !!c.is_rotary) refuse("the positions are not of the model's kind");
+    if (n > p.n && (p.added || p.cosines)) refuse(std::string(what) + " is longer than its positions");
 }
 
 const int32_t *column_sums(heed::Model &model, const heed::Matrix &m) {
@@ -57,25 +100,40 @@ HEED_API const char *heed_kernels(const char *name) {
 // each: each encoder layer's self, feed-forward; each decoder layer's self, cross, feed-forward;
 // with pre-norm the encoder's and the decoder's own.
 // All they point to stays the caller's, and has to stay.
-HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matrix *matrices, const float *const *norms, const char *name, int32_t n_threads, heed::Model **out) {
+HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matrix *matrices, int32_t n_matrices, const float *const *norms, int32_t n_norms, const char *name, int32_t n_threads, heed::Model **out) {
     return guarded([&]() -> std::string {
         const heed::Kernels *kernels = kernels_named(name);
         if (!kernels) return std::string("this processor has no ") + name;
         if (n_threads < 1 || n_threads > 1024) return "threads must be 1 to 1024";
+        check_config(*config);
+        const int matrices_wanted = 3 + 4 * config->n_encoder_layers + 7 * config->n_decoder_layers;
+        const int norms_wanted = 2 * (2 * config->n_encoder_layers + 3 * config->n_decoder_layers + (config->is_pre_norm ? 2 : 0));
+        check_range("n_matrices", n_matrices, matrices_wanted, matrices_wanted);
+        check_range("n_norms", n_norms, norms_wanted, norms_wanted);
         auto model = std::make_unique<heed::Model>(*config, *kernels, n_threads);
-        const auto take = [&](heed::Matrix &m) {
-            m = *matrices++;
+        const int d_model = config->d_model, keys = config->key_width(), values = config->value_width();
+        const int inner = config->d_ff * (config->activation == int(heed::Activation::swiglu) ? 2 : 1);
+        const heed::Matrix *next = matrices;
+        const auto take = [&](heed::Matrix &m, int n, int k) {
+            m = *next;
+            check_matrix(m, int(next++ - matrices), n, k);
             m.sums = m.ints && kernels->needs_sums ? column_sums(*model, m) : nullptr;
         };
-        const auto take_norm = [&](heed::Norm &norm) { norm.gain = *norms++, norm.bias = *norms++; };
-        take(model->embed_src), take(model->embed_tgt), take(model->output);
+        const auto take_norm = [&](heed::Norm &norm) {
+            norm.gain = *norms++, norm.bias = *norms++;
+            if (!norm.gain || !norm.bias) refuse("a norm must have gain and bias");
+        };
+        take(model->embed_src, config->src_vocab_size, d_model), take(model->embed_tgt, config->tgt_vocab_size, d_model);
+        take(model->output, config->tgt_vocab_size, d_model);
         for (auto &layer : model->encoder) {
-            take(layer.self.in), take(layer.self.out), take(layer.feed_forward.expand), take(layer.feed_forward.contract);
+            take(layer.self.in, 2 * keys + values, d_model), take(layer.self.out, d_model, values);
+            take(layer.feed_forward.expand, inner, d_model), take(layer.feed_forward.contract, d_model, config->d_ff);
             take_norm(layer.self.norm), take_norm(layer.feed_forward.norm);
         }
         for (auto &layer : model->decoder) {
-            take(layer.self.in), take(layer.self.out), take(layer.cross.query), take(layer.cross.memory), take(layer.cross.out);
-            take(layer.feed_forward.expand), take(layer.feed_forward.contract);
+            take(layer.self.in, 2 * keys + values, d_model), take(layer.self.out, d_model, values);
+            take(layer.cross.query, keys, d_model), take(layer.cross.memory, keys + values, d_model), take(layer.cross.out, d_model, values);
+            take(layer.feed_forward.expand, inner, d_model), take(layer.feed_forward.contract, d_model, config->d_ff);
             take_norm(layer.self.norm), take_norm(layer.cross.norm), take_norm(layer.feed_forward.norm);
         }
         if (config->is_pre_norm) take_norm(model->encoder_norm), take_norm(model->decoder_norm);
@@ -86,25 +144,20 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
 
 HEED_API void heed_model_delete(heed::Model *model) { delete model; }
 
-// Tables of the first n positions, of the source (0) or the target (1); they stay the caller's.
-HEED_API void heed_model_positions(heed::Model *model, int32_t side, const heed::Positions *positions) {
-    (side ? model->tgt_positions : model->src_positions) = *positions;
-}
-
-HEED_API const char *heed_state_new(heed::Model *model, const int64_t *ids, const int32_t *lengths, int32_t n_sources, int32_t beam_size, heed::State **out) {
+// Positions are tables of the first n, for this call only.
+HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *positions, const int64_t *ids, const int32_t *lengths, int32_t n_sources, int32_t beam_size, heed::State **out) {
     return guarded([&]() -> std::string {
         int64_t total = 0;
-        const bool is_limited = model->src_positions.added || model->src_positions.cosines;
-        if (n_sources < 1 || beam_size < 1 || int64_t(n_sources) * beam_size > 1 << 20) return "too few or too many rows";
+        if (n_sources < 1 || beam_size < 1 || int64_t(n_sources) * beam_size > kMostRows) return "too few or too many rows";
         for (int s = 0; s < n_sources; s++) {
             if (lengths[s] < 1) return "a source has no tokens";
-            if (is_limited && lengths[s] > model->src_positions.n) return "a source is longer than its positions";
+            check_positions(model->config, *positions, lengths[s], "a source");
             total += lengths[s];
         }
         if (total > INT_MAX / 4) return "too many source tokens at once";
         for (int64_t i = 0; i < total; i++)
             if (ids[i] < 0 || ids[i] >= model->config.src_vocab_size) return "a source id is not in the vocabulary";
-        *out = new heed::State(*model, ids, lengths, n_sources, beam_size);
+        *out = new heed::State(*model, *positions, ids, lengths, n_sources, beam_size);
         return "";
     });
 }
@@ -137,22 +190,21 @@ HEED_API const char *heed_state_shorten(heed::Model *model, heed::State *state, 
 
 HEED_API void heed_state_delete(heed::State *state) { delete state; }
 
-HEED_API const char *heed_state_step(heed::Model *model, heed::State *state, const int64_t *tokens, int32_t n_tokens, float *log_probs, float *weights) {
+HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, float *log_probs, float *weights) {
     return guarded([&]() -> std::string {
         if (n_tokens != state->rows()) return "there must be one token for each row";
-        const bool is_limited = model->tgt_positions.added || model->tgt_positions.cosines;
-        if (is_limited && state->position() >= model->tgt_positions.n) return "the target is longer than its positions";
+        check_positions(state->config(), *positions, int64_t(state->position()) + 1, "the target");
         for (int r = 0; r < n_tokens; r++)
-            if (tokens[r] < 0 || tokens[r] >= model->config.tgt_vocab_size) return "a target id is not in the vocabulary";
-        state->step(tokens, log_probs, weights);
+            if (tokens[r] < 0 || tokens[r] >= state->config().tgt_vocab_size) return "a target id is not in the vocabulary";
+        state->step(*positions, tokens, log_probs, weights);
         return "";
     });
 }
 
-HEED_API const char *heed_state_select(heed::State *state, int32_t beam_size, const int64_t *rows, int32_t n_rows, const int64_t *sources, int32_t n_sources) {
+HEED_API const char *heed_state_select(heed::State *state, const int64_t *rows, int32_t n_rows, const int64_t *sources, int32_t n_sources) {
     return guarded([&]() -> std::string {
-        if (n_rows > 1 << 20) return "too few or too many rows";
-        if (n_rows != n_sources * beam_size || (!sources && n_sources != state->n_sources())) return "rows and sources do not go together";
+        if (n_rows > kMostRows) return "too few or too many rows";
+        if (n_sources < 0 || n_rows != int64_t(n_sources) * state->beam_size() || (!sources && n_sources != state->n_sources())) return "rows and sources do not go together";
         for (int r = 0; r < n_rows; r++)
             if (rows[r] < 0 || rows[r] >= state->rows()) return "there is no such row";
         for (int s = 0; sources && s < n_sources; s++)
@@ -163,7 +215,11 @@ HEED_API const char *heed_state_select(heed::State *state, int32_t beam_size, co
 }
 
 // The largest numbers of each row; see Kernels::largest.
-HEED_API void heed_largest(const char *name, const float *x, int64_t stride, int32_t rows, int32_t n, int32_t count, float *values, int64_t *ids) {
-    const heed::Kernels *kernels = kernels_named(name);
-    for (int r = 0; r < rows; r++) kernels->largest(x + r * stride, n, count, values + size_t(r) * count, ids + size_t(r) * count);
+HEED_API const char *heed_largest(const float *x, int64_t stride, int32_t rows, int32_t n, int32_t count, float *values, int64_t *ids) {
+    return guarded([&]() -> std::string {
+        if (count < 1 || count > n) return "there are not so many numbers in a row";
+        const heed::Kernels *kernels = kernels_named("");
+        for (int r = 0; r < rows; r++) kernels->largest(x + r * stride, n, count, values + size_t(r) * count, ids + size_t(r) * count);
+        return "";
+    });
 }

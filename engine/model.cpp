@@ -147,8 +147,8 @@ void State::split(const Rows &rows_of, const F &f) {
     });
 }
 
-State::State(Model &model, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size)
-    : model_(model), beam_size_(beam_size), scratch_(model.pool.size()) {
+State::State(Model &model, const Positions &positions, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size)
+    : model_(model), positions_(positions), beam_size_(beam_size), scratch_(model.pool.size()) {
     const Config &c = model.config;
     int total = 0;
     for (int s = 0; s < n_sources; s++) {
@@ -178,14 +178,20 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
     std::vector<int> places(rows);
     for (int s = first; s < last; s++)
         for (int i = 0; i < sources_[s].length; i++) places[sources_[s].offset - begin + i] = i;
-    work.embed(model_.embed_src, model_.src_positions, ids + begin, places.data(), rows);
+    work.embed(model_.embed_src, positions_, ids + begin, places.data(), rows);
+    const auto keep = [&](int l) {
+        float *memory = memory_.data() + ((c.is_same_layer ? l * total : 0) + begin) * width;
+        if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory);
+        else std::memcpy(memory, scratch.x.data(), rows * width * sizeof(float));
+    };
+    if (!c.n_encoder_layers) keep(0);
     for (int l = 0; l < c.n_encoder_layers; l++) {
         const EncoderLayer &layer = model_.encoder[l];
         const size_t stride = layer.self.in.panels() * size_t(16), out_stride = padded(c.value_width());
         work.residual(rows, layer.self.norm, [&](float *x) {
             float *heads = scratch.wide.data();
             work.linear(layer.self.in, x, width, rows, heads, stride);
-            for (int r = 0; r < rows; r++) work.rotate(heads + r * stride, model_.src_positions, places[r]);
+            for (int r = 0; r < rows; r++) work.rotate(heads + r * stride, positions_, places[r]);
             for (int s = first; s < last; s++) {
                 const int from = sources_[s].offset - begin, length = sources_[s].length;
                 for (int i = 0; i < length; i++) {
@@ -200,11 +206,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
             work.linear(layer.self.out, heads, out_stride, rows, scratch.y.data(), width);
         });
         work.feed_forward(layer.feed_forward, rows);
-        const bool is_last = l + 1 == c.n_encoder_layers;
-        if (!is_last && !c.is_same_layer) continue;
-        float *memory = memory_.data() + ((c.is_same_layer ? l * total : 0) + begin) * width;
-        if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory);
-        else std::memcpy(memory, scratch.x.data(), rows * width * sizeof(float));
+        if (l + 1 == c.n_encoder_layers || c.is_same_layer) keep(l);
     }
 }
 
@@ -220,8 +222,9 @@ void State::remember(int first, int last, Work &work) {
     }
 }
 
-void State::step(const int64_t *tokens, float *log_probs, float *weights) {
+void State::step(const Positions &positions, const int64_t *tokens, float *log_probs, float *weights) {
     const Config &c = model_.config;
+    positions_ = positions;
     Page page;
     page.rows = rows();
     page.data.reset(new float[size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width())]);
@@ -237,7 +240,7 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
     work.reserve(rows, std::max(n, longest()));
     Scratch &scratch = work.scratch;
     const std::vector<int> places(rows, n - 1);
-    work.embed(model_.embed_tgt, model_.tgt_positions, tokens + first, places.data(), rows);
+    work.embed(model_.embed_tgt, positions_, tokens + first, places.data(), rows);
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const DecoderLayer &layer = model_.decoder[l];
         work.residual(rows, layer.self.norm, [&](float *x) {
@@ -246,7 +249,7 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
             work.linear(layer.self.in, x, width, rows, heads, stride);
             for (int r = 0; r < rows; r++) {
                 float *row = heads + r * stride;
-                work.rotate(row, model_.tgt_positions, n - 1);
+                work.rotate(row, positions_, n - 1);
                 std::memcpy(pages_.back().data.get() + (l * size_t(pages_.back().rows) + first + r) * cached, row + c.key_width(), cached * sizeof(float));
                 for (int i = 0; i < n; i++) {
                     const Page &page = pages_[i];

@@ -76,7 +76,6 @@ struct Model {
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm, decoder_norm;
-    Positions src_positions, tgt_positions;
     std::vector<std::unique_ptr<int32_t[]>> sums;  // of the columns of int8 matrices
     Always always;
 };
@@ -99,8 +98,10 @@ struct Page {
 class State {
   public:
     // Reads the sources, ids laid end to end.
-    State(Model &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size);
+    State(Model &, const Positions &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size);
 
+    const Config &config() const { return model_.config; }
+    int beam_size() const { return beam_size_; }
     int rows() const { return int(sources_.size()) * beam_size_; }
     int n_sources() const { return int(sources_.size()); }
     int position() const { return int(pages_.size()); }
@@ -108,7 +109,7 @@ class State {
 
     // Log-probs of what may follow, (rows, padded(tgt_vocab_size)). `weights`, if not null: of the
     // cross-attention, (n_decoder_layers, rows, n_heads, longest()), zeros behind each source.
-    void step(const int64_t *tokens, float *log_probs, float *weights);
+    void step(const Positions &, const int64_t *tokens, float *log_probs, float *weights);
 
     // From now on only these ids and the model's `always` may follow; the others have no chance.
     // Ids of each source laid end to end, none of them in `always`.
@@ -131,6 +132,7 @@ class State {
     void split(const Rows &rows_of, const F &f);
 
     Model &model_;
+    Positions positions_;  // while a call runs
     int beam_size_;
     std::vector<Source> sources_;
     std::vector<std::shared_ptr<const Columns>> own_;  // of `output`, for each source; or empty

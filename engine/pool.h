@@ -7,8 +7,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace heed {
@@ -16,19 +18,21 @@ namespace heed {
 class Pool {
   public:
     explicit Pool(int n_threads) {
-        for (int i = 1; i < n_threads; i++) threads_.emplace_back([this] { work(); });
+        try {
+            for (int i = 1; i < n_threads; i++) threads_.emplace_back([this] { work(); });
+        } catch (...) {
+            stop();
+            throw;
+        }
     }
-    ~Pool() {
-        is_over_ = true;
-        publish();
-        for (auto &thread : threads_) thread.join();
-    }
+    ~Pool() { stop(); }
     Pool(const Pool &) = delete;
     Pool &operator=(const Pool &) = delete;
 
     int size() const { return int(threads_.size()) + 1; }
 
     // f(part, n_parts) for every part; as many parts as threads, or one if the pool is taken.
+    // What a part throws is thrown here, when all are done.
     template <class F>
     void run(const F &f) {
         std::unique_lock<std::mutex> owner(owner_, std::try_to_lock);
@@ -39,6 +43,7 @@ class Pool {
         publish();
         take(round());
         for (int i = 0; done_.load(std::memory_order_acquire) != size(); i++) rest(i);
+        if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
 
   private:
@@ -60,7 +65,12 @@ class Pool {
         uint64_t state = state_.load(std::memory_order_acquire);
         while (state >> 32 == mine && int(uint32_t(state)) < size()) {
             if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) continue;
-            call_(context_, int(uint32_t(state)), size());
+            try {
+                call_(context_, int(uint32_t(state)), size());
+            } catch (...) {
+                std::lock_guard<std::mutex> lock(mutex_);
+                thrown_ = std::current_exception();
+            }
             done_.fetch_add(1, std::memory_order_release);
             state = state_.load(std::memory_order_acquire);
         }
@@ -79,6 +89,12 @@ class Pool {
             if (is_over_) return;
             take(seen);
         }
+    }
+
+    void stop() {
+        is_over_ = true;
+        publish();
+        for (auto &thread : threads_) thread.join();
     }
 
     static void rest(int times) {
@@ -103,6 +119,7 @@ class Pool {
     int n_asleep_ = 0;
     Call call_ = nullptr;
     const void *context_ = nullptr;
+    std::exception_ptr thrown_;
 };
 
 }  // namespace heed

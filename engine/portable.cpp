@@ -12,7 +12,8 @@ size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 16; }
 
 void store_ints(void *q, const float *x, int n, Lanes scale) {
     for (int i = 0; i < n; i += 16) {
-        const Lanes v = rounded(load(x + i) * scale);
+        // Numbers that are none become some: no cast of them is defined.
+        const Lanes v = larger(smaller(rounded(load(x + i) * scale), all(127.0f)), all(-127.0f));
         for (int j = 0; j < 16; j++) ((int8_t *)q)[i + j] = int8_t(v.v[j]);
     }
 }

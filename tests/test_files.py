@@ -1,6 +1,7 @@
 """One file: whole or not at all, whatever happens in between."""
 
 import errno
+import mmap
 import os
 import resource
 import signal
@@ -181,6 +182,32 @@ def test_crc32_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(data)
     assert files.crc32(tmp_path / "file") == files.crc32(data)
     assert files.crc32(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
+
+
+def test_a_mapped_file_is_what_it_was_when_another_takes_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write_atomically(path, b"old")
+    mapped = files.map_bytes(path)
+    assert isinstance(mapped, mmap.mmap)
+    files.write_atomically(path, b"newer")
+    assert bytes(mapped) == b"old"
+    with pytest.raises(TypeError, match="readonly"):
+        mapped[0] = 1
+
+
+def test_what_cannot_be_mapped_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    assert files.map_bytes(path) == b""
+    path.write_bytes(b"some")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENODEV, "No such device")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    assert files.map_bytes(path) == b"some"
+    with pytest.raises(FormatError, match="none is missing"):
+        files.map_bytes(tmp_path / "none")
 
 
 def test_reading_refuses_what_is_missing_too_large_or_no_file(tmp_path: Path) -> None:

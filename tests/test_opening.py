@@ -1,22 +1,28 @@
 """Which program computes a model, and what it needs for that."""
 
+import json
+import mmap
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import heed.opening as opening
 from heed.bundle import Bundle, load_bundle, save_bundle, save_int8
-from heed.engine.network import Network
-from heed.engine.packed import to_arrays
+from heed.engine.packed import save_rounded
 from heed.engine.runtime import Engine
-from heed.errors import ConfigError, FormatError
+from heed.errors import ConfigError, FormatError, HeedError
+from heed.files import to_json
+from heed.folders import read_directory, write_directory
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.opening import open_model
+from heed.tensors import encode_tensors
 from heed.text.vocab import train_vocab
 from heed.translate import load
 
@@ -48,9 +54,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def rounded(saved: Path, tmp_path: Path) -> Path:
     """A folder with int8 weights only."""
-    bundle = load_bundle(saved)
-    network = Network.of(bundle.config, bundle.weights, is_quantized=True)
-    return save_int8(bundle, to_arrays(network), tmp_path / "int8")
+    return save_rounded(load_bundle(saved), tmp_path / "int8")[0]
 
 
 def test_a_cpu_computes_with_the_engine_and_other_numbers_with_torch(saved: Path) -> None:
@@ -95,8 +99,7 @@ def test_int8_beside_the_weights_is_used_unless_other_numbers_are_asked_for(
     bundle = load_bundle(saved)
     save_bundle(folder, bundle)
     bundle = load_bundle(folder)
-    network = Network.of(bundle.config, bundle.weights, is_quantized=True)
-    assert save_int8(bundle, to_arrays(network)) == folder
+    assert save_rounded(bundle)[0] == folder
     assert open_model(folder, device="cpu")[0].int8
     assert not open_model(folder, device="cpu", dtype="float32")[0].int8
     # New weights make the old int8 invalid: it is no longer listed.
@@ -124,6 +127,83 @@ def test_a_damaged_int8_file_is_noticed(rounded: Path) -> None:
     file.write_bytes(data[:-1])
     with pytest.raises(FormatError, match=r"model\.int8\.safetensors"):
         load_bundle(rounded, is_quantized=True)
+
+
+def test_int8_weights_lie_in_the_file(rounded: Path) -> None:
+    """Where a line of the cache begins; who opens the model again shares them."""
+    bundle = load_bundle(rounded, is_quantized=True)
+    assert bundle.int8 is not None
+    for array in bundle.int8.values():
+        assert isinstance(array.base, mmap.mmap)
+        assert array.ctypes.data % 64 == 0
+        assert not array.flags.writeable
+
+
+def test_an_open_model_outlives_its_folder(rounded: Path, saved: Path) -> None:
+    translator = load(rounded, device="cpu")
+    before = translator.translate(LINES, max_length=9)
+    save_bundle(rounded, load_bundle(saved))
+    assert not (rounded / "model.int8.safetensors").exists()
+    assert translator.translate(LINES, max_length=9) == before
+
+
+def test_an_int8_file_of_nothing_is_refused(rounded: Path) -> None:
+    files = read_directory(rounded)[1]
+    for data, words in ((encode_tensors({}), "lacks "), (b"", "is cut short")):
+        write_directory(rounded, files | {"model.int8.safetensors": data})
+        with pytest.raises(FormatError, match=words):
+            open_model(rounded, device="cpu")
+
+
+VALUES = st.sampled_from([-1, 0, 1, 3, 10**4, 2**31, 2**63, 1e-9, 1e308, True, None, "x", [], {}])
+
+
+def _damaged(data: bytes, draw: st.DataObject) -> bytes:
+    """Bytes changed, gone or come."""
+    # The header is what a reader trusts: half of all damage goes there.
+    places = st.integers(0, 400) | st.integers(0, len(data) - 1)
+    for place in draw.draw(st.lists(places, min_size=1, max_size=3)):
+        byte = bytes([draw.draw(st.integers(0, 255))])
+        change = draw.draw(st.sampled_from(["change", "cut", "drop", "add"]))
+        rest = {"change": data[place + 1 :], "cut": b"", "drop": data[place + 1 :]}
+        data = data[:place] + (byte if change in ("change", "add") else b"")
+        data += rest.get(change, data[place:])
+    return data
+
+
+def _with_odd_value(data: bytes, draw: st.DataObject) -> bytes:
+    """A config in which one value is another."""
+    config = json.loads(data)
+    part = draw.draw(st.sampled_from([config, config["model"], config["decoding"]]))
+    keys = sorted(part) or ["beam_size"]
+    part[draw.draw(st.sampled_from(keys))] = draw.draw(VALUES)
+    return to_json(config)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(draw=st.data())
+def test_a_hostile_model_is_refused_in_words_or_translates(
+    rounded: Path, tmp_path: Path, draw: st.DataObject
+) -> None:
+    """The manifest agrees with what was changed, as that of somebody who means harm would."""
+    files = read_directory(rounded)[1]
+    name, change = draw.draw(
+        st.sampled_from(
+            [
+                ("model.int8.safetensors", _damaged),
+                ("config.json", _damaged),
+                ("config.json", _with_odd_value),
+            ]
+        )
+    )
+    folder = tmp_path / "hostile"
+    write_directory(folder, files | {name: change(files[name], draw)})
+    try:
+        text = load(folder, device="cpu", threads=1)(LINES[0], max_length=5)
+    except HeedError as error:
+        assert str(error)
+    else:
+        assert isinstance(text, str)
 
 
 def test_a_checkpoint_is_not_written_into(saved: Path, tmp_path: Path) -> None:

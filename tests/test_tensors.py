@@ -105,6 +105,14 @@ def test_what_is_read_is_aligned_and_cannot_be_written_into(n_blanks: int) -> No
         tensor[0] = 3.0
 
 
+def test_the_first_tensor_may_begin_where_a_line_of_the_cache_does() -> None:
+    for n_letters in range(1, 66, 8):
+        data = encode_tensors({"a" * n_letters: np.arange(5.0)}, alignment=64)
+        assert (len(data) - 5 * 8) % 64 == 0
+        assert decode_tensors(data, "x")["a" * n_letters].tolist() == [0, 1, 2, 3, 4]
+        assert safetensors.torch.load(data)["a" * n_letters].tolist() == [0, 1, 2, 3, 4]
+
+
 def test_equal_tensors_give_equal_bytes_in_any_order() -> None:
     reverse = dict(reversed(tensors().items()))
     assert encode_tensors(tensors()) == encode_tensors(reverse)

@@ -19,6 +19,8 @@ from heed.errors import ConfigError, FormatError
 from heed.files import parse_json, to_json
 from heed.folders import (
     MANIFEST,
+    Manifest,
+    map_file,
     read_directory,
     read_manifest,
     update_directory,
@@ -41,6 +43,8 @@ INT8 = "model.int8.safetensors"
 """The same rounded, as `heed.engine` multiplies them; beside the weights, or in their place."""
 SHORTLIST = "shortlist.safetensors"
 """What may follow, by source ids: see `heed.engine.shortlist`."""
+ALIGNMENT = 64
+"""A line of the processor's cache; all int8 arrays but learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
@@ -76,8 +80,8 @@ class Bundle:
         target_langs: all output languages when there are several: source ids then start with the
             tag of the one wanted.
         decoding: decoding options that this model prefers, by name.
-        int8: arrays of the rounded weights by the names of `heed.engine.packed`; read instead of
-            `weights`, of which there are then none.
+        int8: the rounded weights by the names of `heed.engine.packed`, or None. They stand instead
+            of `weights`, of which there are then none, and lie in the file, which is mapped.
         path: the folder it was read from.
     """
 
@@ -89,7 +93,7 @@ class Bundle:
     target_lang: str = ""
     target_langs: tuple[str, ...] = ()
     decoding: dict[str, Any] = field(default_factory=dict)
-    int8: dict[str, NDArray[Any]] = field(default_factory=dict)
+    int8: dict[str, NDArray[Any]] | None = None
     path: Path | None = None
 
 
@@ -171,7 +175,7 @@ def save_int8(
             f"{bundle.path} is a checkpoint of a run that has not ended, and will be replaced. "
             "Write a folder of its own with --out."
         )
-    data = {INT8: encode_tensors(arrays)}
+    data = {INT8: encode_tensors(arrays, alignment=ALIGNMENT)}
     if target is not None:
         write_directory(target, data | description_files(bundle))
         return target
@@ -226,7 +230,10 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
             heed, or does not fit the rest.
     """
     folder = find_model_folder(path)
-    _, files = read_directory(folder, _wanted(folder, is_quantized=is_quantized))
+    manifest = read_manifest(folder)
+    kind = _kind_of_weights(folder, manifest, is_quantized=is_quantized)
+    names = [CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB]
+    _, files = read_directory(folder, names if kind == INT8 else [kind, *names])
     values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
@@ -238,11 +245,11 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
             f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
             "source vocabulary has no tags for."
         )
-    int8 = decode_tensors(files[INT8], folder / INT8) if INT8 in files else {}
+    is_int8 = kind == INT8
     return Bundle(
         config=config,
-        weights={} if int8 else _read_weights(folder, files, config),
-        int8=int8,
+        weights={} if is_int8 else _read_weights(folder, files, config),
+        int8=decode_tensors(map_file(folder / INT8, manifest), folder / INT8) if is_int8 else None,
         src_vocab=src_vocab,
         tgt_vocab=tgt_vocab,
         source_lang=values["source_lang"],
@@ -253,17 +260,18 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
     )
 
 
-def _wanted(folder: Path, *, is_quantized: bool) -> list[str]:
-    """The files to read of a model folder: one kind of weights, and what goes with it."""
-    listed = read_manifest(folder).files
-    kinds = [INT8] if is_quantized and INT8 in listed else [AVERAGE, WEIGHTS]
-    found = [name for name in kinds if name in listed]
-    if not found and INT8 in listed:
-        raise FormatError(
-            f"{folder} holds int8 weights only: translate with it on a CPU, or use the folder it "
-            "was made from."
-        )
-    return [*(found or [WEIGHTS])[:1], CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB]
+def _kind_of_weights(folder: Path, manifest: Manifest, *, is_quantized: bool) -> str:
+    """The file to read weights from."""
+    listed = manifest.files
+    if INT8 in listed:
+        if is_quantized:
+            return INT8
+        if AVERAGE not in listed and WEIGHTS not in listed:
+            raise FormatError(
+                f"{folder} holds int8 weights only: translate with it on a CPU, or use the folder "
+                "it was made from."
+            )
+    return AVERAGE if AVERAGE in listed else WEIGHTS
 
 
 def find_model_folder(path: str | os.PathLike[str]) -> Path:

@@ -5,11 +5,9 @@ Read on in `train/loop.py` and `translate.py`, the callers.
 """
 
 import ctypes
-import hashlib
 import math
 import os
 import platform
-import random
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -153,12 +151,16 @@ def derive_seed(seed: int, *parts: int | str) -> int:
 
     Randomness that is derived need not be stored: a resumed run knows its seed and its step.
     """
+    import hashlib
+
     text = repr((seed, *parts)).encode("ascii", "backslashreplace")
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
 
 
 def seed_everything(seed: int, *parts: int | str) -> None:
     """Seed torch on all devices, numpy's and Python's global generators from `derive_seed`."""
+    import random
+
     import numpy as np
     import torch
 

@@ -7,8 +7,8 @@ Read on in `folders.py`, then `bundle.py`.
 import errno
 import itertools
 import json
+import mmap
 import os
-import secrets
 import shutil
 import signal
 import stat
@@ -23,6 +23,8 @@ from heed.errors import FormatError, HeedError, RunError
 LOCK = "run.lock"
 TEMPORARY = ".tmp-"
 CHUNK_BYTES = 1 << 20
+Contents = bytes | mmap.mmap
+"""Of a file, in memory or where it lies."""
 
 _fault_points = itertools.count(1)
 
@@ -127,12 +129,37 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
     Raises:
         FormatError: it is missing, not a regular file, unreadable, or larger than `max_bytes`.
     """
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if max_bytes is not None and size > max_bytes:
+            raise FormatError(f"{path} has {size} bytes; at most {max_bytes} make sense here.")
+        return file.read()
+
+
+def map_bytes(path: Path) -> Contents:
+    """A whole regular file where it lies: nothing is copied, and processes share its memory.
+
+    It stays what it is when another file is renamed to its place, as heed writes. Who cuts it short
+    in place (`cp` onto it) ends the processes that have it mapped, by SIGBUS.
+
+    Returns:
+        The mapping, read-only; bytes where the disk cannot map, or nothing is in the file.
+
+    Raises:
+        FormatError: it is missing, not a regular file, or unreadable.
+    """
+    with _opened(path) as file:
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return file.read()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with open(path, "rb", opener=_open_regular) as file:
-            size = os.fstat(file.fileno()).st_size
-            if max_bytes is not None and size > max_bytes:
-                raise FormatError(f"{path} has {size} bytes; at most {max_bytes} make sense here.")
-            return file.read()
+            yield file
     except FileNotFoundError:
         raise FormatError(f"{path} is missing.") from None
     except OSError as error:
@@ -279,7 +306,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
 
 def temporary_beside(path: Path) -> Path:
     """A fresh name in the same folder, so that a rename stays on one disk."""
-    return path.with_name(f"{path.name}{TEMPORARY}{secrets.token_hex(4)}")
+    return path.with_name(f"{path.name}{TEMPORARY}{os.urandom(4).hex()}")
 
 
 def sync_directory(path: Path) -> None:

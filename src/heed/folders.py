@@ -5,7 +5,6 @@ Read on in `bundle.py` (a model) and `train/checkpoint.py` (a moment of a traini
 """
 
 import ctypes
-import hashlib
 import os
 import re
 import shutil
@@ -20,10 +19,12 @@ from typing import Any
 from heed.errors import FormatError
 from heed.files import (
     TEMPORARY,
+    Contents,
     crc32,
     explained,
     fault_point,
     make_directory,
+    map_bytes,
     parse_json,
     read_bytes,
     removed_on_failure,
@@ -52,6 +53,8 @@ class Entry:
     @classmethod
     def of(cls, data: bytes) -> "Entry":
         """Measure `data`."""
+        import hashlib  # Reading compares CRC-32, and starts without OpenSSL.
+
         sha256 = hashlib.sha256(data).hexdigest()
         return cls(size=len(data), crc32=f"{zlib.crc32(data):08x}", sha256=sha256)
 
@@ -188,12 +191,22 @@ def read_directory(
     wanted = manifest.files if names is None else [n for n in names if n in manifest.files]
     contents = {}
     for name in wanted:
-        entry = manifest.files[name]
-        _check_size(folder / name, entry)
-        data = read_bytes(folder / name)
-        _check_crc(folder / name, entry, len(data), zlib.crc32(data))
-        contents[name] = data
+        _check_size(folder / name, manifest.files[name])
+        contents[name] = read_bytes(folder / name)
+        _check_data(folder / name, manifest.files[name], contents[name])
     return manifest, contents
+
+
+def map_file(path: Path, manifest: Manifest) -> Contents:
+    """Map a file that the manifest of its folder lists, compared with it; see `map_bytes`.
+
+    Raises:
+        FormatError: it is missing, cut short or damaged.
+    """
+    _check_size(path, manifest.files[path.name])
+    data = map_bytes(path)
+    _check_data(path, manifest.files[path.name], data)
+    return data
 
 
 def verify_directory(path: str | os.PathLike[str], *, deep: bool = False) -> Manifest:
@@ -268,6 +281,8 @@ def _measure(files: Mapping[str, bytes], metadata: Mapping[str, Any] | None) -> 
 
 
 def _sha256(path: Path) -> str:
+    import hashlib
+
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -282,6 +297,10 @@ def _check_size(path: Path, entry: Entry) -> None:
     if status.st_size != entry.size:
         what = "cut short" if status.st_size < entry.size else "too long"
         raise FormatError(f"{path} is {what}: {status.st_size} bytes instead of {entry.size}.")
+
+
+def _check_data(path: Path, entry: Entry, data: Contents) -> None:
+    _check_crc(path, entry, len(data), zlib.crc32(data))
 
 
 def _check_crc(path: Path, entry: Entry, size: int, checksum: int) -> None:

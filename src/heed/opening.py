@@ -63,19 +63,23 @@ def open_model(
 
 def _is_on_gpu(device: str) -> bool:
     if device == "auto":
-        return find_spec("torch") is not None and has_gpu()
+        return _has_torch() and has_gpu()
     return device != "cpu"
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None
 
 
 def _is_for_engine(bundle: Bundle, dtype: str) -> bool:
     if dtype not in ENGINE_DTYPES:
         return False
     # Uncompiled, torch is the faster one; but it knows no int8, and may be missing.
-    return is_compiled() or bool(bundle.int8) or dtype == "int8" or find_spec("torch") is None
+    return bundle.int8 is not None or is_compiled() or dtype == "int8" or not _has_torch()
 
 
 def _network(bundle: Bundle, *, is_quantized: bool) -> Network:
-    if bundle.int8:
+    if bundle.int8 is not None:
         return from_arrays(bundle.config, bundle.int8, f"the int8 file of {bundle.path}")
     return Network.of(bundle.config, bundle.weights, is_quantized=is_quantized)
 

@@ -13,11 +13,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 from numpy.typing import NDArray
 
 from heed.errors import FormatError, RunError
-from heed.files import parse_json
+from heed.files import Contents, parse_json
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -51,27 +50,37 @@ class Spec:
     end: int
 
 
-def encode_tensors(tensors: Mapping[str, NDArray[Any]]) -> bytes:
+def encode_tensors(tensors: Mapping[str, NDArray[Any]], *, alignment: int = 8) -> bytes:
     """Tensors as one safetensors file; equal tensors give equal bytes.
+
+    Args:
+        tensors: by name.
+        alignment: the first tensor begins at a multiple of so many bytes, itself one of 8.
 
     Raises:
         RunError: a number is not finite. Such weights are of no use, so they are never kept.
     """
+    import safetensors.numpy  # Reading does without.
+
     rows_first = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     for name, tensor in rows_first.items():
         assert _NAME.fullmatch(name), name
         if not _is_finite(tensor):
             raise RunError(f"{name} holds a number that is not finite, so nothing was saved.")
-    return safetensors.numpy.save(rows_first, metadata={"format": "pt"})
+    data = safetensors.numpy.save(rows_first, metadata={"format": "pt"})
+    start = 8 + _header_size(data)
+    n_blanks = -start % alignment
+    size = (start - 8 + n_blanks).to_bytes(8, "little")
+    return b"".join((size, data[8:start], b" " * n_blanks, data[start:])) if n_blanks else data
 
 
 def decode_tensors(
-    data: bytes,
+    data: Contents,
     where: str | PathLike[str],
     *,
     expected: Mapping[str, tuple[int, ...]] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Read a safetensors file from memory.
+    """Read a safetensors file.
 
     Args:
         data: the whole file.
@@ -95,7 +104,7 @@ def decode_tensors(
     return tensors
 
 
-def _decode(data: bytes, spec: Spec) -> NDArray[Any]:
+def _decode(data: Contents, spec: Spec) -> NDArray[Any]:
     start = 8 + _header_size(data) + spec.start
     tensor: NDArray[Any] = np.ndarray(spec.shape, DTYPES[spec.dtype], buffer=data, offset=start)
     if spec.dtype == "BF16":
@@ -112,7 +121,7 @@ def _is_finite(tensor: NDArray[Any]) -> bool:
     return tensor.dtype.kind != "f" or bool(np.isfinite(tensor).all())
 
 
-def read_header(data: bytes, where: str | PathLike[str]) -> dict[str, Spec]:
+def read_header(data: Contents, where: str | PathLike[str]) -> dict[str, Spec]:
     """Check the header against the format and the size of the file.
 
     Stricter than the format: plain names, known types, no gap and no overlap.
@@ -122,7 +131,7 @@ def read_header(data: bytes, where: str | PathLike[str]) -> dict[str, Spec]:
     """
     for magic, what in _PICKLES.items():
         # The length of a sound header may begin with the same bytes.
-        if data.startswith(magic) and data[8:9] != b"{":
+        if data[: len(magic)] == magic and data[8:9] != b"{":
             raise FormatError(
                 f"{where} is {what}: reading it could run a program hidden inside. heed reads "
                 "weights in the safetensors format only."
@@ -147,7 +156,7 @@ def read_header(data: bytes, where: str | PathLike[str]) -> dict[str, Spec]:
     return specs
 
 
-def _header_size(data: bytes) -> int:
+def _header_size(data: Contents) -> int:
     return int.from_bytes(data[:8], "little")
 
 

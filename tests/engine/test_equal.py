@@ -30,6 +30,8 @@ ARCHITECTURES: list[dict[str, Any]] = [
     {"bias": False},
     {"cross_from": "same", "norm": "pre"},
     {"n_encoder_layers": 3, "n_decoder_layers": 1},
+    {"n_encoder_layers": 0, "norm": "pre"},
+    {"n_encoder_layers": 0, "n_decoder_layers": 1},
     {"d_k": 6, "d_v": 10},
     {"tied": "three-way", "src_vocab_size": 70},
     {"tied": "output", "scale_embedding": False},

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from heed.engine import native
+from heed.engine.matrices import Matrix
 from heed.engine.network import Network
+from heed.engine.tables import PositionTables
 from heed.errors import ConfigError, DataError, HeedError
 from heed.model.interface import Floats, largest
 
@@ -83,6 +85,122 @@ def test_steps_that_do_not_fit_are_refused(network: Callable[..., Network]) -> N
     assert np.isfinite(state.step(np.array([4, 4]))).all()
 
 
+def test_a_batch_may_grow(network: Callable[..., Network]) -> None:
+    """More rows than ever before need a longer answer."""
+    model = native.NativeModel(network())
+    lengths = np.array([10], np.int32)
+    one, four = model.start(TEN, lengths, 2), model.start(np.tile(TEN, 4), np.repeat(lengths, 4), 2)
+    first = one.step(np.array([4, 5])).copy()
+    one.select(np.tile([0, 1], 4), np.zeros(4, np.int64))
+    four.step(np.tile([4, 5], 4))
+    np.testing.assert_array_equal(one.step(np.full(8, 6)), four.step(np.full(8, 6)))
+    assert len(first) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"d_model": 0}, "d_model must be 1 to 65536, but is 0"),
+        ({"d_ff": 1 << 17}, "d_ff must be 1 to 65536, but is 131072"),
+        ({"d_v": -1}, r"n_heads \* d_v must be 1 to 65536, but is -3"),
+        ({"n_heads": 1 << 30}, "n_heads must be 1 to 65536"),
+        ({"n_encoder_layers": 1001}, "n_encoder_layers must be 0 to 1000"),
+        ({"n_decoder_layers": 3}, "n_matrices must be 32 to 32, but is 25"),
+        ({"is_pre_norm": 1}, "n_norms must be 24 to 24, but is 20"),
+        ({"tgt_vocab_size": 71}, "matrix 1 must be 71 x 42 by the config, but is 70 x 42"),
+        ({"activation": 9}, "activation must be 0 to 3, but is 9"),
+        ({"activation": 3}, "matrix 5 must be 146 x 42 by the config, but is 73 x 42"),
+        ({"d_k": 13, "is_rotary": 1}, "d_k must be even for rotary positions"),
+        ({"n_decoder_layers": 1, "is_same_layer": 1}, "an encoder layer for each decoder layer"),
+    ],
+)
+def test_weights_that_do_not_fit_the_config_are_refused(
+    change: dict[str, int],
+    words: str,
+    network: Callable[..., Network],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shape = native._config(network())
+    for name, value in change.items():
+        setattr(shape, name, value)
+    monkeypatch.setattr(native, "_config", lambda _: shape)
+    with pytest.raises(ConfigError, match=words):
+        native.NativeModel(network())
+
+
+@pytest.mark.parametrize("part", ["floats", "scales", "ints"])
+def test_a_matrix_without_numbers_is_refused(
+    part: str, network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(matrix: Matrix) -> native._Matrix:
+        made = whole(matrix)
+        setattr(made, part, None)
+        return made
+
+    whole = native._matrix
+    monkeypatch.setattr(native, "_matrix", without)
+    with pytest.raises(ConfigError, match="matrix 0 must have either floats, or ints and scales"):
+        native.NativeModel(network(is_quantized=part != "floats"))
+
+
+def test_positions_that_are_missing_are_refused(
+    network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = native.NativeModel(network(positions="rotary"))
+    places = {"src": native._Positions(99), "tgt": native._Positions(99)}
+    monkeypatch.setattr(model, "positions", lambda side, n: places[side])
+    with pytest.raises(HeedError, match="the positions are not of the model's kind"):
+        model.start(TEN, np.array([10], np.int32), 1)
+    monkeypatch.undo()
+    places = {"src": model.positions("src", 10), "tgt": model.positions("tgt", 1)}
+    places["src"].n, places["tgt"].n = 9, 0
+    with pytest.raises(HeedError, match="a source is longer than its positions"):
+        model.start(TEN, np.array([10], np.int32), 1)
+    state = model.start(TEN[:9], np.array([9], np.int32), 1)
+    with pytest.raises(HeedError, match="the target is longer than its positions"):
+        state.step(np.array([4]))
+
+
+def test_a_norm_without_numbers_is_refused(
+    network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, checked = network(), native._checked
+    vectors = {id(vector) for norm in whole.norms.values() for vector in norm}
+    monkeypatch.setattr(
+        native, "_checked", lambda array, *rest: id(array) not in vectors and checked(array, *rest)
+    )
+    with pytest.raises(ConfigError, match="a norm must have gain and bias"):
+        native.NativeModel(whole)
+
+
+def test_arrays_that_are_not_what_they_should_be_never_reach_the_library(
+    network: Callable[..., Network],
+) -> None:
+    for change in (np.float64, np.float32):
+        whole = network()
+        gain, bias = whole.norms["encoder.0.self"]
+        whole.norms["encoder.0.self"] = (
+            gain,
+            bias.astype(change)[: None if change is np.float64 else -1],
+        )
+        with pytest.raises(AssertionError):
+            native.NativeModel(whole)
+
+
+def test_tables_handed_out_stay_as_they_are(network: Callable[..., Network]) -> None:
+    """Another thread may still compute with them."""
+    for positions in ("sinusoidal", "rotary"):
+        tables = PositionTables(network(positions=positions), "src")
+        few = tables.first(5)
+        many = tables.first(few.n + 1)
+        assert many.n > few.n
+        for name in ("added", "cosines", "sines"):
+            short, long = getattr(few, name), getattr(many, name)
+            if short is not None:
+                np.testing.assert_array_equal(short, long[: few.n])
+                assert not np.shares_memory(short, long)
+
+
 def test_a_learned_table_has_an_end(network: Callable[..., Network]) -> None:
     model = native.NativeModel(network(positions="learned", max_positions=4))
     with pytest.raises(DataError, match="10 positions, but this model learned only 4"):
@@ -119,6 +237,11 @@ def test_the_largest_come_in_order_and_equals_by_id(scores: Floats, count: int) 
     np.testing.assert_array_equal(values, wanted)
     is_found = np.isfinite(values)
     np.testing.assert_array_equal(ids[is_found], wanted_ids[is_found])
+
+
+def test_the_largest_of_nothing_are_not_looked_for() -> None:
+    with pytest.raises(HeedError, match="there are not so many numbers in a row"):
+        native.largest(np.zeros((1, 3), np.float32), 0)
 
 
 def test_a_model_may_be_used_from_several_threads_at_once(

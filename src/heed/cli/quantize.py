@@ -63,14 +63,13 @@ def quantize(
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
-    from heed.bundle import load_bundle, save_int8
-    from heed.engine.network import Network, relative_errors
-    from heed.engine.packed import to_arrays
+    from heed.bundle import load_bundle
+    from heed.engine.network import relative_errors
+    from heed.engine.packed import save_rounded
 
     folder = find_model(model)
     bundle = load_bundle(folder, is_quantized=False)
-    network = Network.of(bundle.config, bundle.weights, is_quantized=True)
-    target = save_int8(bundle, to_arrays(network), None if out is None else Path(out))
+    target, network = save_rounded(bundle, None if out is None else Path(out))
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     click.echo(f"{target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
     errors = relative_errors(network, bundle.weights)

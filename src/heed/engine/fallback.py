@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heed.engine.matrices import COLUMNS, Floats, Matrix, take
 from heed.engine.network import Network
-from heed.engine.tables import PositionTables
+from heed.engine.tables import tables_of
 from heed.errors import HeedError
 
 Ids = NDArray[np.int64]
@@ -170,7 +170,7 @@ class FallbackModel:
         self._dense: dict[str, NDArray[Any]] = {
             role: once[id(m)] for role, m in network.matrices.items()
         }
-        self.tables = {side: PositionTables(network, side) for side in ("src", "tgt")}
+        self.tables = tables_of(network)
         self.shared: _Columns | None = None
 
     def always(self, matrix: Matrix, ids: ShortIds) -> None:
@@ -208,15 +208,14 @@ class FallbackModel:
         if scales is not None:
             x = x * scales[ids][:, None]
         x *= np.float32(config.d_model**0.5 if config.scale_embedding else 1.0)
-        tables = self.tables[side]
-        tables.grow(int(places.max()) + 1)
-        if tables.added is not None:
-            x += tables.added[places, : config.d_model]
+        added = self.tables[side].first(int(places.max()) + 1).added
+        if added is not None:
+            x += added[places, : config.d_model]
         return x
 
     def heads(self, side: str, x: Floats, places: Ids) -> tuple[Floats, Floats, Floats]:
         """Queries, keys and values `(rows, n_heads, width)` of projected rows, turned if rotary."""
-        config, tables = self.config, self.tables[side]
+        config, tables = self.config, self.tables[side].first(int(places.max()) + 1)
         width = config.n_heads * config.key_width
         query, key, value = np.split(x, [width, 2 * width], axis=1)
         parts = [part.reshape(len(x), config.n_heads, -1) for part in (query, key, value)]
@@ -351,7 +350,7 @@ class FallbackState:
         model, config = self.model, self.model.config
         places = np.arange(len(source))
         x = model.embed("src", source, places)
-        outputs = []
+        outputs = [x]
         for number in range(config.n_encoder_layers):
             layer = f"encoder.{number}"
 
@@ -362,10 +361,12 @@ class FallbackState:
 
             x = model.residual(f"{layer}.self", x, read)
             x = model.residual(f"{layer}.feed_forward", x, partial(model.feed_forward, layer))
-            outputs.append(model.normalize("encoder", x) if config.norm == "pre" else x)
+            outputs.append(x)
+        if config.norm == "pre":
+            outputs = [model.normalize("encoder", x) for x in outputs]
         memories = []
         for number in range(config.n_decoder_layers):
-            memory = outputs[number if config.cross_from == "same" else -1]
+            memory = outputs[number + 1 if config.cross_from == "same" else -1]
             both = model.linear(f"decoder.{number}.memory", memory)
             key, value = np.split(both, [config.n_heads * config.key_width], axis=1)
             heads = [part.reshape(len(source), config.n_heads, -1) for part in (key, value)]

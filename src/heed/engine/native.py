@@ -9,14 +9,14 @@ import os
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, Floats, Matrix
+from heed.engine.matrices import COLUMNS, GROUP, Floats, Matrix
 from heed.engine.network import Network, norm_roles, roles
-from heed.engine.tables import PositionTables
+from heed.engine.tables import Positions, tables_of
 from heed.errors import ConfigError, HeedError
 
 LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
@@ -48,6 +48,13 @@ class _Positions(Structure):
         ("n", c_int32),
         *((name, c_void_p) for name in ("added", "cosines", "sines")),
     ]
+    tables: Positions | None = None
+
+    @classmethod
+    def of(cls, tables: Positions) -> Self:
+        places = cls(tables.n, *map(_address, (tables.added, tables.cosines, tables.sines)))
+        places.tables = tables
+        return places
 
 
 @cache
@@ -66,24 +73,25 @@ def _library() -> ctypes.CDLL:
             [
                 POINTER(_Config),
                 POINTER(_Matrix),
+                c_int32,
                 POINTER(c_void_p),
+                c_int32,
                 words,
                 c_int32,
                 POINTER(handle),
             ],
         ),
         "model_delete": (None, [handle]),
-        "model_positions": (None, [handle, c_int32, POINTER(_Positions)]),
-        "state_new": (words, [handle, ids, c_void_p, c_int32, c_int32, POINTER(handle)]),
-        "state_delete": (None, [handle]),
         "model_always": (words, [handle, POINTER(_Matrix), ids, c_int32]),
         "state_shorten": (words, [handle, handle, ids, c_void_p, c_int32]),
-        "state_step": (words, [handle, handle, ids, c_int32, floats, floats]),
-        "state_select": (words, [handle, c_int32, ids, c_int32, ids, c_int32]),
-        "largest": (
-            None,
-            [words, floats, c_int64, c_int32, c_int32, c_int32, floats, ids],
+        "state_new": (
+            words,
+            [handle, POINTER(_Positions), ids, c_void_p, c_int32, c_int32, POINTER(handle)],
         ),
+        "state_delete": (None, [handle]),
+        "state_step": (words, [handle, POINTER(_Positions), ids, c_int32, floats, floats]),
+        "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
+        "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, f"heed_{name}")
@@ -116,7 +124,7 @@ def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
 
     Args:
         scores: `(rows, vocab_size)`, each row contiguous.
-        count: at most `vocab_size`.
+        count: at least 1; of more than there are, all.
 
     Returns:
         The values and their ids, both `(rows, count)`.
@@ -127,8 +135,10 @@ def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
     assert scores.strides[1] == scores.itemsize
     values, ids = np.empty((rows, count), np.float32), np.empty((rows, count), np.int64)
     stride = scores.strides[0] // scores.itemsize
-    _library().heed_largest(
-        b"", scores.ctypes.data, stride, rows, width, count, values.ctypes.data, ids.ctypes.data
+    _check(
+        _library().heed_largest(
+            scores.ctypes.data, stride, rows, width, count, values.ctypes.data, ids.ctypes.data
+        )
     )
     return values, ids
 
@@ -152,15 +162,24 @@ class NativeModel:
             *(_matrix(network.matrices[role]) for role in roles(config))
         )
         vectors = [vector for role in norm_roles(config) for vector in network.norms[role]]
-        norms = (c_void_p * len(vectors))(*(_address(vector) for vector in vectors))
+        width = (-(-config.d_model // COLUMNS) * COLUMNS,)
+        norms = (c_void_p * len(vectors))(*(_checked(vector, width) for vector in vectors))
         self._handle = c_void_p()
         shape = _config(network)
         error = _library().heed_model_new(
-            byref(shape), matrices, norms, kernels.encode(), threads, byref(self._handle)
+            byref(shape),
+            matrices,
+            len(matrices),
+            norms,
+            len(norms),
+            kernels.encode(),
+            threads,
+            byref(self._handle),
         )
         if error:
-            raise ConfigError(f"{error.decode()}.")
-        self._tables = {side: PositionTables(network, side) for side in ("src", "tgt")}
+            raise ConfigError(f"{_words(error)}.")
+        self._tables = tables_of(network)
+        self._places = {side: _Positions() for side in self._tables}
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -176,19 +195,17 @@ class NativeModel:
         """
         return NativeState(self, ids, lengths, beam_size)
 
-    def grow(self, side: str, n_positions: int) -> None:
-        """Make sure that there are positions for so long a sequence.
+    def positions(self, side: str, n: int) -> _Positions:
+        """Where the tables of at least `n` positions are; they stay as long as what is returned.
 
         Raises:
             DataError: the model learned fewer.
         """
-        tables = self._tables[side]
-        if not tables.grow(n_positions):
-            return
-        places = _Positions(
-            tables.n, _address(tables.added), _address(tables.cosines), _address(tables.sines)
-        )
-        _library().heed_model_positions(self._handle, side == "tgt", byref(places))
+        tables = self._tables[side].first(n)
+        places = self._places[side]
+        if places.tables is not tables:
+            places = self._places[side] = _Positions.of(tables)
+        return places
 
     def always(self, matrix: Matrix, ids: ShortIds) -> None:
         """Set what may follow for every state that is shortened.
@@ -222,10 +239,11 @@ class NativeState:
         self._handle = c_void_p()
         ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
         assert ids.shape == (lengths.sum(),)
-        model.grow("src", int(lengths.max()))
+        places = model.positions("src", int(lengths.max()))
         _check(
             _library().heed_state_new(
                 model._handle,
+                byref(places),
                 _address(ids),
                 _address(lengths),
                 len(lengths),
@@ -266,21 +284,21 @@ class NativeState:
         """
         config = self.model.network.config
         tokens = np.ascontiguousarray(tokens, np.int64)
-        if self._log_probs is None:
+        if self._log_probs is None or len(self._log_probs) < len(tokens):
             # Fresh memory of this size comes from the system page by page; so it is used again.
             width = -(-config.tgt_vocab_size // COLUMNS) * COLUMNS
-            self._log_probs = np.empty((self.n_sources * self.beam_size, width), np.float32)
+            self._log_probs = np.empty((len(tokens), width), np.float32)
         log_probs = self._log_probs[: len(tokens)]
         if weights is not None:
             shape = (config.n_decoder_layers, len(tokens), config.n_heads, int(self.lengths.max()))
             assert weights.shape == shape
             assert weights.dtype == np.float32
             assert weights.flags.c_contiguous
-        self.model.grow("tgt", self.position + 1)
+        places = self.model.positions("tgt", self.position + 1)
         _check(
             _library().heed_state_step(
-                self.model._handle,
                 self._handle,
+                byref(places),
                 _address(tokens),
                 len(tokens),
                 _address(log_probs),
@@ -303,12 +321,7 @@ class NativeState:
         n_sources = self.n_sources if sources is None else len(sources)
         _check(
             _library().heed_state_select(
-                self._handle,
-                self.beam_size,
-                _address(rows),
-                len(rows),
-                _address(sources),
-                n_sources,
+                self._handle, _address(rows), len(rows), _address(sources), n_sources
             )
         )
         self.n_sources = n_sources
@@ -318,20 +331,37 @@ class NativeState:
 
 def _check(error: bytes | None) -> None:
     if error:
-        raise HeedError(f"The engine refuses: {error.decode()}.")
+        raise HeedError(f"The engine refuses: {_words(error)}.")
+
+
+def _words(error: bytes) -> str:
+    # Cut at some byte if they are many.
+    return error.decode(errors="replace")
 
 
 def _address(array: NDArray[Any] | None) -> int | None:
     return None if array is None else array.ctypes.data
 
 
+def _checked(
+    array: NDArray[Any] | None, shape: tuple[int, ...], dtype: type = np.float32
+) -> int | None:
+    """Its address; C++ could not tell that there is too little behind it."""
+    if array is not None:
+        assert array.shape == shape, f"{array.shape} is not {shape}"
+        assert array.dtype == dtype
+        assert array.flags.c_contiguous
+    return _address(array)
+
+
 def _matrix(matrix: Matrix) -> _Matrix:
-    assert matrix.panels.flags.c_contiguous
-    panels = _address(matrix.panels)
-    ints, floats = (panels, None) if matrix.is_quantized else (None, panels)
-    return _Matrix(
-        matrix.n, matrix.k, ints, _address(matrix.scales), floats, _address(matrix.bias), None
-    )
+    n_panels, is_int8 = -(-matrix.n // COLUMNS), matrix.is_quantized
+    groups = (n_panels, -(-matrix.k // GROUP), COLUMNS, GROUP)
+    shape = groups if is_int8 else (n_panels, matrix.k, COLUMNS)
+    panels = _checked(matrix.panels, shape, np.int8 if is_int8 else np.float32)
+    ints, floats = (panels, None) if is_int8 else (None, panels)
+    scales, bias = (_checked(v, (n_panels * COLUMNS,)) for v in (matrix.scales, matrix.bias))
+    return _Matrix(matrix.n, matrix.k, ints, scales, floats, bias, None)
 
 
 def _config(network: Network) -> _Config:

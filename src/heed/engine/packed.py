@@ -1,22 +1,35 @@
 """An int8 network as named arrays, in the layout that the engine multiplies: nothing to convert.
 
-Not here: bytes and checksums (`heed/tensors.py`, `heed/bundle.py`), nor rounding (`matrices.py`).
+Not here: bytes and checksums (`heed/tensors.py`, `heed/bundle.py`), nor how a weight is rounded
+(`matrices.py`).
 Shapes and types follow from the model's config alone, so a file is checked before it is used.
 """
 
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.bundle import Bundle, save_int8
 from heed.engine.matrices import COLUMNS, GROUP, Matrix
 from heed.engine.network import Network, norm_roles, roles, sizes
 from heed.errors import FormatError
 from heed.model.config import ModelConfig
 
 Arrays = dict[str, NDArray[Any]]
+
+
+def save_rounded(bundle: Bundle, target: Path | None = None) -> tuple[Path, Network]:
+    """Round the weights of a bundle to int8 and save them; see `heed.bundle.save_int8`.
+
+    Returns:
+        The folder, and the network that is in it now.
+    """
+    network = Network.of(bundle.config, bundle.weights, is_quantized=True)
+    return save_int8(bundle, to_arrays(network), target), network
 
 
 def to_arrays(network: Network) -> Arrays:
@@ -37,8 +50,9 @@ def expected(config: ModelConfig) -> dict[str, tuple[np.dtype[Any], tuple[int, .
     """Type and shape of every array that such a model must have."""
     ints, floats = np.dtype(np.int8), np.dtype(np.float32)
     found: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+    by_role = sizes(config)
     for role in _stored(config):
-        n, k, has_bias = sizes(config)[role]
+        n, k, has_bias = by_role[role]
         n_panels, n_groups = -(-n // COLUMNS), -(-k // GROUP)
         found[f"{role}.ints"] = ints, (n_panels, n_groups, COLUMNS, GROUP)
         found[f"{role}.scales"] = floats, (n_panels * COLUMNS,)
@@ -77,10 +91,11 @@ def from_arrays(
                 f"{where}: {name} must be {dtype} of the shape {list(shape)} by the model's "
                 f"config, but is {array.dtype} {list(array.shape)}."
             )
+    by_role = sizes(config)
     stored = {
         role: Matrix(
-            n=sizes(config)[role][0],
-            k=sizes(config)[role][1],
+            n=by_role[role][0],
+            k=by_role[role][1],
             panels=arrays[f"{role}.ints"],
             scales=arrays[f"{role}.scales"],
             bias=arrays.get(f"{role}.bias"),

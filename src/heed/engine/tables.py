@@ -4,6 +4,7 @@ Not here: learned tables, which are weights. Tests compare every number with the
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,35 +16,49 @@ from heed.errors import DataError
 _FIRST = 256
 
 
+@dataclass(frozen=True, kw_only=True)
+class Positions:
+    """Tables of the first `n` positions; those that the model does not have are None.
+
+    Attributes:
+        n: positions there are.
+        added: to embeddings, `(n, d_model padded to a multiple of 16)`.
+        cosines: of rotary positions, `(n, d_k)`; `sines` likewise.
+    """
+
+    n: int = 0
+    added: Floats | None = None
+    cosines: Floats | None = None
+    sines: Floats | None = None
+
+
 class PositionTables:
     """The tables of one side, as long as needed so far.
+
+    Those once handed out never change, for other threads may still compute with them.
 
     Args:
         network: whose positions they are.
         side: `src` or `tgt`.
-
-    Attributes:
-        n: positions there are.
-        added: to embeddings, `(n, d_model padded to a multiple of 16)`, or None.
-        cosines: of rotary positions, `(n, d_k)`, or None; `sines` likewise.
     """
 
     def __init__(self, network: Network, side: str) -> None:
         self._config = network.config
         self._learned = network.tables.get(side)
-        self.n = 0
-        self.added: Floats | None = None
-        self.cosines: Floats | None = None
-        self.sines: Floats | None = None
+        self._positions = Positions()
 
-    def grow(self, n: int) -> bool:
-        """Make room for `n` positions; True if the tables are new.
+    def first(self, n: int) -> Positions:
+        """At least `n` positions.
 
         Raises:
             DataError: the model learned fewer.
         """
-        if n <= self.n or self._config.positions == "none":
-            return False
+        found = self._positions
+        if n > found.n and self._config.positions != "none":
+            found = self._positions = self._made(n)
+        return found
+
+    def _made(self, n: int) -> Positions:
         if self._learned is not None:
             if n > len(self._learned):
                 raise DataError(
@@ -51,20 +66,23 @@ class PositionTables:
                     f"{len(self._learned)} (model.max_positions). Split the text, or use "
                     "sinusoidal or rotary positions."
                 )
-            self.n, self.added = len(self._learned), _padded(self._learned)
-            return True
-        self.n = max(_FIRST, 2 * n)
+            return Positions(n=len(self._learned), added=_padded(self._learned))
+        n = max(_FIRST, 2 * n)
         if self._config.positions == "rotary":
-            angles = np.tile(_angles(self.n, self._config.key_width), 2)
-            self.cosines = np.cos(angles).astype(np.float32)
-            self.sines = np.sin(angles).astype(np.float32)
-            return True
-        angles = _angles(self.n, self._config.d_model)
+            angles = np.tile(_angles(n, self._config.key_width), 2)
+            cosines, sines = (turn(angles).astype(np.float32) for turn in (np.cos, np.sin))
+            return Positions(n=n, cosines=cosines, sines=sines)
+        angles = _angles(n, self._config.d_model)
         waves = [np.sin(angles), np.cos(angles)]
         is_halved = self._config.positions == "sinusoidal_halves"
         table = np.concatenate(waves, axis=1) if is_halved else np.stack(waves, axis=2)
-        self.added = _padded(table.reshape(self.n, -1).astype(np.float32))
-        return True
+        return Positions(n=n, added=_padded(table.reshape(n, -1).astype(np.float32)))
+
+
+def tables_of(network: Network) -> dict[str, PositionTables]:
+    """The tables of `src` and `tgt`: the same ones, unless they are learned."""
+    src = PositionTables(network, "src")
+    return {"src": src, "tgt": PositionTables(network, "tgt") if network.tables else src}
 
 
 def _angles(n_positions: int, width: int) -> NDArray[np.float64]:

@@ -4,13 +4,13 @@ Not here: spelling (`normalize.py`), cutting long lines (`segment.py`), padding 
 What SentencePiece does inside: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226.
 """
 
-import hashlib
 import io
 import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -50,7 +50,8 @@ _TRAINING_THREADS = 16
 
 # Chinese characters: those of the blocks called CJK ideographs, and the signs for "again" and zero.
 _HAN = "[\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
-_BETWEEN_HAN = re.compile(f"(?<={_HAN})(?={_HAN})")
+# Compiled when pieces are learnt: it takes longer than to open a model.
+_BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
 # A noncharacter that `_lines` has taken out of the text already.
 _DELIMITER = "\ufdd1"
 
@@ -132,7 +133,6 @@ class Vocab:
             hidden word.
         control_ids: ids that stand for no text, `unk_id` and language tags included, ascending.
         languages: the languages that have a tag.
-        hash: SHA-256 of the serialized model, in hex. Equal hashes, equal ids.
     """
 
     def __init__(self, data: bytes, *, name: str = "the vocabulary") -> None:
@@ -148,7 +148,6 @@ class Vocab:
         processor, pieces = _open(data, name)
         self._data = data
         self._processor = processor
-        self.hash = hashlib.sha256(data).hexdigest()
         self.size = processor.get_piece_size()
         self.pad_id = processor.pad_id()
         self.unk_id = processor.unk_id()
@@ -161,9 +160,9 @@ class Vocab:
                 f"{name} must have control symbols for padding, begin and end of a sentence and "
                 f"{_MASK_PIECE}, but lacks one: it was not made by heed."
             )
-        self.control_ids = tuple(
-            id for id in range(self.size) if processor.is_control(id) or processor.is_unknown(id)
-        )
+        is_control = map(processor.is_control, range(self.size))
+        controls = itertools.compress(range(self.size), is_control)
+        self.control_ids = tuple(sorted({self.unk_id, *controls}))
         self._controls = frozenset(self.control_ids)
         self._language_ids = {
             tag[1]: id for id in self.control_ids if (tag := _LANGUAGE_PIECE.fullmatch(pieces[id]))
@@ -173,6 +172,13 @@ class Vocab:
         self._sign, self._stand_in, self._blank = map(self._spell, (_BLANK_SIGN, _STAND_IN, " "))
         self._check(pieces, name)
         self._has_choice = _has_choice(processor)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the serialized model, in hex: equal hashes, equal ids."""
+        import hashlib  # A translation starts without it, and the whole of OpenSSL.
+
+        return hashlib.sha256(self._data).hexdigest()
 
     @classmethod
     def load(cls, path: Path | str) -> "Vocab":
@@ -285,7 +291,7 @@ class Vocab:
                 f"{name} must have a piece for each of the 256 bytes, but lacks some: "
                 "train the model with byte fallback."
             )
-        if any(_STAND_IN in piece for piece in pieces):
+        if _STAND_IN in "".join(pieces):
             raise FormatError(f"{name} must not have the noncharacter U+FDD0 in a piece, but has.")
         if self.decode(self.encode(_PROBE)) != _PROBE:
             raise FormatError(
@@ -351,7 +357,7 @@ def train_vocab(
     lines = _lines(sentences)
     split_han = split_han and kind in ("unigram", "bpe")  # the kinds that could join them
     if split_han:
-        lines = (_BETWEEN_HAN.sub(_DELIMITER, line) for line in lines)
+        lines = (re.sub(_BETWEEN_HAN, _DELIMITER, line) for line in lines)
     first = next(lines, None)
     if first is None:
         raise DataError(
@@ -425,7 +431,7 @@ def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor,
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(data)
-        pieces = [processor.id_to_piece(id) for id in range(processor.get_piece_size())]
+        pieces = list(map(processor.id_to_piece, range(processor.get_piece_size())))
     except (RuntimeError, UnicodeDecodeError) as error:  # It quotes broken pieces as they are.
         raise FormatError(
             f"{name} must be a SentencePiece model, but is damaged or something else."

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.bundle import INT8, load_bundle, save_int8
+from heed.bundle import INT8, load_bundle
 from heed.config import read_toml
 from heed.data.clean import CleanReport, clean
 from heed.data.corpus import Corpus, DataConfig
@@ -28,8 +28,7 @@ from heed.data.readers import Pair, Part, read_parallel
 from heed.data.split import shared_with
 from heed.data.vocabularies import write_vocabs
 from heed.device import derive_seed
-from heed.engine.network import Network
-from heed.engine.packed import to_arrays
+from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError, RunError
 from heed.evaluate.counts import Reading, count_bleu, count_chrf
 from heed.files import (
@@ -362,9 +361,7 @@ def round_off(out: Path) -> None:
     """Put int8 weights beside a finished student's own, unless they are there."""
     if INT8 in read_manifest(out).files:
         return
-    bundle = load_bundle(out)
-    network = Network.of(bundle.config, bundle.weights, is_quantized=True)
-    save_int8(bundle, to_arrays(network))
+    save_rounded(load_bundle(out))
 
 
 def read_dev(lesson: Lesson) -> list[Pair]:
