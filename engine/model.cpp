@@ -325,10 +325,12 @@ void State::choose(int first_source, int last_source, float *log_probs, Work &wo
 void State::shorten(const int32_t *ids, const int32_t *counts) {
     std::vector<const int32_t *> begins;
     for (int s = 0; s < n_sources(); ids += counts[s++]) begins.push_back(ids);
-    own_.resize(n_sources());
+    // What memory runs out for changes nothing.
+    std::vector<std::shared_ptr<const Columns>> own(n_sources());
     split([](int) { return 1; }, [&](int first, int last, Work &) {
-        for (int s = first; s < last; s++) own_[s] = std::make_shared<Columns>(model_.output, begins[s], counts[s]);
+        for (int s = first; s < last; s++) own[s] = std::make_shared<Columns>(model_.output, begins[s], counts[s]);
     });
+    own_.swap(own);
 }
 
 void State::select(const int64_t *rows, const int64_t *sources, int n_sources) {

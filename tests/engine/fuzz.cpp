@@ -27,6 +27,8 @@ const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, co
 void heed_state_delete(heed::State *);
 const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, float *, float *);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
+const char *heed_model_always(heed::Model *, const Matrix *, const int32_t *, int32_t);
+const char *heed_state_shorten(heed::Model *, heed::State *, const int32_t *, const int32_t *, int32_t);
 const char *heed_largest(const float *, int64_t, int32_t, int32_t, int32_t, float *, int64_t *);
 }
 
@@ -181,6 +183,16 @@ struct Batch {
         allocations_left = -1;
     }
 
+    void shorten(Bytes &bytes, heed::Model *model, const Config &c) {
+        std::vector<int32_t> counts(bytes.is_rare() ? bytes.up_to(6) : lengths.size()), ids;
+        for (int32_t &count : counts) count = bytes.up_to(9);
+        for (int32_t count : counts)
+            for (int i = 0; i < count; i++) ids.push_back(bytes.number(0, c.tgt_vocab_size - 1));
+        allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
+        heed_state_shorten(model, state, ids.data(), counts.data(), int(counts.size()));
+        allocations_left = -1;
+    }
+
     void step(Bytes &bytes, const Positions &positions, const Config &c) {
         const size_t rows = lengths.size() * beam_size;
         int32_t longest = 0;
@@ -208,6 +220,16 @@ struct Batch {
     }
 };
 
+// A model's part of all shortlists, or one that does not fit it.
+void allow(Bytes &bytes, Arrays &arrays, heed::Model *model, const Config &c) {
+    std::vector<int32_t> ids(1 + bytes.up_to(19));
+    for (int32_t &id : ids) id = bytes.number(0, c.tgt_vocab_size - 1);
+    const int n = int(ids.size()) + (bytes.is_rare() ? 0 : 1), k = bytes.is_rare() ? c.d_model + 1 : c.d_model;
+    const bool is_quantized = model->output.ints && !bytes.is_rare();
+    const Matrix matrix = some_matrix(arrays, is_quantized, false, n, k);
+    heed_model_always(model, &matrix, ids.data(), int(ids.size()));
+}
+
 void find_largest(Bytes &bytes, Arrays &arrays) {
     const int rows = bytes.up_to(3), n = bytes.up_to(40), stride = n + bytes.up_to(3), count = bytes.number(0, 10);
     const float *x = arrays.some_floats(size_t(rows) * stride);
@@ -223,15 +245,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Arrays arrays{{}, {}, uint32_t(bytes.any()), bytes.is_rare()};
     Config c;
     heed::Model *model = some_model(bytes, arrays, c);
+    if (model && bytes.up_to(1)) allow(bytes, arrays, model, c);
     {
         Batch batches[2];
         for (int i = 0; model && i < 40 && !bytes.is_over(); i++) {
             Batch &batch = batches[bytes.up_to(1)];
             const Positions positions = some_positions(bytes, arrays, c);
-            const int order = bytes.up_to(7);
+            const int order = bytes.up_to(8);
             if (!batch.state || order == 7) batch.start(bytes, model, positions, c);
             else if (order < 4) batch.step(bytes, positions, c);
             else if (order < 6) batch.select(bytes);
+            else if (order == 8) batch.shorten(bytes, model, c);
             else find_largest(bytes, arrays);
         }
     }

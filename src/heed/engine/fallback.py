@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, Floats, Matrix, take
+from heed.engine.matrices import COLUMNS, LEAST, Floats, Matrix, take
 from heed.engine.network import Network
 from heed.engine.tables import tables_of
 from heed.errors import HeedError
@@ -125,7 +125,8 @@ def multiply(x: Floats, matrix: Matrix, dense: NDArray[Any]) -> Floats:
         product: Floats = x @ dense.T
     else:
         most = np.abs(x).max(axis=1, initial=0.0)
-        factor = np.where(most > 0, np.float32(127.0) / np.where(most > 0, most, _ONE), 0.0)
+        is_large = most > LEAST
+        factor = np.where(is_large, np.float32(127.0) / np.where(is_large, most, _ONE), 0.0)
         rounded = np.rint(x * factor.astype(np.float32)[:, None])
         # In float64 each of these sums is exact: below 2^53.
         sums = rounded.astype(np.float64) @ dense.T

@@ -17,6 +17,8 @@ COLUMNS = 16
 """Output columns of a panel."""
 GROUP = 4
 """Inputs that an instruction takes together when they are bytes."""
+LEAST = np.float32(1e-30)
+"""Rows without a larger number round to zeros: 127 over it might be no number any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
     """
     most = np.abs(weight).max(axis=1, initial=0.0)
     scales = (most / np.float32(127.0)).astype(np.float32)
-    safe = np.where(most > 0, most, np.float32(1.0))
+    safe = np.where(most > LEAST, most, np.float32(1.0))
     ints = np.rint(weight * (np.float32(127.0) / safe)[:, None]).astype(np.int8)
     return _laid_out(ints, scales, bias)
 
