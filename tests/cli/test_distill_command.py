@@ -44,6 +44,7 @@ def test_one_command_from_teacher_to_student_in_its_time(call, teacher, tmp_path
     assert code == 0, err
     assert "The teacher translated" in err
     assert "2+1 layers" in err
+    assert "begins from nothing" not in err
     assert f"Translate with: heed translate -m {out}" in err
     header, *rows, verdict = said.splitlines()
     assert header.split() == ["development", "lines,", "greedily", "chrF2", "BLEU", "words/s"]
@@ -52,6 +53,8 @@ def test_one_command_from_teacher_to_student_in_its_time(call, teacher, tmp_path
     assert "model.int8.safetensors" in json.loads((out / "manifest.json").read_text())["files"]
     settings = json.loads((out / "asked.json").read_text())
     assert settings["training"]["label_smoothing"] == 0
+    assert settings["training"]["parent"] == str(teacher)
+    assert settings["decoding"] == {"beam_size": 1}
     assert 0 < settings["training"]["time_s"] < 1199
     assert call("translate", "-m", str(out), "The cat sees the dog.")[0] == 0
     code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
@@ -59,6 +62,15 @@ def test_one_command_from_teacher_to_student_in_its_time(call, teacher, tmp_path
     assert "was finished already" in err
     assert "The teacher translated" not in err
     assert "of the teacher's chrF2" in said
+
+
+def test_a_student_of_another_width_begins_from_nothing(call, teacher, tmp_path):
+    out = str(tmp_path / "student")
+    code, _, err = call(
+        "distill", str(teacher), "--out", out, "--max-steps=2", *TINY, "model.d_ff=8"
+    )
+    assert code == 0, err
+    assert "The student begins from nothing: weights can be taken over in float32, and" in err
 
 
 def test_a_pause_while_the_teacher_translates_says_how_to_go_on(

@@ -31,16 +31,34 @@ Events = list[dict[str, Any]]
 Run = Callable[..., tuple[Outcome, Events]]
 
 
+@pytest.fixture(scope="session")
+def small() -> dict[str, Any]:
+    """The settings of that model, by section."""
+    return SMALL
+
+
+@pytest.fixture(scope="session")
+def write_corpus() -> Callable[[Path], Corpus]:
+    """`write_corpus(folder)`: each word is translated by spelling it backwards."""
+
+    def write(folder: Path) -> Corpus:
+        chooser = random.Random(0)
+        lines = sorted(
+            {" ".join(chooser.choices(WORDS, k=chooser.randint(1, 5))) for _ in range(80)}
+        )
+        backwards = [" ".join(word[::-1] for word in line.split()) for line in lines]
+        src, tgt = folder / "small.de", folder / "small.xx"
+        src.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        tgt.write_text("".join(f"{line}\n" for line in backwards), encoding="utf-8")
+        return Corpus(train=(Part(files=(str(src), str(tgt)), source_lang="de", target_lang="xx"),))
+
+    return write
+
+
 @pytest.fixture
-def small_corpus(tmp_path: Path) -> Corpus:
-    """Each word is translated by spelling it backwards."""
-    chooser = random.Random(0)
-    lines = sorted({" ".join(chooser.choices(WORDS, k=chooser.randint(1, 5))) for _ in range(80)})
-    backwards = [" ".join(word[::-1] for word in line.split()) for line in lines]
-    src, tgt = tmp_path / "small.de", tmp_path / "small.xx"
-    src.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    tgt.write_text("".join(f"{line}\n" for line in backwards), encoding="utf-8")
-    return Corpus(train=(Part(files=(str(src), str(tgt)), source_lang="de", target_lang="xx"),))
+def small_corpus(write_corpus: Callable[[Path], Corpus], tmp_path: Path) -> Corpus:
+    """Seventy sentences in a folder of this test."""
+    return write_corpus(tmp_path)
 
 
 @pytest.fixture

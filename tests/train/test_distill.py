@@ -2,9 +2,8 @@
 
 import itertools
 import os
-import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from heed import files
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import open_prepared
-from heed.data.readers import Part
 from heed.errors import ConfigError, DataError, RunError
 from heed.files import write_atomically
 from heed.train import distill
@@ -34,50 +32,40 @@ from heed.train.distill import (
 from heed.train.run import run_training
 from heed.translate import Translator, load
 
-WORDS = ("ein", "zwei", "drei", "vier", "rot", "blau", "hund", "haus", "baum", "maus")
-SETTINGS: dict[str, Any] = {
-    "data": {"max_ratio": 1e6, "keep_copies": True},
-    "tokenizer": {"kind": "word", "vocab_size": 330},
-    "decoding": {"min_length": 2},
-    "model": {
-        "d_model": 16,
-        "n_heads": 2,
-        "d_ff": 32,
-        "n_encoder_layers": 1,
-        "n_decoder_layers": 1,
-    },
-    "training": {
-        "max_steps": 20,
-        "batch_tokens": 128,
-        "validate_every": 20,
-        "validation_sentences": 2,
-        "learning_rate": 0.02,
-        "warmup_steps": 2,
-    },
+DATA = {"max_ratio": 1e6, "keep_copies": True}
+TRAINING = {
+    "max_steps": 20,
+    "batch_tokens": 128,
+    "validate_every": 20,
+    "validation_sentences": 2,
+    "learning_rate": 0.02,
+    "warmup_steps": 2,
 }
 """Enough for a teacher to say words, if wrong ones."""
 
-
-def make_teacher(folder: Path, **data: Any) -> Path:
-    """A run on seventy sentences, in which each word is translated by spelling it backwards."""
-    chooser = random.Random(0)
-    lines = sorted({" ".join(chooser.choices(WORDS, k=chooser.randint(1, 5))) for _ in range(80)})
-    src, tgt = folder / "train.de", folder / "train.xx"
-    src.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    backwards = (" ".join(word[::-1] for word in line.split()) for line in lines)
-    tgt.write_text("".join(f"{line}\n" for line in backwards), encoding="utf-8")
-    part = Part(files=(str(src), str(tgt)), source_lang="de", target_lang="xx")
-    asked = {
-        **SETTINGS,
-        "data": {**SETTINGS["data"], **data},
-        "tokenizer": {"kind": "word", "vocab_size": 360},
-    }
-    run_training(asked, Corpus(train=(part,)), folder / "run", report=lambda event: None)
-    return folder / "run"
+MakeTeacher = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def settings(small: dict[str, Any]) -> dict[str, Any]:
+    return {**small, "data": DATA, "decoding": {"min_length": 2}, "training": TRAINING}
+
+
+@pytest.fixture(scope="module")
+def make_teacher(write_corpus: Callable[[Path], Corpus], settings: dict[str, Any]) -> MakeTeacher:
+    """`make_teacher(folder, **data)`: a run there, with these settings of `[data]`."""
+
+    def make(folder: Path, **data: Any) -> Path:
+        tokenizer = {**settings["tokenizer"], "vocab_size": 360}
+        asked = {**settings, "data": {**DATA, **data}, "tokenizer": tokenizer}
+        run_training(asked, write_corpus(folder), folder / "run", report=lambda event: None)
+        return folder / "run"
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def teacher(make_teacher: MakeTeacher, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_teacher(tmp_path_factory.mktemp("teacher"))
 
 
@@ -104,7 +92,7 @@ def translator(teacher: Path) -> Counting:
 
 
 def sources_of(teacher: Path, translator: Any, *files: str, dev: bool = True) -> Sources:
-    found = find_sources(teacher, translator, files, (), None, DataConfig(**SETTINGS["data"]))
+    found = find_sources(teacher, translator, files, (), None, DataConfig(**DATA))
     return found if dev else Sources(pairs=found.pairs, dev=[], n_pairs=found.n_pairs)
 
 
@@ -139,7 +127,7 @@ def test_the_pairs_are_the_sources_of_the_run_and_what_the_teacher_makes_of_them
 
 
 def test_a_student_learns_these_pairs_with_the_pieces_of_its_teacher(
-    teacher: Path, translator: Counting, tmp_path: Path
+    teacher: Path, translator: Counting, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     out = tmp_path / "student"
     recall(out, made_from(teacher, (), ()))
@@ -149,7 +137,7 @@ def test_a_student_learns_these_pairs_with_the_pieces_of_its_teacher(
     assert read_dev(lesson)[0].tgt == sources.dev[0].tgt
     assert lesson.scores["words_per_s"] > 0
     tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
-    asked = {**SETTINGS, "data": inherited_settings(teacher), "tokenizer": tokenizer}
+    asked = {**settings, "data": inherited_settings(teacher), "tokenizer": tokenizer}
     assert asked["data"]["keep_copies"]
     outcome = run_training(asked, lesson.corpus, out, report=lambda event: None)
     assert outcome.is_finished
@@ -270,7 +258,8 @@ def test_text_without_translations_teaches_as_far_as_there_is_time(
 ) -> None:
     monkeypatch.setattr(distill, "PORTION", 3)
     dev = open_prepared(Corpus(train=()), teacher / "data").dev
-    lines = [dev[0].src, "hund ein", "hund ein", "", *(f"haus {word} {word}" for word in WORDS)]
+    words = ["ein", "zwei", "drei", "vier", "rot", "blau", "hund", "haus", "baum", "maus"]
+    lines = [dev[0].src, "hund ein", "hund ein", "", *(f"haus {word} {word}" for word in words)]
     text = tmp_path / "more.de"
     text.write_text("\n".join(lines), encoding="utf-8")
     sources = sources_of(teacher, translator, str(text))
@@ -309,10 +298,12 @@ def test_a_folder_that_holds_something_else_is_left_alone(teacher: Path, tmp_pat
         recall(tmp_path, {**wanted, "teacher": "abc"})
 
 
-def test_a_teacher_of_both_directions_teaches_both_or_one(tmp_path: Path) -> None:
+def test_a_teacher_of_both_directions_teaches_both_or_one(
+    make_teacher: MakeTeacher, settings: dict[str, Any], tmp_path: Path
+) -> None:
     teacher = make_teacher(tmp_path, both_directions=True)
     translator = load(teacher, device="cpu", threads=1)
-    config, out = DataConfig(**SETTINGS["data"]), tmp_path / "student"
+    config, out = DataConfig(**DATA), tmp_path / "student"
     recall(out, made_from(teacher, (), ()))
     both = find_sources(teacher, translator, (), (), None, config)
     lesson = teach(translator, both, out, time_s=None, started_at=0.0)
@@ -322,13 +313,13 @@ def test_a_teacher_of_both_directions_teaches_both_or_one(tmp_path: Path) -> Non
         src, tgt = (Path(name).read_text(encoding="utf-8").splitlines() for name in part.files)
         assert tgt == translator(src, target_lang=part.target_lang, beam_size=1)
     tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
-    asked = {**SETTINGS, "data": inherited_settings(teacher), "tokenizer": tokenizer}
+    asked = {**settings, "data": inherited_settings(teacher), "tokenizer": tokenizer}
     run_training(asked, lesson.corpus, out, report=lambda event: None)
     assert isinstance(load(out)("ein hund", target_lang="xx"), str)
     one = find_sources(teacher, translator, (), (), "de", config)
     assert {(pair.source_lang, pair.target_lang) for pair in one.pairs()} == {("xx", "de")}
     assert {pair.target_lang for pair in one.dev} == {"de"}
-    text = tmp_path / "train.de"
+    text = tmp_path / "small.de"
     with pytest.raises(ConfigError, match="translates into xx, de: say which with --target-lang"):
         find_sources(teacher, translator, [str(text)], (), None, config)
     with pytest.raises(ConfigError, match="translates into xx, de, not into fr"):

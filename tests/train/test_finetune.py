@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -147,6 +148,32 @@ def test_a_changed_parent_is_refused(small_run: Run, parent: str, tmp_path: Path
         small_run(tmp_path / "child", settings={}, parent=parent)
 
 
+def test_a_child_may_be_deeper_or_shallower_than_its_parent(
+    small_run: Run, parent: str, tmp_path: Path
+) -> None:
+    deep, rates = {"n_encoder_layers": 2}, {"learning_rate": 0.0, "matrix_learning_rate": 0.0}
+    child, grandchild = tmp_path / "child", tmp_path / "grandchild"
+    small_run(child, settings={"model": deep}, parent=parent, stop_at=1, **rates)
+    old, new = load_bundle(parent).weights, load_bundle(child).weights
+    for name, weight in new.items():
+        assert np.array_equal(weight, old[name.replace("encoder.1.", "encoder.0.")])
+    small_run(grandchild, settings={"model": SHAPE}, parent=str(child), stop_at=1, **rates)
+    assert load_bundle(grandchild).weights.keys() == old.keys()
+
+
+def test_the_parents_very_pieces_can_be_kept(
+    small_run: Run, parent: str, corpus: Corpus, tmp_path: Path
+) -> None:
+    kept: dict[str, Any] = {"tokenizer": {"vocab_from": parent}}
+    run: dict[str, Any] = {"corpus": corpus, "settings": kept, "parent": parent, "stop_at": 1}
+    small_run(tmp_path / "child", **run)
+    assert load_bundle(tmp_path / "child").src_vocab.hash == load_bundle(parent).src_vocab.hash
+    small_run(tmp_path / "other", corpus=corpus, settings=CHARS, stop_at=1)
+    kept["tokenizer"]["vocab_from"] = str(tmp_path / "other" / "data")
+    with pytest.raises(ConfigError, match=r"tokenizer\.vocab_from cannot be set with --from"):
+        small_run(tmp_path / "third", **run)
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"model": {"d_model": 32}}, r"model\.d_model cannot be set with --from: .* where it is 16\."),
     ({"tokenizer": {"kind": "bpe"}}, r"tokenizer\.kind cannot be set with --from: it is that of"),
@@ -161,4 +188,5 @@ def test_another_shape_than_the_parents_is_refused(
         with pytest.raises(ConfigError, match=words):
             small_run(tmp_path / "child", settings=settings, parent=parent)
     assert not (tmp_path / "child" / "asked.json").exists()
-    small_run(tmp_path / "child", settings={"model": {"dropout": 0.4}}, parent=parent, stop_at=1)
+    free = {"model": {"dropout": 0.4, "d_model": 16}, "tokenizer": {"kind": "char"}}
+    small_run(tmp_path / "child", settings=free, parent=parent, stop_at=1)

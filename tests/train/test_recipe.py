@@ -50,6 +50,13 @@ def test_batches_grow_with_the_time_and_with_the_corpus() -> None:
     assert batch_tokens("10h", 50_000) < 1000
 
 
+def test_a_larger_shape_than_the_presets_sees_less_in_its_time_and_drops_less() -> None:
+    timed = {"training": {"time_s": "1h"}}
+    usual, wide = (resolve({**timed, "model": model}) for model in ({}, {"d_ff": 8192}))
+    assert wide.training.batch_tokens < usual.training.batch_tokens
+    assert wide.model.dropout < usual.model.dropout
+
+
 def test_a_run_of_few_steps_has_small_batches() -> None:
     few, many = (
         resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)

@@ -46,7 +46,9 @@ model_option = options("Model")
 @run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.", default="auto")
 @model_option(
-    "--preset", ("student", "tiny", "small", "base", "big"), "Its size.", default="student"
+    "--preset",
+    ("student", "tiny", "small", "base", "big"),
+    "Its size; default: the teacher's, with half of its decoder layers.",
 )
 @model_option("-b --beam-size", click.IntRange(1, 64), "Of the teacher's search.", default=1)
 @click.pass_obj
@@ -54,8 +56,9 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
     """Let TEACHER translate the text it learnt from, and train a student on what it wrote.
 
     Translating takes two fifths of the time at most; where it does not reach, the student learns
-    from the corpus itself. Pieces and development pairs are the teacher's. Interrupted in any way,
-    the same command goes on. At the end RUN is rounded to int8 and compared with TEACHER.
+    from the corpus itself. Pieces and development pairs are the teacher's, and so are the weights
+    that the student begins with, if it differs in depth alone. Interrupted in any way, the same
+    command goes on. At the end RUN is rounded to int8 and compared with TEACHER.
     """
     if not flags["out"]:
         raise UsageError("Say where the student shall go: --out student/")
@@ -70,6 +73,11 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
     out, folder = Path(flags["out"]), find_model(teacher)
     asked, time_s = _asked(folder, flags, overrides)
     lesson, is_new = _lesson(session, folder, out, flags, asked, time_s)
+    if not asked["training"].get("parent"):
+        session.say(
+            "The student begins from nothing: weights can be taken over in float32, and from a "
+            "teacher that differs in depth alone."
+        )
     asked["tokenizer"] |= {"vocab_from": str(lesson.folder), **lesson.tokenizer}
     if time_s is not None:
         asked["training"]["time_s"] = training_seconds(time_s, lesson.seconds, lesson.scores)
@@ -92,19 +100,23 @@ def _asked(
     from heed.config import override, parse_duration
     from heed.train.distill import inherited_settings
     from heed.train.recipe import DEFAULT_TIME_S, resolve
+    from heed.train.student import student_settings
 
     training = {
         key: flags[key] for key in ("max_steps", "seed", "threads") if flags[key] is not None
     }
     asked: dict[str, Any] = {
-        "preset": flags["preset"],
+        **({"preset": flags["preset"]} if flags["preset"] else {}),
         "data": inherited_settings(teacher),
         "tokenizer": {},
-        # A teacher's text says everything once and the same way: there is nothing to smooth.
+        # A teacher's text says everything once and the same way: there is nothing to smooth, and
+        # little to search.
         "training": {**training, "device": flags["device"], "label_smoothing": 0.0},
+        "decoding": {"beam_size": 1},
     }
     for text in overrides:
         override(asked, text)
+    asked = student_settings(asked, teacher)
     resolve(asked)  # complain before the teacher works
     given = flags["time"] or asked["training"].pop("time_s", None)
     if given is None and "max_steps" in asked["training"]:

@@ -24,21 +24,30 @@ from heed.bundle import (
     step_folders,
 )
 from heed.data.prepare import Prepared
+from heed.data.vocabularies import take_over_vocabs
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, RunError
 from heed.files import parse_json, read_bytes, to_json, write_atomically
 from heed.folders import read_manifest
+from heed.model.config import ModelConfig
 from heed.model.shapes import stored_weights
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train import checkpoint
+from heed.train.layers import with_depth
 from heed.train.loop import Trainer
 from heed.train.weights import to_tensors
 
 PARENT_FILE = "parent.json"
 
-FREE = ("dropout", "attention_dropout", "activation_dropout")
-"""Settings of a model that are not its shape."""
+FREE = (
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "n_encoder_layers",
+    "n_decoder_layers",
+)
+"""Settings of a model that a run from it may change: layers are left out, or come twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +118,14 @@ def require_same_parent(parent: Parent, out: Path) -> None:
         )
 
 
-def begin(parent: Parent, data: Prepared, out: Path, make: Callable[[], Trainer]) -> None:
+def begin(
+    parent: Parent, config: ModelConfig, data: Prepared, out: Path, make: Callable[[], Trainer]
+) -> None:
     """Put the parent's weights into the run folder as the checkpoint of step 0.
 
     Args:
         parent: the model; its vocabulary was extended to that of `data`.
+        config: the run's shape: the parent's but for its depth.
         data: the new corpus.
         out: the run folder; nothing is done if it has a checkpoint.
         make: makes a fresh trainer of the run.
@@ -122,6 +134,7 @@ def begin(parent: Parent, data: Prepared, out: Path, make: Callable[[], Trainer]
         return
     trainer = make()
     weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
+    weights = with_depth(weights, parent.bundle.config, config)
     checkpoint.save(
         out,
         0,
@@ -167,15 +180,30 @@ def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
             f"preset cannot be chosen with --from: the model keeps the shape of {parent.folder}. "
             "Leave one of the two out."
         )
-    shape = asdict(parent.bundle.config)
+    pieces = asked.get("tokenizer", {}).get("vocab_from", "")
+    own = {
+        "model": asdict(parent.bundle.config),
+        "tokenizer": {
+            "kind": kind_of(parent.bundle.src_vocab),
+            "joint": parent.is_joint,
+            "vocab_from": pieces if pieces and _has_pieces_of(parent, pieces) else "",
+        },
+    }
     for section, free in (("model", FREE), ("tokenizer", ("subword_alpha", "character_coverage"))):
-        for key in asked.get(section, {}):
-            if key not in free:
-                was = f", where it is {shape[key]}" if section == "model" and key in shape else ""
+        for key, value in asked.get(section, {}).items():
+            has = own[section].get(key)
+            if key not in free and value != has:
+                was = f", where it is {has}" if section == "model" and key in own[section] else ""
                 raise ConfigError(
                     f"{section}.{key} cannot be set with --from: it is that of {parent.folder}"
                     f"{was}. Leave it out."
                 )
+
+
+def _has_pieces_of(parent: Parent, folder: str) -> bool:
+    """Whether a folder's vocabularies are the model's, which then are not extended."""
+    pairs = zip(take_over_vocabs(folder), parent.vocabs, strict=True)
+    return all(theirs.hash == own.hash for theirs, own in pairs)
 
 
 def model_hash(folder: str) -> str:

@@ -116,6 +116,9 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
         "src_vocab_size": facts.src_vocab_size,
         "tgt_vocab_size": facts.tgt_vocab_size,
     }
+    wanted = explicit.get("model", {})
+    for key in ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers"):
+        model[key] = _asked(wanted, key, model[key])
     is_joint = explicit.get("tokenizer", {}).get("joint", TokenizerConfig.joint)
     if not is_joint or facts.src_vocab_size != facts.tgt_vocab_size:
         model["tied"] = "output"
@@ -134,9 +137,7 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     if training.get("optimizer", TrainConfig.optimizer) == "muon":
         batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
-    batches |= choose_rates(
-        training, _asked(explicit.get("model", {}), "d_model", model["d_model"])
-    )
+    batches |= choose_rates(training, model["d_model"])
     # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"alpha": 1.4}}
     if not has_budget:

@@ -65,7 +65,8 @@ def set_up(
     )
     if parent:
         # The leader is alone here, and needs to know only what a fresh trainer remembers.
-        begin(parent, data, out, lambda: make_trainer(recipe, data, Group(device=group.device)))
+        alone = Group(device=group.device)
+        begin(parent, recipe.model, data, out, lambda: make_trainer(recipe, data, alone))
     return recipe, data
 
 

@@ -1,0 +1,62 @@
+"""A student's shape, whether it begins with its teacher's weights, and how fast it then learns.
+
+Not here: what it learns from (`distill.py`), nor how weights are taken over (`finetune.py`).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heed.bundle import WEIGHTS, find_model_folder, load_bundle
+from heed.folders import read_manifest
+from heed.model.config import PRESETS, ModelConfig
+from heed.train.finetune import FREE
+from heed.train.recipe import Values, choose_rates
+
+RATE = 0.15
+"""Share of the usual peak rates: with half the decoder, weights are nearly right from the start."""
+
+BATCH_TOKENS = 1280
+"""Smaller batches learn more from nothing, but shake what is nearly right."""
+
+
+def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
+    """The settings with the student's shape, and those of a run from its teacher's weights.
+
+    Args:
+        asked: settings made by hand; `preset` names a shape, `model` changes parts of it.
+        teacher: model or run folder; its shape with half of its decoder layers is the student's,
+            unless `asked` says otherwise. With its weights, rates are low and fall from the start.
+
+    Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": a decoder's layers are waited for
+        with every word.
+    """
+    folder = find_model_folder(teacher)
+    config = load_bundle(folder, is_quantized=True).config
+    settings = dict(asked)
+    preset = settings.pop("preset", None)
+    usual = PRESETS[preset] if preset else _shallow(config)
+    # With fewer layers than the encoder has, a decoder cannot read the same ones.
+    shape = {"cross_from": "last", **usual, **asked.get("model", {})}
+    changed = {key for key in shape if shape[key] != getattr(config, key, None)}
+    if changed <= {*FREE} and WEIGHTS in read_manifest(folder).files:
+        gentle = _gentle(asked.get("training", {}), config.d_model)
+        settings["training"] = {**gentle, "parent": str(teacher)}
+    settings["model"] = shape
+    return settings
+
+
+def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
+    """Settings of training that change little at a time; those made by hand stay."""
+    rates = {key: RATE * peak for key, peak in choose_rates(asked, d_model).items()}
+    batches = {
+        "batch_tokens": BATCH_TOKENS,
+        "first_batch_tokens": asked.get("batch_tokens", BATCH_TOKENS),
+    }
+    return {"schedule": "linear", **rates, **batches, **asked}
+
+
+def _shallow(teacher: ModelConfig) -> Values:
+    """The teacher's shape with half of its decoder layers, rounded up."""
+    sizes = {key: getattr(teacher, key) for key in PRESETS["student"] if key != "dropout"}
+    return {**sizes, "n_decoder_layers": -(-teacher.n_decoder_layers // 2)}
