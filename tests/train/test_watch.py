@@ -118,6 +118,14 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
             "bad-dev-set",
         ),
         (evidence(reading(100, 3.0, 6.0, epochs=0.5, probe=asked(dev_loss=6.0))), "bad-dev-set"),
+        # A student knows what its teacher says from the start, and not what people say.
+        (
+            evidence(
+                reading(100, 0.7, 2.3, epochs=0.5, probe=asked(train_loss=0.7, dev_loss=2.3)),
+                has_parent=True,
+            ),
+            None,
+        ),
         (evidence(n_dev=1000, n_dev_in_train=2), None),
         (evidence(n_dev=1000, n_dev_in_train=900), "bad-dev-set"),
         # Early models say one thing to all; it is a fault when it stays.

@@ -50,6 +50,7 @@ class Evidence:
         dev_likeness: the same over the dev pairs.
         n_dev: dev pairs.
         n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
+        has_parent: the run began with a model's weights, which may know its training pairs.
         warmup_steps: steps over which the learning rate rises.
         n_skipped: updates skipped because a number was not finite.
         skipped: where that happened last: `step` and `pairs`.
@@ -62,6 +63,7 @@ class Evidence:
     dev_likeness: float | None = None
     n_dev: int = 0
     n_dev_in_train: int = 0
+    has_parent: bool = False
     warmup_steps: int = 0
     n_skipped: int = 0
     skipped: dict[str, Any] = field(default_factory=dict)

@@ -82,6 +82,7 @@ class Observer:
             dev_likeness=_dev_likeness(dev_sets, translator),
             n_dev=sum(len(dev.src) for dev in dev_sets),
             n_dev_in_train=n_dev_in_train,
+            has_parent=bool(trainer.config.parent),
             warmup_steps=trainer.config.warmup_steps,
         )
         self.points: list[Event] = []

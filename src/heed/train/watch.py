@@ -281,7 +281,8 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
             numbers=numbers,
         )
     excess = found.dev_loss - found.train_loss
-    if is_fresh and excess > UNLIKE_LOSS and found.dev_loss > UNLIKE_LOSS * found.train_loss:
+    is_new = is_fresh and not now.has_parent
+    if is_new and excess > UNLIKE_LOSS and found.dev_loss > UNLIKE_LOSS * found.train_loss:
         return Alarm(
             name="bad-dev-set",
             text=(
