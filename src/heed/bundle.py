@@ -184,37 +184,6 @@ def save_int8(
     return bundle.path
 
 
-def save_shortlist(folder: Path, arrays: Mapping[str, NDArray[Any]] | None) -> None:
-    """Put a shortlist beside a model's weights, in the place of another; None = take that away.
-
-    Args:
-        folder: the model's.
-        arrays: from `heed.engine.shortlist`.
-
-    Raises:
-        RunError: the disk is full, read-only or not ours.
-    """
-    manifest, files = read_directory(folder)
-    if arrays is None and SHORTLIST not in files:
-        return
-    files.pop(SHORTLIST, None)
-    if arrays is not None:
-        files[SHORTLIST] = encode_tensors(arrays)
-    update_directory(folder, files, manifest.metadata)
-    if arrays is None:
-        (folder / SHORTLIST).unlink(missing_ok=True)
-
-
-def load_shortlist(folder: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a model folder's shortlist; none if it has none.
-
-    Raises:
-        FormatError: its file is missing or damaged.
-    """
-    _, files = read_directory(folder, [SHORTLIST])
-    return decode_tensors(files[SHORTLIST], folder / SHORTLIST) if files else {}
-
-
 def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> Bundle:
     """Read a model folder, or the best model of a run folder.
 

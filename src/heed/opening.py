@@ -8,13 +8,13 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from heed.bundle import SHORTLIST, Bundle, load_bundle, load_shortlist
+from heed.bundle import Bundle, load_bundle
 from heed.device import choose_threads, has_gpu
 from heed.engine.native import is_compiled
 from heed.engine.network import Network
 from heed.engine.packed import from_arrays
 from heed.engine.runtime import Engine
-from heed.engine.shortlist import Shortlist
+from heed.engine.shortlist import load_shortlist
 from heed.errors import ConfigError
 from heed.model.interface import Decodable
 
@@ -52,11 +52,12 @@ def open_model(
     is_quantized = dtype == "int8" or (dtype == "auto" and not is_on_gpu)
     bundle = load_bundle(folder, is_quantized=is_quantized)
     if not is_on_gpu and _is_for_engine(bundle, dtype):
+        assert bundle.path is not None
         return bundle, Engine(
             _network(bundle, is_quantized=dtype == "int8"),
             threads=choose_threads(threads),
             kernels=os.environ.get("HEED_KERNELS", ""),
-            shortlist=_shortlist(bundle) if has_shortlist else None,
+            shortlist=load_shortlist(bundle.path, bundle.config) if has_shortlist else None,
         )
     return bundle, _with_torch(bundle, device, dtype, threads)
 
@@ -82,13 +83,6 @@ def _network(bundle: Bundle, *, is_quantized: bool) -> Network:
     if bundle.int8 is not None:
         return from_arrays(bundle.config, bundle.int8, f"the int8 file of {bundle.path}")
     return Network.of(bundle.config, bundle.weights, is_quantized=is_quantized)
-
-
-def _shortlist(bundle: Bundle) -> Shortlist | None:
-    assert bundle.path is not None
-    arrays = load_shortlist(bundle.path)
-    where = bundle.path / SHORTLIST
-    return Shortlist.from_arrays(bundle.config, arrays, where) if arrays else None
 
 
 def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int | None) -> Decodable:

@@ -101,10 +101,10 @@ def _add_shortlist(
     session: Session, run: Path, target: Path, max_changed: float, threads: int | None
 ) -> None:
     """Find a shortlist for the int8 weights of a folder and put it there, or none."""
-    from heed.bundle import save_shortlist
     from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE
     from heed.data.spool import read_pairs
     from heed.data.store import Store
+    from heed.engine.shortlist import save_shortlist
     from heed.lines import Line
     from heed.train.lexicon import Lexicon
     from heed.train.shorten import try_shortlists
@@ -136,7 +136,7 @@ def _add_shortlist(
             f"shortlist of {len(shortlist.always):,} pieces for all, and those of the source: "
             f"{n_changed} of {n_done} translations change{'' if is_kept else ', too many'}"
         )
-    save_shortlist(target, kept.to_arrays() if kept else None)
+    save_shortlist(target, kept)
     if kept is None:
         click.echo(
             f"no shortlist: all that would be faster change more than {max_changed:.2%} of the "

@@ -8,14 +8,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.bundle import SHORTLIST
 from heed.engine.matrices import COLUMNS, Matrix, with_mean
 from heed.errors import FormatError
+from heed.folders import read_directory, update_directory
 from heed.model.config import ModelConfig
+from heed.tensors import decode_tensors, encode_tensors
 
 ShortIds = NDArray[np.int32]
 Ids = NDArray[np.int64]
@@ -156,3 +160,33 @@ def _are_ends(offsets: ShortIds, total: int) -> bool:
     """Whether offsets grow from 0 to `total`."""
     is_growing = bool((offsets[1:] >= offsets[:-1]).all())
     return is_growing and offsets[0] == 0 and offsets[-1] == total
+
+
+def save_shortlist(folder: Path, shortlist: Shortlist | None) -> None:
+    """Put a shortlist beside a model's weights, in the place of another; None = take that away.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours.
+    """
+    manifest, files = read_directory(folder)
+    if shortlist is None and SHORTLIST not in files:
+        return
+    files.pop(SHORTLIST, None)
+    if shortlist is not None:
+        files[SHORTLIST] = encode_tensors(shortlist.to_arrays())
+    update_directory(folder, files, manifest.metadata)
+    if shortlist is None:
+        (folder / SHORTLIST).unlink(missing_ok=True)
+
+
+def load_shortlist(folder: Path, config: ModelConfig) -> Shortlist | None:
+    """The shortlist of a model folder, if it has one.
+
+    Raises:
+        FormatError: its file is missing or damaged, or does not go with the model.
+    """
+    _, files = read_directory(folder, [SHORTLIST])
+    if not files:
+        return None
+    where = folder / SHORTLIST
+    return Shortlist.from_arrays(config, decode_tensors(files[SHORTLIST], where), where)
