@@ -32,7 +32,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_teacher(tmp_path_factory.mktemp("teacher") / "model")
 
 
-def test_it_is_its_teacher_with_half_of_the_decoder_layers(teacher: Path) -> None:
+def test_it_is_its_teacher_with_two_thirds_of_the_decoder_layers(teacher: Path) -> None:
     asked = {"training": {"seed": 7}, "data": {"max_chars": 100}}
     settings = student_settings(asked, teacher)
     assert settings == {

@@ -48,7 +48,7 @@ model_option = options("Model")
 @model_option(
     "--preset",
     ("student", "tiny", "small", "base", "big"),
-    "Its size; default: the teacher's, with half of its decoder layers.",
+    "Its size; default: the teacher's, with two thirds of its decoder layers.",
 )
 @model_option("-b --beam-size", click.IntRange(1, 64), "Of the teacher's search.", default=1)
 @click.pass_obj

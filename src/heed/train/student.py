@@ -14,7 +14,7 @@ from heed.train.finetune import FREE
 from heed.train.recipe import Values, choose_rates
 
 RATE = 0.15
-"""Share of the usual peak rates: with half the decoder, weights are nearly right from the start."""
+"""Share of the usual peak rates: what is left of the teacher is nearly right from the start."""
 
 BATCH_TOKENS = 1280
 """Smaller batches learn more from nothing, but shake what is nearly right."""
@@ -25,8 +25,9 @@ def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
 
     Args:
         asked: settings made by hand; `preset` names a shape, `model` changes parts of it.
-        teacher: model or run folder; its shape with half of its decoder layers is the student's,
-            unless `asked` says otherwise. With its weights, rates are low and fall from the start.
+        teacher: model or run folder; the student has its shape with two thirds of its decoder
+            layers, unless `asked` says otherwise. With its weights, rates are low and fall from the
+            start.
 
     Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": a decoder's layers are waited for
         with every word.
@@ -57,6 +58,6 @@ def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
 
 
 def _shallow(teacher: ModelConfig) -> Values:
-    """The teacher's shape with half of its decoder layers, rounded up."""
+    """The teacher's shape with two thirds of its decoder layers."""
     sizes = {key: getattr(teacher, key) for key in PRESETS["student"] if key != "dropout"}
-    return {**sizes, "n_decoder_layers": -(-teacher.n_decoder_layers // 2)}
+    return {**sizes, "n_decoder_layers": max(1, round(2 * teacher.n_decoder_layers / 3))}
