@@ -461,7 +461,7 @@ def test_more_pairs_never_mean_fewer_pieces() -> None:
     sizes = [
         choose_vocab_size(n) for n in (0, 10, 10_000, 29_000, 200_000, 10**6, 5 * 10**6, 10**9)
     ]
-    assert sizes == [2_000, 2_000, 4_000, 4_000, 8_000, 16_000, 32_000, 32_000]
+    assert sizes == [2_000, 2_000, 4_000, 8_000, 8_000, 16_000, 32_000, 32_000]
 
 
 def test_a_script_of_many_signs_gets_room_for_words() -> None:

@@ -300,11 +300,10 @@ class Vocab:
             )
 
 
-# (fewer pairs than, size); multiples of 8 suit the matrix units of GPUs. docs/log.md: of 29,000
-# pairs, 4,000 pieces learn more in the same time than 8,000; of 164,000, as much.
+# (fewer pairs than, size); multiples of 8 suit the matrix units of GPUs.
 _SIZES = (
     (3_000, 2_000),
-    (50_000, 4_000),
+    (20_000, 4_000),
     (500_000, 8_000),
     (3_000_000, 16_000),
     (math.inf, 32_000),
