@@ -7,7 +7,7 @@ the picture can be made again, and while the benchmark still goes on.
 import html
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -298,21 +298,36 @@ def _labels(labels: Sequence[tuple[float, str, str]]) -> str:
 
 
 def _frame(axes: Axes, title: str) -> str:
-    """White ground, a grid with its numbers, the title."""
+    minutes = (0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 240, 480)
+    return frame(
+        title,
+        "minutes of training, start-up included",
+        heights={score: axes.y(score) for score in range(0, int(axes.top_score) + 1, 5)},
+        places={m: axes.x(60 * m) for m in minutes if axes.first_s <= 60 * m <= axes.last_s},
+    )
+
+
+def frame(
+    title: str, below: str, *, heights: Mapping[float, float], places: Mapping[float, float]
+) -> str:
+    """White ground, the title, what is told below, and a grid with its numbers.
+
+    Args:
+        title: above the picture.
+        below: what the numbers from left to right are.
+        heights: of the lines across, by their numbers.
+        places: of the lines down, likewise.
+    """
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<text x="{LEFT}" y="16" font-weight="bold">{html.escape(title)}</text>',
-        f'<text x="{(LEFT + right) / 2:g}" y="{HEIGHT - 10}" text-anchor="middle">'
-        "minutes of training, start-up included</text>",
+        f'<text x="{(LEFT + right) / 2:g}" y="{HEIGHT - 10}" text-anchor="middle">{below}</text>',
     ]
-    for score in range(0, int(axes.top_score) + 1, 5):
-        y = axes.y(score)
+    for value, y in heights.items():
         parts.append(f'<path d="M{LEFT} {y}H{right}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:g}" text-anchor="end">{score}</text>')
-    for minutes in (0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 240, 480):
-        if axes.first_s <= 60 * minutes <= axes.last_s:
-            x = axes.x(60 * minutes)
-            parts.append(f'<path d="M{x} {TOP}V{bottom}" stroke="#ddd"/>')
-            parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{minutes:g}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:g}" text-anchor="end">{value:g}</text>')
+    for value, x in places.items():
+        parts.append(f'<path d="M{x} {TOP}V{bottom}" stroke="#ddd"/>')
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{value:g}</text>')
     return "\n".join(parts)

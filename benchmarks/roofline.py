@@ -6,14 +6,13 @@ here keep as float32. Softmax, norms and search are not counted, so the shares a
 here: measuring (`translate_speed.py`, `machine.py`).
 """
 
-import html
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curves import BOTTOM, COLORS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, svg
+from curves import BOTTOM, COLORS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, svg
 from machine import Peaks
 
 Config = Mapping[str, Any]
@@ -244,21 +243,9 @@ def _stems(axes: Axes, places: Mapping[str, Mapping[str, Reached]]) -> list[str]
 
 
 def _frame(axes: Axes, title: str) -> str:
-    """White ground, a grid with its numbers, the title."""
-    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    parts = [
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="{LEFT}" y="16" font-weight="bold">{html.escape(title)}</text>',
-        f'<text x="{(LEFT + right) / 2:g}" y="{HEIGHT - 10}" text-anchor="middle">'
-        "multiply-adds a byte of weights, keys and values</text>",
-    ]
-    for value in DECADES:
-        if axes.least_gmacs <= value <= axes.most_gmacs:
-            y = axes.y(value)
-            parts.append(f'<path d="M{LEFT} {y}H{right}" stroke="#ddd"/>')
-            parts.append(f'<text x="{LEFT - 8}" y="{y + 4:g}" text-anchor="end">{value:g}</text>')
-        if axes.least_intensity <= value <= axes.most_intensity:
-            x = axes.x(value)
-            parts.append(f'<path d="M{x} {TOP}V{bottom}" stroke="#ddd"/>')
-            parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{value:g}</text>')
-    return "\n".join(parts)
+    return frame(
+        title,
+        "multiply-adds a byte of weights, keys and values",
+        heights={v: axes.y(v) for v in DECADES if axes.least_gmacs <= v <= axes.most_gmacs},
+        places={v: axes.x(v) for v in DECADES if axes.least_intensity <= v <= axes.most_intensity},
+    )

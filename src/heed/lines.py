@@ -97,6 +97,10 @@ class LineReader:
         self.target_langs = tuple(target_langs)
         self.max_source_tokens = max_source_tokens
 
+    def line(self, text: str, target_lang: str) -> Line:
+        """A line that asks for this language, if the model has several to ask for."""
+        return Line(text, target_lang=target_lang if self.target_langs else None)
+
     def tag(self, target_lang: str | None) -> list[int]:
         """The piece that opens a source of a model with several targets, else nothing.
 

@@ -105,7 +105,6 @@ def _add_shortlist(
     from heed.data.spool import read_pairs
     from heed.data.store import Store
     from heed.engine.shortlist import save_shortlist
-    from heed.lines import Line
     from heed.train.lexicon import Lexicon
     from heed.train.shorten import try_shortlists
     from heed.translate import load
@@ -121,10 +120,9 @@ def _add_shortlist(
     session.say(f"Learning translations of pieces from {len(pairs):,} pairs …")
     lexicon = Lexicon.learn(pairs, *vocabs)
     dev = list(read_pairs(run / DATA / DEV_FILE))
-    is_tagged = bool(translator.reader.target_langs)
     chosen = [dev[i * len(dev) // DEV_LINES] for i in range(DEV_LINES)]
     lines = [
-        Line(pair.src, target_lang=pair.target_lang if is_tagged else None)
+        translator.reader.line(pair.src, pair.target_lang)
         for pair in (chosen if len(dev) > DEV_LINES else dev)
     ]
     session.say(f"Translating {len(lines)} development sentences without and with a shortlist …")

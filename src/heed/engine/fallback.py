@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, LEAST, Floats, Matrix, take
+from heed.engine.matrices import COLUMNS, LEAST, Floats, Matrix, ShortIds, take
 from heed.engine.network import Network
 from heed.engine.tables import tables_of
 from heed.errors import HeedError
 
 Ids = NDArray[np.int64]
-ShortIds = NDArray[np.int32]
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
 
@@ -165,9 +164,7 @@ class FallbackModel:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.config = network.config
-        # Products of float64 go to the machine's BLAS, products of integers do not.
-        kind = np.float64 if network.is_quantized else np.float32
-        once = {id(m): m.dense().astype(kind) for m in network.matrices.values()}
+        once = {id(m): _dense(m) for m in network.matrices.values()}
         self._dense: dict[str, NDArray[Any]] = {
             role: once[id(m)] for role, m in network.matrices.items()
         }
@@ -232,6 +229,12 @@ def _rotated(x: Floats, cosines: Floats, sines: Floats) -> Floats:
     return x * cosines + turned * sines
 
 
+def _dense(matrix: Matrix) -> NDArray[Any]:
+    """What `multiply` wants of a matrix."""
+    # Products of float64 go to the machine's BLAS, products of integers do not.
+    return matrix.dense().astype(np.float64 if matrix.is_quantized else np.float32)
+
+
 @dataclass(frozen=True)
 class _Columns:
     """Some columns of the output, and their ids."""
@@ -242,8 +245,7 @@ class _Columns:
 
     @classmethod
     def of(cls, matrix: Matrix, ids: ShortIds) -> "_Columns":
-        kind = np.float64 if matrix.is_quantized else np.float32
-        return cls(ids, matrix, matrix.dense().astype(kind))
+        return cls(ids, matrix, _dense(matrix))
 
 
 @dataclass

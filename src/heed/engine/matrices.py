@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int8]
+ShortIds = NDArray[np.int32]
 
 COLUMNS = 16
 """Output columns of a panel."""
@@ -75,12 +76,12 @@ def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
     return _laid_out(ints, scales, bias)
 
 
-def take(matrix: Matrix, ids: NDArray[np.int32]) -> Matrix:
+def take(matrix: Matrix, ids: ShortIds) -> Matrix:
     """Some output columns, as they are, in this order."""
     return _laid_out(*_columns(matrix, ids))
 
 
-def with_mean(matrix: Matrix, ids: NDArray[np.int32], others: NDArray[np.int32]) -> Matrix:
+def with_mean(matrix: Matrix, ids: ShortIds, others: ShortIds) -> Matrix:
     """Some output columns, then the mean of some others."""
     few, scales, bias = _columns(matrix, ids)
     many, their_scales, their_bias = _columns(matrix, others)
@@ -95,9 +96,7 @@ def with_mean(matrix: Matrix, ids: NDArray[np.int32], others: NDArray[np.int32])
     return _laid_out(np.concatenate([few, last.dense()]), scales, bias)
 
 
-def _columns(
-    matrix: Matrix, ids: NDArray[np.int32]
-) -> tuple[Floats | Ints, Floats | None, Floats | None]:
+def _columns(matrix: Matrix, ids: ShortIds) -> tuple[Floats | Ints, Floats | None, Floats | None]:
     """Numbers `(n_ids, k)`, scales and biases `(n_ids,)` of some output columns."""
     found = matrix.panels[ids // COLUMNS, :, ids % COLUMNS]
     return (

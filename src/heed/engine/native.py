@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, GROUP, Floats, Matrix
+from heed.engine.matrices import COLUMNS, GROUP, Floats, Matrix, ShortIds
 from heed.engine.network import Network, norm_roles, roles
 from heed.engine.tables import Positions, tables_of
 from heed.errors import ConfigError, HeedError
@@ -23,7 +23,6 @@ LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libhe
 """The variable is for a build of one's own, such as `make soak` makes."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
 Ids = NDArray[np.int64]
-ShortIds = NDArray[np.int32]
 
 
 class _Config(Structure):

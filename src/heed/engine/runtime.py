@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heed.engine import fallback, native
 from heed.engine.network import Network
-from heed.engine.shortlist import Flags, Shortlist
+from heed.engine.shortlist import Shortlist
 from heed.model.interface import Changes, Floats, Ids, largest
 
 State = native.NativeState | fallback.FallbackState
@@ -90,17 +90,18 @@ class Engine:
 
     def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> State:
         """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""
-        is_token = src != self.config.pad_id
-        state = self._start(src, is_token, beam_size)
+        state = self._start(src, beam_size)
         if self._shortlist is not None:
-            state.shorten(*self._shortlist.own(src, is_token, forced))
+            state.shorten(*self._shortlist.own(src, src != self.config.pad_id, forced))
         return state
 
-    def _start(self, src: Ids, is_token: Flags, beam_size: int = 1) -> State:
+    def _start(self, src: Ids, beam_size: int = 1) -> State:
+        """Of the whole vocabulary, whether or not there is a shortlist."""
         first: dict[bytes, int] = {}
         same = [first.setdefault(source.tobytes(), place) for place, source in enumerate(src)]
         distinct, places = np.unique(same, return_inverse=True)
-        src, is_token = src[distinct], is_token[distinct]
+        src = src[distinct]
+        is_token = src != self.config.pad_id
         lengths = is_token.sum(axis=1, dtype=np.int32)
         state = self._model.start(src[is_token], lengths, beam_size)
         if len(distinct) < len(places):
@@ -122,7 +123,7 @@ class Engine:
         Step by step, so that the numbers are those that a search sees.
         """
         batch, tgt_len = tgt_in.shape
-        state = self._start(src, src != self.config.pad_id)
+        state = self._start(src)
         log_probs = np.empty((batch, tgt_len, self.config.tgt_vocab_size), np.float32)
         for t in range(tgt_len):
             log_probs[:, t] = state.step(tgt_in[:, t])
@@ -131,7 +132,7 @@ class Engine:
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
         """Where every decoder layer looks in the source; see `Decodable.cross_attention`."""
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
-        config, state = self.config, self._start(src, src != self.config.pad_id)
+        config, state = self.config, self._start(src)
         longest = int(state.lengths.max())
         shape = (config.n_decoder_layers, batch, config.n_heads)
         weights = np.zeros((*shape, tgt_len, src_len), np.float32)

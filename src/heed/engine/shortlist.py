@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle import SHORTLIST
-from heed.engine.matrices import COLUMNS, Matrix, with_mean
+from heed.engine.matrices import COLUMNS, Matrix, ShortIds, with_mean
 from heed.errors import FormatError
 from heed.folders import read_directory, update_directory
 from heed.model.config import ModelConfig
 from heed.tensors import decode_tensors, encode_tensors
 
-ShortIds = NDArray[np.int32]
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

@@ -41,7 +41,6 @@ from heed.files import (
     write_atomically,
 )
 from heed.folders import read_manifest, remove_temporaries
-from heed.lines import Line
 from heed.text.extend import kind_of
 from heed.train.finetune import model_hash
 from heed.train.log import Report
@@ -335,8 +334,7 @@ def teach(
 
 
 def _translated(translator: Translator, pairs: Sequence[Pair], beam_size: int) -> list[str]:
-    is_tagged = bool(translator.reader.target_langs)
-    lines = [Line(pair.src, target_lang=pair.target_lang if is_tagged else None) for pair in pairs]
+    lines = [translator.reader.line(pair.src, pair.target_lang) for pair in pairs]
     return [one.text for one in translator.translate(lines, beam_size=beam_size)]
 
 
