@@ -75,12 +75,15 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
     if (n > p.n && (p.added || p.cosines)) refuse(std::string(what) + " is longer than its positions");
 }
 
-const int32_t *column_sums(heed::Model &model, const heed::Matrix &m) {
-    auto &sums = model.sums.emplace_back(new int32_t[size_t(m.panels()) * 16]());
-    for (int p = 0; p < m.panels(); p++)
-        for (int g = 0; g < m.groups(); g++)
-            for (int i = 0; i < 64; i++) sums[p * 16 + i / 4] += 128 * m.ints[(size_t(p) * m.groups() + g) * 64 + i];
-    return sums.get();
+// The matrix with where its sums begin, if it is to be multiplied by kernels that ask for it.
+heed::Matrix prepared(heed::Model &model, heed::Matrix m) {
+    m.starts = nullptr;
+    if (m.ints && model.kernels.starts) {
+        auto &starts = model.starts.emplace_back(new int32_t[size_t(m.panels()) * 16]);
+        model.kernels.starts(m, starts.get());
+        m.starts = starts.get();
+    }
+    return m;
 }
 
 bool are_targets(const heed::Model &model, const int32_t *ids, int64_t n) {
@@ -114,16 +117,19 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
         const int d_model = config->d_model, keys = config->key_width(), values = config->value_width();
         const int inner = config->d_ff * (config->activation == int(heed::Activation::swiglu) ? 2 : 1);
         const heed::Matrix *next = matrices;
-        const auto take = [&](heed::Matrix &m, int n, int k) {
+        const auto take_table = [&](heed::Matrix &m, int n, int k) {
             m = *next;
             check_matrix(m, int(next++ - matrices), n, k);
-            m.sums = m.ints && kernels->needs_sums ? column_sums(*model, m) : nullptr;
+        };
+        const auto take = [&](heed::Matrix &m, int n, int k) {
+            take_table(m, n, k);
+            m = prepared(*model, m);
         };
         const auto take_norm = [&](heed::Norm &norm) {
             norm.gain = *norms++, norm.bias = *norms++;
             if (!norm.gain || !norm.bias) refuse("a norm must have gain and bias");
         };
-        take(model->embed_src, config->src_vocab_size, d_model), take(model->embed_tgt, config->tgt_vocab_size, d_model);
+        take_table(model->embed_src, config->src_vocab_size, d_model), take_table(model->embed_tgt, config->tgt_vocab_size, d_model);
         take(model->output, config->tgt_vocab_size, d_model);
         for (auto &layer : model->encoder) {
             take(layer.self.in, 2 * keys + values, d_model), take(layer.self.out, d_model, values);
@@ -169,8 +175,7 @@ HEED_API const char *heed_model_always(heed::Model *model, const heed::Matrix *m
         if (n < 1 || n > model->config.tgt_vocab_size) return "too few or too many ids in a shortlist";
         if (!are_targets(*model, ids, n)) return "an id of a shortlist is not in the vocabulary";
         if (matrix->n != n + 1 || matrix->k != model->output.k || !matrix->ints != !model->output.ints) return "the matrix of a shortlist does not go with the output";
-        model->always = {*matrix, {ids, ids + n}};
-        model->always.matrix.sums = matrix->ints && model->kernels.needs_sums ? column_sums(*model, *matrix) : nullptr;
+        model->always = {prepared(*model, *matrix), {ids, ids + n}};
         return "";
     });
 }

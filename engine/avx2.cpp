@@ -1,5 +1,5 @@
-// AVX2 (2013 and later). There is no exact product of bytes: 16 × 16 bit multiply-adds do it, two
-// for each of the 8-bit instruction's, without its saturation.
+// AVX2 (2013 and later). Its product of bytes adds two in 16 bits; numbers up to ±63 let two of these
+// sums be added before they are widened. One factor has no sign, so inputs are shifted by 64.
 #include "kernels.h"
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
 #define HEED_AVX2
@@ -12,65 +12,76 @@
 namespace HEED_ISA {
 
 constexpr const char *kName = "avx2";
-constexpr bool kNeedsSums = false;
+constexpr int kShift = 64;
 constexpr int kMostRows = 6;
 
-// 16-bit numbers; the odd stride keeps rows out of one another's cache sets.
-size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 32 + 64; }
+// The odd stride keeps rows out of one another's cache sets.
+size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 16 + 64; }
 
 void store_ints(void *q, const float *x, int n, Lanes scale) {
+    const __m256i shift = _mm256_set1_epi32(kShift);
     for (int i = 0; i < n; i += 16) {
         const Lanes v = load(x + i) * scale;
-        const __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(v.a), _mm256_cvtps_epi32(v.b));
-        _mm256_storeu_si256((__m256i *)((int16_t *)q + i), _mm256_permute4x64_epi64(pairs, 0xd8));
+        const __m256i a = _mm256_add_epi32(_mm256_cvtps_epi32(v.a), shift), b = _mm256_add_epi32(_mm256_cvtps_epi32(v.b), shift);
+        const __m256i pairs = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+        const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+        _mm_storeu_si128((__m128i *)((uint8_t *)q + i), bytes);
     }
 }
 
-inline const int32_t *with_offset(int32_t *sums, const int32_t *, int) { return sums; }
-
-// In place: left to itself, GCC moves sums from register to register and runs out of them.
-inline void accumulate(__m256i &sum, __m256i columns, __m256i inputs) {
-    const __m256i products = _mm256_madd_epi16(columns, inputs);
-    asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
+inline __m256i broadcast(const char *x) {
+    int32_t four;
+    std::memcpy(&four, x, sizeof four);
+    return _mm256_set1_epi32(four);
 }
 
-// Each 64-bit quarter of a register is one column: its two halves sum inputs 0, 1 and 2, 3.
-template <int R, int Quarters>
-inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int groups, int32_t *sums) {
-    __m256i c[R][Quarters];
+// Eight columns by four inputs a register.
+template <int R, int Halves>
+inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i c[R][Halves];
     HEED_UNROLL
     for (int r = 0; r < R; r++)
         HEED_UNROLL
-        for (int j = 0; j < Quarters; j++) c[r][j] = _mm256_setzero_si256();
-    for (int g = 0; g < groups; g++, w += 64) {
+        for (int j = 0; j < Halves; j++) c[r][j] = _mm256_loadu_si256((const __m256i *)(starts + 8 * j));
+    int g = 0;
+    for (; g + 2 <= groups; g += 2, w += 128) {
         // Few rows wait for their weights, which come from far away.
-        if (R <= 2) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0);
-        __m256i columns[Quarters];
+        if (R <= 2) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0), _mm_prefetch((const char *)w + 2112, _MM_HINT_T0);
         HEED_UNROLL
-        for (int j = 0; j < Quarters; j++) columns[j] = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(w + 16 * j)));
-        HEED_UNROLL
-        for (int r = 0; r < R; r++) {
-            const __m256i a = _mm256_set1_epi64x(*(const int64_t *)(x + r * stride + g * 8));
+        for (int j = 0; j < Halves; j++) {
+            const __m256i first = _mm256_loadu_si256((const __m256i *)(w + 32 * j)), second = _mm256_loadu_si256((const __m256i *)(w + 64 + 32 * j));
             HEED_UNROLL
-            for (int j = 0; j < Quarters; j++) accumulate(c[r][j], columns[j], a);
+            for (int r = 0; r < R; r++) {
+                const char *a = x + r * stride + g * 4;
+                const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(broadcast(a), first), _mm256_maddubs_epi16(broadcast(a + 4), second));
+                c[r][j] = _mm256_add_epi32(c[r][j], _mm256_madd_epi16(pairs, ones));
+            }
         }
     }
+    if (g < groups)
+        HEED_UNROLL
+        for (int j = 0; j < Halves; j++) {
+            const __m256i last = _mm256_loadu_si256((const __m256i *)(w + 32 * j));
+            HEED_UNROLL
+            for (int r = 0; r < R; r++) {
+                const __m256i pairs = _mm256_maddubs_epi16(broadcast(x + r * stride + g * 4), last);
+                c[r][j] = _mm256_add_epi32(c[r][j], _mm256_madd_epi16(pairs, ones));
+            }
+        }
     HEED_UNROLL
     for (int r = 0; r < R; r++)
         HEED_UNROLL
-        for (int j = 0; j < Quarters; j += 2) {
-            const __m256i halves = _mm256_hadd_epi32(c[r][j], c[r][j + 1]);
-            _mm256_storeu_si256((__m256i *)(sums + r * 16 + j * 4), _mm256_permute4x64_epi64(halves, 0xd8));
-        }
+        for (int j = 0; j < Halves; j++) _mm256_storeu_si256((__m256i *)(sums + r * 16 + j * 8), c[r][j]);
 }
 
 template <int R>
-__attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, int32_t *sums) {
+__attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
     if constexpr (R <= 2) {
-        multiply_columns<R, 4>(x, stride, w, groups, sums);
+        multiply_columns<R, 2>(x, stride, w, groups, starts, sums);
     } else {
-        multiply_columns<R, 2>(x, stride, w, groups, sums);
-        multiply_columns<R, 2>(x, stride, w + 32, groups, sums + 8);
+        multiply_columns<R, 1>(x, stride, w, groups, starts, sums);
+        multiply_columns<R, 1>(x, stride, w + 32, groups, starts + 8, sums + 8);
     }
 }
 

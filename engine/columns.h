@@ -15,7 +15,7 @@ class Columns {
         if (from.floats) copy(from.floats, floats_, from.k, 1), matrix_.floats = floats_.data();
         if (from.scales) copy(from.scales, scales_, 1, 1), matrix_.scales = scales_.data();
         if (from.bias) copy(from.bias, bias_, 1, 1), matrix_.bias = bias_.data();
-        if (from.sums) copy(from.sums, sums_, 1, 1), matrix_.sums = sums_.data();
+        if (from.starts) copy(from.starts, starts_, 1, 1), matrix_.starts = starts_.data();
     }
     Columns(const Columns &) = delete;
     Columns &operator=(const Columns &) = delete;
@@ -39,7 +39,7 @@ class Columns {
     std::vector<int32_t> ids_;
     std::vector<int8_t> ints_;
     std::vector<float> floats_, scales_, bias_;
-    std::vector<int32_t> sums_;
+    std::vector<int32_t> starts_;
     Matrix matrix_;
 };
 

@@ -13,7 +13,7 @@ inline int padded(int n) { return (n + 15) / 16 * 16; }
 enum class Activation : int32_t { none, relu, gelu, swiglu };
 
 // A weight matrix (n, k) in panels of 16 output columns.
-// int8: panel p, inputs 4g … 4g+3, column c at [((p * k4 + g) * 16 + c) * 4], k4 = ceil(k / 4);
+// int8, ±kMostInt: panel p, inputs 4g … 4g+3, column c at [((p * k4 + g) * 16 + c) * 4], k4 = ceil(k / 4);
 // float32: panel p, input i, column c at [(p * k + i) * 16 + c].
 struct Matrix {
     int32_t n = 0, k = 0;
@@ -21,10 +21,13 @@ struct Matrix {
     const float *scales = nullptr;    // (padded(n),)
     const float *floats = nullptr;    // … or these
     const float *bias = nullptr;      // (padded(n),), or null
-    const int32_t *sums = nullptr;    // 128 × the sum of each column of ints, where a kernel asks for it
+    const int32_t *starts = nullptr;  // where the sums of each column begin, if the kernels have `starts`
     int panels() const { return (n + 15) / 16; }
     int groups() const { return (k + 3) / 4; }
 };
+
+// The largest of the rounded numbers, weights and inputs: see avx2.cpp.
+constexpr float kMostInt = 63.0f;
 
 // Rows as a kernel wants to multiply them: int8 with a scale a row, or the floats themselves.
 struct Inputs {
@@ -35,10 +38,11 @@ struct Inputs {
 
 struct Kernels {
     const char *name;
-    bool needs_sums;
+    // Kernels whose inputs are shifted take off what that adds before they sum; else null.
+    void (*starts)(const Matrix &, int32_t *starts);
     // Bytes of a quantized row of k numbers.
     size_t (*quantized_stride)(int k);
-    // x := activation(x), then symmetric to ±127 by the row's largest magnitude.
+    // x := activation(x), then symmetric to ±kMostInt by the row's largest magnitude.
     // swiglu turns rows of 2k numbers, gate first, into k. q null: only the activation.
     void (*quantize)(float *x, size_t stride, int rows, int k, Activation, void *q, float *scales);
     // out[:, 16 begin … 16 end] = x W^T + b, for panels begin … end.

@@ -76,7 +76,7 @@ struct Model {
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm, decoder_norm;
-    std::vector<std::unique_ptr<int32_t[]>> sums;  // of the columns of int8 matrices
+    std::vector<std::unique_ptr<int32_t[]>> starts;  // of int8 matrices
     Always always;
 };
 

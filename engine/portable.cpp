@@ -1,11 +1,12 @@
 // Plain C++: for every processor, and the measure for all others.
+#include "kernels.h"
 #define HEED_ISA heed_portable
 #include "lanes.h"
 
 namespace HEED_ISA {
 
 constexpr const char *kName = "portable";
-constexpr bool kNeedsSums = false;
+constexpr int kShift = 0;
 constexpr int kMostRows = 4;
 
 size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 16; }
@@ -13,16 +14,14 @@ size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 16; }
 void store_ints(void *q, const float *x, int n, Lanes scale) {
     for (int i = 0; i < n; i += 16) {
         // Numbers that are none become some: no cast of them is defined.
-        const Lanes v = larger(smaller(rounded(load(x + i) * scale), all(127.0f)), all(-127.0f));
+        const Lanes v = larger(smaller(rounded(load(x + i) * scale), all(heed::kMostInt)), all(-heed::kMostInt));
         for (int j = 0; j < 16; j++) ((int8_t *)q)[i + j] = int8_t(v.v[j]);
     }
 }
 
-inline const int32_t *with_offset(int32_t *sums, const int32_t *, int) { return sums; }
-
 template <int R>
-void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, int32_t *sums) {
-    std::memset(sums, 0, sizeof(int32_t) * R * 16);
+void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
+    for (int r = 0; r < R; r++) std::memcpy(sums + r * 16, starts, sizeof(int32_t) * 16);
     for (int g = 0; g < groups; g++, w += 64)
         for (int r = 0; r < R; r++) {
             const int8_t *a = (const int8_t *)(x + r * stride) + g * 4;

@@ -67,7 +67,6 @@ inline __m256 castps512_ps256(__m512 a) { return extractf32x8_ps(a, 0); }
 inline __m512i castps_si512(__m512 a) { return as<__m512i>(a); }
 inline __m512 castsi512_ps(__m512i a) { return as<__m512>(a); }
 inline __m512i add_epi32(__m512i a, __m512i b) { return ints([&](int i) { return wrapped(int64_t(at(a, i)) + at(b, i)); }); }
-inline __m512i sub_epi32(__m512i a, __m512i b) { return ints([&](int i) { return wrapped(int64_t(at(a, i)) - at(b, i)); }); }
 inline __m512i and_si512(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) & at(b, i); }); }
 inline __m512i or_si512(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) | at(b, i); }); }
 inline __m512i slli_epi32(__m512i a, unsigned n) { return ints([&](int i) { return int32_t(uint32_t(at(a, i)) << n); }); }
@@ -124,5 +123,4 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_slli_epi32 in_words::slli_epi32
 #define _mm512_storeu_ps in_words::storeu_ps
 #define _mm512_storeu_si512 in_words::storeu_si512
-#define _mm512_sub_epi32 in_words::sub_epi32
 #define _mm512_sub_ps in_words::sub_ps

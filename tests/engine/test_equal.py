@@ -105,6 +105,22 @@ def test_int8_gives_the_same_bits_in_numpy_as_compiled(
 
 @needs_compiler
 @pytest.mark.parametrize("kernels", KERNELS[:-1])
+def test_int8_sums_hold_when_every_number_is_the_largest(
+    kernels: str, torch_model: Callable[..., Transformer], network: Callable[..., Network]
+) -> None:
+    weights = {name: tensor.numpy() for name, tensor in torch_model().state_dict().items()}
+    for name, weight in weights.items():
+        if ".norm." in name:
+            weight[:] = name.endswith("bias")  # so all that is multiplied is 1
+        elif weight.ndim == 2:
+            weight[::2], weight[1::2] = 1.0, -1.0
+    int8 = Network.of(network().config, weights, is_quantized=True)
+    for one, other in zip(walk(engine(int8, kernels)), walk(engine(int8, "numpy")), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kernels", KERNELS[:-1])
 @pytest.mark.parametrize("is_quantized", [False, True])
 def test_every_instruction_set_and_number_of_threads_gives_the_same_bits(
     kernels: str, is_quantized: bool, network: Callable[..., Network]

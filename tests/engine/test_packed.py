@@ -60,6 +60,10 @@ def test_arrays_that_do_not_fit_the_config_are_refused(network: Callable[..., Ne
     ints = arrays["decoder.1.query.ints"]
     refused(arrays | {"decoder.1.query.ints": ints[:-1]}, r"decoder\.1\.query\.ints must be int8")
     refused(arrays | {"decoder.1.query.ints": ints.view(np.uint8)}, "but is uint8")
+    refused(
+        arrays | {"decoder.1.query.ints": np.full_like(ints, 64)}, "beyond ±63; .* heed quantize"
+    )
+    refused(arrays | {"decoder.1.query.ints": np.full_like(ints, -128)}, "beyond ±63")
     gain = arrays["decoder.1.cross.norm.gain"].astype(np.float64)
     refused(arrays | {"decoder.1.cross.norm.gain": gain}, "must be float32")
 
@@ -71,4 +75,4 @@ def test_the_error_of_rounding_is_told_by_matrix(
     weights = {name: tensor.numpy() for name, tensor in torch_model().state_dict().items()}
     errors = relative_errors(rounded, weights)
     assert errors.keys() == rounded.matrices.keys()
-    assert all(0.001 < error < 0.02 for error in errors.values())
+    assert all(0.002 < error < 0.03 for error in errors.values())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, LEAST, Floats, Matrix, ShortIds, take
+from heed.engine.matrices import COLUMNS, LEAST, MOST_INT, Floats, Matrix, ShortIds, take
 from heed.engine.network import Network
 from heed.engine.tables import tables_of
 from heed.errors import HeedError
@@ -125,11 +125,11 @@ def multiply(x: Floats, matrix: Matrix, dense: NDArray[Any]) -> Floats:
     else:
         most = np.abs(x).max(axis=1, initial=0.0)
         is_large = most > LEAST
-        factor = np.where(is_large, np.float32(127.0) / np.where(is_large, most, _ONE), 0.0)
+        factor = np.where(is_large, np.float32(MOST_INT) / np.where(is_large, most, _ONE), 0.0)
         rounded = np.rint(x * factor.astype(np.float32)[:, None])
         # In float64 each of these sums is exact: below 2^53.
         sums = rounded.astype(np.float64) @ dense.T
-        scales = (most / np.float32(127.0))[:, None] * matrix.scales[: matrix.n]
+        scales = (most / np.float32(MOST_INT))[:, None] * matrix.scales[: matrix.n]
         product = sums.astype(np.float32) * scales
     if matrix.bias is not None:
         product += matrix.bias[: matrix.n]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle import Bundle, save_int8
-from heed.engine.matrices import COLUMNS, GROUP, Matrix
+from heed.engine.matrices import COLUMNS, GROUP, MOST_INT, Matrix
 from heed.engine.network import Network, norm_roles, roles, sizes
 from heed.errors import FormatError
 from heed.model.config import ModelConfig
@@ -78,7 +78,8 @@ def from_arrays(
         where: what errors call their file.
 
     Raises:
-        FormatError: an array is missing, left over, or of another type or shape.
+        FormatError: an array is missing, left over, or of another type or shape, or an int8 is
+            larger than the engine's sums can hold.
     """
     wanted = expected(config)
     for name in wanted.keys() ^ arrays.keys():
@@ -90,6 +91,11 @@ def from_arrays(
             raise FormatError(
                 f"{where}: {name} must be {dtype} of the shape {list(shape)} by the model's "
                 f"config, but is {array.dtype} {list(array.shape)}."
+            )
+        if dtype == np.int8 and max(int(array.max()), -int(array.min())) > MOST_INT:
+            raise FormatError(
+                f"{where}: {name} has numbers beyond ±{MOST_INT}; heed rounded to ±127 once. "
+                "Round the model again: heed quantize."
             )
     by_role = sizes(config)
     stored = {
