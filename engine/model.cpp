@@ -169,10 +169,22 @@ int State::longest() const {
     return n;
 }
 
+State::Span State::span(int first, int last) const {
+    const int begin = sources_[first].offset;
+    return {begin, sources_[last - 1].offset + sources_[last - 1].length - begin};
+}
+
+float *State::memory(int layer, int token) {
+    const Config &c = model_.config;
+    const size_t all = memory_.size() / (c.is_same_layer ? c.n_encoder_layers : 1);
+    return memory_.data() + (c.is_same_layer ? layer * all : 0) + size_t(token) * c.width();
+}
+
 void State::encode(const int64_t *ids, int first, int last, Work &work) {
     const Config &c = model_.config;
-    const int begin = sources_[first].offset, rows = sources_[last - 1].offset + sources_[last - 1].length - begin;
-    const size_t width = c.width(), total = memory_.size() / width / (c.is_same_layer ? c.n_encoder_layers : 1);
+    const Span tokens = span(first, last);
+    const int begin = tokens.begin, rows = tokens.rows;
+    const size_t width = c.width();
     work.reserve(rows, longest());
     Scratch &scratch = work.scratch;
     std::vector<int> places(rows);
@@ -180,9 +192,8 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
         for (int i = 0; i < sources_[s].length; i++) places[sources_[s].offset - begin + i] = i;
     work.embed(model_.embed_src, positions_, ids + begin, places.data(), rows);
     const auto keep = [&](int l) {
-        float *memory = memory_.data() + ((c.is_same_layer ? l * total : 0) + begin) * width;
-        if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory);
-        else std::memcpy(memory, scratch.x.data(), rows * width * sizeof(float));
+        if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory(l, begin));
+        else std::memcpy(memory(l, begin), scratch.x.data(), rows * width * sizeof(float));
     };
     if (!c.n_encoder_layers) keep(0);
     for (int l = 0; l < c.n_encoder_layers; l++) {
@@ -212,13 +223,13 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
 
 void State::remember(int first, int last, Work &work) {
     const Config &c = model_.config;
-    const int begin = sources_[first].offset, rows = sources_[last - 1].offset + sources_[last - 1].length - begin;
-    const size_t width = c.width(), total = memory_.size() / width / (c.is_same_layer ? c.n_encoder_layers : 1);
+    const Span tokens = span(first, last);
+    const int begin = tokens.begin, rows = tokens.rows;
+    const size_t width = c.width();
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const Matrix &m = model_.decoder[l].cross.memory;
         const size_t stride = m.panels() * size_t(16);
-        float *memory = memory_.data() + ((c.is_same_layer ? l * total : 0) + begin) * width;
-        work.linear(m, memory, width, rows, heads_[l].data() + begin * stride, stride);
+        work.linear(m, memory(l, begin), width, rows, heads_[l].data() + begin * stride, stride);
     }
 }
 

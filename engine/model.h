@@ -122,8 +122,15 @@ class State {
     struct Source {
         int offset, length;
     };
+    // Tokens of some sources, which lie side by side.
+    struct Span {
+        int begin, rows;
+    };
     struct Work;
 
+    Span span(int first_source, int last_source) const;
+    // What a decoder layer sees of the encoder, from a source token on.
+    float *memory(int layer, int token);
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void advance(const int64_t *tokens, int first, int last, float *log_probs, float *weights, Work &);
