@@ -1,19 +1,28 @@
 """Networks for the tests of the engine.
 
-Not here: what is true of them.
+Also sources, a way to go through them, and engines; not here: what is true of them.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from heed.engine import native
 from heed.engine.network import Network
+from heed.engine.runtime import Engine
+from heed.engine.shortlist import Shortlist
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
+from heed.model.interface import Floats, Ids
 from heed.model.transformer import Transformer
 
+needs_compiler = pytest.mark.skipif(
+    not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
+)
+KERNELS = ["portable", "avx2", "avx512", "numpy"]
 # No width is a multiple of 16, nor of 4 where it need not be.
 ODD: dict[str, Any] = {
     "src_vocab_size": 51,
@@ -26,6 +35,45 @@ ODD: dict[str, Any] = {
     "max_positions": 64,
     "tied": "none",
 }
+
+
+LENGTHS = (5, 3, 17, 1)
+BEAM_SIZE = 2
+
+
+def sources() -> Ids:
+    """Four sources of different lengths, padded with 0."""
+    random = np.random.default_rng(5)
+    padded = np.zeros((len(LENGTHS), max(LENGTHS)), np.int64)
+    for row, length in zip(padded, LENGTHS, strict=True):
+        row[:length] = random.integers(4, 51, length)
+    return padded
+
+
+def walk(model: Any, *, src: Ids | None = None) -> list[Floats]:
+    """Log-probs of five steps of a beam in which rows change places and one source leaves."""
+    random = np.random.default_rng(7)
+    src = sources() if src is None else src
+    state = model.start(src, beam_size=BEAM_SIZE)
+    tokens = np.full(len(src) * BEAM_SIZE, 2)
+    seen = []
+    for step in range(5):
+        seen.append(model.step(state, tokens).all())
+        stay = np.array([0, 2, 3]) if step == 2 else np.arange(len(tokens) // BEAM_SIZE)
+        slots = random.integers(0, BEAM_SIZE, (len(stay), BEAM_SIZE))
+        rows = (stay[:, None] * BEAM_SIZE + slots).ravel()
+        model.select(state, rows, stay if step == 2 else None)
+        tokens = random.integers(4, 70, len(rows))
+    return seen
+
+
+def engine(
+    network: Network, kernels: str = "", threads: int = 1, shortlist: Shortlist | None = None
+) -> Engine:
+    """An engine for this instruction set; skips where this machine cannot have it."""
+    if kernels != "numpy" and not (native.is_compiled() and native.kernels(kernels)):
+        pytest.skip(f"this machine has no {kernels or 'compiled engine'}")
+    return Engine(network, threads=threads, kernels=kernels, shortlist=shortlist)
 
 
 @pytest.fixture

@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.engine.conftest import KERNELS, engine, needs_compiler, sources, walk
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
-from heed.engine import native
 from heed.engine.network import Network
 from heed.engine.runtime import Engine, State
 from heed.model.decodable import TorchDecodable
-from heed.model.interface import Floats, Ids
+from heed.model.interface import Ids
 from heed.model.transformer import Transformer
 
-needs_compiler = pytest.mark.skipif(
-    not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
-)
-KERNELS = ["portable", "avx2", "avx512", "numpy"]
 ARCHITECTURES: list[dict[str, Any]] = [
     {"norm": norm, "activation": activation, "positions": positions}
     for norm in ("post", "pre")
@@ -38,45 +34,8 @@ ARCHITECTURES: list[dict[str, Any]] = [
 ]
 
 
-LENGTHS = (5, 3, 17, 1)
-BEAM_SIZE = 2
-
-
-def sources() -> Ids:
-    """Four sources of different lengths, padded with 0."""
-    random = np.random.default_rng(5)
-    padded = np.zeros((len(LENGTHS), max(LENGTHS)), np.int64)
-    for row, length in zip(padded, LENGTHS, strict=True):
-        row[:length] = random.integers(4, 51, length)
-    return padded
-
-
-def walk(model: Any, *, src: Ids | None = None) -> list[Floats]:
-    """Log-probs of five steps of a beam in which rows change places and one source leaves."""
-    random = np.random.default_rng(7)
-    src = sources() if src is None else src
-    state = model.start(src, beam_size=BEAM_SIZE)
-    tokens = np.full(len(src) * BEAM_SIZE, 2)
-    seen = []
-    for step in range(5):
-        seen.append(model.step(state, tokens).all())
-        stay = np.array([0, 2, 3]) if step == 2 else np.arange(len(tokens) // BEAM_SIZE)
-        slots = random.integers(0, BEAM_SIZE, (len(stay), BEAM_SIZE))
-        rows = (stay[:, None] * BEAM_SIZE + slots).ravel()
-        model.select(state, rows, stay if step == 2 else None)
-        tokens = random.integers(4, 70, len(rows))
-    return seen
-
-
 def words(architecture: dict[str, Any]) -> str:
     return "-".join(str(value) for value in architecture.values())
-
-
-def engine(network: Network, kernels: str = "", threads: int = 1) -> Engine:
-    """An engine for this instruction set; skips where this machine cannot have it."""
-    if kernels != "numpy" and not (native.is_compiled() and native.kernels(kernels)):
-        pytest.skip(f"this machine has no {kernels or 'compiled engine'}")
-    return Engine(network, threads=threads, kernels=kernels)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=words)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.conftest import ODD
+from tests.engine.conftest import KERNELS, ODD, engine, needs_compiler, sources, walk
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
@@ -16,11 +16,8 @@ from heed.engine.runtime import Engine
 from heed.engine.shortlist import Shortlist
 from heed.errors import FormatError, HeedError
 from heed.model.config import ModelConfig
-from heed.model.interface import Floats, Ids
+from heed.model.interface import Ids
 
-needs_compiler = pytest.mark.skipif(
-    not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
-)
 KINDS = [{}, {"bias": False, "norm": "pre"}, {"tied": "three-way", "src_vocab_size": 70}]
 ALL = np.arange(70)
 
@@ -40,28 +37,6 @@ def shortlist(src_vocab_size: int = 51) -> Shortlist:
         ids=np.concatenate(lists).astype(np.int32),
         rest=0.3,
     )
-
-
-def sources() -> Ids:
-    padded = np.zeros((4, 17), np.int64)
-    for row, length in zip(padded, (5, 3, 17, 1), strict=True):
-        row[:length] = np.random.default_rng(length).integers(4, 51, length)
-    return padded
-
-
-def walk(model: Engine, *, beam_size: int = 2) -> list[Floats]:
-    """Log-probs of four steps, with rows that change places and a source that leaves."""
-    random = np.random.default_rng(7)
-    state = model.start(sources(), beam_size=beam_size)
-    tokens, seen = np.full(4 * beam_size, 2), []
-    for step in range(4):
-        seen.append(model.step(state, tokens).all())
-        stay = np.array([0, 2, 3]) if step == 1 else np.arange(len(tokens) // beam_size)
-        slots = random.integers(0, beam_size, (len(stay), beam_size))
-        rows = (stay[:, None] * beam_size + slots).ravel()
-        model.select(state, rows, stay if step == 1 else None)
-        tokens = random.integers(4, 70, len(rows))
-    return seen
 
 
 def allowed(short: Shortlist, source: Ids) -> list[int]:
@@ -89,18 +64,16 @@ def test_what_is_left_out_has_no_chance_and_the_others_stand_as_before(
 
 @needs_compiler
 @pytest.mark.parametrize("is_quantized", [False, True])
-@pytest.mark.parametrize("kernels", ["portable", "avx2", "avx512", "numpy"])
+@pytest.mark.parametrize("kernels", KERNELS)
 def test_every_road_gives_the_same_bits(
     is_quantized: bool, kernels: str, network: Callable[..., Network]
 ) -> None:
     if kernels == "numpy" and not is_quantized:
         pytest.skip("in float32 NumPy adds in another order")
-    if kernels != "numpy" and not native.kernels(kernels):
-        pytest.skip(f"this machine has no {kernels}")
     weights, short = network(is_quantized=is_quantized), shortlist()
-    wanted = walk(Engine(weights, kernels="portable", shortlist=short))
+    wanted = walk(engine(weights, "portable", shortlist=short))
     for threads in (1, 2, 8):
-        found = walk(Engine(weights, kernels=kernels, threads=threads, shortlist=short))
+        found = walk(engine(weights, kernels, threads, short))
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -86,8 +86,11 @@ class Lexicon:
         order = np.lexsort((-np.append(chances, np.full(len(same), 2.0)), src))
         order = order[src[order] < src_vocab.size]
         counts = np.zeros(tgt_vocab.size, np.int64)
-        for number in range(len(pairs)):
-            np.add.at(counts, pairs.tgt(number), 1)
+        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
+            numbers = range(first, min(first + _PAIRS_AT_ONCE, len(pairs)))
+            counts += np.bincount(
+                np.concatenate([pairs.tgt(number) for number in numbers]), minlength=len(counts)
+            )
         frequent = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         is_byte = [bool(_BYTE.fullmatch(piece)) for piece in tgt_vocab.pieces(range(len(counts)))]
         return cls(
