@@ -233,7 +233,7 @@ void State::remember(int first, int last, Work &work) {
     }
 }
 
-void State::step(const Positions &positions, const int64_t *tokens, float *log_probs, float *weights) {
+void State::step(const Positions &positions, const int64_t *tokens, float *log_probs, const Best &best, float *weights) {
     const Config &c = model_.config;
     positions_ = positions;
     Page page;
@@ -241,10 +241,10 @@ void State::step(const Positions &positions, const int64_t *tokens, float *log_p
     page.data.reset(new float[size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width())]);
     for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
     pages_.push_back(std::move(page));
-    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, weights, work); });
+    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, best, weights, work); });
 }
 
-void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, float *weights, Work &work) {
+void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, const Best &best, float *weights, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
     const size_t width = c.width(), out_stride = padded(c.value_width()), cached = c.key_width() + c.value_width();
@@ -298,12 +298,20 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
         });
         work.feed_forward(layer.feed_forward, rows);
     }
-    float *x = scratch.x.data();
-    if (c.is_pre_norm) work.normalize(x, rows, model_.decoder_norm, x);
-    if (!own_.empty()) return choose(first_source, last_source, log_probs, work);
+    if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.decoder_norm, scratch.x.data());
+    if (own_.empty()) score(first_source, last_source, log_probs, work);
+    else choose(first_source, last_source, log_probs, work);
+    const size_t stride = model_.output.panels() * size_t(16), count = best.count;
+    for (size_t r = first; count && r < size_t(first + rows); r++)
+        work.kernels().largest(log_probs + r * stride, c.tgt_vocab_size, best.count, best.values + r * count, best.ids + r * count);
+}
+
+void State::score(int first_source, int last_source, float *log_probs, Work &work) {
+    const Config &c = model_.config;
+    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first;
     const size_t stride = model_.output.panels() * size_t(16);
     float *out = log_probs + first * stride;
-    work.linear(model_.output, x, width, rows, out, stride);
+    work.linear(model_.output, work.scratch.x.data(), c.width(), rows, out, stride);
     for (int r = 0; r < rows; r++) work.kernels().log_softmax(out + r * stride, c.tgt_vocab_size);
 }
 

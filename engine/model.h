@@ -87,6 +87,13 @@ struct Scratch {
     std::vector<const float *> keys, values;
 };
 
+// The `count` largest log-probs of each row, largest first, and their ids.
+struct Best {
+    int count;        // 0: nobody asks
+    float *values;    // (rows, count)
+    int64_t *ids;     // (rows, count)
+};
+
 // Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * width.
 struct Page {
     std::unique_ptr<float[]> data;
@@ -107,9 +114,10 @@ class State {
     int position() const { return int(pages_.size()); }
     int longest() const;
 
-    // Log-probs of what may follow, (rows, padded(tgt_vocab_size)). `weights`, if not null: of the
-    // cross-attention, (n_decoder_layers, rows, n_heads, longest()), zeros behind each source.
-    void step(const Positions &, const int64_t *tokens, float *log_probs, float *weights);
+    // Log-probs of what may follow, (rows, padded(tgt_vocab_size)), and the largest of them.
+    // `weights`, if not null: of the cross-attention, (n_decoder_layers, rows, n_heads, longest()),
+    // zeros behind each source.
+    void step(const Positions &, const int64_t *tokens, float *log_probs, const Best &, float *weights);
 
     // From now on only these ids and the model's `always` may follow; the others have no chance.
     // Ids of each source laid end to end, none of them in `always`.
@@ -133,8 +141,9 @@ class State {
     float *memory(int layer, int token);
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
-    void advance(const int64_t *tokens, int first, int last, float *log_probs, float *weights, Work &);
-    void choose(int first, int last, float *log_probs, Work &work);
+    void advance(const int64_t *tokens, int first, int last, float *log_probs, const Best &, float *weights, Work &);
+    void score(int first, int last, float *log_probs, Work &);
+    void choose(int first, int last, float *log_probs, Work &);
     template <class Rows, class F>
     void split(const Rows &rows_of, const F &f);
 

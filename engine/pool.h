@@ -5,6 +5,7 @@
 // call waits for another.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -42,13 +43,15 @@ class Pool {
         done_.store(0, std::memory_order_relaxed);
         publish();
         take(round());
-        for (int i = 0; done_.load(std::memory_order_acquire) != size(); i++) rest(i);
+        const auto are_done = [this] { return done_.load(std::memory_order_acquire) == size(); };
+        while (!wait(are_done)) std::this_thread::yield();
         if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
 
   private:
     using Call = void (*)(const void *, int, int);
-    static constexpr int kAwake = 2000;  // looks for work before a thread sleeps: some 50 µs
+    // How long a thread looks for work before it sleeps: longer than a search thinks between two steps.
+    static constexpr std::chrono::microseconds kAwake{300};
 
     uint64_t round() const { return state_.load(std::memory_order_acquire) >> 32; }
 
@@ -78,8 +81,7 @@ class Pool {
 
     void work() {
         for (uint64_t seen = 0;;) {
-            for (int i = 0; i < kAwake && round() == seen; i++) pause();
-            if (round() == seen) {
+            if (!wait([&] { return round() != seen; })) {
                 std::unique_lock<std::mutex> lock(mutex_);
                 n_asleep_++;
                 wake_.wait(lock, [&] { return round() != seen; });
@@ -97,9 +99,15 @@ class Pool {
         for (auto &thread : threads_) thread.join();
     }
 
-    static void rest(int times) {
-        if (times < kAwake) pause();
-        else std::this_thread::yield();
+    // Whether it came true before long.
+    template <class F>
+    static bool wait(const F &is_true) {
+        const auto end = std::chrono::steady_clock::now() + kAwake;
+        while (!is_true()) {
+            if (std::chrono::steady_clock::now() > end) return false;
+            pause();
+        }
+        return true;
     }
 
     static void pause() {

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.engine.conftest import KERNELS, engine, needs_compiler, sources, walk
+from tests.engine.conftest import BEAM_SIZE, KERNELS, LENGTHS, engine, needs_compiler, sources, walk
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.engine.network import Network
 from heed.engine.runtime import Engine, State
 from heed.model.decodable import TorchDecodable
-from heed.model.interface import Ids
+from heed.model.interface import Changes, Ids, largest
 from heed.model.transformer import Transformer
 
 ARCHITECTURES: list[dict[str, Any]] = [
@@ -101,6 +101,31 @@ def test_a_source_gets_the_same_bits_alone_as_in_company(
         # Alone it has no padding either.
         alone = source[source != 0][None]
         np.testing.assert_array_equal(model.step(model.start(alone), np.array([2])).all()[0], row)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+def test_steps_find_the_largest_whatever_was_asked_of_the_last(
+    kernels: str, network: Callable[..., Network]
+) -> None:
+    model = engine(network(), kernels)
+    state = model.start(sources(), beam_size=BEAM_SIZE)
+    tokens = np.full(len(LENGTHS) * BEAM_SIZE, 2)
+    asked = [(1, []), (1, [3]), (1, [3]), (4, [0, 5]), (2, []), (99, []), (99, [1])]
+    for count, forbidden in asked:
+        following = model.step(state, tokens)
+        scores = following.all()
+        scores[:, forbidden] = -np.inf
+        # The likeliest must not be chosen: what is left out is filled up.
+        never = np.array(sorted({*forbidden, scores[0].argmax()}))
+        scores[:, never] = -np.inf
+        none = np.empty(0, np.int64)
+        changes = Changes(forbidden=never, rows=none, ids=none, scores=np.empty(0, np.float32))
+        values, ids = following.top(count, changes)
+        wanted = largest(scores, count)
+        np.testing.assert_array_equal(values, wanted[0])
+        is_left = np.isfinite(values)
+        np.testing.assert_array_equal(ids[is_left], wanted[1][is_left])
+        tokens = ids[:, 0]
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])

@@ -88,7 +88,10 @@ def _library() -> ctypes.CDLL:
             [handle, POINTER(_Positions), ids, c_void_p, c_int32, c_int32, POINTER(handle)],
         ),
         "state_delete": (None, [handle]),
-        "state_step": (words, [handle, POINTER(_Positions), ids, c_int32, floats, floats]),
+        "state_step": (
+            words,
+            [handle, POINTER(_Positions), ids, c_int32, floats, c_int32, floats, ids, floats],
+        ),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
         "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),
     }
@@ -235,6 +238,8 @@ class NativeState:
         self.lengths = lengths
         self.position = 0
         self._log_probs: Floats | None = None
+        self._n_best = 0
+        self._best = np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
         self._handle = c_void_p()
         ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
         assert ids.shape == (lengths.sum(),)
@@ -293,6 +298,8 @@ class NativeState:
             assert weights.shape == shape
             assert weights.dtype == np.float32
             assert weights.flags.c_contiguous
+        room = (len(tokens), self._n_best)
+        values, ids = self._best = np.empty(room, np.float32), np.empty(room, np.int64)
         places = self.model.positions("tgt", self.position + 1)
         _check(
             _library().heed_state_step(
@@ -301,11 +308,24 @@ class NativeState:
                 _address(tokens),
                 len(tokens),
                 _address(log_probs),
+                self._n_best,
+                _address(values),
+                _address(ids),
                 _address(weights),
             )
         )
         self.position += 1
         return log_probs[:, : config.tgt_vocab_size]
+
+    def best(self, count: int) -> tuple[Floats, Ids] | None:
+        """The largest log-probs of the last step and their ids, both `(rows, count)`.
+
+        Who asks once will ask again: steps look for so many from then on, while they have the
+        numbers at hand. None if the last one did not.
+        """
+        count = self._n_best = min(count, self.model.network.config.tgt_vocab_size)
+        values, ids = self._best
+        return (values[:, :count], ids[:, :count]) if count <= values.shape[1] else None
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows.

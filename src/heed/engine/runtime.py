@@ -24,11 +24,12 @@ class ArrayNext:
 
     Args:
         log_probs: changed by none of the answers, `(rows, vocab_size)`.
+        state: of whose last step they are, if it may know the largest already.
     """
 
-    def __init__(self, log_probs: Floats) -> None:
+    def __init__(self, log_probs: Floats, state: native.NativeState | None = None) -> None:
         self.n_rows, self.vocab_size = log_probs.shape
-        self._log_probs = log_probs
+        self._log_probs, self._state = log_probs, state
 
     def of(self, ids: Ids) -> Floats:
         """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
@@ -36,6 +37,11 @@ class ArrayNext:
 
     def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
+        if self._state is not None and (changes is None or not len(changes.rows)):
+            forbidden = np.empty(0, np.int64) if changes is None else changes.forbidden
+            best = self._state.best(count + len(forbidden))
+            if best is not None:
+                return _without(*best, forbidden, count)
         find = native.largest if native.is_compiled() else largest
         with _changed(self._log_probs, changes):
             return find(self._log_probs, count)
@@ -111,7 +117,8 @@ class Engine:
 
     def step(self, state: State, tokens: Ids) -> ArrayNext:
         """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
-        return ArrayNext(state.step(tokens))
+        log_probs = state.step(tokens)
+        return ArrayNext(log_probs, state if isinstance(state, native.NativeState) else None)
 
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
@@ -141,6 +148,16 @@ class Engine:
             state.step(tgt_in[:, t], weights=step)
             weights[:, :, :, t, :longest] = step
         return list(weights)
+
+
+def _without(values: Floats, ids: Ids, forbidden: Ids, count: int) -> tuple[Floats, Ids]:
+    """The first `count` that are not forbidden, of `(rows, n)`."""
+    is_out = (ids[:, :, None] == forbidden).any(axis=2)
+    if is_out[:, :count].any():
+        values[is_out] = -np.inf
+        order = is_out.argsort(axis=1, kind="stable")
+        values, ids = np.take_along_axis(values, order, 1), np.take_along_axis(ids, order, 1)
+    return values[:, :count], ids[:, :count]
 
 
 @contextmanager
