@@ -95,7 +95,7 @@ def from_arrays(
         if dtype == np.int8 and max(int(array.max()), -int(array.min())) > MOST_INT:
             raise FormatError(
                 f"{where}: {name} has numbers beyond ±{MOST_INT}; heed rounded to ±127 once. "
-                "Round the model again: heed quantize."
+                "Round the float32 model again: heed quantize."
             )
     by_role = sizes(config)
     stored = {
