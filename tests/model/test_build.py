@@ -165,6 +165,18 @@ def test_matrices_start_within_glorot_s_bound_each_for_itself() -> None:
     assert 0.9 * bound < expand.abs().max() <= bound
 
 
+@pytest.mark.parametrize(("norm", "gain"), [("post", 1.0), ("pre", 1 / math.sqrt(12))])
+def test_what_ends_a_sublayer_starts_smaller_where_nothing_norms_the_sum(
+    norm: str, gain: float
+) -> None:
+    """Four decoder layers of three sublayers are the deeper stack of 3 + 4."""
+    model = fresh(norm=norm, n_encoder_layers=3, n_decoder_layers=4)
+    for layer in (model.encoder[0], model.decoder[3]):
+        for weight in (layer.self_attention.project_out.weight, layer.feed_forward.contract.weight):
+            bound = gain * math.sqrt(6 / sum(weight.shape))
+            assert 0.9 * bound < weight.abs().max() <= bound
+
+
 def test_biases_start_at_zero() -> None:
     for name, parameter in fresh(positions="none").named_parameters():
         if name.endswith("bias"):

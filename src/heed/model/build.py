@@ -5,6 +5,7 @@ Not here: loading trained weights (`heed/bundle.py`).
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,7 @@ def build_model(config: ModelConfig) -> Transformer:
         pad_id=config.pad_id,
         is_same_layer=config.cross_from == "same",
     )
-    model.apply(initialize)
+    model.apply(functools.partial(initialize, residual_gain=residual_gain(config)))
     return model
 
 
@@ -94,20 +95,36 @@ class _Unfilled(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def initialize(module: nn.Module) -> None:
+def residual_gain(config: ModelConfig) -> float:
+    """How small matrices begin whose outputs are added to the residual sum.
+
+    Without a norm behind each, N sublayers add up; times 1/√N, all of them begin as one would.
+
+    Source: Radford et al. 2019, section 2.3.
+    """
+    if config.norm != "pre":
+        return 1.0
+    return 1 / math.sqrt(max(2 * config.n_encoder_layers, 3 * config.n_decoder_layers))
+
+
+def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
     """Fill one module's own parameters: Glorot for matrices, zero for biases.
 
     W^Q, W^K and W^V are initialised apart, though they lie in one matrix, so that their scale is
     that of three separate layers. Source: Glorot and Bengio 2010.
+
+    Args:
+        module: anything; its children are not looked at.
+        residual_gain: scales what ends a sublayer.
     """
     if isinstance(module, MultiHeadAttention):
         widths = [module.n_heads * width for width in (module.d_k, module.d_k, module.d_v)]
         for block in torch.split(module.project_in.weight.detach(), widths):
             nn.init.xavier_uniform_(block)
-        nn.init.xavier_uniform_(module.project_out.weight)
+        nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
     elif isinstance(module, FeedForward | SwiGLU):
         nn.init.xavier_uniform_(module.expand.weight)
-        nn.init.xavier_uniform_(module.contract.weight)
+        nn.init.xavier_uniform_(module.contract.weight, gain=residual_gain)
     elif isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
 
