@@ -248,11 +248,11 @@ FAULTS: dict[str, Fault] = {
         {"corpus": {"is_train_shuffled": True}},
     ),
     "NaN gradient at step 60": ("non-finite", lambda: nan_gradient([60]), {}),
-    "fifty pairs": (
+    "thirty pairs": (
         "over-fitting",
         nothing,
         {
-            "n_pairs": 50,
+            "n_pairs": 30,
             "batch_tokens": 128,
             "first_batch_tokens": 128,
             "model": {"d_model": 64, "d_ff": 128, "dropout": 0.0},
