@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, LEAST, MOST_INT, Floats, Matrix, ShortIds, take
+from heed.engine.matrices import COLUMNS, Floats, Matrix, ShortIds, rounded, take
 from heed.engine.network import Network
 from heed.engine.tables import tables_of
 from heed.errors import HeedError
@@ -123,14 +123,10 @@ def multiply(x: Floats, matrix: Matrix, dense: NDArray[Any]) -> Floats:
     if matrix.scales is None:
         product: Floats = x @ dense.T
     else:
-        most = np.abs(x).max(axis=1, initial=0.0)
-        is_large = most > LEAST
-        factor = np.where(is_large, np.float32(MOST_INT) / np.where(is_large, most, _ONE), 0.0)
-        rounded = np.rint(x * factor.astype(np.float32)[:, None])
+        ints, scales = rounded(x)
         # In float64 each of these sums is exact: below 2^53.
-        sums = rounded.astype(np.float64) @ dense.T
-        scales = (most / np.float32(MOST_INT))[:, None] * matrix.scales[: matrix.n]
-        product = sums.astype(np.float32) * scales
+        sums = ints.astype(np.float64) @ dense.T
+        product = sums.astype(np.float32) * (scales[:, None] * matrix.scales[: matrix.n])
     if matrix.bias is not None:
         product += matrix.bias[: matrix.n]
     return product
@@ -319,6 +315,9 @@ class FallbackState:
             x = model.normalize("decoder", x)
         self.position += 1
         return self._shortened(x) if self._own else log_softmax(model.linear("output", x))
+
+    def best(self, count: int) -> None:
+        """Nothing is looked for ahead; see `NativeState.best`."""
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows; see `NativeState.select`."""

@@ -67,15 +67,23 @@ def float_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
 
 
 def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
-    """Round `weight` `(n, k)` to int8: each output's largest magnitude becomes ±63.
+    """Round `weight` `(n, k)` to int8, each output for itself; see `rounded`."""
+    ints, scales = rounded(weight)
+    return _laid_out(ints.astype(np.int8), scales, bias)
+
+
+def rounded(rows: Floats) -> tuple[Floats, Floats]:
+    """Rows `(n, k)` in whole numbers, the largest magnitude of each ±63.
+
+    Returns:
+        The numbers, still float32, `(n, k)`, and what 1 counts in each row, `(n,)`.
 
     Source: symmetric quantization per channel, Krishnamoorthi 2018, section 2.2.
     """
-    most = np.abs(weight).max(axis=1, initial=0.0)
-    scales = (most / np.float32(MOST_INT)).astype(np.float32)
+    most = np.abs(rows).max(axis=1, initial=0.0)
     safe = np.where(most > LEAST, most, np.float32(1.0))
-    ints = np.rint(weight * (np.float32(MOST_INT) / safe)[:, None]).astype(np.int8)
-    return _laid_out(ints, scales, bias)
+    ints: Floats = np.rint(rows * (np.float32(MOST_INT) / safe)[:, None])
+    return ints, (most / np.float32(MOST_INT)).astype(np.float32)
 
 
 def take(matrix: Matrix, ids: ShortIds) -> Matrix:

@@ -24,10 +24,10 @@ class ArrayNext:
 
     Args:
         log_probs: changed by none of the answers, `(rows, vocab_size)`.
-        state: of whose last step they are, if it may know the largest already.
+        state: of whose last step they are, which may know the largest already.
     """
 
-    def __init__(self, log_probs: Floats, state: native.NativeState | None = None) -> None:
+    def __init__(self, log_probs: Floats, state: State | None = None) -> None:
         self.n_rows, self.vocab_size = log_probs.shape
         self._log_probs, self._state = log_probs, state
 
@@ -117,8 +117,7 @@ class Engine:
 
     def step(self, state: State, tokens: Ids) -> ArrayNext:
         """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
-        log_probs = state.step(tokens)
-        return ArrayNext(log_probs, state if isinstance(state, native.NativeState) else None)
+        return ArrayNext(state.step(tokens), state)
 
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
