@@ -10,9 +10,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import importlib
+import itertools
+import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -42,6 +44,47 @@ def _no_network() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", refuse)
         yield
+
+
+@pytest.fixture(scope="session")
+def fork() -> Callable[..., int]:
+    """`fork(work, fault=None)`: the number of a process that does `work`, and dies at a fault.
+
+    It exits with 0, or with 1 after an exception; at its `fault`-th point of writing files it kills
+    itself, as power or an operator might.
+    """
+    from heed import files
+
+    def start(work: Callable[[], object], fault: int | None = None) -> int:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                files._fault_points = itertools.count(1)
+                if fault is not None:
+                    os.environ["HEED_FAULT"] = str(fault)
+                work()
+                code = 0
+            finally:
+                os._exit(code)
+        return pid
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def was_killed() -> Callable[[int], bool]:
+    """`was_killed(pid)`: wait for its end; was it SIGKILL? If not, it must have done its work."""
+
+    def wait(pid: int) -> bool:
+        status = os.waitpid(pid, 0)[1]
+        if os.WIFSIGNALED(status):
+            assert os.WTERMSIG(status) == signal.SIGKILL
+            return True
+        assert os.WEXITSTATUS(status) == 0
+        return False
+
+    return wait
 
 
 @pytest.fixture(scope="session")

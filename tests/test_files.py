@@ -4,7 +4,6 @@ import errno
 import mmap
 import os
 import resource
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,25 +16,8 @@ from hypothesis import strategies as st
 from heed import files
 from heed.errors import DataError, FormatError, RunError
 
-KILLED = signal.SIGKILL
-
-
-def child(action: Callable[[], None], *, fault: int | None = None) -> int:
-    """Do `action` in a fork; returns the signal that ended it, or 0. Any exception is signal 1."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            files._fault_points = __import__("itertools").count(1)
-            if fault is not None:
-                os.environ["HEED_FAULT"] = str(fault)
-            action()
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(pid, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+Fork = Callable[..., int]
+WasKilled = Callable[[int], bool]
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
@@ -45,17 +27,18 @@ def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file"]
 
 
-def test_a_kill_at_any_point_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
+def test_a_kill_at_any_point_leaves_the_old_file_or_the_new(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     path = tmp_path / "file"
     seen = set()
     for fault in range(1, 100):
         files.write_atomically(path, b"old")
-        died = child(lambda: files.write_atomically(path, b"new content"), fault=fault)
+        died = was_killed(fork(lambda: files.write_atomically(path, b"new content"), fault))
         seen.add(path.read_bytes())
         assert seen <= {b"old", b"new content"}
         if not died:
             break
-        assert died == KILLED
     assert fault > 6, "the save must have several fault points"
     assert seen == {b"old", b"new content"}
 
@@ -112,7 +95,9 @@ def test_a_full_disk_says_what_was_needed_and_what_is_free(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_file_too_large_for_the_system_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_file_too_large_for_the_system_is_refused_by_name(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     """The same road as a full disk, walked for real: the limit makes a write stop half-way."""
 
     def write() -> None:
@@ -120,7 +105,7 @@ def test_a_file_too_large_for_the_system_is_refused_by_name(tmp_path: Path) -> N
         with pytest.raises(RunError, match="cannot write .*: File too large. It needs 5000 bytes"):
             files.write_atomically(tmp_path / "file", b"x" * 5000)
 
-    assert child(write) == 0
+    assert not was_killed(fork(write))
     assert os.listdir(tmp_path) == []
 
 

@@ -7,7 +7,6 @@ import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,32 +17,14 @@ import pytest
 from heed import files, folders
 from heed.errors import FormatError, RunError
 
+Fork = Callable[..., int]
+WasKilled = Callable[[int], bool]
 OLD = {"a.bin": b"old a", "b.json": b"{}"}
 NEW = {"a.bin": b"new a", "b.json": b'{"new": true}', "c.bin": bytes(1000)}
 
 
 def read(path: Path) -> dict[str, bytes]:
     return folders.read_directory(path)[1]
-
-
-def die(action: Callable[[], object], fault: int) -> bool:
-    """Do `action` in a fork that kills itself at its `fault`-th point; False if it got through."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            files._fault_points = itertools.count(1)
-            os.environ["HEED_FAULT"] = str(fault)
-            action()
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(pid, 0)[1]
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    assert os.WEXITSTATUS(status) == 0
-    return False
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
@@ -64,12 +45,14 @@ def test_only_the_names_asked_for_are_read(tmp_path: Path) -> None:
     assert contents == {"b.json": NEW["b.json"]}
 
 
-def test_a_kill_at_any_point_leaves_no_folder_or_a_whole_one(tmp_path: Path) -> None:
+def test_a_kill_at_any_point_leaves_no_folder_or_a_whole_one(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     path = tmp_path / "folder"
     n_before = 0
     for fault in itertools.count(1):
         shutil.rmtree(path, ignore_errors=True)
-        if not die(lambda: folders.write_directory(path, NEW), fault):
+        if not was_killed(fork(lambda: folders.write_directory(path, NEW), fault)):
             break
         if path.exists():
             assert read(path) == NEW
@@ -80,12 +63,14 @@ def test_a_kill_at_any_point_leaves_no_folder_or_a_whole_one(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_kill_at_any_point_of_replacing_leaves_the_old_folder_or_the_new(tmp_path: Path) -> None:
+def test_a_kill_at_any_point_of_replacing_leaves_the_old_folder_or_the_new(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     path = tmp_path / "folder"
     found = []
     for fault in itertools.count(1):
         folders.write_directory(path, OLD)
-        died = die(lambda: folders.write_directory(path, NEW), fault)
+        died = was_killed(fork(lambda: folders.write_directory(path, NEW), fault))
         found.append(read(path))
         assert found[-1] in (OLD, NEW)
         if not died:
@@ -105,13 +90,13 @@ def test_where_folders_cannot_swap_they_are_replaced_in_two_steps(
 
 
 def test_a_kill_at_any_point_of_an_update_is_noticed_or_leaves_one_of_the_two(
-    tmp_path: Path,
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
 ) -> None:
     path = tmp_path / "folder"
     for fault in itertools.count(1):
         folders.update_directory(path, OLD)
         (path / "other").write_bytes(b"stays")
-        died = die(lambda: folders.update_directory(path, NEW), fault)
+        died = was_killed(fork(lambda: folders.update_directory(path, NEW), fault))
         assert (path / "other").read_bytes() == b"stays"
         if (path / "manifest.json").exists():
             assert read(path) in (OLD, NEW)
@@ -120,11 +105,13 @@ def test_a_kill_at_any_point_of_an_update_is_noticed_or_leaves_one_of_the_two(
     assert read(path) == NEW
 
 
-def test_a_kill_at_any_point_of_removing_leaves_all_or_nothing(tmp_path: Path) -> None:
+def test_a_kill_at_any_point_of_removing_leaves_all_or_nothing(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     path = tmp_path / "folder"
     for fault in itertools.count(1):
         folders.write_directory(path, OLD)
-        died = die(lambda: folders.remove_directory(path), fault)
+        died = was_killed(fork(lambda: folders.remove_directory(path), fault))
         assert not path.exists() or read(path) == OLD
         if not died:
             break
@@ -264,7 +251,7 @@ def test_foreign_manifests_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, 10, 500, 999])
 def test_a_disk_that_fills_up_leaves_the_old_folder_and_no_other(
-    tmp_path: Path, limit: int
+    tmp_path: Path, fork: Fork, was_killed: WasKilled, limit: int
 ) -> None:
     path = tmp_path / "folder"
     folders.write_directory(path, OLD)
@@ -275,7 +262,7 @@ def test_a_disk_that_fills_up_leaves_the_old_folder_and_no_other(
         with pytest.raises(RunError, match=words):
             folders.write_directory(path, NEW)
 
-    assert not die(write, fault=10_000)
+    assert not was_killed(fork(write))
     assert read(path) == OLD
     assert os.listdir(tmp_path) == ["folder"]
 

@@ -4,7 +4,7 @@ Not for what a model understands: that is `tests/learn/`. Read on in `heed/train
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from heed.data.corpus import Corpus
 from heed.data.readers import Part
+from heed.train.recipe import merge
 from heed.train.run import Outcome, run_training
 
 WORDS = ("ein", "zwei", "drei", "vier", "rot", "blau", "hund", "haus", "baum", "maus")
@@ -65,7 +66,8 @@ def small_corpus(write_corpus: Callable[[Path], Corpus], tmp_path: Path) -> Corp
 def small_run(small_corpus: Corpus) -> Run:
     """`small_run(out, stop_at=None, on=None, **training)`: train, or go on; what happened.
 
-    `on` hears every event as it comes. `corpus` and `settings`, by section, replace the usual ones.
+    `on` hears every event as it comes. `settings`, by section, are laid over the usual ones; a
+    `parent` brings its own instead.
     """
 
     def run(
@@ -74,7 +76,7 @@ def small_run(small_corpus: Corpus) -> Run:
         stop_at: int | None = None,
         on: Callable[[dict[str, Any]], None] | None = None,
         corpus: Corpus = small_corpus,
-        settings: dict[str, Any] = SMALL,
+        settings: Mapping[str, Any] = {},
         **training: Any,
     ) -> tuple[Outcome, Events]:
         events: Events = []
@@ -88,7 +90,8 @@ def small_run(small_corpus: Corpus) -> Run:
             steps = [event["step"] for event in events if event["kind"] == "step"]
             return stop_at is not None and steps[-1:] == [stop_at]
 
-        asked = {**settings, "training": {**TRAINING, **training}}
+        usual = {} if training.get("parent") else SMALL
+        asked = merge({**usual, "training": TRAINING}, {**settings, "training": training})
         outcome = run_training(asked, corpus, out, report=report, should_stop=should_stop)
         return outcome, events
 

@@ -1,12 +1,9 @@
 """Text in one language as training pairs: when it joins, what it is, and that nothing is lost."""
 
 import hashlib
-import itertools
 import json
-import os
 import random
 import shutil
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heed import files
 from heed.data.corpus import Corpus
 from heed.data.mono import Mono
 from heed.data.prepare import BACK_TRANSLATED, Prepared, open_prepared
@@ -28,18 +24,13 @@ from heed.train.backtranslate import BACK_FILE, FACTS_FILE, JoinedPairs
 from heed.translate import load
 
 Run = Callable[..., Any]
+Fork = Callable[..., int]
+WasKilled = Callable[[int], bool]
 
 SETTINGS = {
     "data": {"both_directions": True, "back_translate": 0.4, "max_ratio": 1e6},
-    "tokenizer": {"kind": "word", "vocab_size": 340},
+    "tokenizer": {"vocab_size": 340},
     "decoding": {"min_length": 2},
-    "model": {
-        "d_model": 16,
-        "n_heads": 2,
-        "d_ff": 32,
-        "n_encoder_layers": 1,
-        "n_decoder_layers": 1,
-    },
 }
 STEPS = {
     "max_steps": 32,
@@ -145,7 +136,7 @@ def test_ended_between_translations_and_their_facts_or_just_after_equals_undistu
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_kill_at_every_ninth_write_changes_no_bit(
-    small_run: Run, corpus: Corpus, tmp_path: Path
+    small_run: Run, corpus: Corpus, tmp_path: Path, fork: Fork, was_killed: WasKilled
 ) -> None:
     """Among others while translations are written, and between them and their facts."""
     run: dict[str, Any] = {"corpus": corpus, "settings": SETTINGS, **STEPS}
@@ -154,15 +145,7 @@ def test_a_kill_at_every_ninth_write_changes_no_bit(
     while is_killed:
         out = tmp_path / "killed"
         shutil.rmtree(out, ignore_errors=True)
-        pid = os.fork()
-        if pid == 0:
-            files._fault_points = itertools.count(1)
-            os.environ["HEED_FAULT"] = str(fault)
-            small_run(out, **run)
-            os._exit(0)
-        status = os.waitpid(pid, 0)[1]
-        is_killed = os.WIFSIGNALED(status)
-        assert not is_killed or os.WTERMSIG(status) == signal.SIGKILL
+        is_killed = was_killed(fork(lambda out=out: small_run(out, **run), fault))
         small_run(out, **run)
         assert digest(out) == digest(tmp_path / "whole"), f"killed at point {fault}"
         fault += 9

@@ -5,18 +5,19 @@ import os
 import random
 import re
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from heed import files
 from heed.errors import FormatError, RunError
 from heed.folders import verify_directory, write_directory
 from heed.train import checkpoint
 from heed.train.checkpoint import Checkpoint, average_checkpoints, load, load_newest, save
+
+Fork = Callable[..., int]
+WasKilled = Callable[[int], bool]
 
 
 def save_step(run: Path, step: int, *, keep: int = 2, average: bool = False) -> Path:
@@ -206,7 +207,9 @@ def test_what_a_killed_save_left_is_swept_up(tmp_path: Path) -> None:
     assert steps(tmp_path) == ["step-000001", "step-000002"]
 
 
-def test_a_kill_at_any_point_of_a_save_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+def test_a_kill_at_any_point_of_a_save_leaves_a_whole_checkpoint(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     """Going on from what is found after the kill ends in the same bytes as no kill at all."""
     start, undisturbed = tmp_path / "start", tmp_path / "undisturbed"
     for step in (1, 2):
@@ -219,7 +222,7 @@ def test_a_kill_at_any_point_of_a_save_leaves_a_whole_checkpoint(tmp_path: Path)
     for fault in itertools.count(1):
         shutil.rmtree(run, ignore_errors=True)
         shutil.copytree(start, run)
-        if not die_while_saving(run, fault):
+        if not was_killed(fork(lambda: save_step(run, 3, average=True), fault)):
             break
         found = load_newest(run)
         assert found is not None
@@ -231,25 +234,6 @@ def test_a_kill_at_any_point_of_a_save_leaves_a_whole_checkpoint(tmp_path: Path)
         assert contents(run) == contents(undisturbed)
     assert fault > 20, "a save of six files has many points"
     assert found_steps == {2, 3}
-
-
-def die_while_saving(run: Path, fault: int) -> bool:
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            files._fault_points = itertools.count(1)
-            os.environ["HEED_FAULT"] = str(fault)
-            save_step(run, 3, average=True)
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(pid, 0)[1]
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    assert os.WEXITSTATUS(status) == 0
-    return False
 
 
 def contents(run: Path) -> dict[str, bytes]:

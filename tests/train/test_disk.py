@@ -28,6 +28,8 @@ from heed.folders import read_directory, write_directory
 from heed.train.checkpoint import load_newest, save
 
 Run = Callable[..., Any]
+Fork = Callable[..., int]
+WasKilled = Callable[[int], bool]
 
 EXACT = {"max_steps": 24, "checkpoint_every": 4, "validate_every": 7, "threads": 1}
 
@@ -161,19 +163,9 @@ def save_until_full(run: Path, *, saved: int = 0) -> bool:
     return bool(words)
 
 
-def succeeds_in_a_child(work: Callable[[], None]) -> bool:
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(pid, 0)[1] == 0
-
-
-def test_files_of_twenty_limited_sizes_are_whole_or_not_there(tmp_path: Path) -> None:
+def test_files_of_twenty_limited_sizes_are_whole_or_not_there(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     """R4, where no file system may be mounted."""
     for number, size_bytes in enumerate(range(10_000, 210_000, 10_000)):
         run = tmp_path / str(number)
@@ -184,7 +176,7 @@ def test_files_of_twenty_limited_sizes_are_whole_or_not_there(tmp_path: Path) ->
             # 40 000 weights are 160 000 bytes, and a header.
             assert save_until_full(run, saved=1) == (size_bytes <= 160_000)
 
-        assert succeeds_in_a_child(work), size_bytes
+        assert not was_killed(fork(work)), size_bytes
 
 
 def enter_namespaces() -> bool:
@@ -208,7 +200,9 @@ def may_mount(folder: Path) -> bool:
     return done.returncode == 0
 
 
-def test_on_disks_of_twenty_sizes_what_was_saved_stays(tmp_path: Path) -> None:
+def test_on_disks_of_twenty_sizes_what_was_saved_stays(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled
+) -> None:
     """R4: from a fifth of a checkpoint to more than two, and once there is room it goes on."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -230,7 +224,7 @@ def test_on_disks_of_twenty_sizes_what_was_saved_stays(tmp_path: Path) -> None:
         assert were_full[0]
         assert not were_full[-1]
 
-    assert succeeds_in_a_child(work)
+    assert not was_killed(fork(work))
 
 
 @pytest.mark.slow

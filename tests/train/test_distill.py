@@ -1,15 +1,11 @@
 """What a student learns from: the teacher's words, kept, in time, and nothing else by accident."""
 
-import itertools
-import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from heed import files
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import open_prepared
 from heed.errors import ConfigError, DataError, RunError
@@ -188,23 +184,24 @@ def test_stopped_and_begun_again_nothing_is_translated_twice(
 @pytest.mark.slow
 @pytest.mark.reliability
 def test_a_kill_at_every_third_write_loses_no_portion(
-    teacher: Path, translator: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    teacher: Path,
+    translator: Counting,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fork: Callable[..., int],
+    was_killed: Callable[[int], bool],
 ) -> None:
     monkeypatch.setattr(distill, "PORTION", 20)
     whole = learn(teacher, translator, tmp_path / "whole")
     assert whole
+
+    def read_anew() -> Translator:
+        return load(teacher, device="cpu", threads=1)
+
     fault, is_killed = 1, True
     while is_killed:
         out = tmp_path / f"killed-{fault}"
-        pid = os.fork()
-        if pid == 0:
-            files._fault_points = itertools.count(1)
-            os.environ["HEED_FAULT"] = str(fault)
-            learn(teacher, load(teacher, device="cpu", threads=1), out)
-            os._exit(0)
-        status = os.waitpid(pid, 0)[1]
-        is_killed = os.WIFSIGNALED(status)
-        assert not is_killed or os.WTERMSIG(status) == signal.SIGKILL
+        is_killed = was_killed(fork(lambda out=out: learn(teacher, read_anew(), out), fault))
         require_own(out)
         lesson = learn(teacher, translator, out)
         assert lesson

@@ -19,17 +19,7 @@ from heed.train.shard import idle_batches
 
 Run = Callable[..., tuple[Any, list[dict[str, Any]]]]
 
-SETTINGS: dict[str, Any] = {
-    "tokenizer": {"kind": "word", "vocab_size": 330},
-    "model": {
-        "d_model": 16,
-        "n_heads": 2,
-        "d_ff": 32,
-        "n_encoder_layers": 2,
-        "n_decoder_layers": 2,
-        "dropout": 0.0,
-    },
-}
+DEEP: dict[str, Any] = {"n_encoder_layers": 2, "n_decoder_layers": 2, "dropout": 0.0}
 
 
 def curve(events: list[dict[str, Any]]) -> list[float]:
@@ -41,7 +31,7 @@ def test_a_packed_run_learns_as_a_padded_one(
     tmp_path: Path, small_run: Run, positions: str
 ) -> None:
     """Float32 sums in another order leave 1e-7, which twelve steps enlarge a little."""
-    settings = {**SETTINGS, "model": {**SETTINGS["model"], "positions": positions}}
+    settings = {"model": {**DEEP, "positions": positions}}
     curves = [
         curve(small_run(tmp_path / str(packed), settings=settings, packed=packed)[1])
         for packed in (False, True)
@@ -51,7 +41,7 @@ def test_a_packed_run_learns_as_a_padded_one(
 
 
 def test_packed_goes_with_dropout_and_recomputing(tmp_path: Path, small_run: Run) -> None:
-    settings = {**SETTINGS, "model": {**SETTINGS["model"], "dropout": 0.2}}
+    settings = {"model": {**DEEP, "dropout": 0.2}}
     curves = [
         curve(small_run(tmp_path / str(so), settings=settings, packed=True, recompute=so)[1])
         for so in (False, True)
@@ -86,7 +76,7 @@ def test_a_batch_of_nothing_is_not_packed() -> None:
 def test_packed_sentences_and_attention_dropout_exclude_each_other(
     tmp_path: Path, small_run: Run
 ) -> None:
-    settings = {**SETTINGS, "model": {**SETTINGS["model"], "attention_dropout": 0.1}}
+    settings = {"model": {**DEEP, "attention_dropout": 0.1}}
     with pytest.raises(ConfigError, match="model.attention_dropout=0, .* but it is 0.1"):
         small_run(tmp_path / "run", settings=settings, packed=True)
 
@@ -133,7 +123,7 @@ def compiling(test: Any) -> Any:
 @needs_compiler
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_compiled_run_learns_as_another(tmp_path: Path, small_run: Run, packed: bool) -> None:
-    asked = {"settings": SETTINGS, "max_steps": 6, "packed": packed}
+    asked = {"settings": {"model": DEEP}, "max_steps": 6, "packed": packed}
     expected = curve(small_run(tmp_path / "eager", **asked)[1])
     first = curve(small_run(tmp_path / "run", **asked, compile=True, stop_at=3)[1])
     names = load_newest(tmp_path / "run").model.keys()  # type: ignore[union-attr]
@@ -148,7 +138,7 @@ def test_compiled_layers_drop_as_many_numbers_and_can_recompute(
     tmp_path: Path, small_run: Run
 ) -> None:
     """Which ones is another draw: so the loss is near, not equal."""
-    settings = {**SETTINGS, "model": {**SETTINGS["model"], "dropout": 0.2}}
+    settings = {"model": {**DEEP, "dropout": 0.2}}
     asked = {"settings": settings, "max_steps": 4}
     expected = curve(small_run(tmp_path / "eager", **asked)[1])
     found = curve(small_run(tmp_path / "run", **asked, compile=True, recompute=True)[1])
@@ -164,7 +154,7 @@ def test_no_compiler_at_all_is_an_error_in_words(
 
     monkeypatch.setattr(torch._inductor.config.cpp, "cxx", (str(tmp_path / "no-compiler"),))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    settings = {**SETTINGS, "model": {**SETTINGS["model"], "d_ff": 24}}  # compiled nowhere else
+    settings = {"model": {**DEEP, "d_ff": 24}}  # compiled nowhere else
     with pytest.raises(
         ConfigError, match="cannot compile the model here: .*[Cc]ompiler.*. It needs"
     ):

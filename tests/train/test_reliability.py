@@ -6,7 +6,6 @@ full disks in `test_disk.py`, lost power in `test_power_loss.py`, several proces
 """
 
 import hashlib
-import itertools
 import json
 import os
 import random
@@ -21,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from heed import files
 from heed.data import grammar
 from heed.data.prepare import Corpus
 from heed.errors import RunError
@@ -29,6 +27,8 @@ from heed.files import lock, read_json_lines
 from heed.train import keeper
 
 Run = Callable[..., Any]
+Fork = Callable[..., int]
+WasKilled = Callable[[int], bool]
 
 EXACT = {
     "max_steps": 24,
@@ -52,35 +52,15 @@ def validations(out: Path) -> list[tuple[int, float]]:
     return [(event["step"], event["loss"]) for event in events if event["kind"] == "validation"]
 
 
-def in_a_child(work: Callable[[], Any]) -> int:
-    """Fork a process that does `work` and exits with 0, or 1 after an exception."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
-
-
-def is_dead_by(pid: int, signal_number: int) -> bool:
-    status = os.waitpid(pid, 0)[1]
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal_number
-        return True
-    assert os.WEXITSTATUS(status) == 0
-    return False
-
-
 # R1 to R3: killed
 
 
 @pytest.mark.slow
 @pytest.mark.reliability
 @pytest.mark.timeout(1800)
-def test_fifty_kills_at_random_moments_change_no_bit(tmp_path: Path, small_run: Run) -> None:
+def test_fifty_kills_at_random_moments_change_no_bit(
+    tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled
+) -> None:
     """R1."""
     small_run(tmp_path / "whole", **EXACT)
     expected, chooser, n_kills, n_runs = digest(tmp_path / "whole"), random.Random(1), 0, 0
@@ -90,10 +70,10 @@ def test_fifty_kills_at_random_moments_change_no_bit(tmp_path: Path, small_run: 
         n_runs += 1
         is_killed = True
         while is_killed:
-            pid = in_a_child(lambda out=out: small_run(out, **EXACT))
+            pid = fork(lambda out=out: small_run(out, **EXACT))
             time.sleep(chooser.uniform(0.05, 0.6) * duration_s)
             os.kill(pid, signal.SIGKILL)
-            is_killed = is_dead_by(pid, signal.SIGKILL)
+            is_killed = was_killed(pid)
             n_kills += is_killed
             # Half a run between two kills, however fast or busy the machine is just now.
             duration_s *= 1.2 if is_killed else 0.7
@@ -106,23 +86,16 @@ def test_fifty_kills_at_random_moments_change_no_bit(tmp_path: Path, small_run: 
 @pytest.mark.reliability
 @pytest.mark.timeout(1800)
 def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
-    tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled
 ) -> None:
     """R2: `test_checkpoint.py` tries every point of one save, this one those of a whole run."""
     settings = {**EXACT, "max_steps": 9}
     small_run(tmp_path / "whole", **settings)
     expected, fault, is_killed = digest(tmp_path / "whole"), 1, True
-
-    def die_at(point: int, out: Path) -> None:
-        files._fault_points = itertools.count(1)
-        os.environ["HEED_FAULT"] = str(point)
-        small_run(out, **settings)
-
     while is_killed:
         out = tmp_path / "killed"
         shutil.rmtree(out, ignore_errors=True)
-        pid = in_a_child(lambda fault=fault, out=out: die_at(fault, out))
-        is_killed = is_dead_by(pid, signal.SIGKILL)
+        is_killed = was_killed(fork(lambda out=out: small_run(out, **settings), fault))
         small_run(out, **settings)
         assert digest(out) == expected, f"killed at point {fault}"
         fault += 7
@@ -152,7 +125,7 @@ def test_a_run_that_dies_in_a_validation_or_a_save_goes_on_exactly(
 
 
 def test_a_second_process_on_the_same_run_is_refused_by_number(
-    tmp_path: Path, small_run: Run
+    tmp_path: Path, small_run: Run, fork: Fork
 ) -> None:
     """R7."""
     out = tmp_path / "run"
@@ -163,7 +136,7 @@ def test_a_second_process_on_the_same_run_is_refused_by_number(
             os.write(writer, b"x")
             time.sleep(600)
 
-    pid = in_a_child(hold)
+    pid = fork(hold)
     try:
         os.read(reader, 1)
         with pytest.raises(RunError, match=f"another process \\(pid {pid}\\) is training in"):

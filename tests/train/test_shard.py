@@ -18,6 +18,7 @@ from heed.model.config import ModelConfig
 from heed.tensors import decode_tensors
 from heed.train.distributed import Group
 from heed.train.memory import in_parts
+from heed.train.recipe import merge
 from heed.train.run import Outcome
 from heed.train.shard import collected, fill, idle_batches, rows_of, shard, whole
 
@@ -28,6 +29,7 @@ OPTIMIZERS = ["adamw", pytest.param("muon", marks=pytest.mark.reliability)]
 """CI has time for one; `make learn` runs both."""
 
 PATIENCE_S = 600  # a busy machine is no bug
+DEEP = {"model": {"n_encoder_layers": 2}}
 EXACT = {
     "batch_tokens": 64,
     "first_batch_tokens": 64,
@@ -115,28 +117,18 @@ def torchrun(folder: Path, script: str, *arguments: str) -> str:
 
 
 @pytest.fixture
-def sharded_run(tmp_path: Path, small_corpus: Corpus) -> Callable[..., dict[int, float]]:
-    """`sharded_run(out, settings, **training)`: two processes train; the loss of each step."""
+def sharded_run(
+    tmp_path: Path, small: dict[str, Any], small_corpus: Corpus
+) -> Callable[..., dict[int, float]]:
+    """`sharded_run(out, **training)`: two processes train; the loss of each step."""
 
-    def run(out: Path, settings: dict[str, Any], **training: Any) -> dict[int, float]:
-        asked = {**settings, "training": {**EXACT, "shard": True, **training}}
+    def run(out: Path, **training: Any) -> dict[int, float]:
+        asked = merge(small, {**DEEP, "training": {**EXACT, "shard": True, **training}})
         torchrun(tmp_path, TRAINING, *small_corpus.train[0].files, str(out), json.dumps(asked))
         losses = json.loads(Path(f"{out}.json").read_text())
         return {int(step): loss for step, loss in losses.items()}
 
     return run
-
-
-SETTINGS = {
-    "tokenizer": {"kind": "word", "vocab_size": 330},
-    "model": {
-        "d_model": 16,
-        "n_heads": 2,
-        "d_ff": 32,
-        "n_encoder_layers": 2,
-        "n_decoder_layers": 1,
-    },
-}
 
 
 def losses_of(events: Events) -> dict[int, float]:
@@ -213,14 +205,14 @@ def test_a_run_shared_out_and_whole_by_turns_equals_one_process(
     """RELIABILITY D5. Epochs have an odd number of batches: the last step has one for two."""
     asked = {**EXACT, "optimizer": optimizer}
     _, events = small_run(
-        tmp_path / "one", settings=SETTINGS, **{**asked, "max_steps": 21, "accumulate": 2}
+        tmp_path / "one", settings=DEEP, **{**asked, "max_steps": 21, "accumulate": 2}
     )
     assert any(event["batches"] % 2 for event in events if event["kind"] == "epoch")
     turns = tmp_path / "turns"
-    losses = sharded_run(turns, SETTINGS, optimizer=optimizer, max_steps=7)
-    _, alone = small_run(turns, settings=SETTINGS, **asked, max_steps=14, shard=False)
+    losses = sharded_run(turns, optimizer=optimizer, max_steps=7)
+    _, alone = small_run(turns, settings=DEEP, **asked, max_steps=14, shard=False)
     losses.update(losses_of(alone))
-    losses.update(sharded_run(turns, SETTINGS, optimizer=optimizer, max_steps=21))
+    losses.update(sharded_run(turns, optimizer=optimizer, max_steps=21))
     assert losses == pytest.approx(losses_of(events), abs=1e-6, rel=0)
     mine, other = tensors_of(turns, 21), tensors_of(tmp_path / "one", 21)
     assert mine.keys() == other.keys()
@@ -236,8 +228,8 @@ def test_a_run_shared_out_goes_on_bit_by_bit(
     tmp_path: Path, sharded_run: Callable[..., dict[int, float]]
 ) -> None:
     for last_step in (6, 12):
-        sharded_run(tmp_path / "resumed", SETTINGS, max_steps=last_step)
-    sharded_run(tmp_path / "straight", SETTINGS, max_steps=12)
+        sharded_run(tmp_path / "resumed", max_steps=last_step)
+    sharded_run(tmp_path / "straight", max_steps=12)
     other = tensors_of(tmp_path / "straight", 12)
     for name, tensor in tensors_of(tmp_path / "resumed", 12).items():
         assert torch.equal(tensor, other[name]), name

@@ -43,9 +43,11 @@ def learn_vocabs(
         characters: those of the sources and those of the targets, counted.
         languages: each gets a tag.
     """
+    if tokenizer.joint:
+        characters = (characters[0] + characters[1],) * 2
 
-    def learn(sentences: Iterable[str], counted: Counter[str]) -> Vocab:
-        n_characters = _n_usual(counted, tokenizer.character_coverage)
+    def learn(side: int, sentences: Iterable[str]) -> Vocab:
+        n_characters = _n_usual(characters[side], tokenizer.character_coverage)
         usual_size = choose_vocab_size(n_pairs, n_characters=n_characters)
         return train_vocab(
             sentences,
@@ -56,15 +58,7 @@ def learn_vocabs(
             languages=languages,
         )
 
-    src_characters, tgt_characters = characters
-    if tokenizer.joint:
-        both = (text for pair in pairs() for text in (pair.src, pair.tgt))
-        vocab = learn(both, src_characters + tgt_characters)
-        return vocab, vocab
-    return (
-        learn((pair.src for pair in pairs()), src_characters),
-        learn((pair.tgt for pair in pairs()), tgt_characters),
-    )
+    return _by_side(learn, pairs, is_joint=tokenizer.joint)
 
 
 def extend_vocabs(
@@ -83,22 +77,28 @@ def extend_vocabs(
         languages: each gets a tag if it has none.
     """
 
-    def extend(vocab: Vocab, sentences: Iterable[str]) -> Vocab:
+    def extend(side: int, sentences: Iterable[str]) -> Vocab:
         return extend_vocab(
-            vocab,
+            base[side],
             sentences,
             character_coverage=tokenizer.character_coverage,
             controls=language_tags(languages),
         )
 
-    src_vocab, tgt_vocab = base
-    if src_vocab is tgt_vocab:
-        vocab = extend(src_vocab, (text for pair in pairs() for text in (pair.src, pair.tgt)))
+    return _by_side(extend, pairs, is_joint=base[0] is base[1])
+
+
+def _by_side(
+    make: Callable[[int, Iterable[str]], Vocab],
+    pairs: Callable[[], Iterable[Pair]],
+    *,
+    is_joint: bool,
+) -> tuple[Vocab, Vocab]:
+    """`make(0, sources)` and `make(1, targets)`, or one of both texts, as 0, that stands twice."""
+    if is_joint:
+        vocab = make(0, (text for pair in pairs() for text in (pair.src, pair.tgt)))
         return vocab, vocab
-    return (
-        extend(src_vocab, (pair.src for pair in pairs())),
-        extend(tgt_vocab, (pair.tgt for pair in pairs())),
-    )
+    return make(0, (pair.src for pair in pairs())), make(1, (pair.tgt for pair in pairs()))
 
 
 def write_vocabs(directory: Path, vocabs: tuple[Vocab, Vocab]) -> None:

@@ -134,7 +134,7 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     batches = choose_batches(facts, n_tokens)
     batch_tokens = _asked(training, "batch_tokens", batches["batch_tokens"])
     batches["first_batch_tokens"] = min(batches["first_batch_tokens"], batch_tokens)
-    if training.get("optimizer", TrainConfig.optimizer) == "muon":
+    if _uses_muon(training):
         batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
     batches |= choose_rates(training, model["d_model"])
@@ -149,6 +149,10 @@ def _asked(section: Mapping[str, Any], key: str, otherwise: int) -> int:
     """A number set by hand, if it is a sound one: what is unsound is complained of later."""
     value = section.get(key)
     return value if isinstance(value, int) and value > 0 else otherwise
+
+
+def _uses_muon(training: Mapping[str, Any]) -> bool:
+    return bool(training.get("optimizer", TrainConfig.optimizer) == "muon")
 
 
 def choose_batches(facts: Facts, n_tokens: float) -> Values:
@@ -178,7 +182,7 @@ def choose_warmup(n_steps: float) -> int:
 def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
     """Peak learning rates: what the optimiser bears, less for a model that has learnt already."""
     share = FINE_TUNING_RATE if training.get("parent") else 1.0
-    if training.get("optimizer", TrainConfig.optimizer) == "muon":
+    if _uses_muon(training):
         # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear.
         matrix_rate = share * TrainConfig.matrix_learning_rate
         rate = min(0.008, 1.024 / d_model)
