@@ -45,7 +45,8 @@ PORTION = 1024
 @option("-tok --tokenize", str, "BLEU's tokenizer; default: by the target language.")
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
-@option("-b --beam-size --beam", int, "Of the model's search.")
+@option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
+@option("--length-penalty --lenpen alpha", float, "More lets the model write longer text.")
 @option("--json as_json", bool, "Print JSON.")
 @model_options
 @click.pass_obj
@@ -67,7 +68,7 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
     if flags["src"]:
         translator = load_translator(session, flags)
         target_lang = flags["target_lang"] or translator.target_lang
-        search = {} if flags["beam_size"] is None else {"beam_size": flags["beam_size"]}
+        search = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
         stream = translator.translate_stream(
             read_all(flags["src"]), target_lang=flags["target_lang"], **search
         )
