@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 
 import heed
 from heed.bundle import Bundle, save_bundle
+from heed.decode import schedule
 from heed.decode.options import DecodeOptions
+from heed.engine.network import Network
+from heed.engine.runtime import Engine
 from heed.errors import ConfigError, DataError, FormatError
-from heed.lines import Line, LineReader, batches, buffers, with_prefixes
+from heed.lines import Line, LineReader, buffers, with_prefixes
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
+from heed.model.transformer import Transformer
 from heed.text.vocab import Vocab, train_vocab
 from heed.train.weights import to_arrays
 from heed.translate import Translator, load, options_from
@@ -50,9 +54,8 @@ def vocab() -> Vocab:
     return train_vocab(SENTENCES * 5, size=330, languages=("de", "zh"))
 
 
-def make_translator(vocab: Vocab, **options) -> Translator:
-    torch.manual_seed(1)
-    config = ModelConfig(
+def make_config(vocab: Vocab) -> ModelConfig:
+    return ModelConfig(
         src_vocab_size=vocab.size,
         tgt_vocab_size=vocab.size,
         d_model=16,
@@ -61,8 +64,16 @@ def make_translator(vocab: Vocab, **options) -> Translator:
         n_encoder_layers=1,
         n_decoder_layers=2,
     )
+
+
+def make_model(vocab: Vocab) -> Transformer:
+    torch.manual_seed(1)
+    return build_model(make_config(vocab)).eval()
+
+
+def make_translator(vocab: Vocab, **options) -> Translator:
     settings_ = {"source_lang": "en", "target_lang": "de", "options": DecodeOptions(max_length=12)}
-    model = TorchDecodable(build_model(config).eval(), torch.device("cpu"))
+    model = TorchDecodable(make_model(vocab), torch.device("cpu"))
     return Translator(model, vocab, vocab, **(settings_ | options))
 
 
@@ -91,6 +102,18 @@ def test_as_many_lines_come_out_as_went_in_and_none_is_broken(vocab, texts):
     assert len(found) == len(texts)
     for translation in found:
         assert len(translation.text.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("options", [{"alignment": True}, {"sample": True, "seed": 3}])
+def test_batches_side_by_side_change_nothing(vocab, monkeypatch, options):
+    network = Network.of(make_config(vocab), to_arrays(make_model(vocab).state_dict()))
+    lines = [*SENTENCES, "", "A man", "Two dogs " * 5]
+    expected = Translator(Engine(network), vocab, vocab).translate(lines, max_length=12, **options)
+    for threads in (2, 3):
+        for least in (1, 30):
+            monkeypatch.setattr(schedule, "BESIDE_TOKENS", least)
+            translator = Translator(Engine(network, threads=threads), vocab, vocab)
+            assert translator.translate(lines, max_length=12, **options) == expected
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"sample": True, "seed": 3}])
@@ -437,17 +460,6 @@ def test_unknown_names_of_the_package_are_attribute_errors():
     with pytest.raises(AttributeError, match="module 'heed' has no attribute 'lode'"):
         _ = heed.lode
     assert set(dir(heed)) >= {"load", "Translator", "Translation"}
-
-
-def test_batches_hold_like_lengths_and_every_item_once():
-    lengths = [5, 1, 9, 3, 3, 8, 2]
-    found = list(batches(lengths, 10))
-    assert sorted(i for batch in found for i in batch) == list(range(7))
-    for batch in found:
-        assert len(batch) == 1 or max(lengths[i] for i in batch) * len(batch) <= 10
-    assert all(len(batch) <= 2 for batch in batches(lengths, 100, 2))
-    assert list(batches([], 10)) == []
-    assert list(batches([50], 10)) == [[0]]
 
 
 def test_buffers_end_at_lines_or_characters():

@@ -1,6 +1,6 @@
-"""Lines as parts that fit a model, and parts as batches: everything before the first tensor.
+"""Lines as parts that fit a model: everything before the first tensor.
 
-Not here: the model or the search (`translate.py`), nor where a line may be cut
+Not here: batches (`decode/schedule.py`), the search (`translate.py`), or where a line may be cut
 (`text/segment.py`). A part's ids: language tag where the model has several, pieces, `<eos>`.
 """
 
@@ -164,30 +164,6 @@ class LineReader:
             for part, stretch in enumerate(stretches)
             if stretch.strip()
         ]
-
-
-def batches(
-    lengths: Sequence[int], max_tokens: int, max_rows: int | None = None
-) -> Iterator[list[int]]:
-    """Group items of like length, shortest first.
-
-    Args:
-        lengths: of each item.
-        max_tokens: bounds longest × count in a batch, unless one item alone exceeds it.
-        max_rows: bounds the count; None = no such bound.
-
-    Yields:
-        Positions in `lengths`.
-    """
-    batch: list[int] = []
-    for item in sorted(range(len(lengths)), key=lengths.__getitem__):
-        is_full = (len(batch) + 1) * lengths[item] > max_tokens or len(batch) == max_rows
-        if batch and is_full:
-            yield batch
-            batch = []
-        batch.append(item)
-    if batch:
-        yield batch
 
 
 def with_prefixes(

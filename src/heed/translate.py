@@ -13,11 +13,12 @@ from typing import Any, overload
 import numpy as np
 
 from heed.decode.options import DecodeOptions, with_alternatives
+from heed.decode.schedule import batches, each_batch
 from heed.decode.score import next_token, score_pairs
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
 from heed.errors import ConfigError, DataError
-from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, batches, buffers, with_prefixes
+from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, buffers, with_prefixes
 from heed.model.interface import Decodable, Ids
 from heed.opening import open_model
 from heed.text.normalize import normalize
@@ -35,7 +36,7 @@ from heed.translation import (
 Matrix = list[list[float]]
 
 BATCH_TOKENS = 4096
-"""Source positions times beam computed at once: bounds memory, never changes a result."""
+"""Source positions times beam of a batch: bounds memory, never changes a result."""
 
 
 def load(
@@ -362,7 +363,7 @@ class Translator:
             tgt = self(src, target_lang=target_lang)
         src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
         tgt_ids = self.reader.tgt_ids(tgt)
-        (weights,) = self._cross_attention([src_ids], [tgt_ids], layer)
+        (weights,) = self._cross_attention(self.model, [src_ids], [tgt_ids], layer)
         return Alignment(
             source_tokens=self.reader.src_tokens(src_ids),
             target_tokens=self.tgt_vocab.pieces(tgt_ids),
@@ -385,19 +386,33 @@ class Translator:
         distinct = [*first.values()]
         lengths = [len(parts[i].src_ids) * n_rows for i in distinct]
         found: dict[int, Translation] = {}
-        for places in batches(lengths, self.batch_tokens, self.batch_lines):
-            batch = [distinct[place] for place in places]
-            chosen = [parts[i] for i in batch]
-            ranked = self._decode(chosen, options)
-            weights = self._alignments(chosen, ranked) if alignment else [None] * len(batch)
-            for i, hypotheses, matrices in zip(batch, ranked, weights, strict=True):
-                found[i] = self._translation(parts[i], hypotheses, matrices)
+
+        def search(model: Decodable, places: list[int]) -> list[Translation]:
+            batch = [parts[distinct[place]] for place in places]
+            return self._translations(model, batch, options, alignment)
+
+        for places, translations in each_batch(
+            self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
+        ):
+            found.update(zip([distinct[place] for place in places], translations, strict=True))
         return [found[i] for i in same]
 
-    def _decode(self, parts: list[Part], options: DecodeOptions) -> list[list[Hypothesis]]:
+    def _translations(
+        self, model: Decodable, parts: list[Part], options: DecodeOptions, alignment: bool
+    ) -> list[Translation]:
+        ranked = self._decode(model, parts, options)
+        weights = self._alignments(model, parts, ranked) if alignment else [None] * len(parts)
+        return [
+            self._translation(part, hypotheses, matrices)
+            for part, hypotheses, matrices in zip(parts, ranked, weights, strict=True)
+        ]
+
+    def _decode(
+        self, model: Decodable, parts: list[Part], options: DecodeOptions
+    ) -> list[list[Hypothesis]]:
         vocab = self.tgt_vocab
         return decode(
-            self.model,
+            model,
             _padded([part.src_ids for part in parts], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,
@@ -429,11 +444,12 @@ class Translator:
         return replace(best, alternatives=tuple(others))
 
     def _alignments(
-        self, parts: list[Part], ranked: list[list[Hypothesis]]
+        self, model: Decodable, parts: list[Part], ranked: list[list[Hypothesis]]
     ) -> list[list[Matrix] | None]:
         """Cross-attention of every hypothesis, from one forced pass over all of them."""
         weights = iter(
             self._cross_attention(
+                model,
                 [part.src_ids for part, found in zip(parts, ranked, strict=True) for _ in found],
                 [hypothesis.ids for found in ranked for hypothesis in found],
             )
@@ -441,7 +457,11 @@ class Translator:
         return [[next(weights) for _ in found] for found in ranked]
 
     def _cross_attention(
-        self, sources: list[list[int]], targets: list[list[int]], layer: int = -1
+        self,
+        model: Decodable,
+        sources: list[list[int]],
+        targets: list[list[int]],
+        layer: int = -1,
     ) -> list[Matrix]:
         """Weights of one decoder layer, mean over heads, without special source pieces.
 
@@ -449,7 +469,7 @@ class Translator:
             One matrix a pair, `(n_target_tokens, n_source_tokens)`.
         """
         bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
-        layers = self.model.cross_attention(
+        layers = model.cross_attention(
             _padded(sources, self.src_vocab.pad_id),
             _padded([[bos_id, *ids] for ids in targets], pad_id),
         )

@@ -65,6 +65,7 @@ class Engine:
         config: the model's shape.
         network: as given.
         is_native: False where NumPy computes.
+        n_at_once: searches that have a thread each on `alone()`.
 
     Raises:
         ConfigError: this machine does not have that instruction set.
@@ -85,14 +86,23 @@ class Engine:
             if self.is_native
             else fallback.FallbackModel(network)
         )
+        self.n_at_once = threads if self.is_native else 1
         self._made_with: dict[str, Any] = {"threads": threads, "kernels": kernels}
         self._shortlist = shortlist
+        self._alone: Engine | None = None
         if shortlist is not None:
             self._model.always(shortlist.shared(network.matrices["output"]), shortlist.always)
 
     def with_shortlist(self, shortlist: Shortlist) -> "Engine":
         """The same with this shortlist."""
         return Engine(self.network, **self._made_with, shortlist=shortlist)
+
+    def alone(self) -> "Engine":
+        """The same, each of whose searches keeps to its thread; see `SideBySide.alone`."""
+        if self._alone is None:
+            alone = {**self._made_with, "threads": 1}
+            self._alone = Engine(self.network, **alone, shortlist=self._shortlist)
+        return self._alone
 
     def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> State:
         """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""

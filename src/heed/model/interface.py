@@ -5,7 +5,7 @@ Read on in `decodable.py` (one such model) and in `heed/decode/` (the searches).
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +136,21 @@ class Decodable(Protocol):
         Returns:
             The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`.
         """
+        ...
+
+
+@runtime_checkable
+class SideBySide(Decodable, Protocol):
+    """What a model may offer besides: searches at the same time, each on a thread of its own.
+
+    Attributes:
+        n_at_once: for how many there are threads.
+    """
+
+    n_at_once: int
+
+    def alone(self) -> Decodable:
+        """The same network, each of whose searches keeps to the thread that it runs in."""
         ...
 
 
