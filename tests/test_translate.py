@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import heed
 from heed.bundle import Bundle, save_bundle
 from heed.decode import schedule
-from heed.decode.options import DecodeOptions
+from heed.decode.options import DecodeOptions, options_from
 from heed.engine.network import Network
 from heed.engine.runtime import Engine
 from heed.errors import ConfigError, DataError, FormatError
@@ -24,7 +24,7 @@ from heed.model.decodable import TorchDecodable
 from heed.model.transformer import Transformer
 from heed.text.vocab import Vocab, train_vocab
 from heed.train.weights import to_arrays
-from heed.translate import Translator, load, options_from
+from heed.translate import Translator, load
 from heed.translation import Translation, join_parts, keep_distinct, strongest_links
 
 SENTENCES = [

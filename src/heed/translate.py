@@ -5,14 +5,13 @@ normalize → ids (cut if too long) → batches of like lengths → search → t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
-from difflib import get_close_matches
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from heed.decode.options import DecodeOptions, with_alternatives
+from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.decode.schedule import batches, each_batch
 from heed.decode.score import next_token, score_pairs
 from heed.decode.search import decode
@@ -77,21 +76,6 @@ def load(
         max_source_tokens=max_source_tokens,
         options=options_from(DecodeOptions(), decoding),
     )
-
-
-def options_from(base: DecodeOptions, changes: dict[str, Any]) -> DecodeOptions:
-    """`base` with some options changed.
-
-    Raises:
-        ConfigError: an option does not exist or its value is out of range.
-    """
-    known = [option.name for option in fields(DecodeOptions)]
-    for name in changes:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f". There are: {', '.join(known)}."
-            raise ConfigError(f"{name} is not a decoding option{hint}")
-    return replace(base, **changes)
 
 
 class Translator:

@@ -6,6 +6,7 @@ beam search.
 
 import math
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 from heed.decode.early_stopping import EARLY_STOPPING
@@ -129,6 +130,21 @@ class DecodeOptions:
                     f"decoding.{name} must be {neutral} unless decoding.sample is true, but is "
                     f"{getattr(self, name)!r}. Set sample = true, or leave {name} out."
                 )
+
+
+def options_from(base: DecodeOptions, changes: dict[str, Any]) -> DecodeOptions:
+    """`base` with some options changed.
+
+    Raises:
+        ConfigError: an option does not exist or its value is out of range.
+    """
+    known = [option.name for option in fields(DecodeOptions)]
+    for name in changes:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f". There are: {', '.join(known)}."
+            raise ConfigError(f"{name} is not a decoding option{hint}")
+    return replace(base, **changes)
 
 
 def with_alternatives(options: DecodeOptions, count: int) -> DecodeOptions:
