@@ -6,7 +6,7 @@ import pytest
 
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 from heed.train import optimizer, recipe
-from heed.train.recipe import UNKNOWN, max_source_tokens, resolve
+from heed.train.recipe import UNKNOWN, choose_size, max_source_tokens, resolve
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,26 @@ def test_no_source_is_longer_than_the_positions_learnt() -> None:
 def test_separate_vocabularies_share_no_embedding() -> None:
     assert resolve({}).model.tied == "three-way"
     assert resolve({"tokenizer": {"joint": False}}).model.tied == "output"
+
+
+@pytest.mark.parametrize(
+    ("gflops", "n_pairs", "hours", "expected"),
+    [
+        (100.0, 30_000, 0.5, "tiny"),
+        (100.0, 30_000, 8, "small"),
+        (40_000.0, 30_000, 8, "small"),  # there are too few pairs for more
+        (40_000.0, 1_000_000, 1, "base"),
+        (40_000.0, 5_000_000, 4, "big"),
+    ],
+)
+def test_the_size_fits_the_time_the_machine_and_the_corpus(
+    gflops: float, n_pairs: int, hours: float, expected: str
+) -> None:
+    n_tokens = 20 * n_pairs
+    facts = replace(
+        UNKNOWN, gflops=gflops, n_pairs=n_pairs, n_src_tokens=n_tokens, n_tgt_tokens=n_tokens
+    )
+    assert choose_size(facts, 3600 * hours) == expected
 
 
 def batch_tokens(time: str, n_tgt_tokens: int) -> int:
