@@ -21,7 +21,6 @@ from heed.lines import Line, LineReader, buffers, with_prefixes
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
-from heed.model.transformer import Transformer
 from heed.text.vocab import Vocab, train_vocab
 from heed.train.weights import to_arrays
 from heed.translate import Translator, load
@@ -66,14 +65,10 @@ def make_config(vocab: Vocab) -> ModelConfig:
     )
 
 
-def make_model(vocab: Vocab) -> Transformer:
-    torch.manual_seed(1)
-    return build_model(make_config(vocab)).eval()
-
-
 def make_translator(vocab: Vocab, **options) -> Translator:
     settings_ = {"source_lang": "en", "target_lang": "de", "options": DecodeOptions(max_length=12)}
-    model = TorchDecodable(make_model(vocab), torch.device("cpu"))
+    torch.manual_seed(1)
+    model = TorchDecodable(build_model(make_config(vocab)).eval(), torch.device("cpu"))
     return Translator(model, vocab, vocab, **(settings_ | options))
 
 
@@ -105,15 +100,16 @@ def test_as_many_lines_come_out_as_went_in_and_none_is_broken(vocab, texts):
 
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"sample": True, "seed": 3}])
-def test_batches_side_by_side_change_nothing(vocab, monkeypatch, options):
-    network = Network.of(make_config(vocab), to_arrays(make_model(vocab).state_dict()))
+def test_batches_side_by_side_change_nothing(vocab, translator, monkeypatch, options):
+    weights = to_arrays(translator.model.network.state_dict())
+    network = Network.of(make_config(vocab), weights)
     lines = [*SENTENCES, "", "A man", "Two dogs " * 5]
     expected = Translator(Engine(network), vocab, vocab).translate(lines, max_length=12, **options)
     for threads in (2, 3):
         for least in (1, 30):
             monkeypatch.setattr(schedule, "BESIDE_TOKENS", least)
-            translator = Translator(Engine(network, threads=threads), vocab, vocab)
-            assert translator.translate(lines, max_length=12, **options) == expected
+            several = Translator(Engine(network, threads=threads), vocab, vocab)
+            assert several.translate(lines, max_length=12, **options) == expected
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"sample": True, "seed": 3}])
@@ -415,15 +411,7 @@ def test_unknown_options_name_the_nearest():
 
 def test_a_saved_model_translates_as_before(vocab, translator, tmp_path: Path):
     bundle = Bundle(
-        config=ModelConfig(
-            src_vocab_size=vocab.size,
-            tgt_vocab_size=vocab.size,
-            d_model=16,
-            n_heads=2,
-            d_ff=16,
-            n_encoder_layers=1,
-            n_decoder_layers=2,
-        ),
+        config=make_config(vocab),
         weights=to_arrays(translator.model.network.state_dict()),
         src_vocab=vocab,
         tgt_vocab=vocab,

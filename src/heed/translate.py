@@ -364,22 +364,22 @@ class Translator:
         n_rows = options.n_best if options.sample else options.beam_size
         first: dict[tuple[object, ...], int] = {}
         same = [
-            first.setdefault((part.key,) if options.sample else part.question, i)
-            for i, part in enumerate(parts)
+            first.setdefault((part.key,) if options.sample else part.question, len(first))
+            for part in parts
         ]
-        distinct = [*first.values()]
-        lengths = [len(parts[i].src_ids) * n_rows for i in distinct]
+        distinct = dict(zip(same, parts, strict=True))
+        lengths = [len(part.src_ids) * n_rows for part in distinct.values()]
         found: dict[int, Translation] = {}
 
         def search(model: Decodable, places: list[int]) -> list[Translation]:
-            batch = [parts[distinct[place]] for place in places]
+            batch = [distinct[place] for place in places]
             return self._translations(model, batch, options, alignment)
 
         for places, translations in each_batch(
             self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
         ):
-            found.update(zip([distinct[place] for place in places], translations, strict=True))
-        return [found[i] for i in same]
+            found.update(zip(places, translations, strict=True))
+        return [found[place] for place in same]
 
     def _translations(
         self, model: Decodable, parts: list[Part], options: DecodeOptions, alignment: bool

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,13 +35,13 @@ class OneAtATime:
     name = "whole"
 
 
-Search = Callable[[Any, list[int]], Any]
-
-
 def names(model: Any, lengths: list[int], max_tokens: int = 4096, **limits: Any) -> list[str]:
     """What searched for each item."""
     found: dict[int, str] = {}
-    search: Search = lambda searching, batch: [searching.name] * len(batch)  # noqa: E731
+
+    def search(searching: Any, batch: list[int]) -> list[str]:
+        return [searching.name] * len(batch)
+
     for batch, answers in each_batch(model, lengths, search, max_tokens=max_tokens, **limits):
         assert not found.keys() & set(batch)
         found.update(zip(batch, answers, strict=True))
@@ -102,7 +101,7 @@ def test_as_many_as_there_are_threads_search_at_once() -> None:
 
 
 def test_an_error_ends_the_others_and_is_raised() -> None:
-    begun: list[int] = []
+    n_threads, begun = threading.active_count(), []
 
     def search(_: Any, batch: list[int]) -> None:
         begun.append(batch[0])
@@ -113,7 +112,7 @@ def test_an_error_ends_the_others_and_is_raised() -> None:
     with pytest.raises(MemoryError):
         list(each_batch(Model(2), [BESIDE_TOKENS] * 400, search, max_tokens=4096))
     assert len(begun) < 400
-    assert threading.active_count() == 1
+    assert threading.active_count() == n_threads
 
 
 def test_whoever_stops_listening_stops_the_search(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,13 @@
 """Whole runs on small real files: finished, paused, killed, refused."""
 
 import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +99,16 @@ def test_average_of_checkpoints_is_tried_at_the_end(small_run: Run, tmp_path: Pa
     assert len(events) == 1
 
 
+def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) -> None:
+    """RELIABILITY R10."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    with pytest.raises(RunError, match=r"started with training\.learning_rate = the default.*0\.5"):
+        small_run(out, learning_rate=0.5)
+    longer, _ = small_run(out, max_steps=14)
+    assert longer.progress.step == 14
+
+
 def test_a_changed_corpus_is_refused(small_run: Run, small_corpus: Corpus, tmp_path: Path) -> None:
     out = tmp_path / "run"
     small_run(out, stop_at=4)
@@ -125,3 +142,43 @@ def test_a_damaged_newest_checkpoint_is_passed_over_in_words(
     notes = [event["text"] for event in events if event["kind"] == "note"]
     assert any("is damaged and passed over" in note for note in notes)
     assert digest(out) == digest(tmp_path / "whole")
+
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from heed.data.prepare import Corpus
+from heed.data.readers import Part
+from heed.train.run import run_training
+files, out, asked = json.loads(sys.argv[1])
+part = Part(files=tuple(files), source_lang="de", target_lang="xx")
+run_training(asked, Corpus(train=(part,)), Path(out), report=lambda event: None)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_ten_random_moments_ends_with_identical_weights(
+    small: dict[str, Any], small_corpus: Corpus, tmp_path: Path
+) -> None:
+    """RELIABILITY R1: SIGKILL of a process that began with nothing, wherever it may be."""
+    training = {"max_steps": 60, "batch_tokens": 64, "checkpoint_every": 4}
+    training |= {"validate_every": 13, "validation_sentences": 2}
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        asked = {**small, "training": training}
+        arguments = json.dumps([list(small_corpus.train[0].files), str(out), asked])
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, arguments], env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+
+    started_at = time.monotonic()
+    assert start(tmp_path / "whole").wait() == 0
+    duration_s = time.monotonic() - started_at
+    chooser = random.Random(1)
+    for _ in range(10):
+        process = start(tmp_path / "killed")
+        time.sleep(chooser.uniform(0.2, 0.9) * duration_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert start(tmp_path / "killed").wait() == 0
+    assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
