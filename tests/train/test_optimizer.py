@@ -128,6 +128,19 @@ def test_muon_may_rest_and_then_goes_as_far_as_it_would_have_gone() -> None:
     assert 0.6 * scale < singular.mean() < 1.28 * scale
 
 
+def test_beside_muon_matrices_decay_by_their_rate_and_nothing_else_does() -> None:
+    plain, decayed = small_model(), small_model()
+    matrices = {name for name, *_ in matrix_blocks(plain)}
+    before = {name: p.detach().clone() for name, p in plain.named_parameters()}
+    for model, decay in ((plain, 0.0), (decayed, 0.3)):
+        give_gradients(model, 1)
+        config = TrainConfig(optimizer="muon", matrix_learning_rate=0.1, weight_decay=decay)
+        Optimizer(model, config).step(0.5)
+    for (name, one), other in zip(plain.named_parameters(), decayed.parameters(), strict=True):
+        share = 0.5 * 0.1 * 0.3 if name in matrices else 0.0
+        torch.testing.assert_close(other, one - share * before[name], rtol=1e-5, atol=1e-7)
+
+
 def test_clipping_scales_to_the_global_norm() -> None:
     model = small_model()
     optimizer = Optimizer(model, TrainConfig(clip_norm=0.5))

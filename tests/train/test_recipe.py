@@ -111,6 +111,14 @@ def test_each_optimizer_gets_a_rate_it_bears() -> None:
     assert rate(optimizer="adam", schedule="paper") == 1.0
 
 
+def test_matrices_decay_where_muon_moves_them_and_nothing_was_learnt_before() -> None:
+    def decay(**training: str) -> float:
+        return resolve({"training": training}).training.weight_decay
+
+    assert decay() == recipe.WEIGHT_DECAY > 0
+    assert decay(optimizer="adam") == decay(optimizer="adamw") == decay(parent="model") == 0
+
+
 def test_only_adam_keeps_its_long_warm_up_in_a_short_run() -> None:
     def warmup(steps: int, **training: str) -> int:
         return resolve({"training": {"max_steps": steps, **training}}).training.warmup_steps

@@ -44,7 +44,8 @@ class TrainConfig:
         beta2: decay of Adam's second moment.
         adam_eps: Adam's ε.
         momentum: Muon's momentum.
-        weight_decay: decoupled decay of matrices, 0 = none.
+        weight_decay: what hidden matrices lose each step, times their rate (Loshchilov and Hutter
+            2019); with `adam` a part of the gradient instead; 0 = none.
         clip_norm: gradients are scaled down to this global norm; 0 = never.
         schedule: `linear` and `cosine` reach zero at the end of the run, `trapezoid` holds the
             peak and then falls linearly to zero; `inverse_sqrt` and `paper` (section 5.3) never do.

@@ -31,6 +31,13 @@ MIN_TOKENS_PER_WEIGHT = 1.5
 On 29,000 pairs, `small` with 0.3 ended 1.7 BLEU below `tiny`; with 1.2 they were level.
 """
 
+WEIGHT_DECAY = 0.2
+"""What Muon's matrices lose each step, times the rate: so their updates stay large beside them.
+
+Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps of 850 tokens;
+1.99, 1.91, 1.95 after 1,100 of 2,000.
+"""
+
 FINE_TUNING_RATE = 0.3
 """Share of the usual learning rates for a run that starts from a model."""
 
@@ -139,6 +146,8 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     if _uses_muon(training):
         batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
+        # What a parent has learnt is not to be forgotten.
+        batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
     batches |= choose_rates(training, model["d_model"])
     # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"alpha": 1.4}}
