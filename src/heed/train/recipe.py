@@ -146,7 +146,7 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     if _uses_muon(training):
         batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
-        # What a parent has learnt is not to be forgotten.
+        # Nothing is gained where a parent's weights go on.
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
     batches |= choose_rates(training, model["d_model"])
     # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
