@@ -111,6 +111,14 @@ def test_each_optimizer_gets_a_rate_it_bears() -> None:
     assert rate(optimizer="adam", schedule="paper") == 1.0
 
 
+def test_embeddings_that_know_something_get_a_lower_rate() -> None:
+    def rate(**training: str) -> float:
+        return resolve({"training": training}).training.learning_rate
+
+    assert rate() < rate(first_embeddings="random")
+    assert rate(parent="model") == rate(parent="model", first_embeddings="random")
+
+
 def test_matrices_decay_where_muon_moves_them_and_nothing_was_learnt_before() -> None:
     def decay(**training: str) -> float:
         return resolve({"training": training}).training.weight_decay

@@ -11,6 +11,7 @@ from heed.engine.packed import to_arrays
 from heed.model.build import build_model
 from heed.model.config import PRESETS, ModelConfig
 from heed.text.vocab import train_vocab
+from heed.train.recipe import FINE_TUNING_RATE
 from heed.train.student import BATCH_TOKENS, RATE, student_settings
 
 SHAPE = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_encoder_layers": 3, "n_decoder_layers": 5}
@@ -41,8 +42,8 @@ def test_it_is_its_teacher_with_two_thirds_of_the_decoder_layers(teacher: Path) 
             "seed": 7,
             "parent": str(teacher),
             "schedule": "linear",
-            "learning_rate": RATE * 0.008,
-            "matrix_learning_rate": RATE * 0.01,
+            "learning_rate": RATE * FINE_TUNING_RATE * 0.008,
+            "matrix_learning_rate": RATE * FINE_TUNING_RATE * 0.01,
             "batch_tokens": BATCH_TOKENS,
             "first_batch_tokens": BATCH_TOKENS,
         },
@@ -74,7 +75,8 @@ def test_it_has_its_teachers_weights_if_it_differs_in_depth_alone(
 def test_rates_and_batches_set_by_hand_stay(teacher: Path) -> None:
     training = {"schedule": "cosine", "optimizer": "adamw", "batch_tokens": 64}
     settings = student_settings({"training": training}, teacher)
-    follows = {"learning_rate": RATE * 0.001, "first_batch_tokens": 64, "parent": str(teacher)}
+    rate = RATE * FINE_TUNING_RATE * 0.001
+    follows = {"learning_rate": rate, "first_batch_tokens": 64, "parent": str(teacher)}
     assert settings["training"] == {**training, **follows}
     settings = student_settings({"training": {"learning_rate": 0.1}}, teacher)
     assert settings["training"]["learning_rate"] == 0.1

@@ -63,6 +63,8 @@ class TrainConfig:
         checkpoint_every: steps between checkpoints; None = every `checkpoint_every_s`.
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
+        first_embeddings: `company` lets pieces begin alike that occur with the same others in the
+            corpus (`company.py`); `random` is the paper's. A run with a parent has the parent's.
         parent: model folder whose weights and pieces the run starts from; "" = from nothing.
         seed: decides initial weights, batches, dropout and sampling.
         device: `auto`, `cpu` or `cuda`.
@@ -106,6 +108,7 @@ class TrainConfig:
     checkpoint_every: int | None = None
     checkpoint_every_s: float = 300.0
     keep_checkpoints: int = 2
+    first_embeddings: Literal["company", "random"] = "company"
     parent: str = ""
     seed: int = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"

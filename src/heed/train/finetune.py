@@ -6,7 +6,7 @@ the checkpoint of step 0, so that the run goes on like any other.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,7 @@ from heed.model.config import ModelConfig
 from heed.model.shapes import stored_weights
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
-from heed.train import checkpoint
 from heed.train.layers import with_depth
-from heed.train.loop import Trainer
 from heed.train.weights import to_tensors
 
 PARENT_FILE = "parent.json"
@@ -118,31 +116,16 @@ def require_same_parent(parent: Parent, out: Path) -> None:
         )
 
 
-def begin(
-    parent: Parent, config: ModelConfig, data: Prepared, out: Path, make: Callable[[], Trainer]
-) -> None:
-    """Put the parent's weights into the run folder as the checkpoint of step 0.
+def inherited(parent: Parent, config: ModelConfig, data: Prepared) -> dict[str, Tensor]:
+    """The weights that a run begins with which starts from a model.
 
     Args:
         parent: the model; its vocabulary was extended to that of `data`.
         config: the run's shape: the parent's but for its depth.
         data: the new corpus.
-        out: the run folder; nothing is done if it has a checkpoint.
-        make: makes a fresh trainer of the run.
     """
-    if step_folders(out):
-        return
-    trainer = make()
     weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
-    weights = with_depth(weights, parent.bundle.config, config)
-    checkpoint.save(
-        out,
-        0,
-        model=weights,
-        optimizer=trainer.optimizer.state(),
-        average={name: weights[name] for name in trainer.averaged},
-        progress=asdict(trainer.progress),
-    )
+    return with_depth(weights, parent.bundle.config, config)
 
 
 def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Tensor]:

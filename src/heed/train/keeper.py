@@ -105,7 +105,7 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     best = load_bundle(out / CHECKPOINTS / "best")
     validation = best_validation(out) or {}
     if recipe.training.average_checkpoints > 1:
-        folders = [folder for _, folder in step_folders(out)]
+        folders = [folder for step, folder in step_folders(out) if step]
         mean = checkpoint.average_checkpoints(folders[: recipe.training.average_checkpoints])
         averaged = replace(trainer, averaged=mean)
         found = validate_trainer(averaged, data, recipe)

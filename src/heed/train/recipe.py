@@ -194,9 +194,12 @@ def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
     """Peak learning rates: what the optimiser bears, less for a model that has learnt already."""
     share = FINE_TUNING_RATE if training.get("parent") else 1.0
     if _uses_muon(training):
-        # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear.
         matrix_rate = share * TrainConfig.matrix_learning_rate
-        rate = min(0.008, 1.024 / d_model)
+        # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear, and
+        # less still where embeddings are nearly right from the start.
+        begins_with = training.get("first_embeddings", TrainConfig.first_embeddings)
+        is_random = begins_with == "random" or training.get("parent")
+        rate = min(0.008, (1.024 if is_random else 0.256) / d_model)
         return {"learning_rate": share * rate, "matrix_learning_rate": matrix_rate}
     # The paper's schedule has its rate in the formula.
     return {"learning_rate": share * (1.0 if training.get("schedule") == "paper" else 1e-3)}

@@ -6,11 +6,12 @@ sitting left, and makes only what is missing.
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from heed.bundle import CONFIG
+from heed.bundle import CONFIG, step_folders
 from heed.config import load_config
 from heed.data.corpus import Corpus
 from heed.data.prepare import DATA, Prepared, open_prepared, prepare
@@ -20,8 +21,9 @@ from heed.folders import remove_temporaries
 from heed.model.build import build_model, build_unfilled
 from heed.train import checkpoint
 from heed.train.checkpoint import Checkpoint
+from heed.train.company import acquainted
 from heed.train.distributed import Group
-from heed.train.finetune import begin, open_parent, require_same_parent
+from heed.train.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.optimizer import Optimizer
 from heed.train.progress import Progress, training_seconds
@@ -63,11 +65,29 @@ def set_up(
         where,
         parent.settings(data) if parent else {},
     )
-    if parent:
+    if not step_folders(out) and (parent or recipe.training.first_embeddings == "company"):
         # The leader is alone here, and needs to know only what a fresh trainer remembers.
-        alone = Group(device=group.device)
-        begin(parent, recipe.model, data, out, lambda: make_trainer(recipe, data, alone))
+        _begin(make_trainer(recipe, data, Group(device=group.device)), recipe, data, parent, out)
     return recipe, data
+
+
+def _begin(
+    trainer: Trainer, recipe: Recipe, data: Prepared, parent: Parent | None, out: Path
+) -> None:
+    """Put the weights that training begins with into the run folder, as a checkpoint of step 0."""
+    if parent:
+        weights = inherited(parent, recipe.model, data)
+    else:
+        fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
+        weights = acquainted(fresh, recipe.model, data.train, seed=recipe.training.seed)
+    checkpoint.save(
+        out,
+        0,
+        model=weights,
+        optimizer=trainer.optimizer.state(),
+        average={name: weights[name] for name in trainer.averaged},
+        progress=asdict(trainer.progress),
+    )
 
 
 def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
@@ -162,8 +182,8 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
         progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
     is_complete = bool(group.agree(progress.is_finished and (out / CONFIG).exists()))
     notes = [*found.warnings]
-    if not is_complete:
-        origin = f"step {found.step}" if found.step else trainer.config.parent
+    origin = f"step {found.step}" if found.step else trainer.config.parent
+    if origin and not is_complete:
         notes.append(f"going on from {origin}")
     if progress.step_batches not in (0, trainer.config.accumulate * group.size):
         notes.append(

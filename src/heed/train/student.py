@@ -13,8 +13,8 @@ from heed.model.config import PRESETS, ModelConfig
 from heed.train.finetune import FREE
 from heed.train.recipe import Values, choose_rates
 
-RATE = 0.15
-"""Share of the usual peak rates: what is left of the teacher is nearly right from the start."""
+RATE = 0.5
+"""Share of the rates of any run that starts from a model: all of the teacher that is left fits."""
 
 BATCH_TOKENS = 1280
 """Smaller batches learn more from nothing, but shake what is nearly right."""
@@ -49,7 +49,8 @@ def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
 
 def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
     """Settings of training that change little at a time; those made by hand stay."""
-    rates = {key: RATE * peak for key, peak in choose_rates(asked, d_model).items()}
+    usual = choose_rates({**asked, "parent": "the teacher"}, d_model)
+    rates = {key: RATE * peak for key, peak in usual.items()}
     batches = {
         "batch_tokens": BATCH_TOKENS,
         "first_batch_tokens": asked.get("batch_tokens", BATCH_TOKENS),

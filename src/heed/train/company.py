@@ -1,0 +1,199 @@
+"""Embeddings to begin with: pieces that keep the same company begin alike.
+
+Not here: what all other weights begin as (`heed/model/build.py`), or starting from another model
+(`finetune.py`). Counts tell which pieces share sentence pairs, so that a word begins near its
+translation, and which stand side by side, so that it begins near what could stand in its place.
+
+Source: Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.data.store import Store
+from heed.device import derive_seed
+from heed.model.config import ModelConfig
+
+MAX_MEETINGS = 1 << 24
+"""Meetings of two pieces that are counted: bounds memory (a third of a gigabyte) and time
+(seconds). As many as some 50,000 pairs of 25 pieces hold."""
+
+ROUNDS, OVERSAMPLES = 5, 16
+"""How often all directions are turned towards the strongest, and how many are sought too many."""
+
+_PAIRS_AT_ONCE = 4096
+
+Numbers = NDArray[np.int64]
+Counts = tuple[Numbers, Numbers]
+"""Keys, row * n + column, ascending; and how often each occurs."""
+
+
+def acquainted(
+    weights: Mapping[str, Tensor], config: ModelConfig, pairs: Store, *, seed: int
+) -> dict[str, Tensor]:
+    """Weights whose embeddings know which pieces occur together; the rest stays.
+
+    Args:
+        weights: those of a fresh model, by name.
+        config: its shape.
+        pairs: the corpus, ids without special pieces.
+        seed: decides what is read of a large corpus.
+
+    Returns:
+        The weights; rows have the length that random ones have, and pieces without company keep
+        theirs.
+    """
+    n_src = config.src_vocab_size
+    n_own = 0 if config.tied == "three-way" else config.tgt_vocab_size
+    rows = by_company(pairs, n_src, n_own, config.d_model, seed=seed)
+    tables = {
+        "embed_src.tokens.weight": rows[:n_src],
+        "embed_tgt.tokens.weight": rows[n_src:],
+        "output.weight": rows[n_src:],
+    }
+    found = dict(weights)
+    for name, table in tables.items():
+        if name in found:
+            old = found[name]
+            length = old.norm(dim=1).mean()
+            found[name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
+    return found
+
+
+def by_company(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -> Tensor:
+    """A direction for each piece, near those of pieces that occur with the same others.
+
+    Args:
+        pairs: ids without special pieces.
+        n_src: source ids.
+        n_tgt: target ids, which come after the source's; 0 = the same ids serve both sides.
+        width: numbers a piece.
+        seed: decides what is read of a large corpus, and how the directions lie.
+
+    Returns:
+        Rows of length 1, of pieces without company 0, `(n_src + n_tgt, width)`.
+    """
+    n = n_src + n_tgt
+    meetings, successions = _count(pairs, n, n_src if n_tgt else 0, seed)
+    # A single meeting may be chance: without those it is learnt from sooner, and half the work.
+    keys, counts = meetings[0][meetings[1] > 1], meetings[1][meetings[1] > 1]
+    first, second = np.divmod(keys, n)
+    sharing = _information(
+        np.append(first, second), np.append(second, first), np.tile(counts, 2), n
+    )
+    before, after = np.divmod(successions[0], n)
+    leading = _information(before, after, successions[1], n)
+    together = _Sparse(*sharing, n)
+    next_, previous = _Sparse(*leading, n), _Sparse(leading[1], leading[0], leading[2], n)
+    contexts = [(together, together), (next_, previous), (previous, next_)]
+    return _directions(contexts, n, width, seed=seed)
+
+
+def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]:
+    """How many pairs two pieces share, and how often one follows another.
+
+    Args:
+        pairs: ids without special pieces.
+        n: rows.
+        shift: row of the first target id.
+        seed: decides what is read of a large corpus.
+    """
+    meetings: list[Counts] = []
+    successions: list[Counts] = []
+    for numbers in _some_of(pairs, seed):
+        met, followed = [], []
+        for number in numbers:
+            src = pairs.src(number).astype(np.int64)
+            tgt = pairs.tgt(number).astype(np.int64) + shift
+            followed += [src[:-1] * n + src[1:], tgt[:-1] * n + tgt[1:]]
+            pieces = np.unique(np.append(src, tgt))
+            met.append((pieces[:, None] * n + pieces)[pieces[:, None] < pieces])
+        meetings.append(np.unique(np.concatenate(met), return_counts=True))
+        successions.append(np.unique(np.concatenate(followed), return_counts=True))
+    return _summed(meetings), _summed(successions)
+
+
+def _some_of(pairs: Store, seed: int) -> Iterator[list[int]]:
+    """Numbers of random pairs, a few at a time, as many as `MAX_MEETINGS` allows."""
+    random = np.random.Generator(np.random.Philox(key=derive_seed(seed, "company")))
+    order = random.permutation(len(pairs))
+    lengths = (pairs.src_lengths[order] + pairs.tgt_lengths[order]).astype(np.int64) - 2
+    read = order[np.cumsum(lengths * (lengths - 1) // 2) <= MAX_MEETINGS]
+    for start in range(0, len(read), _PAIRS_AT_ONCE):
+        yield read[start : start + _PAIRS_AT_ONCE].tolist()
+
+
+def _summed(found: Sequence[Counts]) -> Counts:
+    keys, places = np.unique(np.concatenate([keys for keys, _ in found]), return_inverse=True)
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, places, np.concatenate([counts for _, counts in found]))
+    return keys, counts
+
+
+def _information(
+    rows: Numbers, columns: Numbers, counts: Numbers, n: int
+) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
+    """Where pieces come together more often than by chance, and by how much, as logarithm.
+
+    Positive pointwise mutual information. Source: Levy and Goldberg 2014, section 3.2.
+    """
+    of_row, of_column = (np.bincount(ids, counts, n) for ids in (rows, columns))
+    information = np.log(counts * counts.sum() / (of_row[rows] * of_column[columns]))
+    is_more = information > 0
+    return rows[is_more], columns[is_more], information[is_more]
+
+
+class _Sparse:
+    """A matrix of few entries, `(n, n)`, to multiply with."""
+
+    def __init__(
+        self, rows: Numbers, columns: Numbers, values: NDArray[np.float64], n: int
+    ) -> None:
+        order = np.lexsort((columns, rows))
+        self.columns = torch.from_numpy(columns[order])
+        self.values = torch.from_numpy(values[order].astype(np.float32))
+        self.starts = torch.from_numpy(np.searchsorted(rows[order], np.arange(n)))
+        self.is_filled = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """Multiply with `(n, width)`."""
+        return F.embedding_bag(
+            self.columns, dense, self.starts, mode="sum", per_sample_weights=self.values
+        )
+
+
+def _directions(
+    contexts: Sequence[tuple[_Sparse, _Sparse]], n: int, width: int, *, seed: int
+) -> Tensor:
+    """The strongest `width` left singular vectors of all contexts side by side, weighed.
+
+    Each is weighed with the root of its singular value, then all are turned at random, so that
+    no coordinate means more than another; then rows get the length 1.
+
+    Args:
+        contexts: matrices `(n, n)`, and each transposed.
+        n: rows.
+        width: directions wanted.
+        seed: decides how the directions lie.
+
+    Source: Halko et al. 2011, "Finding Structure with Randomness", algorithms 4.4 and 5.3; Levy
+        et al. 2015, "Improving Distributional Similarity", section 3.3, on the root.
+    """
+    random = torch.Generator().manual_seed(derive_seed(seed, "directions"))
+    basis = torch.randn(n, min(n, width + OVERSAMPLES), generator=random)
+    for _ in range(ROUNDS):
+        basis = torch.linalg.qr(basis)[0]
+        basis = torch.stack([rows @ (columns @ basis) for rows, columns in contexts]).sum(dim=0)
+    basis = torch.linalg.qr(basis)[0]
+    seen = torch.cat([columns @ basis for _, columns in contexts])
+    squares, vectors = torch.linalg.eigh(seen.T @ seen)  # ascending: the strongest come last
+    found = (basis @ vectors)[:, -width:] * squares[-width:].clamp(min=0) ** 0.25
+    turn = torch.linalg.qr(torch.randn(width, width, generator=random))[0]
+    turned = F.normalize(found @ turn[: found.size(1)], dim=1)
+    has_company = torch.stack([rows.is_filled for rows, _ in contexts]).any(dim=0)
+    return turned * has_company[:, None]
