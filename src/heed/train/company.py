@@ -20,10 +20,10 @@ from heed.device import derive_seed
 from heed.model.config import ModelConfig
 
 MAX_MEETINGS = 1 << 24
-"""Meetings of two pieces that are counted: bounds memory (a third of a gigabyte) and time
-(seconds). As many as some 50,000 pairs of 25 pieces hold."""
+"""Meetings of two pieces that are counted: bounds time (seconds) and memory (0.4 GB). As many as
+14,000 pairs hold of 25 pieces a side, or 100,000 of 9."""
 
-ROUNDS, OVERSAMPLES = 5, 16
+ROUNDS, OVERSAMPLES = 4, 16
 """How often all directions are turned towards the strongest, and how many are sought too many."""
 
 _PAIRS_AT_ONCE = 4096
@@ -31,6 +31,9 @@ _PAIRS_AT_ONCE = 4096
 Numbers = NDArray[np.int64]
 Counts = tuple[Numbers, Numbers]
 """Keys, row * n + column, ascending; and how often each occurs."""
+
+Entries = tuple[Numbers, Numbers, NDArray[np.float64]]
+"""Rows, columns and values of a matrix that is 0 elsewhere."""
 
 
 def acquainted(
@@ -79,19 +82,14 @@ def by_company(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -
         Rows of length 1, of pieces without company 0, `(n_src + n_tgt, width)`.
     """
     n = n_src + n_tgt
-    meetings, successions = _count(pairs, n, n_src if n_tgt else 0, seed)
-    # A single meeting may be chance: without those it is learnt from sooner, and half the work.
-    keys, counts = meetings[0][meetings[1] > 1], meetings[1][meetings[1] > 1]
-    first, second = np.divmod(keys, n)
-    sharing = _information(
-        np.append(first, second), np.append(second, first), np.tile(counts, 2), n
-    )
-    before, after = np.divmod(successions[0], n)
-    leading = _information(before, after, successions[1], n)
-    together = _Sparse(*sharing, n)
-    next_, previous = _Sparse(*leading, n), _Sparse(leading[1], leading[0], leading[2], n)
-    contexts = [(together, together), (next_, previous), (previous, next_)]
-    return _directions(contexts, n, width, seed=seed)
+    (met, times), (followed, counts) = _count(pairs, n, n_src if n_tgt else 0, seed)
+    # A single meeting may be chance: without those a model learns sooner, and this is less work.
+    met, times = met[times > 1], times[times > 1]
+    one, other = np.divmod(met, n)
+    sharing = _information(np.append(one, other), np.append(other, one), np.tile(times, 2), n)
+    following = _information(*np.divmod(followed, n), counts, n)
+    preceding = following[1], following[0], following[2]
+    return _directions([sharing, following, preceding], n, width, seed=seed)
 
 
 def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]:
@@ -135,12 +133,10 @@ def _summed(found: Sequence[Counts]) -> Counts:
     return keys, counts
 
 
-def _information(
-    rows: Numbers, columns: Numbers, counts: Numbers, n: int
-) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
+def _information(rows: Numbers, columns: Numbers, counts: Numbers, n: int) -> Entries:
     """Where pieces come together more often than by chance, and by how much, as logarithm.
 
-    Positive pointwise mutual information. Source: Levy and Goldberg 2014, section 3.2.
+    Positive pointwise mutual information. Source: Levy and Goldberg 2014, section 3.3.
     """
     of_row, of_column = (np.bincount(ids, counts, n) for ids in (rows, columns))
     information = np.log(counts * counts.sum() / (of_row[rows] * of_column[columns]))
@@ -148,52 +144,35 @@ def _information(
     return rows[is_more], columns[is_more], information[is_more]
 
 
-class _Sparse:
-    """A matrix of few entries, `(n, n)`, to multiply with."""
+def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -> Tensor:
+    """The strongest left singular vectors of all contexts side by side, as rows of length 1.
 
-    def __init__(
-        self, rows: Numbers, columns: Numbers, values: NDArray[np.float64], n: int
-    ) -> None:
-        order = np.lexsort((columns, rows))
-        self.columns = torch.from_numpy(columns[order])
-        self.values = torch.from_numpy(values[order].astype(np.float32))
-        self.starts = torch.from_numpy(np.searchsorted(rows[order], np.arange(n)))
-        self.is_filled = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        """Multiply with `(n, width)`."""
-        return F.embedding_bag(
-            self.columns, dense, self.starts, mode="sum", per_sample_weights=self.values
-        )
-
-
-def _directions(
-    contexts: Sequence[tuple[_Sparse, _Sparse]], n: int, width: int, *, seed: int
-) -> Tensor:
-    """The strongest `width` left singular vectors of all contexts side by side, weighed.
-
-    Each is weighed with the root of its singular value, then all are turned at random, so that
-    no coordinate means more than another; then rows get the length 1.
+    Each vector weighs as the root of its singular value; then all are turned at random, so that no
+    coordinate means more than another.
 
     Args:
-        contexts: matrices `(n, n)`, and each transposed.
+        contexts: entries of matrices `(n, n)`.
         n: rows.
-        width: directions wanted.
+        width: numbers a row.
         seed: decides how the directions lie.
 
-    Source: Halko et al. 2011, "Finding Structure with Randomness", algorithms 4.4 and 5.3; Levy
-        et al. 2015, "Improving Distributional Similarity", section 3.3, on the root.
+    Source: Levy and Goldberg 2014, section 4; Halko et al. 2011, "Finding Structure with
+        Randomness", algorithms 4.4 and 5.1.
     """
-    random = torch.Generator().manual_seed(derive_seed(seed, "directions"))
-    basis = torch.randn(n, min(n, width + OVERSAMPLES), generator=random)
-    for _ in range(ROUNDS):
-        basis = torch.linalg.qr(basis)[0]
-        basis = torch.stack([rows @ (columns @ basis) for rows, columns in contexts]).sum(dim=0)
-    basis = torch.linalg.qr(basis)[0]
-    seen = torch.cat([columns @ basis for _, columns in contexts])
-    squares, vectors = torch.linalg.eigh(seen.T @ seen)  # ascending: the strongest come last
-    found = (basis @ vectors)[:, -width:] * squares[-width:].clamp(min=0) ** 0.25
-    turn = torch.linalg.qr(torch.randn(width, width, generator=random))[0]
+    rows = np.concatenate([entries[0] for entries in contexts])
+    columns = np.concatenate([place * n + entries[1] for place, entries in enumerate(contexts)])
+    values = np.concatenate([entries[2] for entries in contexts]).astype(np.float32)
+    matrix = torch.sparse_coo_tensor(
+        torch.from_numpy(np.stack([rows, columns])),
+        torch.from_numpy(values),
+        (n, n * len(contexts)),
+        check_invariants=False,
+    ).coalesce()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "directions"))
+        vectors, weights, _ = torch.svd_lowrank(matrix, q=min(n, width + OVERSAMPLES), niter=ROUNDS)
+        turn = torch.linalg.qr(torch.randn(width, width))[0]
+    found = (vectors * weights.sqrt())[:, :width]
     turned = F.normalize(found @ turn[: found.size(1)], dim=1)
-    has_company = torch.stack([rows.is_filled for rows, _ in contexts]).any(dim=0)
+    has_company = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
     return turned * has_company[:, None]
