@@ -172,15 +172,15 @@ def memory_zeroed() -> AbstractContextManager[None]:
 
 def with_model(change: Callable[[Transformer], None]) -> AbstractContextManager[None]:
     """Trainings whose fresh model was changed."""
-    make_trainer = run.make_trainer
+    resume = run.resume
 
-    def make(*arguments: Any) -> loop.Trainer:
-        trainer = make_trainer(*arguments)
+    def begin(trainer: loop.Trainer, out: Path) -> tuple[bool, list[str]]:
+        found = resume(trainer, out)
         with torch.no_grad():
             change(trainer.model)
-        return trainer
+        return found
 
-    return patched(run, "make_trainer", make)
+    return patched(run, "resume", begin)
 
 
 def bias_on_one_word(model: Transformer) -> None:
