@@ -172,7 +172,9 @@ def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -
         torch.manual_seed(derive_seed(seed, "directions"))
         vectors, weights, _ = torch.svd_lowrank(matrix, q=min(n, width + OVERSAMPLES), niter=ROUNDS)
         turn = torch.linalg.qr(torch.randn(width, width))[0]
-    found = (vectors * weights.sqrt())[:, :width]
+    # A vector's sign is anyone's guess: its largest number decides, so that machines agree.
+    signs = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True)).sign()
+    found = (vectors * signs * weights.sqrt())[:, :width]
     turned = F.normalize(found @ turn[: found.size(1)], dim=1)
     has_company = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
     return turned * has_company[:, None]
