@@ -45,7 +45,7 @@ def acquainted(
         weights: those of a fresh model, by name.
         config: its shape.
         pairs: the corpus, ids without special pieces.
-        seed: decides what is read of a large corpus.
+        seed: decides what is read of a large corpus, and how the directions lie.
 
     Returns:
         The weights; rows have the length that random ones have, and pieces without company keep
@@ -166,7 +166,7 @@ def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -
         torch.from_numpy(np.stack([rows, columns])),
         torch.from_numpy(values),
         (n, n * len(contexts)),
-        check_invariants=False,
+        check_invariants=False,  # said aloud, for torch warns of what it leaves out by itself
     ).coalesce()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "directions"))

@@ -198,8 +198,8 @@ def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
         # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear, and
         # less still where embeddings are nearly right from the start.
         begins_with = training.get("first_embeddings", TrainConfig.first_embeddings)
-        is_random = begins_with == "random" or training.get("parent")
-        rate = min(0.008, (1.024 if is_random else 0.256) / d_model)
+        is_by_company = begins_with == "company" and not training.get("parent")
+        rate = min(0.008, (0.256 if is_by_company else 1.024) / d_model)
         return {"learning_rate": share * rate, "matrix_learning_rate": matrix_rate}
     # The paper's schedule has its rate in the formula.
     return {"learning_rate": share * (1.0 if training.get("schedule") == "paper" else 1e-3)}
