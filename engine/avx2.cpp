@@ -6,9 +6,6 @@
 #define HEED_ISA heed_avx2
 #include "lanes.h"
 
-// Sums kept in an array stay in registers only if the loops over it are gone.
-#define HEED_UNROLL _Pragma("GCC unroll 8")
-
 namespace HEED_ISA {
 
 constexpr const char *kName = "avx2";
@@ -36,8 +33,8 @@ inline __m256i broadcast(const char *x) {
 }
 
 // Eight columns by four inputs a register.
-template <int R, int Halves>
-inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
+template <int R, int Halves, bool IsFar>
+inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums, int width) {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i c[R][Halves];
     HEED_UNROLL
@@ -46,8 +43,7 @@ inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int 
         for (int j = 0; j < Halves; j++) c[r][j] = _mm256_loadu_si256((const __m256i *)(starts + 8 * j));
     int g = 0;
     for (; g + 2 <= groups; g += 2, w += 128) {
-        // Few rows wait for their weights, which come from far away.
-        if (R <= 2) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0), _mm_prefetch((const char *)w + 2112, _MM_HINT_T0);
+        if (IsFar) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0), _mm_prefetch((const char *)w + 2112, _MM_HINT_T0);
         HEED_UNROLL
         for (int j = 0; j < Halves; j++) {
             const __m256i first = _mm256_loadu_si256((const __m256i *)(w + 32 * j)), second = _mm256_loadu_si256((const __m256i *)(w + 64 + 32 * j));
@@ -72,17 +68,21 @@ inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int 
     HEED_UNROLL
     for (int r = 0; r < R; r++)
         HEED_UNROLL
-        for (int j = 0; j < Halves; j++) _mm256_storeu_si256((__m256i *)(sums + r * 16 + j * 8), c[r][j]);
+        for (int j = 0; j < Halves; j++) _mm256_storeu_si256((__m256i *)(sums + r * width + j * 8), c[r][j]);
 }
 
-template <int R>
+// Sums of several rows fill the registers; a single row's would wait for one another.
+constexpr int panels_at_once(int rows) { return rows == 1 ? 4 : 1; }
+
+template <int R, int P, bool IsFar>
 __attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
-    if constexpr (R <= 2) {
-        multiply_columns<R, 2>(x, stride, w, groups, starts, sums);
-    } else {
-        multiply_columns<R, 1>(x, stride, w, groups, starts, sums);
-        multiply_columns<R, 1>(x, stride, w + 32, groups, starts + 8, sums + 8);
-    }
+    for (int p = 0; p < P; p++, w += groups * size_t(64), starts += 16, sums += 16)
+        if constexpr (R <= 2) {
+            multiply_columns<R, 2, IsFar>(x, stride, w, groups, starts, sums, P * 16);
+        } else {
+            multiply_columns<R, 1, IsFar>(x, stride, w, groups, starts, sums, P * 16);
+            multiply_columns<R, 1, false>(x, stride, w + 32, groups, starts + 8, sums + 8, P * 16);
+        }
 }
 
 }  // namespace HEED_ISA

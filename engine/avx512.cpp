@@ -22,27 +22,50 @@ void store_ints(void *q, const float *x, int n, Lanes scale) {
     }
 }
 
-template <int R>
+// Two dozen sums hide the latency of the instruction, and each input serves four panels. A single
+// row waits for its weights instead, and they come soonest in one stream.
+constexpr int panels_at_once(int rows) { return rows == 1 ? 1 : 4; }
+
+template <int R, int P, bool IsFar>
 __attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
-    // Two sums a row hide the instruction's latency.
-    __m512i even[R], odd[R];
-    for (int r = 0; r < R; r++) even[r] = _mm512_loadu_si512(starts), odd[r] = _mm512_setzero_si512();
-    int g = 0;
-    for (; g + 2 <= groups; g += 2, w += 128) {
-        // Few rows wait for their weights, which come from far away.
-        if (R <= 2) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0), _mm_prefetch((const char *)w + 2112, _MM_HINT_T0);
-        const __m512i first = _mm512_loadu_si512(w), second = _mm512_loadu_si512(w + 64);
-        for (int r = 0; r < R; r++) {
-            const int32_t *a = (const int32_t *)(x + r * stride) + g;
-            even[r] = _mm512_dpbusd_epi32(even[r], _mm512_set1_epi32(a[0]), first);
-            odd[r] = _mm512_dpbusd_epi32(odd[r], _mm512_set1_epi32(a[1]), second);
+    constexpr int kAtOnce = P == 1 ? 4 : 1;
+    __m512i c[R][P][kAtOnce];
+    HEED_UNROLL
+    for (int r = 0; r < R; r++)
+        HEED_UNROLL
+        for (int p = 0; p < P; p++) {
+            c[r][p][0] = _mm512_loadu_si512(starts + p * 16);
+            HEED_UNROLL
+            for (int i = 1; i < kAtOnce; i++) c[r][p][i] = _mm512_setzero_si512();
         }
-    }
-    if (g < groups) {
-        const __m512i last = _mm512_loadu_si512(w);
-        for (int r = 0; r < R; r++) even[r] = _mm512_dpbusd_epi32(even[r], _mm512_set1_epi32(((const int32_t *)(x + r * stride))[g]), last);
-    }
-    for (int r = 0; r < R; r++) _mm512_storeu_si512(sums + r * 16, _mm512_add_epi32(even[r], odd[r]));
+    const auto add = [&](int g, int i) __attribute__((always_inline)) {
+        const int8_t *next = w + g * size_t(64);
+        __m512i columns[P];
+        HEED_UNROLL
+        for (int p = 0; p < P; p++, next += groups * size_t(64)) {
+            if (IsFar) _mm_prefetch((const char *)next + P * groups * size_t(64), _MM_HINT_T0);
+            columns[p] = _mm512_loadu_si512(next);
+        }
+        HEED_UNROLL
+        for (int r = 0; r < R; r++) {
+            const __m512i a = _mm512_set1_epi32(((const int32_t *)(x + r * stride))[g]);
+            HEED_UNROLL
+            for (int p = 0; p < P; p++) c[r][p][i] = _mm512_dpbusd_epi32(c[r][p][i], a, columns[p]);
+        }
+    };
+    int g = 0;
+    for (; g + kAtOnce <= groups; g += kAtOnce)
+        HEED_UNROLL
+        for (int i = 0; i < kAtOnce; i++) add(g + i, i);
+    for (; g < groups; g++) add(g, 0);
+    HEED_UNROLL
+    for (int r = 0; r < R; r++)
+        HEED_UNROLL
+        for (int p = 0; p < P; p++) {
+            HEED_UNROLL
+            for (int i = 1; i < kAtOnce; i++) c[r][p][0] = _mm512_add_epi32(c[r][p][0], c[r][p][i]);
+            _mm512_storeu_si512(sums + (r * P + p) * 16, c[r][p][0]);
+        }
 }
 
 }  // namespace HEED_ISA

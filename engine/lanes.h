@@ -13,6 +13,9 @@
 #include <immintrin.h>
 #endif
 
+// Sums kept in an array stay in registers only if the loops over it are gone.
+#define HEED_UNROLL _Pragma("GCC unroll 8")
+
 namespace HEED_ISA {
 
 #if defined(HEED_AVX512)

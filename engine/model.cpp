@@ -22,13 +22,13 @@ struct State::Work {
         const Config &c = config();
         const size_t inner = padded(c.d_ff * (c.activation == int(Activation::swiglu) ? 2 : 1));
         const size_t heads = padded(2 * c.key_width() + c.value_width());
-        const size_t narrow = std::max(c.width(), padded(c.value_width()));
-        const size_t deepest = std::max<size_t>({inner, heads, narrow});
+        const size_t deepest = std::max<size_t>({inner, heads, size_t(c.width()), size_t(padded(c.value_width()))});
         const auto grow = [](auto &v, size_t n) {
             if (v.size() < n) v.resize(n);
         };
         grow(scratch.x, rows * size_t(c.width()));
-        grow(scratch.y, rows * narrow);
+        grow(scratch.y, rows * size_t(c.width()));
+        grow(scratch.joined, rows * size_t(padded(c.value_width())));
         grow(scratch.wide, rows * deepest);
         grow(scratch.scales, rows);
         grow(scratch.quantized, rows * kernels().quantized_stride(int(deepest)));
@@ -111,17 +111,22 @@ struct State::Work {
         kernels().rotate(row, 2 * c.n_heads, c.d_k, positions.cosines + size_t(place) * c.d_k, positions.sines + size_t(place) * c.d_k);
     }
 
+    void find_best(const float *log_probs, size_t row, const Best &best) {
+        if (best.count) kernels().largest(log_probs, config().tgt_vocab_size, best.count, best.values + row * best.count, best.ids + row * best.count);
+    }
+
     void attend(const float *query, int n, float *out, float *weights = nullptr) {
         const Config &c = config();
         kernels().attend(query, scratch.keys.data(), scratch.values.data(), n, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
     }
 
-    // Rows of heads joined, for the projection out: what pads them must be zero.
-    float *joined(int rows) {
+    // The projection of joined heads; what pads their rows must be zero.
+    void project(const Matrix &out, int rows) {
         const int width = config().value_width();
-        float *y = scratch.y.data();
-        for (int r = 0; r < rows && width % 16; r++) std::fill(y + r * size_t(padded(width)) + width, y + (r + 1) * size_t(padded(width)), 0.0f);
-        return y;
+        const size_t stride = padded(width);
+        float *joined = scratch.joined.data();
+        for (int r = 0; r < rows && width % 16; r++) std::fill(joined + r * stride + width, joined + (r + 1) * stride, 0.0f);
+        linear(out, joined, stride, rows, scratch.y.data(), config().width());
     }
 };
 
@@ -148,15 +153,14 @@ void State::split(const Rows &rows_of, const F &f) {
 }
 
 State::State(Model &model, const Positions &positions, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size)
-    : model_(model), positions_(positions), beam_size_(beam_size), scratch_(model.pool.size()) {
+    : model_(model), positions_(positions), beam_size_(beam_size), arena_(model.blocks), scratch_(model.pool.size()) {
     const Config &c = model.config;
-    int total = 0;
     for (int s = 0; s < n_sources; s++) {
-        sources_.push_back({total, lengths[s]});
-        total += lengths[s];
+        sources_.push_back({n_tokens_, lengths[s]});
+        n_tokens_ += lengths[s];
     }
-    memory_.resize(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * total * c.width());
-    heads_.assign(c.n_decoder_layers, std::vector<float>(size_t(total) * padded(c.key_width() + c.value_width())));
+    memory_ = arena_.take(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * n_tokens_ * c.width());
+    for (int l = 0; l < c.n_decoder_layers; l++) heads_.push_back(arena_.take(size_t(n_tokens_) * padded(c.key_width() + c.value_width())));
     split([&](int s) { return sources_[s].length; }, [&](int first, int last, Work &work) {
         encode(ids, first, last, work);
         remember(first, last, work);
@@ -176,8 +180,7 @@ State::Span State::span(int first, int last) const {
 
 float *State::memory(int layer, int token) {
     const Config &c = model_.config;
-    const size_t all = memory_.size() / (c.is_same_layer ? c.n_encoder_layers : 1);
-    return memory_.data() + (c.is_same_layer ? layer * all : 0) + size_t(token) * c.width();
+    return memory_ + (size_t(c.is_same_layer ? layer : 0) * n_tokens_ + token) * c.width();
 }
 
 void State::encode(const int64_t *ids, int first, int last, Work &work) {
@@ -209,12 +212,9 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
                     scratch.keys[i] = heads + (from + i) * stride + c.key_width();
                     scratch.values[i] = scratch.keys[i] + c.key_width();
                 }
-                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, scratch.y.data() + (from + i) * out_stride);
+                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, scratch.joined.data() + (from + i) * out_stride);
             }
-            // The product may not write where it reads from.
-            float *joined = work.joined(rows);
-            std::memcpy(heads, joined, rows * out_stride * sizeof(float));
-            work.linear(layer.self.out, heads, out_stride, rows, scratch.y.data(), width);
+            work.project(layer.self.out, rows);
         });
         work.feed_forward(layer.feed_forward, rows);
         if (l + 1 == c.n_encoder_layers || c.is_same_layer) keep(l);
@@ -229,7 +229,7 @@ void State::remember(int first, int last, Work &work) {
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const Matrix &m = model_.decoder[l].cross.memory;
         const size_t stride = m.panels() * size_t(16);
-        work.linear(m, memory(l, begin), width, rows, heads_[l].data() + begin * stride, stride);
+        work.linear(m, memory(l, begin), width, rows, heads_[l] + begin * stride, stride);
     }
 }
 
@@ -238,7 +238,7 @@ void State::step(const Positions &positions, const int64_t *tokens, float *log_p
     positions_ = positions;
     Page page;
     page.rows = rows();
-    page.data.reset(new float[size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width())]);
+    page.data = arena_.take(size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width()));
     for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
     pages_.push_back(std::move(page));
     split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, best, weights, work); });
@@ -261,17 +261,15 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
             for (int r = 0; r < rows; r++) {
                 float *row = heads + r * stride;
                 work.rotate(row, positions_, n - 1);
-                std::memcpy(pages_.back().data.get() + (l * size_t(pages_.back().rows) + first + r) * cached, row + c.key_width(), cached * sizeof(float));
+                std::memcpy(pages_.back().data + (l * size_t(pages_.back().rows) + first + r) * cached, row + c.key_width(), cached * sizeof(float));
                 for (int i = 0; i < n; i++) {
                     const Page &page = pages_[i];
-                    scratch.keys[i] = page.data.get() + (l * size_t(page.rows) + page.row_of[first + r]) * cached;
+                    scratch.keys[i] = page.data + (l * size_t(page.rows) + page.row_of[first + r]) * cached;
                     scratch.values[i] = scratch.keys[i] + c.key_width();
                 }
-                work.attend(row, n, scratch.y.data() + r * out_stride);
+                work.attend(row, n, scratch.joined.data() + r * out_stride);
             }
-            float *joined = work.joined(rows);
-            std::memcpy(heads, joined, rows * out_stride * sizeof(float));
-            work.linear(layer.self.out, heads, out_stride, rows, scratch.y.data(), width);
+            work.project(layer.self.out, rows);
         });
         work.residual(rows, layer.cross.norm, [&](float *x) {
             float *queries = scratch.wide.data();
@@ -280,44 +278,42 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
             for (int s = first_source; s < last_source; s++) {
                 const auto [offset, length] = sources_[s];
                 for (int i = 0; i < length; i++) {
-                    scratch.keys[i] = heads_[l].data() + (offset + i) * memory;
+                    scratch.keys[i] = heads_[l] + (offset + i) * memory;
                     scratch.values[i] = scratch.keys[i] + c.key_width();
                 }
                 for (int r = s * beam_size_ - first; r < (s + 1) * beam_size_ - first; r++) {
                     float *kept = weights ? scratch.weights.data() : nullptr;
-                    work.attend(queries + r * stride, length, scratch.y.data() + r * out_stride, kept);
+                    work.attend(queries + r * stride, length, scratch.joined.data() + r * out_stride, kept);
                     for (int h = 0; h < c.n_heads && weights; h++) {
                         float *to = weights + ((size_t(l) * this->rows() + first + r) * c.n_heads + h) * longest();
                         std::fill(std::copy_n(kept + size_t(h) * length, length, to), to + longest(), 0.0f);
                     }
                 }
             }
-            float *joined = work.joined(rows);
-            std::memcpy(queries, joined, rows * out_stride * sizeof(float));
-            work.linear(layer.cross.out, queries, out_stride, rows, scratch.y.data(), width);
+            work.project(layer.cross.out, rows);
         });
         work.feed_forward(layer.feed_forward, rows);
     }
     if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.decoder_norm, scratch.x.data());
-    if (own_.empty()) score(first_source, last_source, log_probs, work);
-    else choose(first_source, last_source, log_probs, work);
-    const size_t stride = model_.output.panels() * size_t(16), count = best.count;
-    for (size_t r = first; count && r < size_t(first + rows); r++)
-        work.kernels().largest(log_probs + r * stride, c.tgt_vocab_size, best.count, best.values + r * count, best.ids + r * count);
+    if (own_.empty()) score(first_source, last_source, log_probs, best, work);
+    else choose(first_source, last_source, log_probs, best, work);
 }
 
-void State::score(int first_source, int last_source, float *log_probs, Work &work) {
+void State::score(int first_source, int last_source, float *log_probs, const Best &best, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first;
     const size_t stride = model_.output.panels() * size_t(16);
     float *out = log_probs + first * stride;
     work.linear(model_.output, work.scratch.x.data(), c.width(), rows, out, stride);
-    for (int r = 0; r < rows; r++) work.kernels().log_softmax(out + r * stride, c.tgt_vocab_size);
+    for (int r = 0; r < rows; r++, out += stride) {
+        work.kernels().log_softmax(out, c.tgt_vocab_size);
+        work.find_best(out, first + r, best);
+    }
 }
 
 // The output for shortlists. What all have in common is multiplied together, and lies before what a
 // source has of its own; the softmax is over both.
-void State::choose(int first_source, int last_source, float *log_probs, Work &work) {
+void State::choose(int first_source, int last_source, float *log_probs, const Best &best, Work &work) {
     const Always &always = model_.always;
     const int rows = (last_source - first_source) * beam_size_, width = model_.config.width(), shared = always.matrix.n;
     int most = 0;
@@ -335,6 +331,7 @@ void State::choose(int first_source, int last_source, float *log_probs, Work &wo
             std::fill_n(out, out_stride, -std::numeric_limits<float>::infinity());
             for (size_t i = 0; i < always.ids.size(); i++) out[always.ids[i]] = logits[i];
             for (int i = 0; i < own.size(); i++) out[own.ids()[i]] = logits[shared + i];
+            work.find_best(out, size_t(s) * beam_size_ + r, best);
         }
         inputs.rows = (const char *)inputs.rows + beam_size_ * inputs.stride;
         if (inputs.scales) inputs.scales += beam_size_;

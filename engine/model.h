@@ -8,6 +8,7 @@
 
 #include "columns.h"
 #include "kernels.h"
+#include "memory.h"
 #include "pool.h"
 
 namespace heed {
@@ -72,6 +73,7 @@ struct Model {
     Config config;
     const Kernels &kernels;
     Pool pool;
+    Blocks blocks;
     Matrix embed_src, embed_tgt, output;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
@@ -82,7 +84,7 @@ struct Model {
 
 // Buffers of one thread.
 struct Scratch {
-    std::vector<float> x, y, wide, scales, scores, weights, logits;
+    std::vector<float> x, y, wide, joined, scales, scores, weights, logits;
     std::vector<char> quantized;
     std::vector<const float *> keys, values;
 };
@@ -96,7 +98,7 @@ struct Best {
 
 // Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * width.
 struct Page {
-    std::unique_ptr<float[]> data;
+    float *data = nullptr;
     int rows = 0;
     std::vector<int32_t> row_of;  // which row of the page each row of the batch continues
 };
@@ -142,8 +144,8 @@ class State {
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void advance(const int64_t *tokens, int first, int last, float *log_probs, const Best &, float *weights, Work &);
-    void score(int first, int last, float *log_probs, Work &);
-    void choose(int first, int last, float *log_probs, Work &);
+    void score(int first, int last, float *log_probs, const Best &, Work &);
+    void choose(int first, int last, float *log_probs, const Best &, Work &);
     template <class Rows, class F>
     void split(const Rows &rows_of, const F &f);
 
@@ -152,8 +154,10 @@ class State {
     int beam_size_;
     std::vector<Source> sources_;
     std::vector<std::shared_ptr<const Columns>> own_;  // of `output`, for each source; or empty
-    std::vector<float> memory_;               // (n_encoder_layers or 1, all positions, width)
-    std::vector<std::vector<float>> heads_;   // of each decoder layer (all positions, keys and values)
+    Arena arena_;
+    int n_tokens_ = 0;             // of all sources
+    float *memory_ = nullptr;      // (n_encoder_layers or 1, n_tokens, width)
+    std::vector<float *> heads_;   // of each decoder layer (n_tokens, keys and values)
     std::vector<Page> pages_;
     std::vector<Scratch> scratch_;
 };
