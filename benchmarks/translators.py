@@ -93,7 +93,7 @@ def read_weights(folder: Path) -> exports.Weights:
     return load_file(folder / FLOATS)
 
 
-def open_heed(folder: Path, threads: int, *, is_quantized: bool, kernels: str = "") -> Translate:
+def open_heed(folder: Path, threads: int, *, is_quantized: bool) -> Translate:
     """heed's engine under heed's own search."""
     from safetensors.numpy import load_file
 
@@ -109,7 +109,7 @@ def open_heed(folder: Path, threads: int, *, is_quantized: bool, kernels: str = 
         network = from_arrays(config, load_file(folder / INTS), folder / INTS)
     else:
         network = Network.of(config, read_weights(folder))
-    engine = Engine(network, threads=threads, kernels=kernels)
+    engine = Engine(network, threads=threads, kernels=os.environ.get("HEED_KERNELS", ""))
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
         options = DecodeOptions(beam_size=beam_size, max_length=N_TOKENS, suppress=(config.eos_id,))

@@ -52,10 +52,12 @@ struct Kernels {
     void (*add)(float *x, size_t x_stride, const float *y, size_t y_stride, int rows, int n);
     // Turn each head of width d by its position's angle (halves layout).
     void (*rotate)(float *x, int n_heads, int d, const float *cosines, const float *sines);
-    // One query row against n keys and values, given by a pointer each; weights (n_heads, n) if asked for.
+    // One query row against n keys and values, given by a pointer each; scratch (n_heads, padded(n));
+    // weights (n_heads, n) if asked for.
     void (*attend)(const float *query, const float *const *keys, const float *const *values, int n, int n_heads, int d_k, int d_v, float *scratch, float *out, float *weights);
-    // x := log softmax(x) over n numbers; what pads the row becomes minus infinity.
-    void (*log_softmax)(float *x, int n);
+    // x := log softmax(x) over n numbers, and the `count` largest of them, as below; 0: none.
+    // What pads the row becomes minus infinity.
+    void (*log_softmax)(float *x, int n, int count, float *values, int64_t *ids);
     // The `count` largest of n numbers, largest first, the lower id first among equals.
     void (*largest)(const float *x, int n, int count, float *values, int64_t *ids);
 };

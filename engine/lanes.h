@@ -3,6 +3,8 @@
 // Nothing here fuses a multiplication with an addition, and every sum runs in one order, so that
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
 // exception is `fused`, for products of float32 matrices: there all but NumPy agree.
+// `first` keeps n lanes and clears the others; `raised` adds the last eight bits of one number to the
+// exponent of another.
 // Each instruction set includes this file in a namespace of its own; see kernels.inc.
 #pragma once
 #include <cmath>
@@ -34,13 +36,14 @@ inline Lanes operator/(Lanes a, Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Lanes larger(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
 inline Lanes smaller(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Lanes magnitude(Lanes a) { return {_mm512_abs_ps(a.v)}; }
+inline bool any_above(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 inline Lanes with_sign(Lanes a, Lanes sign) {
     const __m512i bit = _mm512_set1_epi32(INT32_MIN);
     return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a.v), _mm512_and_si512(_mm512_castps_si512(sign.v), bit)))};
 }
-inline Lanes rounded(Lanes a) { return {_mm512_roundscale_ps(a.v, 0)}; }
-inline Lanes power_of_two(Lanes n) {
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127)), 23))};
+inline Lanes first(Lanes a, int n) { return {_mm512_maskz_mov_ps(__mmask16((1u << n) - 1), a.v)}; }
+inline Lanes raised(Lanes a, Lanes by) {
+    return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), _mm512_slli_epi32(_mm512_castps_si512(by.v), 23)))};
 }
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Lanes from_int(const int32_t *p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
@@ -66,6 +69,9 @@ inline Lanes operator*(Lanes x, Lanes y) { return {_mm256_mul_ps(x.a, y.a), _mm2
 inline Lanes operator/(Lanes x, Lanes y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
 inline Lanes larger(Lanes x, Lanes y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 inline Lanes smaller(Lanes x, Lanes y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
+inline bool any_above(Lanes x, Lanes y) {
+    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)));
+}
 inline Lanes magnitude(Lanes x) {
     const __m256 bit = _mm256_set1_ps(-0.0f);
     return {_mm256_andnot_ps(bit, x.a), _mm256_andnot_ps(bit, x.b)};
@@ -74,11 +80,15 @@ inline Lanes with_sign(Lanes x, Lanes sign) {
     const __m256 bit = _mm256_set1_ps(-0.0f);
     return {_mm256_or_ps(x.a, _mm256_and_ps(sign.a, bit)), _mm256_or_ps(x.b, _mm256_and_ps(sign.b, bit))};
 }
-inline Lanes rounded(Lanes x) { return {_mm256_round_ps(x.a, 8), _mm256_round_ps(x.b, 8)}; }
-inline __m256 power_of_two_(__m256 n) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+inline __m256 first_(__m256 x, int n) {
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), places)));
 }
-inline Lanes power_of_two(Lanes n) { return {power_of_two_(n.a), power_of_two_(n.b)}; }
+inline Lanes first(Lanes x, int n) { return {first_(x.a, n), first_(x.b, n - 8)}; }
+inline __m256 raised_(__m256 x, __m256 by) {
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(_mm256_castps_si256(by), 23)));
+}
+inline Lanes raised(Lanes x, Lanes by) { return {raised_(x.a, by.a), raised_(x.b, by.b)}; }
 inline Lanes fused(Lanes x, Lanes y, Lanes z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 inline Lanes from_int(const int32_t *p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)), _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8)))};
@@ -106,16 +116,24 @@ inline Lanes operator/(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] / b.v[
 // As the instructions have it: the second where either is not a number.
 inline Lanes larger(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 inline Lanes smaller(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
+inline bool any_above(const Lanes &a, const Lanes &b) {
+    bool found = false;
+    for (int i = 0; i < 16; i++) found |= a.v[i] > b.v[i];
+    return found;
+}
 inline Lanes magnitude(const Lanes &a) { HEED_EACH(std::fabs(a.v[i])); }
 inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copysign(a.v[i], sign.v[i])); }
 inline Lanes rounded(const Lanes &a) { HEED_EACH(std::nearbyint(a.v[i])); }
-inline float power_of_two_(float n) {
-    const int32_t bits = (int32_t(n) + 127) << 23;
-    float x;
+inline Lanes first(const Lanes &a, int n) { HEED_EACH(i < n ? a.v[i] : 0.0f); }
+inline float raised_(float x, float by) {
+    uint32_t bits, shift;
+    std::memcpy(&bits, &x, sizeof bits);
+    std::memcpy(&shift, &by, sizeof shift);
+    bits += shift << 23;
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-inline Lanes power_of_two(const Lanes &n) { HEED_EACH(power_of_two_(n.v[i])); }
+inline Lanes raised(const Lanes &a, const Lanes &by) { HEED_EACH(raised_(a.v[i], by.v[i])); }
 inline Lanes fused(const Lanes &a, const Lanes &b, const Lanes &c) { HEED_EACH(std::fma(a.v[i], b.v[i], c.v[i])); }
 inline Lanes from_int(const int32_t *p) { HEED_EACH(float(p[i])); }
 #undef HEED_EACH
@@ -165,7 +183,8 @@ inline float maximum(Lanes x) {
 // Cody and Waite's reduction, then the polynomial of Cephes' expf.
 inline Lanes exponential(Lanes x) {
     x = smaller(larger(x, all(-87.0f)), all(88.0f));
-    const Lanes n = rounded(x * all(1.44269504f));
+    // Next to so large a number only whole ones are left: their last bits are the power of two.
+    const Lanes power = x * all(1.44269504f) + all(12582912.0f), n = power - all(12582912.0f);
     const Lanes r = x - n * all(0.693359375f) - n * all(-2.12194440e-4f);
     Lanes p = all(1.9875691500e-4f);
     p = p * r + all(1.3981999507e-3f);
@@ -174,7 +193,7 @@ inline Lanes exponential(Lanes x) {
     p = p * r + all(1.6666665459e-1f);
     p = p * r + all(5.0000001201e-1f);
     p = p * (r * r) + r + all(1.0f);
-    return p * power_of_two(n);
+    return raised(p, power);
 }
 
 // x Φ(x), with erf by Abramowitz and Stegun, 7.1.26 (error below 1.5e-7).

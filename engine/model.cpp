@@ -32,7 +32,7 @@ struct State::Work {
         grow(scratch.wide, rows * deepest);
         grow(scratch.scales, rows);
         grow(scratch.quantized, rows * kernels().quantized_stride(int(deepest)));
-        grow(scratch.scores, padded(n_positions));
+        grow(scratch.scores, padded(n_positions) * size_t(c.n_heads));
         grow(scratch.weights, size_t(n_positions) * c.n_heads);
         grow(scratch.keys, n_positions);
         grow(scratch.values, n_positions);
@@ -109,10 +109,6 @@ struct State::Work {
         const Config &c = config();
         if (!c.is_rotary) return;
         kernels().rotate(row, 2 * c.n_heads, c.d_k, positions.cosines + size_t(place) * c.d_k, positions.sines + size_t(place) * c.d_k);
-    }
-
-    void find_best(const float *log_probs, size_t row, const Best &best) {
-        if (best.count) kernels().largest(log_probs, config().tgt_vocab_size, best.count, best.values + row * best.count, best.ids + row * best.count);
     }
 
     void attend(const float *query, int n, float *out, float *weights = nullptr) {
@@ -305,10 +301,8 @@ void State::score(int first_source, int last_source, float *log_probs, const Bes
     const size_t stride = model_.output.panels() * size_t(16);
     float *out = log_probs + first * stride;
     work.linear(model_.output, work.scratch.x.data(), c.width(), rows, out, stride);
-    for (int r = 0; r < rows; r++, out += stride) {
-        work.kernels().log_softmax(out, c.tgt_vocab_size);
-        work.find_best(out, first + r, best);
-    }
+    for (size_t r = first; r < size_t(first + rows); r++, out += stride)
+        work.kernels().log_softmax(out, c.tgt_vocab_size, best.count, best.values + r * best.count, best.ids + r * best.count);
 }
 
 // The output for shortlists. What all have in common is multiplied together, and lies before what a
@@ -327,11 +321,12 @@ void State::choose(int first_source, int last_source, float *log_probs, const Be
         const Columns &own = *own_[s];
         work.multiply(own.matrix(), inputs, beam_size_, logits + shared, stride);
         for (int r = 0; r < beam_size_; r++, logits += stride, out += out_stride) {
-            work.kernels().log_softmax(logits, shared + own.size());
+            work.kernels().log_softmax(logits, shared + own.size(), 0, nullptr, nullptr);
             std::fill_n(out, out_stride, -std::numeric_limits<float>::infinity());
             for (size_t i = 0; i < always.ids.size(); i++) out[always.ids[i]] = logits[i];
             for (int i = 0; i < own.size(); i++) out[own.ids()[i]] = logits[shared + i];
-            work.find_best(out, size_t(s) * beam_size_ + r, best);
+            const size_t row = size_t(s) * beam_size_ + r;
+            if (best.count) work.kernels().largest(out, model_.config.tgt_vocab_size, best.count, best.values + row * best.count, best.ids + row * best.count);
         }
         inputs.rows = (const char *)inputs.rows + beam_size_ * inputs.stride;
         if (inputs.scales) inputs.scales += beam_size_;

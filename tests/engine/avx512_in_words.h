@@ -56,7 +56,13 @@ inline __m512 max_ps(__m512 a, __m512 b) { return floats([&](int i) { return at(
 inline __m512 min_ps(__m512 a, __m512 b) { return floats([&](int i) { return at(a, i) < at(b, i) ? at(a, i) : at(b, i); }); }
 inline __m512 abs_ps(__m512 a) { return floats([&](int i) { return std::fabs(at(a, i)); }); }
 inline __m512 fmadd_ps(__m512 a, __m512 b, __m512 c) { return floats([&](int i) { return std::fma(at(a, i), at(b, i), at(c, i)); }); }
-inline __m512 roundscale_ps(__m512 a, int) { return floats([&](int i) { return std::nearbyint(at(a, i)); }); }
+inline __m512 maskz_mov_ps(unsigned mask, __m512 a) { return floats([&](int i) { return mask >> i & 1 ? at(a, i) : 0.0f; }); }
+// The one comparison that is used: ordered, greater.
+inline unsigned cmp_ps_mask(__m512 a, __m512 b, int) {
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++) mask |= unsigned(at(a, i) > at(b, i)) << i;
+    return mask;
+}
 inline __m256 extractf32x8_ps(__m512 a, int half) {
     __m256 r;
     std::memcpy(&r, (const char *)&a + 32 * half, sizeof r);
@@ -102,6 +108,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_castps512_ps256 in_words::castps512_ps256
 #define _mm512_castps_si512 in_words::castps_si512
 #define _mm512_castsi512_ps in_words::castsi512_ps
+#define _mm512_cmp_ps_mask in_words::cmp_ps_mask
 #define _mm512_cvtepi32_epi8 in_words::cvtepi32_epi8
 #define _mm512_cvtepi32_ps in_words::cvtepi32_ps
 #define _mm512_cvtps_epi32 in_words::cvtps_epi32
@@ -112,11 +119,11 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_loadu_ps in_words::loadu_ps
 #define _mm512_loadu_si512 in_words::loadu_si512
 #define _mm512_maskz_loadu_ps in_words::maskz_loadu_ps
+#define _mm512_maskz_mov_ps in_words::maskz_mov_ps
 #define _mm512_max_ps in_words::max_ps
 #define _mm512_min_ps in_words::min_ps
 #define _mm512_mul_ps in_words::mul_ps
 #define _mm512_or_si512 in_words::or_si512
-#define _mm512_roundscale_ps in_words::roundscale_ps
 #define _mm512_set1_epi32 in_words::set1_epi32
 #define _mm512_set1_ps in_words::set1_ps
 #define _mm512_setzero_si512 in_words::setzero_si512
