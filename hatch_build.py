@@ -29,7 +29,11 @@ FLAGS = ["-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-pthread"]
 FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"]
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [f"-mavx512{part}" for part in ("f", "dq", "bw", "vl", "vnni")]
-X86_FLAGS = {"avx2": AVX2, "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"]}
+X86_FLAGS = {
+    "avx2": AVX2,
+    "avxvnni": [*AVX2, "-mavxvnni"],
+    "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
+}
 
 
 def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
@@ -51,6 +55,8 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
         def compiled(source: Path) -> Path:
             target = Path(folder) / f"{source.stem}.o"
             special = X86_FLAGS.get(source.stem, []) if is_x86 else []
+            if not _knows(compiler, special):
+                special = []  # the file then says that it has no kernels
             _run([compiler, *FLAGS, *special, *more_flags, "-c", str(source), "-o", str(target)])
             return target
 
@@ -63,6 +69,15 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
         # A process that has the old one open keeps it: a new file, not new content.
         shutil.copy(draft, target.with_suffix(".new"))
         target.with_suffix(".new").replace(target)
+
+
+def _knows(compiler: str, flags: list[str]) -> bool:
+    """Whether a compiler is new enough for these flags."""
+    try:
+        nothing = [compiler, *flags, "-E", "-x", "c++", os.devnull]
+        return not subprocess.run(nothing, capture_output=True).returncode
+    except OSError:
+        return True  # it does not start, as compiling will tell
 
 
 def _run(command: list[str]) -> None:

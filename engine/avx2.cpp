@@ -9,22 +9,7 @@
 namespace HEED_ISA {
 
 constexpr const char *kName = "avx2";
-constexpr int kShift = 64;
 constexpr int kMostRows = 6;
-
-// The odd stride keeps rows out of one another's cache sets.
-size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 16 + 64; }
-
-void store_ints(void *q, const float *x, int n, Lanes scale) {
-    const __m256i shift = _mm256_set1_epi32(kShift);
-    for (int i = 0; i < n; i += 16) {
-        const Lanes v = load(x + i) * scale;
-        const __m256i a = _mm256_add_epi32(_mm256_cvtps_epi32(v.a), shift), b = _mm256_add_epi32(_mm256_cvtps_epi32(v.b), shift);
-        const __m256i pairs = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
-        const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-        _mm_storeu_si128((__m128i *)((uint8_t *)q + i), bytes);
-    }
-}
 
 inline __m256i broadcast(const char *x) {
     int32_t four;

@@ -4,7 +4,8 @@
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
 // exception is `fused`, for products of float32 matrices: there all but NumPy agree.
 // `first` keeps n lanes and clears the others; `raised` adds the last eight bits of one number to the
-// exponent of another.
+// exponent of another; `store_bytes` rounds, up to ±63, and adds kShift, for products of bytes that
+// take one factor without sign.
 // Each instruction set includes this file in a namespace of its own; see kernels.inc.
 #pragma once
 #include <cmath>
@@ -47,6 +48,11 @@ inline Lanes raised(Lanes a, Lanes by) {
 }
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Lanes from_int(const int32_t *p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
+constexpr int kShift = 64;
+inline void store_bytes(void *p, Lanes a) {
+    const __m512i v = _mm512_add_epi32(_mm512_cvtps_epi32(a.v), _mm512_set1_epi32(kShift));
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
+}
 inline __m256 fold(Lanes a) { return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
 inline __m256 fold_max(Lanes a) { return _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
 
@@ -93,6 +99,13 @@ inline Lanes fused(Lanes x, Lanes y, Lanes z) { return {_mm256_fmadd_ps(x.a, y.a
 inline Lanes from_int(const int32_t *p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)), _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8)))};
 }
+constexpr int kShift = 64;
+inline void store_bytes(void *p, Lanes x) {
+    const __m256i shift = _mm256_set1_epi32(kShift);
+    const __m256i a = _mm256_add_epi32(_mm256_cvtps_epi32(x.a), shift), b = _mm256_add_epi32(_mm256_cvtps_epi32(x.b), shift);
+    const __m256i pairs = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1)));
+}
 inline __m256 fold(Lanes x) { return _mm256_add_ps(x.a, x.b); }
 inline __m256 fold_max(Lanes x) { return _mm256_max_ps(x.a, x.b); }
 
@@ -123,7 +136,11 @@ inline bool any_above(const Lanes &a, const Lanes &b) {
 }
 inline Lanes magnitude(const Lanes &a) { HEED_EACH(std::fabs(a.v[i])); }
 inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copysign(a.v[i], sign.v[i])); }
-inline Lanes rounded(const Lanes &a) { HEED_EACH(std::nearbyint(a.v[i])); }
+// Numbers that are none become some: no cast of them is defined.
+constexpr int kShift = 0;
+inline void store_bytes(void *p, const Lanes &a) {
+    for (int i = 0; i < 16; i++) ((int8_t *)p)[i] = int8_t(std::fmin(std::fmax(std::nearbyint(a.v[i]), -64.0f), 63.0f));
+}
 inline Lanes first(const Lanes &a, int n) { HEED_EACH(i < n ? a.v[i] : 0.0f); }
 inline float raised_(float x, float by) {
     uint32_t bits, shift;

@@ -6,19 +6,7 @@
 namespace HEED_ISA {
 
 constexpr const char *kName = "portable";
-constexpr int kShift = 0;
 constexpr int kMostRows = 4;
-
-size_t quantized_stride(int k) { return size_t(k + 15) / 16 * 16; }
-
-void store_ints(void *q, const float *x, int n, Lanes scale) {
-    for (int i = 0; i < n; i += 16) {
-        // Numbers that are none become some: no cast of them is defined.
-        const Lanes v = larger(smaller(rounded(load(x + i) * scale), all(heed::kMostInt)), all(-heed::kMostInt));
-        for (int j = 0; j < 16; j++) ((int8_t *)q)[i + j] = int8_t(v.v[j]);
-    }
-}
-
 constexpr int panels_at_once(int rows) { return rows == 1 ? 4 : 1; }
 
 template <int R, int P, bool>

@@ -8,7 +8,8 @@
 
 #define __AVX512F__ 1
 #define __AVX512VNNI__ 1
-#define __builtin_cpu_supports(name) 1
+// Only of AVX-512 it is said; a macro is not expanded within itself.
+#define __builtin_cpu_supports(name) (!__builtin_strncmp(name, "avx512", 6) || __builtin_cpu_supports(name))
 
 namespace in_words {
 
@@ -46,7 +47,6 @@ inline __m512i loadu_si512(const void *p) { return ints([&](int i) { int32_t x; 
 inline void storeu_si512(void *p, __m512i x) { std::memcpy(p, &x, sizeof x); }
 inline __m512 set1_ps(float x) { return floats([&](int) { return x; }); }
 inline __m512i set1_epi32(int32_t x) { return ints([&](int) { return x; }); }
-inline __m512i setzero_si512() { return set1_epi32(0); }
 
 inline __m512 add_ps(__m512 a, __m512 b) { return floats([&](int i) { return at(a, i) + at(b, i); }); }
 inline __m512 sub_ps(__m512 a, __m512 b) { return floats([&](int i) { return at(a, i) - at(b, i); }); }
@@ -126,7 +126,6 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_or_si512 in_words::or_si512
 #define _mm512_set1_epi32 in_words::set1_epi32
 #define _mm512_set1_ps in_words::set1_ps
-#define _mm512_setzero_si512 in_words::setzero_si512
 #define _mm512_slli_epi32 in_words::slli_epi32
 #define _mm512_storeu_ps in_words::storeu_ps
 #define _mm512_storeu_si512 in_words::storeu_si512
