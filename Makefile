@@ -37,7 +37,7 @@ test: $(VENV)/.dev
 reliability: $(VENV)/.dev
 	$(PYTEST) -m reliability
 
-SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -DHEED_SANITIZED
 soak: $(VENV)/.dev
 	$(BIN)/python hatch_build.py $(VENV)/libheed-sanitized.so $(SANITIZE)
 	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \

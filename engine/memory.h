@@ -25,7 +25,7 @@ struct Block {
 // What ended batches have left. Any thread may come.
 class Blocks {
   public:
-    // A multiple of what is asked for, at most, unless that is little.
+    // At least so many bytes, of any content.
     Block take(size_t bytes) {
         bytes = (bytes + kUnit - 1) / kUnit * kUnit;
         std::lock_guard<std::mutex> lock(mutex_);
@@ -57,7 +57,11 @@ class Blocks {
     }
 
   private:
+#if defined(HEED_SANITIZED)
+    static constexpr size_t kUnit = 64, kAlign = 64;  // a block for each, so that its end is watched
+#else
     static constexpr size_t kUnit = 4 << 20, kAlign = 2 << 20;
+#endif
     std::mutex mutex_;
     std::vector<Block> left_;
     size_t n_blocks_ = 0;

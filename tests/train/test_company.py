@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from heed.data import portions
 from heed.data.store import Store
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
@@ -102,7 +103,7 @@ def test_a_corpus_that_tells_nothing_leaves_zeros(
 def test_of_a_large_corpus_random_pairs_are_read(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(company, "_PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr(portions, "PAIRS_AT_ONCE", 7)
     store = make_store(drawn())
     every = by_company(store, 40, 0, 8, seed=1)
     monkeypatch.setattr(company, "MAX_MEETINGS", 100 * 28)  # 28 a pair

@@ -7,7 +7,7 @@ translation, and which stand side by side, so that it begins near what could sta
 Source: Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heed.data.portions import random_portions
 from heed.data.store import Store
 from heed.device import derive_seed
 from heed.model.config import ModelConfig
@@ -25,8 +26,6 @@ MAX_MEETINGS = 1 << 24
 
 ROUNDS, OVERSAMPLES = 4, 16
 """How often all directions are turned towards the strongest, and how many are sought too many."""
-
-_PAIRS_AT_ONCE = 4096
 
 Numbers = NDArray[np.int64]
 Counts = tuple[Numbers, Numbers]
@@ -103,7 +102,9 @@ def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]
     """
     meetings: list[Counts] = []
     successions: list[Counts] = []
-    for numbers in _some_of(pairs, seed):
+    lengths = (pairs.src_lengths + pairs.tgt_lengths).astype(np.int64) - 2
+    costs = lengths * (lengths - 1) // 2
+    for numbers in random_portions(costs, MAX_MEETINGS, seed=derive_seed(seed, "company")):
         met, followed = [], []
         for number in numbers:
             src = pairs.src(number).astype(np.int64)
@@ -114,16 +115,6 @@ def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]
         meetings.append(np.unique(np.concatenate(met), return_counts=True))
         successions.append(np.unique(np.concatenate(followed), return_counts=True))
     return _summed(meetings), _summed(successions)
-
-
-def _some_of(pairs: Store, seed: int) -> Iterator[list[int]]:
-    """Numbers of random pairs, a few at a time, as many as `MAX_MEETINGS` allows."""
-    random = np.random.Generator(np.random.Philox(key=derive_seed(seed, "company")))
-    order = random.permutation(len(pairs))
-    lengths = (pairs.src_lengths[order] + pairs.tgt_lengths[order]).astype(np.int64) - 2
-    read = order[np.cumsum(lengths * (lengths - 1) // 2) <= MAX_MEETINGS]
-    for start in range(0, len(read), _PAIRS_AT_ONCE):
-        yield read[start : start + _PAIRS_AT_ONCE].tolist()
 
 
 def _summed(found: Sequence[Counts]) -> Counts:

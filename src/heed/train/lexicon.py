@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.data.portions import PAIRS_AT_ONCE, random_portions
 from heed.data.store import Store
 from heed.device import derive_seed
 from heed.engine.shortlist import Shortlist
@@ -30,7 +31,6 @@ EACH = 100
 FIRST_ALWAYS = 125
 """The most frequent target pieces in the smallest shortlist; each after it has twice as many."""
 
-_PAIRS_AT_ONCE = 4096
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 Numbers = NDArray[np.int64]
@@ -86,8 +86,8 @@ class Lexicon:
         order = np.lexsort((-np.append(chances, np.full(len(same), 2.0)), src))
         order = order[src[order] < src_vocab.size]
         counts = np.zeros(tgt_vocab.size, np.int64)
-        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
-            numbers = range(first, min(first + _PAIRS_AT_ONCE, len(pairs)))
+        for first in range(0, len(pairs), PAIRS_AT_ONCE):
+            numbers = range(first, min(first + PAIRS_AT_ONCE, len(pairs)))
             counts += np.bincount(
                 np.concatenate([pairs.tgt(number) for number in numbers]), minlength=len(counts)
             )
@@ -137,14 +137,11 @@ def _read_links(
 
     The source id after the last stands for nothing.
     """
-    random = np.random.Generator(np.random.Philox(key=derive_seed(0, "lexicon")))
-    order = random.permutation(len(pairs))
-    sizes = pairs.src_lengths[order].astype(np.int64) * (pairs.tgt_lengths[order] - 1)
-    order = order[np.cumsum(sizes) <= MAX_LINKS]
+    costs = pairs.src_lengths.astype(np.int64) * (pairs.tgt_lengths - 1)
     found: list[tuple[Numbers, Numbers, Numbers]] = []
-    for start in range(0, len(order), _PAIRS_AT_ONCE):
+    for numbers in random_portions(costs, MAX_LINKS, seed=derive_seed(0, "lexicon")):
         keys, counts = [], []
-        for number in map(int, order[start : start + _PAIRS_AT_ONCE]):
+        for number in numbers:
             src = np.append(pairs.src(number), src_vocab_size).astype(np.int64)
             tgt = pairs.tgt(number)
             keys.append((src * tgt_vocab_size + tgt[:, None]).ravel())

@@ -1,0 +1,26 @@
+"""Random pairs of a corpus, a few at a time, for counts that need not read all of it.
+
+Not here: the pairs themselves (`store.py`), or what training reads, which is all of them
+(`batch.py`).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAIRS_AT_ONCE = 4096
+
+
+def random_portions(costs: NDArray[np.int64], limit: int, *, seed: int) -> Iterator[list[int]]:
+    """Numbers of pairs in random order, until they have cost so much.
+
+    Args:
+        costs: what reading each pair costs, `(n_pairs,)`.
+        limit: what all may cost together.
+        seed: decides the order.
+    """
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(costs))
+    read = order[np.cumsum(costs[order]) <= limit]
+    for start in range(0, len(read), PAIRS_AT_ONCE):
+        yield read[start : start + PAIRS_AT_ONCE].tolist()
