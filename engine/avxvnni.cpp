@@ -3,6 +3,8 @@
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__) && defined(__AVXVNNI__)
 #define HEED_AVX2
 #define HEED_ISA heed_avxvnni
+#include <cpuid.h>
+
 #include "lanes.h"
 
 namespace HEED_ISA {
@@ -22,7 +24,10 @@ inline Ints dot(Ints sums, Ints a, Ints b) { return _mm256_dpbusd_avx_epi32(sums
 #include "kernels.inc"
 
 const heed::Kernels *heed::avxvnni_kernels() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("avxvnni") ? &HEED_ISA::kernels : nullptr;
+    // Not all compilers that know the instructions know their name here.
+    unsigned a = 0, b, c, d;
+    const bool has_vnni = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    return has_vnni && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &HEED_ISA::kernels : nullptr;
 }
 #else
 const heed::Kernels *heed::avxvnni_kernels() { return nullptr; }
