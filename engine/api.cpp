@@ -79,9 +79,10 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
 heed::Matrix prepared(heed::Model &model, heed::Matrix m) {
     m.starts = nullptr;
     if (m.ints && model.kernels.starts) {
-        auto &starts = model.starts.emplace_back(new int32_t[size_t(m.panels()) * 16]);
+        std::unique_ptr<int32_t[]> starts(new int32_t[size_t(m.panels()) * 16]);
         model.kernels.starts(m, starts.get());
         m.starts = starts.get();
+        model.starts.push_back(std::move(starts));
     }
     return m;
 }

@@ -140,7 +140,7 @@ heed::Model *some_model(Bytes &bytes, Arrays &arrays, Config &c) {
     if (bytes.is_rare()) norms[bytes.up_to(n_norms - 1)] = nullptr;
     // All fields but the last two are int32.
     if (bytes.is_rare()) reinterpret_cast<int32_t *>(&c)[bytes.up_to(12)] = bytes.up_to(1) ? bytes.any() : bytes.up_to(7);
-    constexpr const char *names[] = {"", "", "avx2", "portable", "abacus"};
+    constexpr const char *names[] = {"", "avxvnni", "avx2", "portable", "abacus"};
     heed::Model *model = nullptr;
     allocations_left = bytes.is_rare() ? bytes.up_to(40) : -1;
     heed_model_new(&c, matrices.data(), int(matrices.size()), norms.data(), n_norms, names[bytes.up_to(4)], bytes.number(1, 3), &model);
