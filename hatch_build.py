@@ -55,7 +55,7 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
         def compiled(source: Path) -> Path:
             target = Path(folder) / f"{source.stem}.o"
             special = X86_FLAGS.get(source.stem, []) if is_x86 else []
-            if not _knows(compiler, special):
+            if special and not _knows(compiler, special):
                 special = []  # the file then says that it has no kernels
             _run([compiler, *FLAGS, *special, *more_flags, "-c", str(source), "-o", str(target)])
             return target
@@ -74,10 +74,10 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
 def _knows(compiler: str, flags: list[str]) -> bool:
     """Whether a compiler is new enough for these flags."""
     try:
-        nothing = [compiler, *flags, "-E", "-x", "c++", os.devnull]
-        return not subprocess.run(nothing, capture_output=True).returncode
-    except OSError:
-        return True  # it does not start, as compiling will tell
+        _run([compiler, *flags, "-E", "-x", "c++", os.devnull])
+    except RuntimeError:
+        return False
+    return True
 
 
 def _run(command: list[str]) -> None:

@@ -1,4 +1,5 @@
-// AVX2 with VNNI (Intel's small processors since 2021, which have no AVX-512): as there, in halves.
+// AVX2 with VNNI (Intel's small processors since 2021, which have no AVX-512): as avx512.cpp, in
+// registers half as wide.
 #include "kernels.h"
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__) && defined(__AVXVNNI__)
 #define HEED_AVX2

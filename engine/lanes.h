@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels.h"
+
 #if defined(HEED_AVX512) || defined(HEED_AVX2)
 #include <immintrin.h>
 #endif
@@ -139,7 +141,8 @@ inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copys
 // Numbers that are none become some: no cast of them is defined.
 constexpr int kShift = 0;
 inline void store_bytes(void *p, const Lanes &a) {
-    for (int i = 0; i < 16; i++) ((int8_t *)p)[i] = int8_t(std::fmin(std::fmax(std::nearbyint(a.v[i]), -64.0f), 63.0f));
+    const Lanes kept = larger(smaller(a, all(heed::kMostInt)), all(-heed::kMostInt));
+    for (int i = 0; i < 16; i++) ((int8_t *)p)[i] = int8_t(std::nearbyint(kept.v[i]));
 }
 inline Lanes first(const Lanes &a, int n) { HEED_EACH(i < n ? a.v[i] : 0.0f); }
 inline float raised_(float x, float by) {

@@ -39,12 +39,10 @@ class Blocks {
         }
         // One too small makes room, or there would be more and more of them.
         if (!left_.empty()) left_.pop_back(), n_blocks_--;
-        left_.reserve(++n_blocks_);  // so that `give` needs no memory
+        left_.reserve(n_blocks_ + 1);  // so that `give` needs no memory
         Block made{std::unique_ptr<char, Block::Free>((char *)std::aligned_alloc(kAlign, bytes)), bytes};
-        if (!made.data) {
-            n_blocks_--;
-            throw std::bad_alloc();
-        }
+        if (!made.data) throw std::bad_alloc();
+        n_blocks_++;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
         madvise(made.data.get(), bytes, MADV_HUGEPAGE);
 #endif
@@ -81,7 +79,6 @@ class Arena {
     float *take(size_t n) {
         const size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
         if (mine_.empty() || mine_.back().bytes - used_ < bytes) {
-            mine_.reserve(mine_.size() + 1);
             mine_.push_back(blocks_.take(bytes));
             used_ = 0;
         }

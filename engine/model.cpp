@@ -22,7 +22,7 @@ struct State::Work {
         const Config &c = config();
         const size_t inner = padded(c.d_ff * (c.activation == int(Activation::swiglu) ? 2 : 1));
         const size_t heads = padded(2 * c.key_width() + c.value_width());
-        const size_t deepest = std::max<size_t>({inner, heads, size_t(c.width()), size_t(padded(c.value_width()))});
+        const size_t deepest = std::max<size_t>({inner, heads, size_t(c.width())});
         const auto grow = [](auto &v, size_t n) {
             if (v.size() < n) v.resize(n);
         };

@@ -18,7 +18,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from heed.bundle import load_bundle
+from heed.bundle import load_bundle, step_folders
 from heed.cli import main
 from heed.device import process_rank
 from heed.errors import DataError, RunError, WorkerError
@@ -122,8 +122,7 @@ def workers(launcher: subprocess.Popen[str]) -> dict[int, int]:
 def when_saved(out: Path, step: int, process: subprocess.Popen[str]) -> None:
     """Wait until a run has made this checkpoint or a later one, for old ones go."""
     give_up_at = time.monotonic() + PATIENCE_S
-    wanted = f"step-{step:06d}"
-    while not any(made.name >= wanted for made in (out / "checkpoints").glob("step-*")):
+    while not any(made >= step for made, _ in step_folders(out)):
         assert process.poll() is None, "the run has ended too early"
         assert time.monotonic() < give_up_at
         time.sleep(0.02)
@@ -138,7 +137,7 @@ def events(out: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def progress(out: Path) -> dict[str, Any]:
-    newest = max((out / "checkpoints").glob("step-*"))
+    _, newest = step_folders(out)[0]
     found: dict[str, Any] = json.loads((newest / "progress.json").read_text())
     return found
 
