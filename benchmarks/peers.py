@@ -351,7 +351,7 @@ TRANSFORMERS = ("transformers==5.23.0", "accelerate")
 
 SYSTEMS = {
     "heed": System(
-        train=train_heed, translate=translate_heed, saved="checkpoints/step-*/manifest.json"
+        train=train_heed, translate=translate_heed, saved="checkpoints/step-??????/manifest.json"
     ),
     "eole": System(
         train=train_eole, translate=translate_eole, saved="step_*/config.json", packages=EOLE

@@ -36,6 +36,16 @@ struct Inputs {
     size_t stride = 0;  // bytes from row to row
 };
 
+// Words that hold the numbers of a head in bfloat16: see `Kernels::to_bfloat16`.
+inline int bfloat16_words(int d) { return (d + 31) / 32 * 16; }
+
+// Keys and values that a query reads, given by a pointer each: heads side by side.
+struct Remembered {
+    const float *const *keys, *const *values;
+    int n;
+    bool is_bfloat16;
+};
+
 struct Kernels {
     const char *name;
     // Kernels whose inputs are shifted take off what that adds before they sum; else null.
@@ -52,9 +62,12 @@ struct Kernels {
     void (*add)(float *x, size_t x_stride, const float *y, size_t y_stride, int rows, int n);
     // Turn each head of width d by its position's angle (halves layout).
     void (*rotate)(float *x, int n_heads, int d, const float *cosines, const float *sines);
-    // One query row against n keys and values, given by a pointer each; scratch (n_heads, padded(n));
-    // weights (n_heads, n) if asked for.
-    void (*attend)(const float *query, const float *const *keys, const float *const *values, int n, int n_heads, int d_k, int d_v, float *scratch, float *out, float *weights);
+    // Round each head of width d to bfloat16, half to even: of 32 numbers, word i gets i and 16 + i,
+    // the first in its lower half. Heads are padded with zeros to a multiple of 32 numbers.
+    void (*to_bfloat16)(const float *x, int n_heads, int d, float *out);
+    // One query row against n keys and values; scratch (n_heads, padded(n)); weights (n_heads, n) if
+    // asked for.
+    void (*attend)(const float *query, const Remembered &, int n_heads, int d_k, int d_v, float *scratch, float *out, float *weights);
     // x := log softmax(x) over n numbers, and the `count` largest of them, as below; 0: none.
     // What pads the row becomes minus infinity.
     void (*log_softmax)(float *x, int n, int count, float *values, int64_t *ids);

@@ -4,7 +4,9 @@
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
 // exception is `fused`, for products of float32 matrices: there all but NumPy agree.
 // `first` keeps n lanes and clears the others; `raised` adds the last eight bits of one number to the
-// exponent of another; `store_bytes` rounds, up to ±63, and adds kShift, for products of bytes that
+// exponent of another; `in_halves` rounds two rows to bfloat16, to the nearest, half to even, one into
+// the lower halves of words and one into the upper, and `low_half` and `high_half` take them out;
+// `store_bytes` rounds, up to ±63, and adds kShift, for products of bytes that
 // take one factor without sign.
 // Each instruction set includes this file in a namespace of its own; see kernels.inc.
 #pragma once
@@ -32,6 +34,7 @@ inline Lanes all(float x) { return {_mm512_set1_ps(x)}; }
 inline Lanes load(const float *p) { return {_mm512_loadu_ps(p)}; }
 inline Lanes load(const float *p, int n) { return {_mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p)}; }
 inline void store(float *p, Lanes a) { _mm512_storeu_ps(p, a.v); }
+inline void store(float *p, Lanes a, int n) { _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), a.v); }
 inline Lanes operator+(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Lanes operator-(Lanes a, Lanes b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
@@ -47,6 +50,18 @@ inline Lanes with_sign(Lanes a, Lanes sign) {
 inline Lanes first(Lanes a, int n) { return {_mm512_maskz_mov_ps(__mmask16((1u << n) - 1), a.v)}; }
 inline Lanes raised(Lanes a, Lanes by) {
     return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), _mm512_slli_epi32(_mm512_castps_si512(by.v), 23)))};
+}
+inline Lanes low_half(Lanes a) { return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a.v), 16))}; }
+inline Lanes high_half(Lanes a) {
+    return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(int32_t(0xffff0000))))};
+}
+inline __m512i rounded_half(Lanes a) {
+    const __m512i bits = _mm512_castps_si512(a.v), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+}
+inline Lanes in_halves(Lanes low, Lanes high) {
+    const __m512i upper = _mm512_and_si512(rounded_half(high), _mm512_set1_epi32(int32_t(0xffff0000)));
+    return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_srli_epi32(rounded_half(low), 16), upper))};
 }
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Lanes from_int(const int32_t *p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
@@ -71,6 +86,11 @@ inline Lanes load(const float *p, int n) {
     return load(tail);
 }
 inline void store(float *p, Lanes x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
+inline void store(float *p, Lanes x, int n) {
+    alignas(32) float all[16];
+    store(all, x);
+    std::memcpy(p, all, sizeof(float) * n);
+}
 inline Lanes operator+(Lanes x, Lanes y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 inline Lanes operator-(Lanes x, Lanes y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
 inline Lanes operator*(Lanes x, Lanes y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
@@ -97,6 +117,19 @@ inline __m256 raised_(__m256 x, __m256 by) {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(_mm256_castps_si256(by), 23)));
 }
 inline Lanes raised(Lanes x, Lanes by) { return {raised_(x.a, by.a), raised_(x.b, by.b)}; }
+inline __m256 low_half_(__m256 x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 16)); }
+inline __m256 high_half_(__m256 x) { return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(int32_t(0xffff0000)))); }
+inline Lanes low_half(Lanes x) { return {low_half_(x.a), low_half_(x.b)}; }
+inline Lanes high_half(Lanes x) { return {high_half_(x.a), high_half_(x.b)}; }
+inline __m256i rounded_half_(__m256 x) {
+    const __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+}
+inline __m256 in_halves_(__m256 low, __m256 high) {
+    const __m256i upper = _mm256_and_si256(rounded_half_(high), _mm256_set1_epi32(int32_t(0xffff0000)));
+    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_srli_epi32(rounded_half_(low), 16), upper));
+}
+inline Lanes in_halves(Lanes low, Lanes high) { return {in_halves_(low.a, high.a), in_halves_(low.b, high.b)}; }
 inline Lanes fused(Lanes x, Lanes y, Lanes z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 inline Lanes from_int(const int32_t *p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)), _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8)))};
@@ -124,6 +157,7 @@ inline Lanes all(float x) { HEED_EACH(x); }
 inline Lanes load(const float *p) { HEED_EACH(p[i]); }
 inline Lanes load(const float *p, int n) { HEED_EACH(i < n ? p[i] : 0.0f); }
 inline void store(float *p, const Lanes &a) { std::memcpy(p, a.v, sizeof a.v); }
+inline void store(float *p, const Lanes &a, int n) { std::memcpy(p, a.v, sizeof(float) * n); }
 inline Lanes operator+(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] + b.v[i]); }
 inline Lanes operator-(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] - b.v[i]); }
 inline Lanes operator*(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] * b.v[i]); }
@@ -145,15 +179,23 @@ inline void store_bytes(void *p, const Lanes &a) {
     for (int i = 0; i < 16; i++) ((int8_t *)p)[i] = int8_t(std::nearbyint(kept.v[i]));
 }
 inline Lanes first(const Lanes &a, int n) { HEED_EACH(i < n ? a.v[i] : 0.0f); }
-inline float raised_(float x, float by) {
-    uint32_t bits, shift;
+inline uint32_t bits_of(float x) {
+    uint32_t bits;
     std::memcpy(&bits, &x, sizeof bits);
-    std::memcpy(&shift, &by, sizeof shift);
-    bits += shift << 23;
+    return bits;
+}
+inline float from_bits(uint32_t bits) {
+    float x;
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-inline Lanes raised(const Lanes &a, const Lanes &by) { HEED_EACH(raised_(a.v[i], by.v[i])); }
+inline Lanes raised(const Lanes &a, const Lanes &by) { HEED_EACH(from_bits(bits_of(a.v[i]) + (bits_of(by.v[i]) << 23))); }
+inline Lanes low_half(const Lanes &a) { HEED_EACH(from_bits(bits_of(a.v[i]) << 16)); }
+inline Lanes high_half(const Lanes &a) { HEED_EACH(from_bits(bits_of(a.v[i]) & 0xffff0000u)); }
+inline uint32_t rounded_half(float x) { return bits_of(x) + 0x7fff + (bits_of(x) >> 16 & 1); }
+inline Lanes in_halves(const Lanes &low, const Lanes &high) {
+    HEED_EACH(from_bits(rounded_half(low.v[i]) >> 16 | (rounded_half(high.v[i]) & 0xffff0000u)));
+}
 inline Lanes fused(const Lanes &a, const Lanes &b, const Lanes &c) { HEED_EACH(std::fma(a.v[i], b.v[i], c.v[i])); }
 inline Lanes from_int(const int32_t *p) { HEED_EACH(float(p[i])); }
 #undef HEED_EACH

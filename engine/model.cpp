@@ -111,9 +111,27 @@ struct State::Work {
         kernels().rotate(row, 2 * c.n_heads, c.d_k, positions.cosines + size_t(place) * c.d_k, positions.sines + size_t(place) * c.d_k);
     }
 
-    void attend(const float *query, int n, float *out, float *weights = nullptr) {
+    // Keep keys and values, which lie side by side.
+    void remember(const float *keys, float *to) {
         const Config &c = config();
-        kernels().attend(query, scratch.keys.data(), scratch.values.data(), n, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
+        const float *values = keys + c.key_width();
+        if (!model.is_bfloat16()) {
+            std::copy_n(keys, c.key_width() + c.value_width(), to);
+            return;
+        }
+        kernels().to_bfloat16(keys, c.n_heads, c.d_k, to);
+        kernels().to_bfloat16(values, c.n_heads, c.d_v, to + model.key_words());
+    }
+
+    // What the next queries read at a place: keys and behind them values, as `remember` leaves them.
+    void recall(int place, const float *from) {
+        scratch.keys[place] = from;
+        scratch.values[place] = from + model.key_words();
+    }
+
+    void attend(const float *query, int n, bool is_bfloat16, float *out, float *weights = nullptr) {
+        const Config &c = config();
+        kernels().attend(query, {scratch.keys.data(), scratch.values.data(), n, is_bfloat16}, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
     }
 
     // The projection of joined heads; what pads their rows must be zero.
@@ -149,14 +167,14 @@ void State::split(const Rows &rows_of, const F &f) {
 }
 
 State::State(Model &model, const Positions &positions, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size)
-    : model_(model), positions_(positions), beam_size_(beam_size), arena_(model.blocks), scratch_(model.pool.size()) {
+    : model_(model), positions_(positions), beam_size_(beam_size), words_(model.key_words() + model.value_words()), arena_(model.blocks), scratch_(model.pool.size()) {
     const Config &c = model.config;
     for (int s = 0; s < n_sources; s++) {
         sources_.push_back({n_tokens_, lengths[s]});
         n_tokens_ += lengths[s];
     }
     memory_ = arena_.take(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * n_tokens_ * c.width());
-    for (int l = 0; l < c.n_decoder_layers; l++) heads_.push_back(arena_.take(size_t(n_tokens_) * padded(c.key_width() + c.value_width())));
+    for (int l = 0; l < c.n_decoder_layers; l++) heads_.push_back(arena_.take(n_tokens_ * words_));
     split([&](int s) { return sources_[s].length; }, [&](int first, int last, Work &work) {
         encode(ids, first, last, work);
         remember(first, last, work);
@@ -208,7 +226,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
                     scratch.keys[i] = heads + (from + i) * stride + c.key_width();
                     scratch.values[i] = scratch.keys[i] + c.key_width();
                 }
-                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, scratch.joined.data() + (from + i) * out_stride);
+                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, false, scratch.joined.data() + (from + i) * out_stride);
             }
             work.project(layer.self.out, rows);
         });
@@ -225,7 +243,9 @@ void State::remember(int first, int last, Work &work) {
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const Matrix &m = model_.decoder[l].cross.memory;
         const size_t stride = m.panels() * size_t(16);
-        work.linear(m, memory(l, begin), width, rows, heads_[l] + begin * stride, stride);
+        float *heads = work.scratch.wide.data();
+        work.linear(m, memory(l, begin), width, rows, heads, stride);
+        for (int r = 0; r < rows; r++) work.remember(heads + r * stride, remembered(l, begin + r));
     }
 }
 
@@ -234,7 +254,7 @@ void State::step(const Positions &positions, const int64_t *tokens, float *log_p
     positions_ = positions;
     Page page;
     page.rows = rows();
-    page.data = arena_.take(size_t(c.n_decoder_layers) * page.rows * (c.key_width() + c.value_width()));
+    page.data = arena_.take(c.n_decoder_layers * page.rows * words_);
     for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
     pages_.push_back(std::move(page));
     split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, best, weights, work); });
@@ -243,7 +263,7 @@ void State::step(const Positions &positions, const int64_t *tokens, float *log_p
 void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, const Best &best, float *weights, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
-    const size_t width = c.width(), out_stride = padded(c.value_width()), cached = c.key_width() + c.value_width();
+    const size_t width = c.width(), out_stride = padded(c.value_width());
     work.reserve(rows, std::max(n, longest()));
     Scratch &scratch = work.scratch;
     const std::vector<int> places(rows, n - 1);
@@ -257,29 +277,22 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
             for (int r = 0; r < rows; r++) {
                 float *row = heads + r * stride;
                 work.rotate(row, positions_, n - 1);
-                std::memcpy(pages_.back().data + (l * size_t(pages_.back().rows) + first + r) * cached, row + c.key_width(), cached * sizeof(float));
-                for (int i = 0; i < n; i++) {
-                    const Page &page = pages_[i];
-                    scratch.keys[i] = page.data + (l * size_t(page.rows) + page.row_of[first + r]) * cached;
-                    scratch.values[i] = scratch.keys[i] + c.key_width();
-                }
-                work.attend(row, n, scratch.joined.data() + r * out_stride);
+                work.remember(row + c.key_width(), remembered(pages_.back(), l, first + r));
+                for (int i = 0; i < n; i++) work.recall(i, remembered(pages_[i], l, pages_[i].row_of[first + r]));
+                work.attend(row, n, model_.is_bfloat16(), scratch.joined.data() + r * out_stride);
             }
             work.project(layer.self.out, rows);
         });
         work.residual(rows, layer.cross.norm, [&](float *x) {
             float *queries = scratch.wide.data();
-            const size_t stride = layer.cross.query.panels() * size_t(16), memory = layer.cross.memory.panels() * size_t(16);
+            const size_t stride = layer.cross.query.panels() * size_t(16);
             work.linear(layer.cross.query, x, width, rows, queries, stride);
             for (int s = first_source; s < last_source; s++) {
                 const auto [offset, length] = sources_[s];
-                for (int i = 0; i < length; i++) {
-                    scratch.keys[i] = heads_[l] + (offset + i) * memory;
-                    scratch.values[i] = scratch.keys[i] + c.key_width();
-                }
+                for (int i = 0; i < length; i++) work.recall(i, remembered(l, offset + i));
                 for (int r = s * beam_size_ - first; r < (s + 1) * beam_size_ - first; r++) {
                     float *kept = weights ? scratch.weights.data() : nullptr;
-                    work.attend(queries + r * stride, length, scratch.joined.data() + r * out_stride, kept);
+                    work.attend(queries + r * stride, length, model_.is_bfloat16(), scratch.joined.data() + r * out_stride, kept);
                     for (int h = 0; h < c.n_heads && weights; h++) {
                         float *to = weights + ((size_t(l) * this->rows() + first + r) * c.n_heads + h) * longest();
                         std::fill(std::copy_n(kept + size_t(h) * length, length, to), to + longest(), 0.0f);

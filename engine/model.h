@@ -70,6 +70,12 @@ struct Always {
 struct Model {
     Model(const Config &, const Kernels &, int n_threads);
 
+    // Where weights are rounded to eight bits, sixteen are enough for what is remembered.
+    bool is_bfloat16() const { return output.ints; }
+    // Words of a position's keys, and of its values, as they are remembered.
+    int key_words() const { return is_bfloat16() ? config.n_heads * bfloat16_words(config.d_k) : config.key_width(); }
+    int value_words() const { return is_bfloat16() ? config.n_heads * bfloat16_words(config.d_v) : config.value_width(); }
+
     Config config;
     const Kernels &kernels;
     Pool pool;
@@ -96,7 +102,7 @@ struct Best {
     int64_t *ids;     // (rows, count)
 };
 
-// Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * width.
+// Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * words.
 struct Page {
     float *data = nullptr;
     int rows = 0;
@@ -141,6 +147,9 @@ class State {
     Span span(int first_source, int last_source) const;
     // What a decoder layer sees of the encoder, from a source token on.
     float *memory(int layer, int token);
+    // What is remembered of some source token, or target position and row, for a decoder layer.
+    float *remembered(int layer, int token) { return heads_[layer] + size_t(token) * words_; }
+    float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * words_; }
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void advance(const int64_t *tokens, int first, int last, float *log_probs, const Best &, float *weights, Work &);
@@ -152,12 +161,13 @@ class State {
     Model &model_;
     Positions positions_;  // while a call runs
     int beam_size_;
+    size_t words_;  // of keys and values of a token, as they are remembered
     std::vector<Source> sources_;
     std::vector<std::shared_ptr<const Columns>> own_;  // of `output`, for each source; or empty
     Arena arena_;
     int n_tokens_ = 0;             // of all sources
     float *memory_ = nullptr;      // (n_encoder_layers or 1, n_tokens, width)
-    std::vector<float *> heads_;   // of each decoder layer (n_tokens, keys and values)
+    std::vector<float *> heads_;   // of each decoder layer (n_tokens, words)
     std::vector<Page> pages_;
     std::vector<Scratch> scratch_;
 };

@@ -43,6 +43,10 @@ inline int32_t wrapped(int64_t x) { return int32_t(uint32_t(uint64_t(x))); }
 inline __m512 loadu_ps(const void *p) { return floats([&](int i) { float x; std::memcpy(&x, (const char *)p + 4 * i, 4); return x; }); }
 inline __m512 maskz_loadu_ps(unsigned mask, const float *p) { return floats([&](int i) { return mask >> i & 1 ? p[i] : 0.0f; }); }
 inline void storeu_ps(void *p, __m512 x) { std::memcpy(p, &x, sizeof x); }
+inline void mask_storeu_ps(float *p, unsigned mask, __m512 x) {
+    for (int i = 0; i < 16; i++)
+        if (mask >> i & 1) p[i] = at(x, i);
+}
 inline __m512i loadu_si512(const void *p) { return ints([&](int i) { int32_t x; std::memcpy(&x, (const char *)p + 4 * i, 4); return x; }); }
 inline void storeu_si512(void *p, __m512i x) { std::memcpy(p, &x, sizeof x); }
 inline __m512 set1_ps(float x) { return floats([&](int) { return x; }); }
@@ -76,6 +80,7 @@ inline __m512i add_epi32(__m512i a, __m512i b) { return ints([&](int i) { return
 inline __m512i and_si512(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) & at(b, i); }); }
 inline __m512i or_si512(__m512i a, __m512i b) { return ints([&](int i) { return at(a, i) | at(b, i); }); }
 inline __m512i slli_epi32(__m512i a, unsigned n) { return ints([&](int i) { return int32_t(uint32_t(at(a, i)) << n); }); }
+inline __m512i srli_epi32(__m512i a, unsigned n) { return ints([&](int i) { return int32_t(uint32_t(at(a, i)) >> n); }); }
 // What fits no integer becomes the smallest.
 inline __m512i cvtps_epi32(__m512 a) {
     return ints([&](int i) {
@@ -118,6 +123,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_fmadd_ps in_words::fmadd_ps
 #define _mm512_loadu_ps in_words::loadu_ps
 #define _mm512_loadu_si512 in_words::loadu_si512
+#define _mm512_mask_storeu_ps in_words::mask_storeu_ps
 #define _mm512_maskz_loadu_ps in_words::maskz_loadu_ps
 #define _mm512_maskz_mov_ps in_words::maskz_mov_ps
 #define _mm512_max_ps in_words::max_ps
@@ -127,6 +133,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_set1_epi32 in_words::set1_epi32
 #define _mm512_set1_ps in_words::set1_ps
 #define _mm512_slli_epi32 in_words::slli_epi32
+#define _mm512_srli_epi32 in_words::srli_epi32
 #define _mm512_storeu_ps in_words::storeu_ps
 #define _mm512_storeu_si512 in_words::storeu_si512
 #define _mm512_sub_ps in_words::sub_ps

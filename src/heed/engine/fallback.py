@@ -37,6 +37,14 @@ def lane_sum(x: Floats) -> Floats:
     return total
 
 
+def to_bfloat16(x: Floats) -> Floats:
+    """The nearest numbers of eight bits each (half to even), still as float32."""
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    nearest = bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))
+    result: Floats = (nearest & np.uint32(0xFFFF0000)).view(np.float32)
+    return result
+
+
 def exponential(x: Floats) -> Floats:
     """e^x as the engine has it: Cody and Waite's reduction, Cephes' polynomial."""
     x = np.minimum(np.maximum(x, np.float32(-87.0)), np.float32(88.0))
@@ -207,6 +215,10 @@ class FallbackModel:
             x += added[places, : config.d_model]
         return x
 
+    def remembered(self, x: Floats) -> Floats:
+        """Keys or values as they are remembered; where weights are rounded, so are they."""
+        return to_bfloat16(x) if self.network.matrices["output"].is_quantized else x
+
     def heads(self, side: str, x: Floats, places: Ids) -> tuple[Floats, Floats, Floats]:
         """Queries, keys and values `(rows, n_heads, width)` of projected rows, turned if rotary."""
         config, tables = self.config, self.tables[side].first(int(places.max()) + 1)
@@ -298,8 +310,8 @@ class FallbackState:
 
             def read_target(y: Floats, layer: str = layer, cache: _Cache = cache) -> Floats:
                 query, key, value = model.heads("tgt", model.linear(f"{layer}.in", y), places)
-                cache.keys.append(key)
-                cache.values.append(value)
+                cache.keys.append(model.remembered(key))
+                cache.values.append(model.remembered(value))
                 context, _ = attend(query, np.stack(cache.keys, 1), np.stack(cache.values, 1))
                 return model.linear(f"{layer}.out", context)
 
@@ -369,7 +381,7 @@ class FallbackState:
         memories = []
         for number in range(config.n_decoder_layers):
             memory = outputs[number + 1 if config.cross_from == "same" else -1]
-            both = model.linear(f"decoder.{number}.memory", memory)
+            both = model.remembered(model.linear(f"decoder.{number}.memory", memory))
             key, value = np.split(both, [config.n_heads * config.key_width], axis=1)
             heads = [part.reshape(len(source), config.n_heads, -1) for part in (key, value)]
             memories.append((heads[0], heads[1]))
