@@ -196,14 +196,15 @@ HEED_API const char *heed_state_shorten(heed::Model *model, heed::State *state, 
 
 HEED_API void heed_state_delete(heed::State *state) { delete state; }
 
-HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, float *log_probs, int32_t count, float *values, int64_t *best, float *weights) {
+HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, float *log_probs, const heed::Best *best, float *weights) {
     return guarded([&]() -> std::string {
-        if (count < 0 || count > state->config().tgt_vocab_size) return "there are not so many numbers in a row";
+        if (best->count < 0 || best->count > state->config().tgt_vocab_size) return "there are not so many numbers in a row";
+        if (best->n_forbidden < 0 || best->n_forbidden > kMostRows) return "too many ids are forbidden";
         if (n_tokens != state->rows()) return "there must be one token for each row";
         check_positions(state->config(), *positions, int64_t(state->position()) + 1, "the target");
         for (int r = 0; r < n_tokens; r++)
             if (tokens[r] < 0 || tokens[r] >= state->config().tgt_vocab_size) return "a target id is not in the vocabulary";
-        state->step(*positions, tokens, log_probs, {count, values, best}, weights);
+        state->step(*positions, tokens, log_probs, *best, weights);
         return "";
     });
 }

@@ -134,6 +134,28 @@ struct State::Work {
         kernels().attend(query, {scratch.keys.data(), scratch.values.data(), n, is_bfloat16}, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
     }
 
+    // Room for the largest of a row, forbidden ones too.
+    int look_for(const Best &best) {
+        const int count = best.count ? std::min(config().tgt_vocab_size, best.count + best.n_forbidden) : 0;
+        scratch.largest.resize(count);
+        scratch.largest_ids.resize(count);
+        return count;
+    }
+
+    // What was found of a row, without those.
+    void tell(const Best &best, size_t row) {
+        float *values = best.values + row * best.count;
+        int64_t *ids = best.ids + row * best.count;
+        const int64_t *end = best.forbidden + best.n_forbidden;
+        int n = 0;
+        for (size_t i = 0; i < scratch.largest.size() && n < best.count; i++) {
+            if (std::find(best.forbidden, end, scratch.largest_ids[i]) != end) continue;
+            values[n] = scratch.largest[i], ids[n++] = scratch.largest_ids[i];
+        }
+        std::fill(values + n, values + best.count, -std::numeric_limits<float>::infinity());
+        std::fill(ids + n, ids + best.count, 0);
+    }
+
     // The projection of joined heads; what pads their rows must be zero.
     void project(const Matrix &out, int rows) {
         const int width = config().value_width();
@@ -314,8 +336,11 @@ void State::score(int first_source, int last_source, float *log_probs, const Bes
     const size_t stride = model_.output.panels() * size_t(16);
     float *out = log_probs + first * stride;
     work.linear(model_.output, work.scratch.x.data(), c.width(), rows, out, stride);
-    for (size_t r = first; r < size_t(first + rows); r++, out += stride)
-        work.kernels().log_softmax(out, c.tgt_vocab_size, best.count, best.values + r * best.count, best.ids + r * best.count);
+    const int count = work.look_for(best);
+    for (size_t r = first; r < size_t(first + rows); r++, out += stride) {
+        work.kernels().log_softmax(out, c.tgt_vocab_size, count, work.scratch.largest.data(), work.scratch.largest_ids.data());
+        if (count) work.tell(best, r);
+    }
 }
 
 // The output for shortlists. What all have in common is multiplied together, and lies before what a
@@ -326,6 +351,7 @@ void State::choose(int first_source, int last_source, float *log_probs, const Be
     int most = 0;
     for (int s = first_source; s < last_source; s++) most = std::max(most, own_[s]->matrix().panels() * 16);
     const size_t stride = padded(shared + most), out_stride = model_.output.panels() * size_t(16);
+    const int count = work.look_for(best);
     if (work.scratch.logits.size() < rows * stride) work.scratch.logits.resize(rows * stride);
     float *logits = work.scratch.logits.data(), *out = log_probs + size_t(first_source) * beam_size_ * out_stride;
     work.linear(always.matrix, work.scratch.x.data(), width, rows, logits, stride);
@@ -338,8 +364,9 @@ void State::choose(int first_source, int last_source, float *log_probs, const Be
             std::fill_n(out, out_stride, -std::numeric_limits<float>::infinity());
             for (size_t i = 0; i < always.ids.size(); i++) out[always.ids[i]] = logits[i];
             for (int i = 0; i < own.size(); i++) out[own.ids()[i]] = logits[shared + i];
-            const size_t row = size_t(s) * beam_size_ + r;
-            if (best.count) work.kernels().largest(out, model_.config.tgt_vocab_size, best.count, best.values + row * best.count, best.ids + row * best.count);
+            if (!count) continue;
+            work.kernels().largest(out, model_.config.tgt_vocab_size, count, work.scratch.largest.data(), work.scratch.largest_ids.data());
+            work.tell(best, size_t(s) * beam_size_ + r);
         }
         inputs.rows = (const char *)inputs.rows + beam_size_ * inputs.stride;
         if (inputs.scales) inputs.scales += beam_size_;

@@ -90,16 +90,20 @@ struct Model {
 
 // Buffers of one thread.
 struct Scratch {
-    std::vector<float> x, y, wide, joined, scales, scores, weights, logits;
+    std::vector<float> x, y, wide, joined, scales, scores, weights, logits, largest;
+    std::vector<int64_t> largest_ids;
     std::vector<char> quantized;
     std::vector<const float *> keys, values;
 };
 
-// The `count` largest log-probs of each row, largest first, and their ids.
+// The `count` largest log-probs of each row that are not forbidden, largest first, and their ids.
+// Where there are no more, minus infinity.
 struct Best {
-    int count;        // 0: nobody asks
-    float *values;    // (rows, count)
-    int64_t *ids;     // (rows, count)
+    int32_t count = 0;  // 0: nobody asks
+    int32_t n_forbidden = 0;
+    float *values = nullptr;              // (rows, count)
+    int64_t *ids = nullptr;               // (rows, count)
+    const int64_t *forbidden = nullptr;   // (n_forbidden,)
 };
 
 // Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * words.

@@ -25,7 +25,7 @@ const char *heed_model_new(const Config *, const Matrix *, int32_t, const float 
 void heed_model_delete(heed::Model *);
 const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **);
 void heed_state_delete(heed::State *);
-const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, float *, int32_t, float *, int64_t *, float *);
+const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, float *, const heed::Best *, float *);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
 const char *heed_model_always(heed::Model *, const Matrix *, const int32_t *, int32_t);
 const char *heed_state_shorten(heed::Model *, heed::State *, const int32_t *, const int32_t *, int32_t);
@@ -202,9 +202,12 @@ struct Batch {
         std::vector<float> log_probs(rows * padded(c.tgt_vocab_size)), weights(c.n_decoder_layers * rows * c.n_heads * longest);
         const int count = bytes.number(0, c.tgt_vocab_size);
         std::vector<float> values(rows * std::max(0, std::min(count, c.tgt_vocab_size)));
-        std::vector<int64_t> best(values.size());
+        std::vector<int64_t> best(values.size()), forbidden(bytes.up_to(3));
+        for (int64_t &id : forbidden) id = bytes.number(-1, c.tgt_vocab_size);
+        const int n_forbidden = bytes.is_rare() ? -1 : int(forbidden.size());
+        const heed::Best wanted = {count, n_forbidden, values.data(), best.data(), forbidden.data()};
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), log_probs.data(), count, values.data(), best.data(), bytes.up_to(1) ? weights.data() : nullptr);
+        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), log_probs.data(), &wanted, bytes.up_to(1) ? weights.data() : nullptr);
         allocations_left = -1;
     }
 

@@ -11,11 +11,12 @@ from tests.engine.conftest import BEAM_SIZE, KERNELS, LENGTHS, engine, needs_com
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
+from heed.engine import native
 from heed.engine.fallback import to_bfloat16
 from heed.engine.network import Network
 from heed.engine.runtime import Engine, State
 from heed.model.decodable import TorchDecodable
-from heed.model.interface import Changes, Ids, largest
+from heed.model.interface import Changes, Floats, Ids, largest
 from heed.model.transformer import Transformer
 
 ARCHITECTURES: list[dict[str, Any]] = [
@@ -106,27 +107,39 @@ def test_a_source_gets_the_same_bits_alone_as_in_company(
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])
 def test_steps_find_the_largest_whatever_was_asked_of_the_last(
-    kernels: str, network: Callable[..., Network]
+    kernels: str, network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    n_slow = []
+
+    def slowly(scores: Floats, count: int) -> tuple[Floats, Ids]:
+        n_slow.append(1)
+        return find(scores, count)
+
+    find = native.largest
+    monkeypatch.setattr(native, "largest", slowly)
     model = engine(network(), kernels)
     state = model.start(sources(), beam_size=BEAM_SIZE)
     tokens = np.full(len(LENGTHS) * BEAM_SIZE, 2)
-    asked = [(1, []), (1, [3]), (1, [3]), (4, [0, 5]), (2, []), (99, []), (99, [1])]
-    for count, forbidden in asked:
+    likeliest = largest(model.step(state, tokens).all(), 3)[1]
+    nothing, few, many = (np.array(ids, np.int64) for ids in ([], likeliest[0], np.arange(69)))
+    asked = [(1, nothing), (1, few), (1, few), (4, few), (4, few), (2, many), (2, many)]
+    asked += [(99, nothing), (99, nothing), (99, few), (99, few)]
+    for count, never in asked:
         following = model.step(state, tokens)
         scores = following.all()
-        scores[:, forbidden] = -np.inf
-        # The likeliest must not be chosen: what is left out is filled up.
-        never = np.array(sorted({*forbidden, scores[0].argmax()}))
         scores[:, never] = -np.inf
-        none = np.empty(0, np.int64)
-        changes = Changes(forbidden=never, rows=none, ids=none, scores=np.empty(0, np.float32))
+        changes = Changes(
+            forbidden=never, rows=nothing, ids=nothing, scores=np.empty(0, np.float32)
+        )
         values, ids = following.top(count, changes)
         wanted = largest(scores, count)
         np.testing.assert_array_equal(values, wanted[0])
         is_left = np.isfinite(values)
         np.testing.assert_array_equal(ids[is_left], wanted[1][is_left])
         tokens = ids[:, 0]
+    # Who asks for what the last step was asked for gets what this one has found.
+    if model.is_native:
+        assert len(n_slow) == 7
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])

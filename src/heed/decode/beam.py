@@ -40,6 +40,7 @@ class Ended:
     Attributes:
         found: those of each source, complete ones first, then by score, then the earlier first.
         counts: how many have ended, kept or not, `(n_sources,)`.
+        is_any: whether one has ended.
         best: score of the first, minus infinity while there is none, `(n_sources,)`.
         worst: score of the last of the `n_best`, minus infinity while there are fewer,
             `(n_sources,)`.
@@ -48,12 +49,14 @@ class Ended:
     def __init__(self, n_sources: int, n_best: int) -> None:
         self.found: list[list[Hypothesis]] = [[] for _ in range(n_sources)]
         self.counts = np.zeros(n_sources, dtype=np.int64)
+        self.is_any = False
         self.best = np.full(n_sources, -math.inf)
         self.worst = np.full(n_sources, -math.inf)
         self._n_best = n_best
 
     def keep(self, source: int, hypothesis: Hypothesis) -> None:
         """Let a new one, longer than any here, compete for the places."""
+        self.is_any = True
         found = self.found[source]
         found.append(hypothesis)
         found.sort(key=lambda answer: (answer.status != "eos", -answer.score))
@@ -72,6 +75,7 @@ class Beam:
         length: tokens predicted so far.
         sources: which source of the call it is, `(n_sources,)`.
         limits: most tokens each may get, `(n_sources,)`.
+        nearest: the least of these limits.
         divisors: length penalties at these limits, `(n_sources,)`.
         tokens: predicted so far, then room for more, `(rows, room)`.
         token_log_probs: what the model gave them, `(rows, room)`.
@@ -82,6 +86,7 @@ class Beam:
     length: int
     sources: Ids
     limits: Ids
+    nearest: int
     divisors: Sums
     tokens: Ids
     token_log_probs: Floats
@@ -94,10 +99,12 @@ class Beam:
             sources: those to keep, `(new_n_sources,)`.
             rows: their rows, `(new_rows,)`.
         """
+        limits = self.limits[sources]
         return Beam(
             length=self.length,
             sources=self.sources[sources],
-            limits=self.limits[sources],
+            limits=limits,
+            nearest=_least(limits),
             divisors=self.divisors[sources],
             tokens=self.tokens[rows],
             token_log_probs=self.token_log_probs[rows],
@@ -188,6 +195,7 @@ def begin(task: Task) -> tuple[Beam, Ended]:
         length=0,
         sources=np.arange(n_sources),
         limits=task.limits,
+        nearest=_least(task.limits),
         divisors=_length_penalty(task.limits, task),
         tokens=np.empty((n_sources * beam_size, _FIRST_ROOM), dtype=np.int64),
         token_log_probs=np.empty((n_sources * beam_size, _FIRST_ROOM), dtype=np.float32),
@@ -227,7 +235,7 @@ def expand(beam: Beam, following: Next, ended: Ended, task: Task) -> Candidates:
         totals=totals.take(places),
     )
     best = found.totals[:, 0]
-    if not (best > -math.inf).all():
+    if not best.min() > -math.inf:
         check_alive(np.maximum(best, ended.best[beam.sources]), beam.sources)
     return found
 
@@ -292,6 +300,7 @@ def advance(beam: Beam, chosen: Candidates, rows: Ids) -> Beam:
         length=beam.length + 1,
         sources=beam.sources,
         limits=beam.limits,
+        nearest=beam.nearest,
         divisors=beam.divisors,
         tokens=tokens,
         token_log_probs=token_log_probs,
@@ -307,6 +316,8 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
         beam: the live ones.
         task: what to respect.
     """
+    if not ended.is_any and beam.length < beam.nearest:
+        return np.zeros(len(beam.sources), dtype=bool)
     is_cut, best_live = beam.limits <= beam.length, beam.totals[:, 0]
     standing = Standing(
         n_ended=ended.counts[beam.sources],
@@ -340,6 +351,11 @@ def _cut(ended: Ended, beam: Beam, is_cut: Flags, task: Task) -> None:
 def _flat(places: Ids, width: int) -> Ids:
     """Places in rows of `width` `(n_sources, n)` as places in all rows laid end to end."""
     return places + np.arange(0, len(places) * width, width)[:, None]
+
+
+def _least(limits: Ids) -> int:
+    """The first step that is a limit."""
+    return int(limits.min(initial=np.iinfo(limits.dtype).max))
 
 
 def _is_ending(found: Candidates, is_eos: Flags, beam_size: int) -> Flags:

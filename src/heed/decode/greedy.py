@@ -4,6 +4,7 @@ Not a beam: nothing is kept beside. How a token is drawn is in `sampling.py`; re
 for the search that keeps several hypotheses, of which this is the narrowest case.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Self
@@ -96,7 +97,8 @@ def greedy_search(
         rows.tokens[:, number] = last
         rows.token_log_probs[:, number] = choice.log_probs(last[:, None], scores[:, None])[:, 0]
         rows.totals += scores
-        check_alive(np.where(rows.is_live, rows.totals, 0.0), rows.sources // task.n_samples)
+        if not scores.min() > -math.inf:
+            check_alive(np.where(rows.is_live, rows.totals, 0.0), rows.sources // task.n_samples)
         if task.observer is not None:
             task.observer(_seen(rows, number, n_allowed, task))
 

@@ -328,7 +328,7 @@ class FallbackState:
         self.position += 1
         return self._shortened(x) if self._own else log_softmax(model.linear("output", x))
 
-    def best(self, count: int) -> None:
+    def best(self, count: int, forbidden: Ids) -> None:
         """Nothing is looked for ahead; see `NativeState.best`."""
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:

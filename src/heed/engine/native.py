@@ -56,6 +56,13 @@ class _Positions(Structure):
         return places
 
 
+class _Best(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("count", "n_forbidden")),
+        *((name, c_void_p) for name in ("values", "ids", "forbidden")),
+    ]
+
+
 @cache
 def _library() -> ctypes.CDLL:
     """The compiled library.
@@ -90,7 +97,7 @@ def _library() -> ctypes.CDLL:
         "state_delete": (None, [handle]),
         "state_step": (
             words,
-            [handle, POINTER(_Positions), ids, c_int32, floats, c_int32, floats, ids, floats],
+            [handle, POINTER(_Positions), ids, c_int32, floats, POINTER(_Best), floats],
         ),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
         "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),
@@ -226,6 +233,38 @@ class NativeModel:
         )
 
 
+class _Room:
+    """What steps read and write, for as many rows as there may be, and where that is.
+
+    It is used again and again: fresh memory comes from the system page by page, and asking NumPy
+    for an address takes as long as a small product.
+    """
+
+    def __init__(self, n_rows: int, vocab_size: int) -> None:
+        self.n_rows = n_rows
+        self.tokens = np.empty(n_rows, np.int64)
+        self.log_probs = np.empty((n_rows, -(-vocab_size // COLUMNS) * COLUMNS), np.float32)
+        self.tokens_at, self.log_probs_at = _address(self.tokens), _address(self.log_probs)
+
+
+class _Largest:
+    """What steps find besides, of as many rows: the largest log-probs that are not forbidden."""
+
+    def __init__(self, n_rows: int, count: int = 0, forbidden: Ids | None = None) -> None:
+        self.count, self.forbidden = count, forbidden
+        self.position = 0  # of the step that found them
+        self.values = np.empty((n_rows, count), np.float32)
+        self.ids = np.empty((n_rows, count), np.int64)
+        self._out = np.ascontiguousarray(() if forbidden is None else forbidden, np.int64)
+        self.wanted = _Best(
+            count,
+            len(self._out),
+            _address(self.values),
+            _address(self.ids),
+            _address(self._out),
+        )
+
+
 class NativeState:
     """A batch of sources on its way; made by `NativeModel.start`."""
 
@@ -237,9 +276,7 @@ class NativeState:
         self.n_sources = len(lengths)
         self.lengths = lengths
         self.position = 0
-        self._log_probs: Floats | None = None
-        self._n_best = 0
-        self._best = np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
+        self._room, self._largest = _Room(0, 0), _Largest(0)
         self._handle = c_void_p()
         ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
         assert ids.shape == (lengths.sum(),)
@@ -286,46 +323,50 @@ class NativeState:
         Returns:
             Log-probs of what may follow, `(rows, tgt_vocab_size)`; valid until the next step.
         """
-        config = self.model.network.config
-        tokens = np.ascontiguousarray(tokens, np.int64)
-        if self._log_probs is None or len(self._log_probs) < len(tokens):
-            # Fresh memory of this size comes from the system page by page; so it is used again.
-            width = -(-config.tgt_vocab_size // COLUMNS) * COLUMNS
-            self._log_probs = np.empty((len(tokens), width), np.float32)
-        log_probs = self._log_probs[: len(tokens)]
+        config, n_rows = self.model.network.config, len(tokens)
+        if n_rows > self._room.n_rows:
+            self._room = _Room(n_rows, config.tgt_vocab_size)
+            self._largest = _Largest(n_rows, self._largest.count, self._largest.forbidden)
+        room, found = self._room, self._largest
+        room.tokens[:n_rows] = tokens
         if weights is not None:
-            shape = (config.n_decoder_layers, len(tokens), config.n_heads, int(self.lengths.max()))
+            shape = (config.n_decoder_layers, n_rows, config.n_heads, int(self.lengths.max()))
             assert weights.shape == shape
             assert weights.dtype == np.float32
             assert weights.flags.c_contiguous
-        room = (len(tokens), self._n_best)
-        values, ids = self._best = np.empty(room, np.float32), np.empty(room, np.int64)
         places = self.model.positions("tgt", self.position + 1)
         _check(
             _library().heed_state_step(
                 self._handle,
                 byref(places),
-                _address(tokens),
-                len(tokens),
-                _address(log_probs),
-                self._n_best,
-                _address(values),
-                _address(ids),
+                room.tokens_at,
+                n_rows,
+                room.log_probs_at,
+                byref(found.wanted),
                 _address(weights),
             )
         )
-        self.position += 1
-        return log_probs[:, : config.tgt_vocab_size]
+        self.position = found.position = self.position + 1
+        return room.log_probs[:n_rows, : config.tgt_vocab_size]
 
-    def best(self, count: int) -> tuple[Floats, Ids] | None:
+    def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids] | None:
         """The largest log-probs of the last step and their ids, both `(rows, count)`.
 
         Who asks once will ask again: steps look for so many from then on, while they have the
-        numbers at hand. None if the last one did not.
+        numbers at hand. None if the last one did not. Valid until the next step.
+
+        Args:
+            count: how many; of more than there are, all.
+            forbidden: ids that do not count, `(n_forbidden,)`; nobody may change the array.
         """
-        count = self._n_best = min(count, self.model.network.config.tgt_vocab_size)
-        values, ids = self._best
-        return (values[:, :count], ids[:, :count]) if count <= values.shape[1] else None
+        count = min(count, self.model.network.config.tgt_vocab_size)
+        found = self._largest
+        if found.count != count or found.forbidden is not forbidden:
+            found = self._largest = _Largest(self._room.n_rows, count, forbidden)
+        if found.position < self.position:
+            return None
+        n_rows = self.n_sources * self.beam_size
+        return found.values[:n_rows], found.ids[:n_rows]
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows.

@@ -17,6 +17,9 @@ from heed.engine.shortlist import Shortlist
 from heed.model.interface import Changes, Floats, Ids, largest
 
 State = native.NativeState | fallback.FallbackState
+_NONE = np.empty(0, np.int64)
+_FEW = 64
+"""So many forbidden ids are soon found among the largest; of more, the whole row is altered."""
 
 
 class ArrayNext:
@@ -37,11 +40,12 @@ class ArrayNext:
 
     def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
-        if self._state is not None and (changes is None or not len(changes.rows)):
-            forbidden = np.empty(0, np.int64) if changes is None else changes.forbidden
-            best = self._state.best(count + len(forbidden))
+        forbidden = _NONE if changes is None else changes.forbidden
+        has_entries = changes is not None and len(changes.rows) > 0
+        if self._state is not None and not has_entries and len(forbidden) <= _FEW:
+            best = self._state.best(count, forbidden)
             if best is not None:
-                return _without(*best, forbidden, count)
+                return best
         find = native.largest if native.is_compiled() else largest
         with _changed(self._log_probs, changes):
             return find(self._log_probs, count)
@@ -157,16 +161,6 @@ class Engine:
             state.step(tgt_in[:, t], weights=step)
             weights[:, :, :, t, :longest] = step
         return list(weights)
-
-
-def _without(values: Floats, ids: Ids, forbidden: Ids, count: int) -> tuple[Floats, Ids]:
-    """The first `count` that are not forbidden, of `(rows, n)`."""
-    is_out = (ids[:, :, None] == forbidden).any(axis=2)
-    if is_out[:, :count].any():
-        values[is_out] = -np.inf
-        order = is_out.argsort(axis=1, kind="stable")
-        values, ids = np.take_along_axis(values, order, 1), np.take_along_axis(ids, order, 1)
-    return values[:, :count], ids[:, :count]
 
 
 @contextmanager

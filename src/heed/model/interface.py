@@ -67,7 +67,8 @@ class Next(Protocol):
             changes: what to alter first, for this answer only.
 
         Returns:
-            The scores and their ids, both `(rows, count)`, for the caller to change.
+            The scores and their ids, both `(rows, count)`, for the caller to change; valid until
+            the next step.
         """
         ...
 
