@@ -3,11 +3,11 @@
 // Nothing here fuses a multiplication with an addition, and every sum runs in one order, so that
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
 // exception is `fused`, for products of float32 matrices: there all but NumPy agree.
-// `first` keeps n lanes and clears the others; `raised` adds the last eight bits of one number to the
-// exponent of another; `in_halves` rounds two rows to bfloat16, to the nearest, half to even, one into
-// the lower halves of words and one into the upper, and `low_half` and `high_half` take them out;
-// `store_bytes` rounds, up to ±63, and adds kShift, for products of bytes that
-// take one factor without sign.
+// `above` has a bit for each lane that is larger; `first` keeps n lanes and clears the others;
+// `raised` adds the last eight bits of one number to the exponent of another; `in_halves` rounds two
+// rows to bfloat16, half to even, one into the lower halves of words and one into the upper, from where
+// `low_half` and `high_half` take them; `store_bytes` rounds, up to ±63, and adds kShift, for products
+// of bytes that take one factor without sign.
 // Each instruction set includes this file in a namespace of its own; see kernels.inc.
 #pragma once
 #include <cmath>
@@ -42,7 +42,7 @@ inline Lanes operator/(Lanes a, Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Lanes larger(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
 inline Lanes smaller(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Lanes magnitude(Lanes a) { return {_mm512_abs_ps(a.v)}; }
-inline bool any_above(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
+inline unsigned above(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 inline Lanes with_sign(Lanes a, Lanes sign) {
     const __m512i bit = _mm512_set1_epi32(INT32_MIN);
     return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a.v), _mm512_and_si512(_mm512_castps_si512(sign.v), bit)))};
@@ -97,8 +97,9 @@ inline Lanes operator*(Lanes x, Lanes y) { return {_mm256_mul_ps(x.a, y.a), _mm2
 inline Lanes operator/(Lanes x, Lanes y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
 inline Lanes larger(Lanes x, Lanes y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 inline Lanes smaller(Lanes x, Lanes y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
-inline bool any_above(Lanes x, Lanes y) {
-    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)));
+inline unsigned above(Lanes x, Lanes y) {
+    const unsigned low = _mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ)), high = _mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ));
+    return low | high << 8;
 }
 inline Lanes magnitude(Lanes x) {
     const __m256 bit = _mm256_set1_ps(-0.0f);
@@ -165,10 +166,10 @@ inline Lanes operator/(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] / b.v[
 // As the instructions have it: the second where either is not a number.
 inline Lanes larger(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 inline Lanes smaller(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
-inline bool any_above(const Lanes &a, const Lanes &b) {
-    bool found = false;
-    for (int i = 0; i < 16; i++) found |= a.v[i] > b.v[i];
-    return found;
+inline unsigned above(const Lanes &a, const Lanes &b) {
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++) mask |= unsigned(a.v[i] > b.v[i]) << i;
+    return mask;
 }
 inline Lanes magnitude(const Lanes &a) { HEED_EACH(std::fabs(a.v[i])); }
 inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copysign(a.v[i], sign.v[i])); }
@@ -241,21 +242,15 @@ inline float maximum(Lanes x) {
 }
 #endif
 
-// e^x to about 2 units in the last place; 0 < e^-87 for everything below.
-// Cody and Waite's reduction, then the polynomial of Cephes' expf.
+// e^x for x up to 88, to about 2 units in the last place; 0 < e^-87 for everything below -87.
+// Cody and Waite's reduction, then 1 + r + r² q(r) with the cubic q of least relative error.
 inline Lanes exponential(Lanes x) {
-    x = smaller(larger(x, all(-87.0f)), all(88.0f));
+    x = larger(x, all(-87.0f));
     // Next to so large a number only whole ones are left: their last bits are the power of two.
     const Lanes power = x * all(1.44269504f) + all(12582912.0f), n = power - all(12582912.0f);
-    const Lanes r = x - n * all(0.693359375f) - n * all(-2.12194440e-4f);
-    Lanes p = all(1.9875691500e-4f);
-    p = p * r + all(1.3981999507e-3f);
-    p = p * r + all(8.3334519073e-3f);
-    p = p * r + all(4.1665795894e-2f);
-    p = p * r + all(1.6666665459e-1f);
-    p = p * r + all(5.0000001201e-1f);
-    p = p * (r * r) + r + all(1.0f);
-    return raised(p, power);
+    const Lanes r = x - n * all(0.693359375f) - n * all(-2.12194440e-4f), square = r * r;
+    const Lanes low = r * all(1.6667114e-1f) + all(4.999923e-1f), high = r * all(8.312521e-3f) + all(4.1890156e-2f);
+    return raised((high * square + low) * square + (r + all(1.0f)), power);
 }
 
 // x Φ(x), with erf by Abramowitz and Stegun, 7.1.26 (error below 1.5e-7).
@@ -271,6 +266,6 @@ inline Lanes gelu(Lanes x) {
     return all(0.5f) * x * (all(1.0f) + with_sign(erf, x));
 }
 
-inline Lanes silu(Lanes x) { return x / (all(1.0f) + exponential(all(0.0f) - x)); }
+inline Lanes silu(Lanes x) { return x / (all(1.0f) + exponential(smaller(all(0.0f) - x, all(88.0f)))); }
 
 }  // namespace HEED_ISA

@@ -46,14 +46,14 @@ def to_bfloat16(x: Floats) -> Floats:
 
 
 def exponential(x: Floats) -> Floats:
-    """e^x as the engine has it: Cody and Waite's reduction, Cephes' polynomial."""
-    x = np.minimum(np.maximum(x, np.float32(-87.0)), np.float32(88.0))
+    """e^x, x up to 88, as the engine has it: Cody and Waite's reduction, then a polynomial."""
+    x = np.maximum(x, np.float32(-87.0))
     n = np.rint(x * np.float32(1.44269504))
     r = x - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
-    p = np.full_like(r, np.float32(1.9875691500e-4))
-    for coefficient in (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5):
-        p = p * r + np.float32(coefficient)
-    p = p * (r * r) + r + _ONE
+    square = r * r
+    low = r * np.float32(1.6667114e-1) + np.float32(4.999923e-1)
+    high = r * np.float32(8.312521e-3) + np.float32(4.1890156e-2)
+    p = (high * square + low) * square + (r + _ONE)
     result: Floats = np.ldexp(p, n.astype(np.int32))
     return result
 
@@ -79,7 +79,8 @@ def gelu(x: Floats) -> Floats:
 def swiglu(x: Floats) -> Floats:
     """Swish of the first half times the second."""
     gate, inner = np.split(x, 2, axis=-1)
-    silu: Floats = gate / (_ONE + exponential(np.float32(0.0) - gate))
+    power = np.minimum(np.float32(0.0) - gate, np.float32(88.0))
+    silu: Floats = gate / (_ONE + exponential(power))
     return silu * inner
 
 
