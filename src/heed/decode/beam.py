@@ -54,14 +54,17 @@ class Ended:
         self.worst = np.full(n_sources, -math.inf)
         self._n_best = n_best
 
+    def count(self, source: int) -> None:
+        """Note that one has ended."""
+        self.is_any = True
+        self.counts[source] += 1
+
     def keep(self, source: int, hypothesis: Hypothesis) -> None:
         """Let a new one, longer than any here, compete for the places."""
-        self.is_any = True
         found = self.found[source]
         found.append(hypothesis)
         found.sort(key=lambda answer: (answer.status != "eos", -answer.score))
         del found[self._n_best :]
-        self.counts[source] += 1
         self.best[source] = found[0].score
         if len(found) == self._n_best:
             self.worst[source] = found[-1].score
@@ -252,19 +255,23 @@ def end(ended: Ended, beam: Beam, found: Candidates, is_eos: Flags, task: Task) 
         is_eos: which of them add `<eos>`, `(n_sources, n)`.
         task: what to respect.
     """
-    beam_size = beam.totals.shape[1]
-    for source, place in np.argwhere(_is_ending(found, is_eos, beam_size)).tolist():
-        row = source * beam_size + found.parents[source, place]
+    beam_size, penalty = beam.totals.shape[1], _length_penalty(beam.length + 1, task)
+    for place, slot in np.argwhere(_is_ending(found, is_eos, beam_size)).tolist():
+        source, score = beam.sources[place], found.totals[place, slot].item() / penalty
+        ended.count(source)
+        if score <= ended.worst[source]:
+            continue
+        row = place * beam_size + found.parents[place, slot]
         answer = make_hypothesis(
             [*beam.tokens[row, : beam.length].tolist(), task.eos_id],
             [
                 *beam.token_log_probs[row, : beam.length].tolist(),
-                found.log_probs[source, place].item(),
+                found.log_probs[place, slot].item(),
             ],
-            score=found.totals[source, place].item() / _length_penalty(beam.length + 1, task),
+            score=score,
             has_ended=True,
         )
-        ended.keep(beam.sources[source], answer)
+        ended.keep(source, answer)
 
 
 def go_on(found: Candidates, is_eos: Flags, beam_size: int) -> Candidates:
@@ -345,6 +352,7 @@ def _cut(ended: Ended, beam: Beam, is_cut: Flags, task: Task) -> None:
             score=beam.totals[source, slot].item() / _length_penalty(beam.length, task),
             has_ended=False,
         )
+        ended.count(beam.sources[source])
         ended.keep(beam.sources[source], answer)
 
 
