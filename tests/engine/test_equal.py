@@ -12,7 +12,6 @@ from tests.engine.conftest import BEAM_SIZE, KERNELS, LENGTHS, engine, needs_com
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.engine import native
-from heed.engine.fallback import to_bfloat16
 from heed.engine.network import Network
 from heed.engine.runtime import Engine, State
 from heed.model.decodable import TorchDecodable
@@ -225,14 +224,6 @@ def test_int8_stays_near_float32(network: Callable[..., Network]) -> None:
     )
     assert np.abs(exact - rounded).mean() < 0.05
     assert (exact.argmax(axis=1) == rounded.argmax(axis=1)).mean() > 0.8
-
-
-def test_memory_is_rounded_as_torch_rounds_to_bfloat16() -> None:
-    random = np.random.default_rng(3)
-    x = (random.standard_normal(1000) * 10.0 ** random.integers(-30, 30, 1000)).astype(np.float32)
-    x[:4] = [0.0, -0.0, 1.00390625, 1.01171875]  # the last two lie in the middle
-    theirs = torch.from_numpy(x).to(torch.bfloat16).float().numpy()
-    np.testing.assert_array_equal(to_bfloat16(x).view(np.int32), theirs.view(np.int32))
 
 
 @needs_compiler
