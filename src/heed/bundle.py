@@ -202,7 +202,7 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
     manifest = read_manifest(folder)
     kind = _kind_of_weights(folder, manifest, is_quantized=is_quantized)
     names = [CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB]
-    _, files = read_directory(folder, names if kind == INT8 else [kind, *names])
+    _, files = read_directory(folder, names if kind == INT8 else [kind, *names], manifest)
     values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)

@@ -175,19 +175,22 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
 
 def read_directory(
-    path: str | os.PathLike[str], names: Iterable[str] | None = None
+    path: str | os.PathLike[str],
+    names: Iterable[str] | None = None,
+    manifest: Manifest | None = None,
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Read files of a folder into memory, each compared with the manifest.
 
     Args:
         path: the folder.
         names: which files, all that the manifest lists by default; unlisted ones are left out.
+        manifest: the folder's, if it was read before.
 
     Raises:
         FormatError: names the file, and whether it is missing, cut short or damaged.
     """
     folder = Path(path)
-    manifest = read_manifest(folder)
+    manifest = manifest or read_manifest(folder)
     wanted = manifest.files if names is None else [n for n in names if n in manifest.files]
     contents = {}
     for name in wanted:
