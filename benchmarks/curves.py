@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OURS = "heed"
+GRACE = 1.05
+"""A peer saves when it saves: its moment may have cost so much more time than our end."""
 SHARE_OF_BEST = 0.99
 """A curve wobbles around its end; this share of its best score counts as having arrived."""
 
@@ -169,12 +171,12 @@ class Pairing:
 
 
 def pairings(records: Sequence[Record]) -> list[Pairing]:
-    """Who meets whom at equal time."""
+    """Who meets whom at equal time, or a little more for the peer."""
     found = []
     for ours in records:
         for theirs in records:
             if is_ours(ours.case) and not is_ours(theirs.case) and ours.seed == theirs.seed:
-                best = ours.end and best_by(theirs, ours.end.seconds)
+                best = ours.end and best_by(theirs, GRACE * ours.end.seconds)
                 if ours.end and best:
                     found.append(Pairing(ours=ours, end=ours.end, theirs=theirs, best=best))
     return found
