@@ -1,9 +1,10 @@
 """How near to the machine's limits a translation comes: work counted, shares of the roofs, picture.
 
 What a batch has to do follows from the model's shape: a multiply-add for each weight and row, a
-byte (int8) or four (float32) for each weight and step, and the keys and values, which all systems
-here keep as float32. Softmax, norms and search are not counted, so the shares are lower bounds. Not
-here: measuring (`translate_speed.py`, `machine.py`).
+byte (int8) or four (float32) for each weight and step, and the keys and values: two bytes a number
+beside int8, as heed keeps them (CTranslate2 takes four), else four. Softmax, norms and search are
+not counted, so the shares are lower bounds. Not here: measuring (`translate_speed.py`,
+`machine.py`).
 """
 
 import math
@@ -78,7 +79,8 @@ def work(config: Config, shape: str, n_tokens: int, *, is_rounded: bool) -> Work
     return Work(
         macs=n_tokens * (batch * (encoder + memory) + rows * step)
         + width * (read_by_encoder + read_by_rows),
-        bytes=(encoder + memory + n_tokens * step) * (1 if is_rounded else 4) + 4 * width * kept,
+        bytes=(encoder + memory + n_tokens * step) * (1 if is_rounded else 4)
+        + width * kept * (2 if is_rounded else 4),
     )
 
 

@@ -84,10 +84,10 @@ def test_work_is_a_multiply_add_a_weight_and_row(scripts: Scripts, weights: Weig
     found = scripts["roofline"].work(SHAPE, "3x4", n_tokens, is_rounded=True)
     assert found.macs == products + pairs * 2 * 16
     weight_bytes = sizes["encoder"] + memory + n_tokens * step
-    cache = (batch * beam * 15 + batch * n_tokens**2) * 2 * 16 * 4
-    assert found.bytes == weight_bytes + cache
+    cached = (batch * beam * 15 + batch * n_tokens**2) * 2 * 16
+    assert found.bytes == weight_bytes + 2 * cached
     floats = scripts["roofline"].work(SHAPE, "3x4", n_tokens, is_rounded=False)
-    assert floats.bytes == 4 * weight_bytes + cache
+    assert floats.bytes == 4 * weight_bytes + 4 * cached
     assert scripts["roofline"].step_bytes(SHAPE, is_rounded=False) == 4 * step
 
 
