@@ -123,10 +123,10 @@ struct State::Work {
         kernels().to_bfloat16(values, c.n_heads, c.d_v, to + model.key_words());
     }
 
-    // What the next queries read at a place: keys and behind them values, as `remember` leaves them.
-    void recall(int place, const float *from) {
+    // What the next queries read at a place: so many words of keys, and values behind them.
+    void recall(int place, const float *from, int key_words) {
         scratch.keys[place] = from;
-        scratch.values[place] = from + model.key_words();
+        scratch.values[place] = from + key_words;
     }
 
     void attend(const float *query, int n, bool is_bfloat16, float *out, float *weights = nullptr) {
@@ -244,10 +244,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
             for (int r = 0; r < rows; r++) work.rotate(heads + r * stride, positions_, places[r]);
             for (int s = first; s < last; s++) {
                 const int from = sources_[s].offset - begin, length = sources_[s].length;
-                for (int i = 0; i < length; i++) {
-                    scratch.keys[i] = heads + (from + i) * stride + c.key_width();
-                    scratch.values[i] = scratch.keys[i] + c.key_width();
-                }
+                for (int i = 0; i < length; i++) work.recall(i, heads + (from + i) * stride + c.key_width(), c.key_width());
                 for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, false, scratch.joined.data() + (from + i) * out_stride);
             }
             work.project(layer.self.out, rows);
@@ -285,6 +282,7 @@ void State::step(const Positions &positions, const int64_t *tokens, float *log_p
 void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, const Best &best, float *weights, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
+    const int key_words = model_.key_words();
     const size_t width = c.width(), out_stride = padded(c.value_width());
     work.reserve(rows, std::max(n, longest()));
     Scratch &scratch = work.scratch;
@@ -300,7 +298,7 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
                 float *row = heads + r * stride;
                 work.rotate(row, positions_, n - 1);
                 work.remember(row + c.key_width(), remembered(pages_.back(), l, first + r));
-                for (int i = 0; i < n; i++) work.recall(i, remembered(pages_[i], l, pages_[i].row_of[first + r]));
+                for (int i = 0; i < n; i++) work.recall(i, remembered(pages_[i], l, pages_[i].row_of[first + r]), key_words);
                 work.attend(row, n, model_.is_bfloat16(), scratch.joined.data() + r * out_stride);
             }
             work.project(layer.self.out, rows);
@@ -311,7 +309,7 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
             work.linear(layer.cross.query, x, width, rows, queries, stride);
             for (int s = first_source; s < last_source; s++) {
                 const auto [offset, length] = sources_[s];
-                for (int i = 0; i < length; i++) work.recall(i, remembered(l, offset + i));
+                for (int i = 0; i < length; i++) work.recall(i, remembered(l, offset + i), key_words);
                 for (int r = s * beam_size_ - first; r < (s + 1) * beam_size_ - first; r++) {
                     float *kept = weights ? scratch.weights.data() : nullptr;
                     work.attend(queries + r * stride, length, model_.is_bfloat16(), scratch.joined.data() + r * out_stride, kept);

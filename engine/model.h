@@ -73,8 +73,8 @@ struct Model {
     // Where weights are rounded to eight bits, sixteen are enough for what is remembered.
     bool is_bfloat16() const { return output.ints; }
     // Words of a position's keys, and of its values, as they are remembered.
-    int key_words() const { return is_bfloat16() ? config.n_heads * bfloat16_words(config.d_k) : config.key_width(); }
-    int value_words() const { return is_bfloat16() ? config.n_heads * bfloat16_words(config.d_v) : config.value_width(); }
+    int key_words() const { return words(config.d_k); }
+    int value_words() const { return words(config.d_v); }
 
     Config config;
     const Kernels &kernels;
@@ -86,6 +86,9 @@ struct Model {
     Norm encoder_norm, decoder_norm;
     std::vector<std::unique_ptr<int32_t[]>> starts;  // of int8 matrices
     Always always;
+
+  private:
+    int words(int d) const { return config.n_heads * (is_bfloat16() ? bfloat16_words(d) : d); }
 };
 
 // Buffers of one thread.

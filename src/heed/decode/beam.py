@@ -40,7 +40,6 @@ class Ended:
     Attributes:
         found: those of each source, complete ones first, then by score, then the earlier first.
         counts: how many have ended, kept or not, `(n_sources,)`.
-        is_any: whether one has ended.
         best: score of the first, minus infinity while there is none, `(n_sources,)`.
         worst: score of the last of the `n_best`, minus infinity while there are fewer,
             `(n_sources,)`.
@@ -49,15 +48,9 @@ class Ended:
     def __init__(self, n_sources: int, n_best: int) -> None:
         self.found: list[list[Hypothesis]] = [[] for _ in range(n_sources)]
         self.counts = np.zeros(n_sources, dtype=np.int64)
-        self.is_any = False
         self.best = np.full(n_sources, -math.inf)
         self.worst = np.full(n_sources, -math.inf)
         self._n_best = n_best
-
-    def count(self, source: int) -> None:
-        """Note that one has ended."""
-        self.is_any = True
-        self.counts[source] += 1
 
     def keep(self, source: int, hypothesis: Hypothesis) -> None:
         """Let a new one, longer than any here, compete for the places."""
@@ -78,7 +71,6 @@ class Beam:
         length: tokens predicted so far.
         sources: which source of the call it is, `(n_sources,)`.
         limits: most tokens each may get, `(n_sources,)`.
-        nearest: the least of these limits.
         divisors: length penalties at these limits, `(n_sources,)`.
         tokens: predicted so far, then room for more, `(rows, room)`.
         token_log_probs: what the model gave them, `(rows, room)`.
@@ -89,7 +81,6 @@ class Beam:
     length: int
     sources: Ids
     limits: Ids
-    nearest: int
     divisors: Sums
     tokens: Ids
     token_log_probs: Floats
@@ -102,12 +93,10 @@ class Beam:
             sources: those to keep, `(new_n_sources,)`.
             rows: their rows, `(new_rows,)`.
         """
-        limits = self.limits[sources]
         return Beam(
             length=self.length,
             sources=self.sources[sources],
-            limits=limits,
-            nearest=_least(limits),
+            limits=self.limits[sources],
             divisors=self.divisors[sources],
             tokens=self.tokens[rows],
             token_log_probs=self.token_log_probs[rows],
@@ -198,7 +187,6 @@ def begin(task: Task) -> tuple[Beam, Ended]:
         length=0,
         sources=np.arange(n_sources),
         limits=task.limits,
-        nearest=_least(task.limits),
         divisors=_length_penalty(task.limits, task),
         tokens=np.empty((n_sources * beam_size, _FIRST_ROOM), dtype=np.int64),
         token_log_probs=np.empty((n_sources * beam_size, _FIRST_ROOM), dtype=np.float32),
@@ -258,7 +246,7 @@ def end(ended: Ended, beam: Beam, found: Candidates, is_eos: Flags, task: Task) 
     beam_size, penalty = beam.totals.shape[1], _length_penalty(beam.length + 1, task)
     for place, slot in np.argwhere(_is_ending(found, is_eos, beam_size)).tolist():
         source, score = beam.sources[place], found.totals[place, slot].item() / penalty
-        ended.count(source)
+        ended.counts[source] += 1
         if score <= ended.worst[source]:
             continue
         row = place * beam_size + found.parents[place, slot]
@@ -307,7 +295,6 @@ def advance(beam: Beam, chosen: Candidates, rows: Ids) -> Beam:
         length=beam.length + 1,
         sources=beam.sources,
         limits=beam.limits,
-        nearest=beam.nearest,
         divisors=beam.divisors,
         tokens=tokens,
         token_log_probs=token_log_probs,
@@ -323,9 +310,10 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
         beam: the live ones.
         task: what to respect.
     """
-    if not ended.is_any and beam.length < beam.nearest:
-        return np.zeros(len(beam.sources), dtype=bool)
-    is_cut, best_live = beam.limits <= beam.length, beam.totals[:, 0]
+    is_cut: Flags = beam.limits <= beam.length
+    if not (is_cut.any() or ended.counts.any()):
+        return is_cut
+    best_live = beam.totals[:, 0]
     standing = Standing(
         n_ended=ended.counts[beam.sources],
         beam_size=task.options.beam_size,
@@ -352,18 +340,13 @@ def _cut(ended: Ended, beam: Beam, is_cut: Flags, task: Task) -> None:
             score=beam.totals[source, slot].item() / _length_penalty(beam.length, task),
             has_ended=False,
         )
-        ended.count(beam.sources[source])
+        ended.counts[beam.sources[source]] += 1
         ended.keep(beam.sources[source], answer)
 
 
 def _flat(places: Ids, width: int) -> Ids:
     """Places in rows of `width` `(n_sources, n)` as places in all rows laid end to end."""
     return places + np.arange(0, len(places) * width, width)[:, None]
-
-
-def _least(limits: Ids) -> int:
-    """The first step that is a limit."""
-    return int(limits.min(initial=np.iinfo(limits.dtype).max))
 
 
 def _is_ending(found: Candidates, is_eos: Flags, beam_size: int) -> Flags:
