@@ -52,6 +52,7 @@ from heed.model.positions import (
     sinusoidal_halves_table,
     sinusoidal_table,
 )
+from heed.model.products import Linear, linear
 from heed.model.transformer import Embedding, Transformer
 
 SIZES = {
@@ -81,6 +82,8 @@ SIZES = {
     "vocab_size": 31,
     "count": 19,
     "n_ids": 21,
+    "n_in": 24,
+    "n_out": 25,
 }
 SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
 
@@ -289,6 +292,10 @@ def layer_calls() -> Iterator[Call]:
         yield kind.forward, around, {"x": whole, "sublayer": torch.sin}
     for network in (FeedForward(size("d_model"), 31), SwiGLU(size("d_model"), 31)):
         yield type(network).forward, network, {"x": whole}
+    to_map = {"x": tensor("batch, length, n_in")}
+    layer = Linear(size("n_in"), size("n_out"))
+    yield linear, linear, {**to_map, "weight": layer.weight, "bias": layer.bias}
+    yield Linear.forward, layer, to_map
     for positions in (kind(*sizes) for kind in POSITIONS.values()):
         yield type(positions).forward, positions, {"x": whole, "offset": 3}
     rotary = RotaryPositions(*sizes)

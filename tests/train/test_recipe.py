@@ -42,7 +42,7 @@ def test_separate_vocabularies_share_no_embedding() -> None:
         (100.0, 30_000, 8, "small"),
         (40_000.0, 30_000, 8, "small"),  # there are too few pairs for more
         (40_000.0, 1_000_000, 1, "base"),
-        (40_000.0, 5_000_000, 4, "big"),
+        (40_000.0, 5_000_000, 5, "big"),
     ],
 )
 def test_the_size_fits_the_time_the_machine_and_the_corpus(

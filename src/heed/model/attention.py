@@ -17,6 +17,7 @@ from heed.model.cache import KVCache
 from heed.model.masks import both, causal_mask
 from heed.model.packing import Mask, Spans
 from heed.model.positions import Rotation, rotate
+from heed.model.products import Linear, linear
 
 
 def attend(
@@ -166,8 +167,8 @@ class MultiHeadAttention(nn.Module):
         self.d_v = d_v or d_model // n_heads
         self.dropout = dropout
         self.has_bias = bias
-        self.project_in = nn.Linear(d_model, n_heads * (2 * self.d_k + self.d_v), bias=bias)
-        self.project_out = nn.Linear(n_heads * self.d_v, d_model, bias=bias)
+        self.project_in = Linear(d_model, n_heads * (2 * self.d_k + self.d_v), bias=bias)
+        self.project_out = Linear(n_heads * self.d_v, d_model, bias=bias)
         self.on_weights: Callable[[Tensor], None] | None = None
 
     def forward(
@@ -221,7 +222,7 @@ class MultiHeadAttention(nn.Module):
         """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""
         width = self.n_heads * self.d_k
         bias = self.project_in.bias
-        query = F.linear(x, self.project_in.weight[:width], bias[:width] if self.has_bias else None)
+        query = linear(x, self.project_in.weight[:width], bias[:width] if self.has_bias else None)
         return self._split(query, self.d_k)
 
     def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -235,7 +236,7 @@ class MultiHeadAttention(nn.Module):
         """
         width = self.n_heads * self.d_k
         bias = self.project_in.bias
-        both_ = F.linear(
+        both_ = linear(
             memory, self.project_in.weight[width:], bias[width:] if self.has_bias else None
         )
         key, value = torch.split(both_, [width, self.n_heads * self.d_v], dim=-1)

@@ -14,6 +14,7 @@ from heed.model.cache import KVCache
 from heed.model.dropout import Dropout
 from heed.model.packing import Mask
 from heed.model.positions import Rotation
+from heed.model.products import Linear
 
 
 class PostNorm(nn.Module):
@@ -69,8 +70,8 @@ class FeedForward(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.expand = nn.Linear(d_model, d_ff, bias=bias)
-        self.contract = nn.Linear(d_ff, d_model, bias=bias)
+        self.expand = Linear(d_model, d_ff, bias=bias)
+        self.contract = Linear(d_ff, d_model, bias=bias)
         self.activation = activation
         self.dropout = Dropout(dropout)
 
@@ -88,8 +89,8 @@ class SwiGLU(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
-        self.expand = nn.Linear(d_model, 2 * d_ff, bias=bias)
-        self.contract = nn.Linear(d_ff, d_model, bias=bias)
+        self.expand = Linear(d_model, 2 * d_ff, bias=bias)
+        self.contract = Linear(d_ff, d_model, bias=bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -4,11 +4,15 @@ Not the model's output layer: the loss takes decoder states and the output matri
 product of both, `(n_tokens, vocab_size)`, is the largest thing in training. Used by `loop.py`.
 """
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from heed.model.products import SMALLEST, faster_products
 
 CHUNK = 512
 """Tokens whose logits exist at once: 512 × 8 000 × 4 bytes = 16 MB stay in the cache's reach."""
@@ -27,10 +31,10 @@ class _OutputCrossEntropy(torch.autograd.Function):
         nll = torch.zeros((), dtype=torch.float64, device=states.device)
         share = smoothing / weight.size(0)
         row_sum = weight.sum(dim=0)
-        for start in range(0, states.size(0), CHUNK):
-            chunk = states[start : start + CHUNK]
-            target = targets[start : start + CHUNK]
-            logits = chunk @ weight.t()
+        for rows in _chunks(states.size(0)):
+            chunk, target, n_rows = states[rows], targets[rows], rows.stop - rows.start
+            with faster_products(n_rows):
+                logits = chunk @ weight.t()
             highest = logits.amax(dim=1, keepdim=True)
             true = logits.gather(1, target[:, None])
             powers = logits.sub_(highest).exp_()
@@ -41,8 +45,9 @@ class _OutputCrossEntropy(torch.autograd.Function):
             loss += (1 - smoothing) * chunk_nll
             if smoothing:
                 loss += smoothing * log_total.sum() - share * (chunk @ row_sum).sum()
-            torch.mm(powers, weight, out=grad_states[start : start + CHUNK]).div_(total)
-            grad_weight.addmm_(powers.t(), chunk / total)
+            with faster_products(n_rows):
+                torch.mm(powers, weight, out=grad_states[rows]).div_(total)
+                grad_weight.addmm_(powers.t(), chunk / total)
         # d loss / d logits = softmax - (1 - smoothing) one-hot - share: above went the softmax
         # through the output matrix, here go the rest, with no pass over (n_tokens, vocab_size).
         grad_states.sub_(weight[targets], alpha=1 - smoothing)
@@ -82,9 +87,17 @@ def output_cross_entropy(
         return loss, nll
     nll = torch.zeros((), dtype=torch.float64, device=states.device)
     loss = torch.zeros_like(nll)
-    for start in range(0, states.size(0), CHUNK):
-        logits = states[start : start + CHUNK] @ weight.t()
-        target = targets[start : start + CHUNK]
+    for rows in _chunks(states.size(0)):
+        logits, target = states[rows] @ weight.t(), targets[rows]
         nll += F.cross_entropy(logits, target, reduction="sum")
         loss += F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
     return loss.to(states.dtype), nll
+
+
+def _chunks(n_tokens: int) -> Iterator[slice]:
+    """Cut tokens into equal chunks of few sizes, and a small one for what is left."""
+    size = n_tokens // max(1, math.ceil(n_tokens / CHUNK))
+    if size > SMALLEST:
+        size -= size % SMALLEST
+    for start in range(0, n_tokens, max(1, size)):
+        yield slice(start, min(start + size, n_tokens))

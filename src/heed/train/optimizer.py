@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from heed.model.attention import MultiHeadAttention
 from heed.model.layers import SwiGLU
+from heed.model.products import faster_products
 from heed.train.config import TrainConfig
 from heed.train.shard import collected, fill, rows_of, whole
 
@@ -44,9 +45,10 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     """
     x = matrices.mT if matrices.size(-2) > matrices.size(-1) else matrices
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for a, b, c in POLYNOMIALS:
-        gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    with faster_products():
+        for a, b, c in POLYNOMIALS:
+            gram = x @ x.mT
+            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if matrices.size(-2) > matrices.size(-1) else x
 
 
