@@ -219,7 +219,31 @@ def test_where_there_is_no_glibc_nothing_happens(monkeypatch: pytest.MonkeyPatch
     assert not device.keep_freed_memory()
 
 
+@pytest.mark.parametrize(
+    ("text", "capability", "is_faster"),
+    [
+        ("vendor_id : AuthenticAMD\nflags : avx2 avx512f", "AVX512", True),
+        ("vendor_id : AuthenticAMD\nflags : avx2", "AVX2", False),
+        ("vendor_id : AuthenticAMD\nflags : avx512f amx_tile", "AVX512", False),
+        ("vendor_id : GenuineIntel\nflags : avx512f", "AVX512", False),
+        ("", "AVX512", False),
+    ],
+)
+def test_where_onednn_is_faster(
+    text: str, capability: str, is_faster: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu = tmp_path / "cpuinfo"
+    if text:
+        cpu.write_text(text)
+    monkeypatch.setattr(device, "_PROC", tmp_path)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    has_switch = hasattr(torch.backends.mkldnn, "matmul")
+    assert device.has_faster_onednn.__wrapped__() is (is_faster and has_switch)
+
+
 def test_the_environment_is_described() -> None:
     found = device.describe_environment()
     assert found["torch"] == torch.__version__
     assert found["threads"] == torch.get_num_threads()
+    assert (found["products"] == "oneDNN") is device.has_faster_onednn()

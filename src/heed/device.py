@@ -5,6 +5,7 @@ Read on in `train/loop.py` and `translate.py`, the callers.
 """
 
 import ctypes
+import functools
 import math
 import os
 import platform
@@ -182,6 +183,26 @@ def prepare_cpu() -> None:
     keep_freed_memory()
 
 
+@functools.cache
+def has_faster_onednn() -> bool:
+    """Whether oneDNN multiplies float32 matrices faster here than MKL, and as exactly.
+
+    So it is on AMD's processors with AVX-512, of which MKL uses AVX2. Where there is AMX, oneDNN
+    would round to bfloat16.
+    """
+    import torch
+
+    has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    has_switch = hasattr(torch.backends.mkldnn, "matmul")  # torch 2.9
+    is_wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    try:
+        processor = (_PROC / "cpuinfo").read_text("utf-8")
+    except OSError:
+        return False
+    is_amd = "AuthenticAMD" in processor and "amx" not in processor
+    return has_mkl and has_switch and is_wide and is_amd
+
+
 def keep_freed_memory() -> bool:
     """Ask glibc to keep freed memory for the next tensor; False where there is no glibc.
 
@@ -295,6 +316,7 @@ def describe_environment() -> dict[str, Any]:
         "torch": torch.__version__,
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "products": "oneDNN" if has_faster_onednn() else "torch's choice",
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }

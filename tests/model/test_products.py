@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from heed.device import has_faster_onednn
 from heed.model import products
 from heed.model.products import SMALLEST, Linear, faster_products, linear, pieces
 
@@ -25,7 +26,7 @@ def forced(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("this torch has no switch for oneDNN's matrix products (2.9 has)")
     if not _IS_X86 or (_CPU.exists() and "amx" in _CPU.read_text("utf-8")):
         pytest.skip("oneDNN would round to bfloat16 on this processor")
-    monkeypatch.setattr(products, "has_faster_products", lambda: True)
+    monkeypatch.setattr(products, "has_faster_onednn", lambda: True)
 
 
 # ---------------------------------------------------------------------------- pieces of rows
@@ -140,32 +141,8 @@ def test_the_switch_is_as_before_afterwards() -> None:
         assert SETTING.fp32_precision == before
 
 
-@pytest.mark.parametrize(
-    ("text", "capability", "is_faster"),
-    [
-        ("vendor_id : AuthenticAMD\nflags : avx2 avx512f", "AVX512", True),
-        ("vendor_id : AuthenticAMD\nflags : avx2", "AVX2", False),
-        ("vendor_id : AuthenticAMD\nflags : avx512f amx_tile", "AVX512", False),
-        ("vendor_id : GenuineIntel\nflags : avx512f", "AVX512", False),
-        ("", "AVX512", False),
-    ],
-)
-def test_which_processors(
-    text: str, capability: str, is_faster: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cpu = tmp_path / "cpuinfo"
-    if text:
-        cpu.write_text(text)
-    monkeypatch.setattr(products, "_CPU", cpu)
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    monkeypatch.setattr(products, "_setting", lambda: SETTING)
-    asked = products.has_faster_products.__wrapped__()
-    assert asked is (is_faster and SETTING is not None)
-
-
 def test_where_it_is_faster_it_is_as_exact() -> None:
-    if not products.has_faster_products():
+    if not has_faster_onednn():
         pytest.skip("torch's own products are the faster ones on this processor")
     torch.manual_seed(0)
     a, b = torch.randn(512, 768), torch.randn(768, 640)

@@ -4,13 +4,11 @@ torch multiplies float32 matrices with MKL, and MKL keeps to AVX2 on AMD's proce
 other library inside torch, uses their AVX-512 and is twice as fast, and as exact. It makes code for
 every shape that it meets and keeps it, a quarter of a megabyte each, so `linear` cuts the rows of a
 batch into pieces of few sizes. Attention stays with MKL: its many small products come slower from
-oneDNN. Elsewhere all of this is what torch does by itself.
+oneDNN. Elsewhere (`device.has_faster_onednn`) all of this is what torch does by itself.
 """
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,28 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from heed.device import has_faster_onednn
+
 SMALLEST = 64
 """Rows of the smallest piece: fewer are no gain."""
-
-_CPU = Path("/proc/cpuinfo")
-
-
-@functools.cache
-def has_faster_products() -> bool:
-    """Whether oneDNN multiplies float32 matrices faster here than MKL, and as exactly.
-
-    So it is on AMD's processors with AVX-512. Where there is AMX it would round to bfloat16.
-    """
-    is_choice = torch.backends.mkl.is_available() and _setting() is not None  # type: ignore[no-untyped-call]
-    if not is_choice or torch.backends.cpu.get_cpu_capability() != "AVX512" or not _CPU.exists():
-        return False
-    text = _CPU.read_text("utf-8")
-    return "AuthenticAMD" in text and "amx" not in text
-
-
-def _setting() -> Any:
-    """torch's own switch for oneDNN's matrix products; None before torch 2.9."""
-    return getattr(torch.backends.mkldnn, "matmul", None)
 
 
 @contextmanager
@@ -50,10 +30,10 @@ def faster_products(n_rows: int = 0) -> Iterator[None]:
         n_rows: rows in them that differ from batch to batch. MKL keeps those that are no multiple
             of `SMALLEST`, so that oneDNN meets few shapes.
     """
-    if n_rows % SMALLEST or not has_faster_products():
+    if n_rows % SMALLEST or not has_faster_onednn():
         yield
         return
-    setting = _setting()
+    setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before, setting.fp32_precision = setting.fp32_precision, "bf16"
     try:
         yield
@@ -124,12 +104,12 @@ class Linear(nn.Linear):
 
 def _can_be_faster(x: Tensor) -> bool:
     return (
-        torch.is_grad_enabled()
+        not torch.compiler.is_compiling()
+        and torch.is_grad_enabled()
         and x.dtype == torch.float32
         and x.device.type == "cpu"
-        and has_faster_products()
         and x.dim() > 1
         and x.numel() >= SMALLEST * x.size(-1) > 0
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
+        and has_faster_onednn()
     )

@@ -37,7 +37,7 @@ EARLY_COST = 0.3
 N_COUNTED = 5000
 """Pairs whose tokens are counted: the entropy of 75,000 tokens is 0.05 nats too low."""
 
-EXACT = ("torch", "threads", "cpu", "gpu", "processes")
+EXACT = ("torch", "threads", "cpu", "products", "gpu", "processes")
 """What the bits of a run depend on, of what `describe_environment` knows."""
 
 OPTIONAL = ("dead_share", "evenness")
