@@ -15,7 +15,7 @@ from torch import Tensor
 from heed.model.products import SMALLEST, faster_products
 
 CHUNK = 512
-"""Tokens whose logits exist at once: 512 × 8 000 × 4 bytes = 16 MB stay in the cache's reach."""
+"""Most tokens whose logits exist at once: 512 × 8 000 × 4 bytes = 16 MB stay within the cache."""
 
 
 class _OutputCrossEntropy(torch.autograd.Function):
