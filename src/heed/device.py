@@ -195,12 +195,17 @@ def has_faster_onednn() -> bool:
     has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
     has_switch = hasattr(torch.backends.mkldnn, "matmul")  # torch 2.9
     is_wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    try:
-        processor = (_PROC / "cpuinfo").read_text("utf-8")
-    except OSError:
-        return False
-    is_amd = "AuthenticAMD" in processor and "amx" not in processor
+    is_amd = cpu_info("vendor_id") == "AuthenticAMD" and "amx" not in cpu_info("flags")
     return has_mkl and has_switch and is_wide and is_amd
+
+
+def cpu_info(key: str) -> str:
+    """What Linux says of the first processor under this name; empty where nobody says."""
+    try:
+        lines = (_PROC / "cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
 
 
 def keep_freed_memory() -> bool:

@@ -16,6 +16,7 @@ import click
 from heed import __version__
 from heed.cli.command import command
 from heed.cli.models import home, installed
+from heed.device import cpu_info
 
 PACKAGES = {
     "click": "always",
@@ -86,20 +87,12 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _cpu_info(key: str) -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
-
-
 def _processor() -> str:
-    return _cpu_info("model name") or platform.processor() or platform.machine()
+    return cpu_info("model name") or platform.processor() or platform.machine()
 
 
 def _cpu_flags() -> list[str]:
-    return (_cpu_info("flags") or _cpu_info("Features")).split()
+    return (cpu_info("flags") or cpu_info("Features")).split()
 
 
 def _memory() -> str:

@@ -105,11 +105,11 @@ class Linear(nn.Linear):
 def _can_be_faster(x: Tensor) -> bool:
     return (
         not torch.compiler.is_compiling()
+        and has_faster_onednn()
         and torch.is_grad_enabled()
         and x.dtype == torch.float32
         and x.device.type == "cpu"
         and x.dim() > 1
         and x.numel() >= SMALLEST * x.size(-1) > 0
         and not torch.is_autocast_enabled("cpu")
-        and has_faster_onednn()
     )
