@@ -77,7 +77,7 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
 
 // The matrix with where its sums begin, if it is to be multiplied by kernels that ask for it.
 heed::Matrix prepared(heed::Model &model, heed::Matrix m) {
-    m.starts = nullptr;
+    m.starts = nullptr, m.next = nullptr;
     if (m.ints && model.kernels.starts) {
         std::unique_ptr<int32_t[]> starts(new int32_t[size_t(m.panels()) * 16]);
         model.kernels.starts(m, starts.get());
@@ -144,6 +144,7 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
             take_norm(layer.self.norm), take_norm(layer.cross.norm), take_norm(layer.feed_forward.norm);
         }
         if (config->is_pre_norm) take_norm(model->encoder_norm), take_norm(model->decoder_norm);
+        model->link();
         *out = model.release();
         return "";
     });
@@ -177,6 +178,7 @@ HEED_API const char *heed_model_always(heed::Model *model, const heed::Matrix *m
         if (!are_targets(*model, ids, n)) return "an id of a shortlist is not in the vocabulary";
         if (matrix->n != n + 1 || matrix->k != model->output.k || !matrix->ints != !model->output.ints) return "the matrix of a shortlist does not go with the output";
         model->always = {prepared(*model, *matrix), {ids, ids + n}};
+        model->link();
         return "";
     });
 }

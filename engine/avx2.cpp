@@ -18,8 +18,8 @@ inline __m256i broadcast(const char *x) {
 }
 
 // Eight columns by four inputs a register.
-template <int R, int Halves, bool IsFar>
-inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums, int width) {
+template <int R, int Halves, int Ahead>
+inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums, int width, const char *ahead) {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i c[R][Halves];
     HEED_UNROLL
@@ -28,7 +28,7 @@ inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int 
         for (int j = 0; j < Halves; j++) c[r][j] = _mm256_loadu_si256((const __m256i *)(starts + 8 * j));
     int g = 0;
     for (; g + 2 <= groups; g += 2, w += 128) {
-        if (IsFar) _mm_prefetch((const char *)w + 2048, _MM_HINT_T0), _mm_prefetch((const char *)w + 2112, _MM_HINT_T0);
+        if (Ahead) _mm_prefetch(ahead + g * 64, _MM_HINT_T0), _mm_prefetch(ahead + g * 64 + 64, _MM_HINT_T0);
         HEED_UNROLL
         for (int j = 0; j < Halves; j++) {
             const __m256i first = _mm256_loadu_si256((const __m256i *)(w + 32 * j)), second = _mm256_loadu_si256((const __m256i *)(w + 64 + 32 * j));
@@ -59,15 +59,17 @@ inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int 
 // Sums of several rows fill the registers; a single row's would wait for one another.
 constexpr int panels_at_once(int rows) { return rows == 1 ? 4 : 1; }
 
-template <int R, int P, bool IsFar>
-__attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
-    for (int p = 0; p < P; p++, w += groups * size_t(64), starts += 16, sums += 16)
+template <int R, int P, int Ahead>
+__attribute__((noinline)) void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums, const char *ahead) {
+    for (int p = 0; p < P; p++, w += groups * size_t(64), starts += 16, sums += 16) {
+        const char *next = p + 1 < P ? (const char *)w + groups * size_t(64) : ahead;
         if constexpr (R <= 2) {
-            multiply_columns<R, 2, IsFar>(x, stride, w, groups, starts, sums, P * 16);
+            multiply_columns<R, 2, Ahead>(x, stride, w, groups, starts, sums, P * 16, next);
         } else {
-            multiply_columns<R, 1, IsFar>(x, stride, w, groups, starts, sums, P * 16);
-            multiply_columns<R, 1, false>(x, stride, w + 32, groups, starts + 8, sums + 8, P * 16);
+            multiply_columns<R, 1, Ahead>(x, stride, w, groups, starts, sums, P * 16, next);
+            multiply_columns<R, 1, 0>(x, stride, w + 32, groups, starts + 8, sums + 8, P * 16, next);
         }
+    }
 }
 
 }  // namespace HEED_ISA

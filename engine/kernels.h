@@ -22,8 +22,11 @@ struct Matrix {
     const float *floats = nullptr;    // … or these
     const float *bias = nullptr;      // (padded(n),), or null
     const int32_t *starts = nullptr;  // where the sums of each column begin, if the kernels have `starts`
+    const char *next = nullptr;       // the weights that are most likely multiplied after these, or null
     int panels() const { return (n + 15) / 16; }
     int groups() const { return (k + 3) / 4; }
+    size_t panel_bytes() const { return size_t(floats ? k : groups()) * 64; }
+    const char *panel(int p) const { return (floats ? (const char *)floats : (const char *)ints) + p * panel_bytes(); }
 };
 
 // The largest of the rounded numbers, weights and inputs: see avx2.cpp.

@@ -9,6 +9,23 @@ namespace heed {
 Model::Model(const Config &c, const Kernels &k, int n_threads)
     : config(c), kernels(k), pool(n_threads), encoder(c.n_encoder_layers), decoder(c.n_decoder_layers) {}
 
+void Model::link() {
+    Matrix *last = nullptr;
+    const auto then = [&](Matrix &m) {
+        if (last) last->next = m.panel(0);
+        last = &m;
+    };
+    const auto then_feed_forward = [&](FeedForward &layer) { then(layer.expand), then(layer.contract); };
+    for (EncoderLayer &layer : encoder) then(layer.self.in), then(layer.self.out), then_feed_forward(layer.feed_forward);
+    for (DecoderLayer &layer : decoder) then(layer.cross.memory);
+    for (DecoderLayer &layer : decoder) {
+        then(layer.self.in), then(layer.self.out), then(layer.cross.query), then(layer.cross.out);
+        then_feed_forward(layer.feed_forward);
+    }
+    then(always.ids.empty() ? output : always.matrix);
+    then(decoder[0].self.in);
+}
+
 // How a thread goes through the layers: its buffers, and who helps with the columns of a product.
 struct State::Work {
     const Model &model;

@@ -75,6 +75,8 @@ struct Model {
     // Words of a position's keys, and of its values, as they are remembered.
     int key_words() const { return words(config.d_k); }
     int value_words() const { return words(config.d_v); }
+    // Tells each matrix which one comes after it.
+    void link();
 
     Config config;
     const Kernels &kernels;

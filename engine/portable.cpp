@@ -9,8 +9,8 @@ constexpr const char *kName = "portable";
 constexpr int kMostRows = 4;
 constexpr int panels_at_once(int rows) { return rows == 1 ? 4 : 1; }
 
-template <int R, int P, bool>
-void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums) {
+template <int R, int P, int>
+void multiply_ints(const char *x, size_t stride, const int8_t *w, int groups, const int32_t *starts, int32_t *sums, const char *) {
     for (int p = 0; p < P; p++, starts += 16, sums += 16) {
         for (int r = 0; r < R; r++) std::memcpy(sums + r * P * 16, starts, sizeof(int32_t) * 16);
         for (int g = 0; g < groups; g++, w += 64)

@@ -38,7 +38,7 @@ class _Config(Structure):
 class _Matrix(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("n", "k")),
-        *((name, c_void_p) for name in ("ints", "scales", "floats", "bias", "starts")),
+        *((name, c_void_p) for name in ("ints", "scales", "floats", "bias", "starts", "next")),
     ]
 
 
