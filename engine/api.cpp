@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -174,6 +175,7 @@ HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *p
 // all that are left out. The matrix stays the caller's, and has to stay.
 HEED_API const char *heed_model_always(heed::Model *model, const heed::Matrix *matrix, const int32_t *ids, int32_t n) {
     return guarded([&]() -> std::string {
+        if (!model->always.ids.empty()) return "the model has shortlists already";
         if (n < 1 || n > model->config.tgt_vocab_size) return "too few or too many ids in a shortlist";
         if (!are_targets(*model, ids, n)) return "an id of a shortlist is not in the vocabulary";
         if (matrix->n != n + 1 || matrix->k != model->output.k || !matrix->ints != !model->output.ints) return "the matrix of a shortlist does not go with the output";
@@ -198,7 +200,7 @@ HEED_API const char *heed_state_shorten(heed::Model *model, heed::State *state, 
 
 HEED_API void heed_state_delete(heed::State *state) { delete state; }
 
-HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, float *log_probs, const heed::Best *best, float *weights) {
+HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, const heed::Best *best, float *weights) {
     return guarded([&]() -> std::string {
         if (best->count < 0 || best->count > state->config().tgt_vocab_size) return "there are not so many numbers in a row";
         if (best->n_forbidden < 0 || best->n_forbidden > kMostRows) return "too many ids are forbidden";
@@ -206,7 +208,16 @@ HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *
         check_positions(state->config(), *positions, int64_t(state->position()) + 1, "the target");
         for (int r = 0; r < n_tokens; r++)
             if (tokens[r] < 0 || tokens[r] >= state->config().tgt_vocab_size) return "a target id is not in the vocabulary";
-        state->step(*positions, tokens, log_probs, *best, weights);
+        state->step(*positions, tokens, *best, weights);
+        return "";
+    });
+}
+
+// Log-probs of all that may follow each row of the last step, (n_rows, tgt_vocab_size).
+HEED_API const char *heed_state_log_probs(heed::State *state, float *log_probs, int32_t n_rows) {
+    return guarded([&]() -> std::string {
+        if (n_rows < 1 || n_rows != state->scored()) return "there are not so many rows of a step";
+        state->log_probs(log_probs);
         return "";
     });
 }
@@ -229,7 +240,7 @@ HEED_API const char *heed_largest(const float *x, int64_t stride, int32_t rows, 
     return guarded([&]() -> std::string {
         if (count < 1 || count > n) return "there are not so many numbers in a row";
         const heed::Kernels *kernels = kernels_named("");
-        for (int r = 0; r < rows; r++) kernels->largest(x + r * stride, n, count, values + size_t(r) * count, ids + size_t(r) * count);
+        for (int r = 0; r < rows; r++) kernels->largest(x + r * stride, n, 0.0f, -std::numeric_limits<float>::infinity(), count, values + size_t(r) * count, ids + size_t(r) * count);
         return "";
     });
 }

@@ -71,11 +71,12 @@ struct Kernels {
     // One query row against n keys and values; scratch (n_heads, padded(n)); weights (n_heads, n) if
     // asked for.
     void (*attend)(const float *query, const Remembered &, int n_heads, int d_k, int d_v, float *scratch, float *out, float *weights);
-    // x := log softmax(x) over n numbers, and the `count` largest of them, as below; 0: none.
-    // What pads the row becomes minus infinity.
-    void (*log_softmax)(float *x, int n, int count, float *values, int64_t *ids);
-    // The `count` largest of n numbers, largest first, the lower id first among equals.
-    void (*largest)(const float *x, int n, int count, float *values, int64_t *ids);
+    // What log softmax takes off each of n numbers; what pads the row becomes minus infinity.
+    // `tops`: sixteen numbers of the row at different places, largest first.
+    float (*log_total)(float *x, int n, float *tops);
+    // The `count` largest of n numbers x - shift, largest first, the lower id first among equals;
+    // so many of x are known to be no less than `least`.
+    void (*largest)(const float *x, int n, float shift, float least, int count, float *values, int64_t *ids);
 };
 
 const Kernels *portable_kernels();

@@ -151,26 +151,34 @@ struct State::Work {
         kernels().attend(query, {scratch.keys.data(), scratch.values.data(), n, is_bfloat16}, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
     }
 
-    // Room for the largest of a row, forbidden ones too.
-    int look_for(const Best &best) {
-        const int count = best.count ? std::min(config().tgt_vocab_size, best.count + best.n_forbidden) : 0;
+    // How many of a row's largest to look for, so that enough are left without the forbidden ones.
+    int wanted(const Best &best) const { return best.count ? std::min(config().tgt_vocab_size, best.count + best.n_forbidden) : 0; }
+
+    // Of n numbers, as `Kernels::largest`; behind what `found` holds already.
+    void find(const float *x, int n, float shift, float least, int count, const int32_t *ids = nullptr) {
+        count = std::min(count, n);
         scratch.largest.resize(count);
         scratch.largest_ids.resize(count);
-        return count;
+        if (count) kernels().largest(x, n, shift, least, count, scratch.largest.data(), scratch.largest_ids.data());
+        for (int i = 0; i < count; i++) {
+            const int64_t id = scratch.largest_ids[i];
+            scratch.ranked.emplace_back(scratch.largest[i], ids ? ids[id] : id);
+        }
     }
 
-    // What was found of a row, without those.
+    // The best of what was found of a row.
     void tell(const Best &best, size_t row) {
         float *values = best.values + row * best.count;
         int64_t *ids = best.ids + row * best.count;
         const int64_t *end = best.forbidden + best.n_forbidden;
         int n = 0;
-        for (size_t i = 0; i < scratch.largest.size() && n < best.count; i++) {
-            if (std::find(best.forbidden, end, scratch.largest_ids[i]) != end) continue;
-            values[n] = scratch.largest[i], ids[n++] = scratch.largest_ids[i];
+        for (const auto &[value, id] : scratch.ranked) {
+            if (n == best.count) break;
+            if (std::find(best.forbidden, end, id) == end) values[n] = value, ids[n++] = id;
         }
         std::fill(values + n, values + best.count, -std::numeric_limits<float>::infinity());
         std::fill(ids + n, ids + best.count, 0);
+        scratch.ranked.clear();
     }
 
     // The projection of joined heads; what pads their rows must be zero.
@@ -285,18 +293,32 @@ void State::remember(int first, int last, Work &work) {
     }
 }
 
-void State::step(const Positions &positions, const int64_t *tokens, float *log_probs, const Best &best, float *weights) {
+// For the logits of a step.
+void State::make_room() {
+    totals_.clear();  // until there is room
+    int columns = own_.empty() ? config().tgt_vocab_size : 0;
+    for (const auto &own : own_) columns = std::max(columns, model_.always.matrix.n + own->matrix().panels() * 16);
+    stride_ = padded(columns);
+    if (rows() * stride_ > room_) {
+        logits_ = arena_.take(rows() * stride_);
+        room_ = rows() * stride_;
+    }
+    totals_.resize(rows());
+}
+
+void State::step(const Positions &positions, const int64_t *tokens, const Best &best, float *weights) {
     const Config &c = model_.config;
     positions_ = positions;
+    make_room();
     Page page;
     page.rows = rows();
     page.data = arena_.take(c.n_decoder_layers * page.rows * words_);
     for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
     pages_.push_back(std::move(page));
-    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, log_probs, best, weights, work); });
+    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, best, weights, work); });
 }
 
-void State::advance(const int64_t *tokens, int first_source, int last_source, float *log_probs, const Best &best, float *weights, Work &work) {
+void State::advance(const int64_t *tokens, int first_source, int last_source, const Best &best, float *weights, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
     const int key_words = model_.key_words();
@@ -341,51 +363,71 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, fl
         work.feed_forward(layer.feed_forward, rows);
     }
     if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.decoder_norm, scratch.x.data());
-    if (own_.empty()) score(first_source, last_source, log_probs, best, work);
-    else choose(first_source, last_source, log_probs, best, work);
+    if (own_.empty()) score(first_source, last_source, best, work);
+    else choose(first_source, last_source, best, work);
 }
 
-void State::score(int first_source, int last_source, float *log_probs, const Best &best, Work &work) {
+// Of a row's sixteen tops so many are no less than this.
+constexpr int kTops = 16;
+float least_of(const float *tops, int count) { return count <= kTops ? tops[count - 1] : -std::numeric_limits<float>::infinity(); }
+
+void State::score(int first_source, int last_source, const Best &best, Work &work) {
     const Config &c = model_.config;
-    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first;
-    const size_t stride = model_.output.panels() * size_t(16);
-    float *out = log_probs + first * stride;
-    work.linear(model_.output, work.scratch.x.data(), c.width(), rows, out, stride);
-    const int count = work.look_for(best);
-    for (size_t r = first; r < size_t(first + rows); r++, out += stride) {
-        work.kernels().log_softmax(out, c.tgt_vocab_size, count, work.scratch.largest.data(), work.scratch.largest_ids.data());
-        if (count) work.tell(best, r);
+    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, count = work.wanted(best);
+    float *logits = logits_ + first * stride_, tops[kTops];
+    work.linear(model_.output, work.scratch.x.data(), c.width(), rows, logits, stride_);
+    for (int r = first; r < first + rows; r++, logits += stride_) {
+        totals_[r] = work.kernels().log_total(logits, c.tgt_vocab_size, tops);
+        if (!count) continue;
+        work.find(logits, c.tgt_vocab_size, totals_[r], least_of(tops, count), count);
+        work.tell(best, r);
     }
 }
 
 // The output for shortlists. What all have in common is multiplied together, and lies before what a
-// source has of its own; the softmax is over both.
-void State::choose(int first_source, int last_source, float *log_probs, const Best &best, Work &work) {
+// source has of its own; the softmax is over both. Between them is the column for all the rest,
+// which nobody may choose.
+void State::choose(int first_source, int last_source, const Best &best, Work &work) {
     const Always &always = model_.always;
-    const int rows = (last_source - first_source) * beam_size_, width = model_.config.width(), shared = always.matrix.n;
-    int most = 0;
-    for (int s = first_source; s < last_source; s++) most = std::max(most, own_[s]->matrix().panels() * 16);
-    const size_t stride = padded(shared + most), out_stride = model_.output.panels() * size_t(16);
-    const int count = work.look_for(best);
-    if (work.scratch.logits.size() < rows * stride) work.scratch.logits.resize(rows * stride);
-    float *logits = work.scratch.logits.data(), *out = log_probs + size_t(first_source) * beam_size_ * out_stride;
-    work.linear(always.matrix, work.scratch.x.data(), width, rows, logits, stride);
+    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n_always = int(always.ids.size());
+    const int width = model_.config.width(), count = work.wanted(best);
+    float *logits = logits_ + first * stride_, tops[kTops];
+    work.linear(always.matrix, work.scratch.x.data(), width, rows, logits, stride_);
     Inputs inputs = work.inputs(always.matrix, work.scratch.x.data(), width);
     for (int s = first_source; s < last_source; s++) {
         const Columns &own = *own_[s];
-        work.multiply(own.matrix(), inputs, beam_size_, logits + shared, stride);
-        for (int r = 0; r < beam_size_; r++, logits += stride, out += out_stride) {
-            work.kernels().log_softmax(logits, shared + own.size(), 0, nullptr, nullptr);
-            std::fill_n(out, out_stride, -std::numeric_limits<float>::infinity());
-            for (size_t i = 0; i < always.ids.size(); i++) out[always.ids[i]] = logits[i];
-            for (int i = 0; i < own.size(); i++) out[own.ids()[i]] = logits[shared + i];
+        work.multiply(own.matrix(), inputs, beam_size_, logits + n_always + 1, stride_);
+        for (int r = s * beam_size_; r < (s + 1) * beam_size_; r++, logits += stride_) {
+            totals_[r] = work.kernels().log_total(logits, n_always + 1 + own.size(), tops);
             if (!count) continue;
-            work.kernels().largest(out, model_.config.tgt_vocab_size, count, work.scratch.largest.data(), work.scratch.largest_ids.data());
-            work.tell(best, size_t(s) * beam_size_ + r);
+            const float least = least_of(tops, count + 1);
+            auto &ranked = work.scratch.ranked;
+            work.find(logits, n_always, totals_[r], least, count, always.ids.data());
+            const size_t middle = ranked.size();
+            work.find(logits + n_always + 1, own.size(), totals_[r], least, count, own.ids().data());
+            std::inplace_merge(ranked.begin(), ranked.begin() + middle, ranked.end(), [](const auto &a, const auto &b) { return a.first > b.first || (a.first == b.first && a.second < b.second); });
+            work.tell(best, r);
         }
         inputs.rows = (const char *)inputs.rows + beam_size_ * inputs.stride;
         if (inputs.scales) inputs.scales += beam_size_;
     }
+}
+
+void State::log_probs(float *out) {
+    const size_t n = model_.config.tgt_vocab_size;
+    split([&](int) { return beam_size_; }, [&](int first, int last, Work &) {
+        for (int r = first * beam_size_; r < last * beam_size_; r++) {
+            const float *x = logits_ + r * stride_, total = totals_[r];
+            float *to = out + r * n;
+            if (own_.empty()) {
+                for (size_t i = 0; i < n; i++) to[i] = x[i] - total;
+                continue;
+            }
+            std::fill_n(to, n, -std::numeric_limits<float>::infinity());
+            for (int32_t id : model_.always.ids) to[id] = *x++ - total;
+            for (int32_t id : own_[r / beam_size_]->ids()) to[id] = *++x - total;
+        }
+    });
 }
 
 void State::shorten(const int32_t *ids, const int32_t *counts) {
@@ -397,10 +439,12 @@ void State::shorten(const int32_t *ids, const int32_t *counts) {
         for (int s = first; s < last; s++) own[s] = std::make_shared<Columns>(model_.output, begins[s], counts[s]);
     });
     own_.swap(own);
+    totals_.clear();
 }
 
 void State::select(const int64_t *rows, const int64_t *sources, int n_sources) {
     const int n_rows = n_sources * beam_size_;
+    totals_.clear();
     for (Page &page : pages_) {
         std::vector<int32_t> row_of(n_rows);
         for (int r = 0; r < n_rows; r++) row_of[r] = page.row_of[rows[r]];

@@ -4,6 +4,7 @@
 // loops over numbers (kernels.inc) and what Python sees (api.cpp).
 #pragma once
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "columns.h"
@@ -95,8 +96,9 @@ struct Model {
 
 // Buffers of one thread.
 struct Scratch {
-    std::vector<float> x, y, wide, joined, scales, scores, weights, logits, largest;
+    std::vector<float> x, y, wide, joined, scales, scores, weights, largest;
     std::vector<int64_t> largest_ids;
+    std::vector<std::pair<float, int64_t>> ranked;
     std::vector<char> quantized;
     std::vector<const float *> keys, values;
 };
@@ -131,10 +133,15 @@ class State {
     int position() const { return int(pages_.size()); }
     int longest() const;
 
-    // Log-probs of what may follow, (rows, padded(tgt_vocab_size)), and the largest of them.
+    // One more token for each row, and the largest log-probs of what may follow.
     // `weights`, if not null: of the cross-attention, (n_decoder_layers, rows, n_heads, longest()),
     // zeros behind each source.
-    void step(const Positions &, const int64_t *tokens, float *log_probs, const Best &, float *weights);
+    void step(const Positions &, const int64_t *tokens, const Best &, float *weights);
+
+    // Rows of the last step, none once others were selected; and all that they say may follow,
+    // (scored(), tgt_vocab_size).
+    int scored() const { return int(totals_.size()); }
+    void log_probs(float *);
 
     // From now on only these ids and the model's `always` may follow; the others have no chance.
     // Ids of each source laid end to end, none of them in `always`.
@@ -161,9 +168,10 @@ class State {
     float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * words_; }
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
-    void advance(const int64_t *tokens, int first, int last, float *log_probs, const Best &, float *weights, Work &);
-    void score(int first, int last, float *log_probs, const Best &, Work &);
-    void choose(int first, int last, float *log_probs, const Best &, Work &);
+    void make_room();
+    void advance(const int64_t *tokens, int first, int last, const Best &, float *weights, Work &);
+    void score(int first, int last, const Best &, Work &);
+    void choose(int first, int last, const Best &, Work &);
     template <class Rows, class F>
     void split(const Rows &rows_of, const F &f);
 
@@ -178,6 +186,9 @@ class State {
     float *memory_ = nullptr;      // (n_encoder_layers or 1, n_tokens, width)
     std::vector<float *> heads_;   // of each decoder layer (n_tokens, words)
     std::vector<Page> pages_;
+    float *logits_ = nullptr;      // of the last step, (rows, stride_): the output's columns, or of the shortlist
+    size_t stride_ = 0, room_ = 0;
+    std::vector<float> totals_;    // what log softmax takes off them, (rows,)
     std::vector<Scratch> scratch_;
 };
 

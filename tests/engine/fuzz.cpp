@@ -25,7 +25,8 @@ const char *heed_model_new(const Config *, const Matrix *, int32_t, const float 
 void heed_model_delete(heed::Model *);
 const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **);
 void heed_state_delete(heed::State *);
-const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, float *, const heed::Best *, float *);
+const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *, float *);
+const char *heed_state_log_probs(heed::State *, float *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
 const char *heed_model_always(heed::Model *, const Matrix *, const int32_t *, int32_t);
 const char *heed_state_shorten(heed::Model *, heed::State *, const int32_t *, const int32_t *, int32_t);
@@ -199,7 +200,7 @@ struct Batch {
         for (int32_t length : lengths) longest = std::max(longest, length);
         std::vector<int64_t> tokens(bytes.is_rare() ? bytes.up_to(20) : rows);
         for (int64_t &token : tokens) token = bytes.number(0, c.tgt_vocab_size - 1);
-        std::vector<float> log_probs(rows * padded(c.tgt_vocab_size)), weights(c.n_decoder_layers * rows * c.n_heads * longest);
+        std::vector<float> weights(c.n_decoder_layers * rows * c.n_heads * longest);
         const int count = bytes.number(0, c.tgt_vocab_size);
         std::vector<float> values(rows * std::max(0, std::min(count, c.tgt_vocab_size)));
         std::vector<int64_t> best(values.size()), forbidden(bytes.up_to(3));
@@ -207,8 +208,14 @@ struct Batch {
         const int n_forbidden = bytes.is_rare() ? -1 : int(forbidden.size());
         const heed::Best wanted = {count, n_forbidden, values.data(), best.data(), forbidden.data()};
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), log_probs.data(), &wanted, bytes.up_to(1) ? weights.data() : nullptr);
+        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), &wanted, bytes.up_to(1) ? weights.data() : nullptr);
         allocations_left = -1;
+    }
+
+    void tell(Bytes &bytes, const Config &c) {
+        const int n_rows = bytes.is_rare() ? bytes.up_to(20) : int(lengths.size()) * beam_size;
+        std::vector<float> log_probs(size_t(n_rows) * c.tgt_vocab_size);
+        heed_state_log_probs(state, log_probs.data(), n_rows);
     }
 
     void select(Bytes &bytes) {
@@ -257,11 +264,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int i = 0; model && i < 40 && !bytes.is_over(); i++) {
             Batch &batch = batches[bytes.up_to(1)];
             const Positions positions = some_positions(bytes, arrays, c);
-            const int order = bytes.up_to(8);
+            const int order = bytes.up_to(9);
             if (!batch.state || order == 7) batch.start(bytes, model, positions, c);
             else if (order < 4) batch.step(bytes, positions, c);
             else if (order < 6) batch.select(bytes);
             else if (order == 8) batch.shorten(bytes, model, c);
+            else if (order == 9) batch.tell(bytes, c);
             else find_largest(bytes, arrays);
         }
     }

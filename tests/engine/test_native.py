@@ -82,7 +82,8 @@ def test_steps_that_do_not_fit_are_refused(network: Callable[..., Network]) -> N
     ):
         with pytest.raises(HeedError, match=words):
             state.select(np.array(rows), None if sources is None else np.array(sources))
-    assert np.isfinite(state.step(np.array([4, 4]))).all()
+    state.step(np.array([4, 4]))
+    assert np.isfinite(state.log_probs()).all()
 
 
 def test_a_batch_may_grow(network: Callable[..., Network]) -> None:
@@ -90,11 +91,24 @@ def test_a_batch_may_grow(network: Callable[..., Network]) -> None:
     model = native.NativeModel(network())
     lengths = np.array([10], np.int32)
     one, four = model.start(TEN, lengths, 2), model.start(np.tile(TEN, 4), np.repeat(lengths, 4), 2)
-    first = one.step(np.array([4, 5])).copy()
+    one.step(np.array([4, 5]))
+    assert len(one.log_probs()) == 2
     one.select(np.tile([0, 1], 4), np.zeros(4, np.int64))
     four.step(np.tile([4, 5], 4))
-    np.testing.assert_array_equal(one.step(np.full(8, 6)), four.step(np.full(8, 6)))
-    assert len(first) == 2
+    one.step(np.full(8, 6))
+    four.step(np.full(8, 6))
+    np.testing.assert_array_equal(one.log_probs(), four.log_probs())
+
+
+def test_only_rows_of_the_last_step_have_log_probs(network: Callable[..., Network]) -> None:
+    state = native.NativeModel(network()).start(TEN, np.array([10], np.int32), 2)
+    with pytest.raises(HeedError, match="not so many rows of a step"):
+        state.log_probs()
+    state.step(np.array([4, 4]))
+    assert state.log_probs() is state.log_probs()
+    state.select(np.array([0, 0]))
+    with pytest.raises(HeedError, match="not so many rows of a step"):
+        state.log_probs()
 
 
 @pytest.mark.parametrize(
@@ -218,8 +232,8 @@ def test_tables_grow_with_the_target(network: Callable[..., Network]) -> None:
             TEN, np.array([10], np.int32), 1
         )
         for _ in range(300):
-            log_probs = state.step(np.array([4]))
-        assert np.isfinite(log_probs).all()
+            state.step(np.array([4]))
+        assert np.isfinite(state.log_probs()).all()
 
 
 numbers = st.sampled_from([-np.inf, -3.0, -2.5, -1.0, -0.0, 0.0, 1.5])
@@ -255,8 +269,8 @@ def test_a_model_may_be_used_from_several_threads_at_once(
         ids = np.random.default_rng(seed).integers(4, 51, 30)
         state = model.start(ids, np.full(6, 5, np.int32), 1)
         for _ in range(20):
-            log_probs = state.step(np.full(6, 4))
-        return log_probs.copy()
+            state.step(np.full(6, 4))
+        return state.log_probs()
 
     alone = [run(seed) for seed in range(8)]
     with ThreadPoolExecutor(4) as pool:

@@ -16,7 +16,7 @@ from heed.engine.runtime import Engine
 from heed.engine.shortlist import Shortlist
 from heed.errors import FormatError, HeedError
 from heed.model.config import ModelConfig
-from heed.model.interface import Ids
+from heed.model.interface import Ids, largest
 
 KINDS = [{}, {"bias": False, "norm": "pre"}, {"tied": "three-way", "src_vocab_size": 70}]
 ALL = np.arange(70)
@@ -76,6 +76,34 @@ def test_every_road_gives_the_same_bits(
         found = walk(engine(weights, kernels, threads, short))
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kernels", [name for name in KERNELS if name != "numpy"])
+@pytest.mark.parametrize("are_equal", [False, True])
+def test_steps_find_the_largest_of_what_all_and_what_each_source_may_use(
+    are_equal: bool, kernels: str, network: Callable[..., Network]
+) -> None:
+    weights, tokens = network(is_quantized=True, bias=False), np.full(4, 2)
+    if are_equal:
+        weights.matrices["output"].panels[...] = 0
+    model = engine(weights, kernels, shortlist=shortlist())
+    state = model.start(sources())
+    never = np.array([3, 40])
+    for count in (1, 5, 15, 16, 17, 30, 99):
+        for forbidden in (never[:0], never):
+            state.step(tokens)
+            state.best(count, forbidden)  # from now on it is looked for
+            state.step(tokens)
+            values, ids = state.best(count, forbidden)
+            whole = state.log_probs().copy()
+            whole[:, forbidden] = -np.inf
+            wanted, wanted_ids = largest(whole, count)
+            np.testing.assert_array_equal(values, wanted)
+            is_left = np.isfinite(values)
+            np.testing.assert_array_equal(ids[is_left], wanted_ids[is_left])
+            # That is all of the list where more was asked for.
+            assert (is_left.sum(axis=1) >= min(count, 18)).all()
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])

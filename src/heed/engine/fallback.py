@@ -281,6 +281,7 @@ class FallbackState:
         self.lengths = lengths
         self.position = 0
         self._own: list[_Columns] = []
+        self._log_probs = np.empty((0, config.tgt_vocab_size), np.float32)
         self._caches = [_Cache() for _ in range(config.n_decoder_layers)]
         self._memories = [
             self._remember(source) for source in np.split(ids, np.cumsum(lengths)[:-1])
@@ -297,7 +298,7 @@ class FallbackState:
         each = np.split(ids, np.cumsum(counts)[:-1])
         self._own = [_Columns.of(take(output, own), own) for own in each]
 
-    def step(self, tokens: Ids, *, weights: Floats | None = None) -> Floats:
+    def step(self, tokens: Ids, *, weights: Floats | None = None) -> None:
         """Advance every row by one token; see `NativeState.step`."""
         model, config = self.model, self.model.config
         if len(tokens) and (tokens.min() < 0 or tokens.max() >= config.tgt_vocab_size):
@@ -327,7 +328,13 @@ class FallbackState:
         if config.norm == "pre":
             x = model.normalize("decoder", x)
         self.position += 1
-        return self._shortened(x) if self._own else log_softmax(model.linear("output", x))
+        self._log_probs = (
+            self._shortened(x) if self._own else log_softmax(model.linear("output", x))
+        )
+
+    def log_probs(self) -> Floats:
+        """All that may follow each row of the last step; see `NativeState.log_probs`."""
+        return self._log_probs
 
     def best(self, count: int, forbidden: Ids) -> None:
         """Nothing is looked for ahead; see `NativeState.best`."""

@@ -97,8 +97,9 @@ def _library() -> ctypes.CDLL:
         "state_delete": (None, [handle]),
         "state_step": (
             words,
-            [handle, POINTER(_Positions), ids, c_int32, floats, POINTER(_Best), floats],
+            [handle, POINTER(_Positions), ids, c_int32, POINTER(_Best), floats],
         ),
+        "state_log_probs": (words, [handle, floats, c_int32]),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
         "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),
     }
@@ -233,18 +234,16 @@ class NativeModel:
         )
 
 
-class _Room:
-    """What steps read and write, for as many rows as there may be, and where that is.
+class _Tokens:
+    """What steps read, for as many rows as there may be, and where that is.
 
-    It is used again and again: fresh memory comes from the system page by page, and asking NumPy
-    for an address takes as long as a small product.
+    It is used again and again: asking NumPy for an address takes as long as a small product.
     """
 
-    def __init__(self, n_rows: int, vocab_size: int) -> None:
+    def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
-        self.tokens = np.empty(n_rows, np.int64)
-        self.log_probs = np.empty((n_rows, -(-vocab_size // COLUMNS) * COLUMNS), np.float32)
-        self.tokens_at, self.log_probs_at = _address(self.tokens), _address(self.log_probs)
+        self.array = np.empty(n_rows, np.int64)
+        self.address = _address(self.array)
 
 
 class _Largest:
@@ -276,7 +275,9 @@ class NativeState:
         self.n_sources = len(lengths)
         self.lengths = lengths
         self.position = 0
-        self._room, self._largest = _Room(0, 0), _Largest(0)
+        self._tokens, self._largest = _Tokens(0), _Largest(0)
+        self._room = np.empty((0, model.network.config.tgt_vocab_size), np.float32)
+        self._log_probs: Floats | None = None
         self._handle = c_void_p()
         ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
         assert ids.shape == (lengths.sum(),)
@@ -312,42 +313,55 @@ class NativeState:
             )
         )
 
-    def step(self, tokens: Ids, *, weights: Floats | None = None) -> Floats:
+    def step(self, tokens: Ids, *, weights: Floats | None = None) -> None:
         """Advance every row by one token.
 
         Args:
             tokens: the last of each row, `(rows,)`.
             weights: filled with the cross-attention of this step,
                 `(n_decoder_layers, rows, n_heads, longest source)`.
-
-        Returns:
-            Log-probs of what may follow, `(rows, tgt_vocab_size)`; valid until the next step.
         """
         config, n_rows = self.model.network.config, len(tokens)
-        if n_rows > self._room.n_rows:
-            self._room = _Room(n_rows, config.tgt_vocab_size)
+        if n_rows > self._tokens.n_rows:
+            self._tokens = _Tokens(n_rows)
             self._largest = _Largest(n_rows, self._largest.count, self._largest.forbidden)
-        room, found = self._room, self._largest
-        room.tokens[:n_rows] = tokens
+        found = self._largest
+        self._tokens.array[:n_rows] = tokens
         if weights is not None:
             shape = (config.n_decoder_layers, n_rows, config.n_heads, int(self.lengths.max()))
             assert weights.shape == shape
             assert weights.dtype == np.float32
             assert weights.flags.c_contiguous
         places = self.model.positions("tgt", self.position + 1)
+        self._log_probs = None
         _check(
             _library().heed_state_step(
                 self._handle,
                 byref(places),
-                room.tokens_at,
+                self._tokens.address,
                 n_rows,
-                room.log_probs_at,
                 byref(found.wanted),
                 _address(weights),
             )
         )
         self.position = found.position = self.position + 1
-        return room.log_probs[:n_rows, : config.tgt_vocab_size]
+
+    def log_probs(self) -> Floats:
+        """All that may follow each row of the last step, `(rows, tgt_vocab_size)`.
+
+        Put together when it is asked for, which most searches do once: see `best`. Valid until
+        the next step.
+
+        Raises:
+            HeedError: rows were selected since, or there was no step.
+        """
+        if self._log_probs is None:
+            n_rows = self.n_sources * self.beam_size
+            if n_rows > len(self._room):
+                self._room = np.empty((n_rows, self._room.shape[1]), np.float32)
+            _check(_library().heed_state_log_probs(self._handle, _address(self._room), n_rows))
+            self._log_probs = self._room[:n_rows]
+        return self._log_probs
 
     def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids] | None:
         """The largest log-probs of the last step and their ids, both `(rows, count)`.
@@ -362,7 +376,7 @@ class NativeState:
         count = min(count, self.model.network.config.tgt_vocab_size)
         found = self._largest
         if found.count != count or found.forbidden is not forbidden:
-            found = self._largest = _Largest(self._room.n_rows, count, forbidden)
+            found = self._largest = _Largest(self._tokens.n_rows, count, forbidden)
         if found.position < self.position:
             return None
         n_rows = self.n_sources * self.beam_size
@@ -384,6 +398,7 @@ class NativeState:
                 self._handle, _address(rows), len(rows), _address(sources), n_sources
             )
         )
+        self._log_probs = None
         self.n_sources = n_sources
         if sources is not None:
             self.lengths = self.lengths[sources]

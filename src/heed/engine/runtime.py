@@ -27,12 +27,11 @@ class ArrayNext:
 
     Args:
         log_probs: changed by none of the answers, `(rows, vocab_size)`.
-        state: of whose last step they are, which may know the largest already.
     """
 
-    def __init__(self, log_probs: Floats, state: State | None = None) -> None:
+    def __init__(self, log_probs: Floats) -> None:
         self.n_rows, self.vocab_size = log_probs.shape
-        self._log_probs, self._state = log_probs, state
+        self._log_probs = log_probs
 
     def of(self, ids: Ids) -> Floats:
         """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
@@ -40,12 +39,6 @@ class ArrayNext:
 
     def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
-        forbidden = _NONE if changes is None else changes.forbidden
-        has_entries = changes is not None and len(changes.rows) > 0
-        if self._state is not None and not has_entries and len(forbidden) <= _FEW:
-            best = self._state.best(count, forbidden)
-            if best is not None:
-                return best
         find = native.largest if native.is_compiled() else largest
         with _changed(self._log_probs, changes):
             return find(self._log_probs, count)
@@ -53,6 +46,38 @@ class ArrayNext:
     def all(self) -> Floats:
         """Everything, `(rows, vocab_size)`; see `Next.all`."""
         return self._log_probs.copy()
+
+
+class StateNext:
+    """What may follow each row of a state, which may know the largest already; see `Next`.
+
+    Args:
+        state: which has just taken a step.
+        n_rows: its rows.
+        vocab_size: ids that may follow each.
+    """
+
+    def __init__(self, state: State, n_rows: int, vocab_size: int) -> None:
+        self.n_rows, self.vocab_size = n_rows, vocab_size
+        self._state = state
+
+    def of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
+        return ArrayNext(self._state.log_probs()).of(ids)
+
+    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
+        forbidden = _NONE if changes is None else changes.forbidden
+        has_entries = changes is not None and len(changes.rows) > 0
+        if not has_entries and len(forbidden) <= _FEW:
+            best = self._state.best(count, forbidden)
+            if best is not None:
+                return best
+        return ArrayNext(self._state.log_probs()).top(count, changes)
+
+    def all(self) -> Floats:
+        """Everything, `(rows, vocab_size)`; see `Next.all`."""
+        return ArrayNext(self._state.log_probs()).all()
 
 
 class Engine:
@@ -129,9 +154,10 @@ class Engine:
             state.select(rows.ravel(), places)
         return state
 
-    def step(self, state: State, tokens: Ids) -> ArrayNext:
+    def step(self, state: State, tokens: Ids) -> StateNext:
         """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
-        return ArrayNext(state.step(tokens), state)
+        state.step(tokens)
+        return StateNext(state, len(tokens), self.config.tgt_vocab_size)
 
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
@@ -146,7 +172,8 @@ class Engine:
         state = self._start(src)
         log_probs = np.empty((batch, tgt_len, self.config.tgt_vocab_size), np.float32)
         for t in range(tgt_len):
-            log_probs[:, t] = state.step(tgt_in[:, t])
+            state.step(tgt_in[:, t])
+            log_probs[:, t] = state.log_probs()
         return ArrayNext(log_probs.reshape(batch * tgt_len, -1))
 
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
