@@ -37,7 +37,7 @@ test: $(VENV)/.dev
 reliability: $(VENV)/.dev
 	$(PYTEST) -m reliability
 
-SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -DHEED_SANITIZED
+SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -DHEED_SANITIZED
 soak: $(VENV)/.dev
 	$(BIN)/python hatch_build.py $(VENV)/libheed-sanitized.so $(SANITIZE)
 	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
@@ -48,18 +48,18 @@ soak: $(VENV)/.dev
 # clang brings libFuzzer, which looks for bytes that go new ways; without it they come at random.
 FUZZ_SECONDS ?= 300
 FUZZED = $(VENV)/libheed-fuzzed.so
-FUZZ_FLAGS = $(SANITIZE) -O1 -std=c++17 -pthread tests/engine/fuzz.cpp $(FUZZED) \
+FUZZ_FLAGS = $(SANITIZE) -std=c++17 -pthread tests/engine/fuzz.cpp $(FUZZED) \
   -Wl,-rpath,$(abspath $(VENV)) -o $(VENV)/fuzz
 fuzz: $(BIN)/pip
 	@mkdir -p $(VENV)/fuzzed
 	@if echo 'extern "C" int LLVMFuzzerTestOneInput(void *, long) { return 0; }' | \
 	  clang++ -fsanitize=fuzzer -x c++ - -o $(VENV)/fuzz 2>/dev/null; then set -ex; \
-	  CXX=clang++ $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE) -O1 -fsanitize=fuzzer-no-link; \
+	  CXX=clang++ $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE) -fsanitize=fuzzer-no-link; \
 	  clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer; \
 	  $(VENV)/fuzz -max_len=400 -len_control=0 -timeout=60 -max_total_time=$(FUZZ_SECONDS) \
 	    -verbosity=0 -print_final_stats=1 -artifact_prefix=$(VENV)/fuzzed- $(VENV)/fuzzed; \
 	else echo "There is no clang++ with libFuzzer here, so bytes come at random."; set -ex; \
-	  $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE) -O1; \
+	  $(BIN)/python hatch_build.py $(FUZZED) $(SANITIZE); \
 	  c++ $(FUZZ_FLAGS) -DHEED_RANDOM; \
 	  $(VENV)/fuzz $(FUZZ_SECONDS); \
 	fi

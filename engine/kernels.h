@@ -47,6 +47,7 @@ struct Remembered {
     const float *const *keys, *const *values;
     int n;
     bool is_bfloat16;
+    const float *const *next_keys, *const *next_values;  // what the query after it may read, or anything
 };
 
 struct Kernels {

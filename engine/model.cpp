@@ -40,8 +40,8 @@ struct State::Work {
         const size_t inner = padded(c.d_ff * (c.activation == int(Activation::swiglu) ? 2 : 1));
         const size_t heads = padded(2 * c.key_width() + c.value_width());
         const size_t deepest = std::max<size_t>({inner, heads, size_t(c.width())});
-        const auto grow = [](auto &v, size_t n) {
-            if (v.size() < n) v.resize(n);
+        const auto grow = [](auto &v, size_t n, auto... filling) {
+            if (v.size() < n) v.resize(n, filling...);
         };
         grow(scratch.x, rows * size_t(c.width()));
         grow(scratch.y, rows * size_t(c.width()));
@@ -51,8 +51,8 @@ struct State::Work {
         grow(scratch.quantized, rows * kernels().quantized_stride(int(deepest)));
         grow(scratch.scores, padded(n_positions) * size_t(c.n_heads));
         grow(scratch.weights, size_t(n_positions) * c.n_heads);
-        grow(scratch.keys, n_positions);
-        grow(scratch.values, n_positions);
+        static const float kAnything[1] = {};
+        for (auto *places : {&scratch.keys, &scratch.values, &scratch.next_keys, &scratch.next_values}) grow(*places, n_positions, kAnything);
     }
 
     // out = activation(x) W^T + b
@@ -110,12 +110,19 @@ struct State::Work {
         const Config &c = config();
         for (int r = 0; r < rows; r++) {
             float *x = scratch.x.data() + r * size_t(c.width());
-            const int panel = int(ids[r] / 16), column = int(ids[r] % 16);
-            for (int i = 0; i < c.d_model; i++) {
-                if (table.floats) x[i] = table.floats[(size_t(panel) * table.k + i) * 16 + column];
-                else x[i] = float(table.ints[((size_t(panel) * table.groups() + i / 4) * 16 + column) * 4 + i % 4]) * table.scales[ids[r]];
-                x[i] = x[i] * c.embedding_scale;
-                if (positions.added) x[i] = x[i] + positions.added[size_t(places[r]) * c.width() + i];
+            const int column = int(ids[r] % 16);
+            const char *panel = table.panel(int(ids[r] / 16));
+            if (table.floats) {
+                for (int i = 0; i < c.d_model; i++) x[i] = ((const float *)panel)[i * 16 + column] * c.embedding_scale;
+            } else {
+                const int8_t *four = (const int8_t *)panel + column * 4;
+                const float scale = table.scales[ids[r]];
+                for (int i = 0; i < c.d_model; i += 4, four += 64)
+                    for (int j = 0; j < 4 && i + j < c.d_model; j++) x[i + j] = float(four[j]) * scale * c.embedding_scale;
+            }
+            if (positions.added) {
+                const float *added = positions.added + size_t(places[r]) * c.width();
+                for (int i = 0; i < c.d_model; i++) x[i] = x[i] + added[i];
             }
             std::fill(x + c.d_model, x + c.width(), 0.0f);
         }
@@ -140,15 +147,22 @@ struct State::Work {
         kernels().to_bfloat16(values, c.n_heads, c.d_v, to + model.key_words());
     }
 
-    // What the next queries read at a place: so many words of keys, and values behind them.
+    // What later queries read at a place: so many words of keys, and values behind them.
     void recall(int place, const float *from, int key_words) {
-        scratch.keys[place] = from;
-        scratch.values[place] = from + key_words;
+        scratch.next_keys[place] = from;
+        scratch.next_values[place] = from + key_words;
+    }
+
+    // The next queries read what was recalled, and those after them what will be.
+    void turn() {
+        scratch.keys.swap(scratch.next_keys);
+        scratch.values.swap(scratch.next_values);
     }
 
     void attend(const float *query, int n, bool is_bfloat16, float *out, float *weights = nullptr) {
         const Config &c = config();
-        kernels().attend(query, {scratch.keys.data(), scratch.values.data(), n, is_bfloat16}, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
+        const Remembered memory = {scratch.keys.data(), scratch.values.data(), n, is_bfloat16, scratch.next_keys.data(), scratch.next_values.data()};
+        kernels().attend(query, memory, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
     }
 
     // How many of a row's largest to look for, so that enough are left without the forbidden ones.
@@ -270,6 +284,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
             for (int s = first; s < last; s++) {
                 const int from = sources_[s].offset - begin, length = sources_[s].length;
                 for (int i = 0; i < length; i++) work.recall(i, heads + (from + i) * stride + c.key_width(), c.key_width());
+                work.turn();
                 for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, false, scratch.joined.data() + (from + i) * out_stride);
             }
             work.project(layer.self.out, rows);
@@ -333,11 +348,16 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, co
             float *heads = scratch.wide.data();
             const size_t stride = layer.self.in.panels() * size_t(16);
             work.linear(layer.self.in, x, width, rows, heads, stride);
+            const auto recall = [&](int r) {
+                for (int i = 0; i < n; i++) work.recall(i, remembered(pages_[i], l, pages_[i].row_of[first + r]), key_words);
+            };
+            recall(0);
             for (int r = 0; r < rows; r++) {
                 float *row = heads + r * stride;
                 work.rotate(row, positions_, n - 1);
                 work.remember(row + c.key_width(), remembered(pages_.back(), l, first + r));
-                for (int i = 0; i < n; i++) work.recall(i, remembered(pages_[i], l, pages_[i].row_of[first + r]), key_words);
+                work.turn();
+                if (r + 1 < rows) recall(r + 1);
                 work.attend(row, n, model_.is_bfloat16(), scratch.joined.data() + r * out_stride);
             }
             work.project(layer.self.out, rows);
@@ -346,9 +366,14 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, co
             float *queries = scratch.wide.data();
             const size_t stride = layer.cross.query.panels() * size_t(16);
             work.linear(layer.cross.query, x, width, rows, queries, stride);
+            const auto recall = [&](int s) {
+                for (int i = 0; i < sources_[s].length; i++) work.recall(i, remembered(l, sources_[s].offset + i), key_words);
+            };
+            recall(first_source);
             for (int s = first_source; s < last_source; s++) {
-                const auto [offset, length] = sources_[s];
-                for (int i = 0; i < length; i++) work.recall(i, remembered(l, offset + i), key_words);
+                const int length = sources_[s].length;
+                work.turn();
+                if (s + 1 < last_source) recall(s + 1);
                 for (int r = s * beam_size_ - first; r < (s + 1) * beam_size_ - first; r++) {
                     float *kept = weights ? scratch.weights.data() : nullptr;
                     work.attend(queries + r * stride, length, model_.is_bfloat16(), scratch.joined.data() + r * out_stride, kept);

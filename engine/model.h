@@ -100,7 +100,7 @@ struct Scratch {
     std::vector<int64_t> largest_ids;
     std::vector<std::pair<float, int64_t>> ranked;
     std::vector<char> quantized;
-    std::vector<const float *> keys, values;
+    std::vector<const float *> keys, values, next_keys, next_values;
 };
 
 // The `count` largest log-probs of each row that are not forbidden, largest first, and their ids.
