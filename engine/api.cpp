@@ -76,6 +76,15 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
     if (n > p.n && (p.added || p.cosines)) refuse(std::string(what) + " is longer than its positions");
 }
 
+void check_best(const heed::Config &c, const heed::Best &best) {
+    if (best.count < 0 || best.count > c.tgt_vocab_size) refuse("there are not so many numbers in a row");
+    if (best.n_forbidden < 0 || best.n_forbidden > kMostRows) refuse("too many ids are forbidden");
+}
+
+void check_scored(const heed::State &state, int n_rows) {
+    if (n_rows < 1 || n_rows != state.scored()) refuse("there are not so many rows of a step");
+}
+
 // The matrix with where its sums begin, if it is to be multiplied by kernels that ask for it.
 heed::Matrix prepared(heed::Model &model, heed::Matrix m) {
     m.starts = nullptr, m.next = nullptr;
@@ -202,8 +211,7 @@ HEED_API void heed_state_delete(heed::State *state) { delete state; }
 
 HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, const heed::Best *best, float *weights) {
     return guarded([&]() -> std::string {
-        if (best->count < 0 || best->count > state->config().tgt_vocab_size) return "there are not so many numbers in a row";
-        if (best->n_forbidden < 0 || best->n_forbidden > kMostRows) return "too many ids are forbidden";
+        check_best(state->config(), *best);
         if (n_tokens != state->rows()) return "there must be one token for each row";
         check_positions(state->config(), *positions, int64_t(state->position()) + 1, "the target");
         for (int r = 0; r < n_tokens; r++)
@@ -216,8 +224,18 @@ HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *
 // Log-probs of all that may follow each row of the last step, (n_rows, tgt_vocab_size).
 HEED_API const char *heed_state_log_probs(heed::State *state, float *log_probs, int32_t n_rows) {
     return guarded([&]() -> std::string {
-        if (n_rows < 1 || n_rows != state->scored()) return "there are not so many rows of a step";
+        check_scored(*state, n_rows);
         state->log_probs(log_probs);
+        return "";
+    });
+}
+
+// The largest of them, for who did not ask the step.
+HEED_API const char *heed_state_best(heed::State *state, const heed::Best *best, int32_t n_rows) {
+    return guarded([&]() -> std::string {
+        check_best(state->config(), *best);
+        check_scored(*state, n_rows);
+        state->find(*best);
         return "";
     });
 }

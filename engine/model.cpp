@@ -398,15 +398,10 @@ float least_of(const float *tops, int count) { return count <= kTops ? tops[coun
 
 void State::score(int first_source, int last_source, const Best &best, Work &work) {
     const Config &c = model_.config;
-    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, count = work.wanted(best);
-    float *logits = logits_ + first * stride_, tops[kTops];
+    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first;
+    float *logits = logits_ + first * stride_;
     work.linear(model_.output, work.scratch.x.data(), c.width(), rows, logits, stride_);
-    for (int r = first; r < first + rows; r++, logits += stride_) {
-        totals_[r] = work.kernels().log_total(logits, c.tgt_vocab_size, tops);
-        if (!count) continue;
-        work.find(logits, c.tgt_vocab_size, totals_[r], least_of(tops, count), count);
-        work.tell(best, r);
-    }
+    for (int r = first; r < first + rows; r++, logits += stride_) total(r, logits, c.tgt_vocab_size, best, work);
 }
 
 // The output for shortlists. What all have in common is multiplied together, and lies before what a
@@ -414,28 +409,49 @@ void State::score(int first_source, int last_source, const Best &best, Work &wor
 // which nobody may choose.
 void State::choose(int first_source, int last_source, const Best &best, Work &work) {
     const Always &always = model_.always;
-    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n_always = int(always.ids.size());
-    const int width = model_.config.width(), count = work.wanted(best);
-    float *logits = logits_ + first * stride_, tops[kTops];
+    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, width = model_.config.width();
+    float *logits = logits_ + first * stride_;
     work.linear(always.matrix, work.scratch.x.data(), width, rows, logits, stride_);
     Inputs inputs = work.inputs(always.matrix, work.scratch.x.data(), width);
     for (int s = first_source; s < last_source; s++) {
         const Columns &own = *own_[s];
-        work.multiply(own.matrix(), inputs, beam_size_, logits + n_always + 1, stride_);
-        for (int r = s * beam_size_; r < (s + 1) * beam_size_; r++, logits += stride_) {
-            totals_[r] = work.kernels().log_total(logits, n_always + 1 + own.size(), tops);
-            if (!count) continue;
-            const float least = least_of(tops, count + 1);
-            auto &ranked = work.scratch.ranked;
-            work.find(logits, n_always, totals_[r], least, count, always.ids.data());
-            const size_t middle = ranked.size();
-            work.find(logits + n_always + 1, own.size(), totals_[r], least, count, own.ids().data());
-            std::inplace_merge(ranked.begin(), ranked.begin() + middle, ranked.end(), [](const auto &a, const auto &b) { return a.first > b.first || (a.first == b.first && a.second < b.second); });
-            work.tell(best, r);
-        }
+        work.multiply(own.matrix(), inputs, beam_size_, logits + always.matrix.n, stride_);
+        for (int r = s * beam_size_; r < (s + 1) * beam_size_; r++, logits += stride_) total(r, logits, always.matrix.n + own.size(), best, work);
         inputs.rows = (const char *)inputs.rows + beam_size_ * inputs.stride;
         if (inputs.scales) inputs.scales += beam_size_;
     }
+}
+
+// The softmax of n logits, and their largest while they are in the cache.
+void State::total(int r, float *logits, int n, const Best &best, Work &work) {
+    float tops[kTops];
+    totals_[r] = work.kernels().log_total(logits, n, tops);
+    // One of the tops may be the column for the rest.
+    if (best.count) rank(r, least_of(tops, work.wanted(best) + 1), best, work);
+}
+
+// The best of a row, of whose logits enough are no less than `least`.
+void State::rank(int r, float least, const Best &best, Work &work) {
+    const float *logits = logits_ + r * stride_;
+    const int count = work.wanted(best);
+    if (own_.empty()) {
+        work.find(logits, model_.config.tgt_vocab_size, totals_[r], least, count);
+    } else {
+        const std::vector<int32_t> &always = model_.always.ids, &own = own_[r / beam_size_]->ids();
+        auto &ranked = work.scratch.ranked;
+        work.find(logits, int(always.size()), totals_[r], least, count, always.data());
+        const size_t middle = ranked.size();
+        work.find(logits + always.size() + 1, int(own.size()), totals_[r], least, count, own.data());
+        std::inplace_merge(ranked.begin(), ranked.begin() + middle, ranked.end(), [](const auto &a, const auto &b) { return a.first > b.first || (a.first == b.first && a.second < b.second); });
+    }
+    work.tell(best, r);
+}
+
+void State::find(const Best &best) {
+    if (!best.count) return;
+    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) {
+        for (int r = first * beam_size_; r < last * beam_size_; r++) rank(r, -std::numeric_limits<float>::infinity(), best, work);
+    });
 }
 
 void State::log_probs(float *out) {

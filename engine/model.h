@@ -138,9 +138,10 @@ class State {
     // zeros behind each source.
     void step(const Positions &, const int64_t *tokens, const Best &, float *weights);
 
-    // Rows of the last step, none once others were selected; and all that they say may follow,
-    // (scored(), tgt_vocab_size).
+    // Rows of the last step, none once others were selected; the largest log-probs of what may follow
+    // them, and all, (scored(), tgt_vocab_size).
     int scored() const { return int(totals_.size()); }
+    void find(const Best &);
     void log_probs(float *);
 
     // From now on only these ids and the model's `always` may follow; the others have no chance.
@@ -172,6 +173,8 @@ class State {
     void advance(const int64_t *tokens, int first, int last, const Best &, float *weights, Work &);
     void score(int first, int last, const Best &, Work &);
     void choose(int first, int last, const Best &, Work &);
+    void total(int row, float *logits, int n, const Best &, Work &);
+    void rank(int row, float least, const Best &, Work &);
     template <class Rows, class F>
     void split(const Rows &rows_of, const F &f);
 

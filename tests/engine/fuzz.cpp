@@ -27,6 +27,7 @@ const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, co
 void heed_state_delete(heed::State *);
 const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *, float *);
 const char *heed_state_log_probs(heed::State *, float *, int32_t);
+const char *heed_state_best(heed::State *, const heed::Best *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
 const char *heed_model_always(heed::Model *, const Matrix *, const int32_t *, int32_t);
 const char *heed_state_shorten(heed::Model *, heed::State *, const int32_t *, const int32_t *, int32_t);
@@ -158,6 +159,22 @@ Positions some_positions(Bytes &bytes, Arrays &arrays, const Config &c) {
     return p;
 }
 
+// Room for the largest of so many rows.
+struct Largest {
+    std::vector<float> values;
+    std::vector<int64_t> ids, forbidden;
+    heed::Best wanted;
+
+    Largest(Bytes &bytes, const Config &c, size_t rows) : forbidden(bytes.up_to(3)) {
+        const int count = bytes.number(0, c.tgt_vocab_size);
+        values.resize(rows * std::max(0, std::min(count, c.tgt_vocab_size)));
+        ids.resize(values.size());
+        for (int64_t &id : forbidden) id = bytes.number(-1, c.tgt_vocab_size);
+        const int n_forbidden = bytes.is_rare() ? -1 : int(forbidden.size());
+        wanted = {count, n_forbidden, values.data(), ids.data(), forbidden.data()};
+    }
+};
+
 // A batch, and what the caller has to know of it.
 struct Batch {
     heed::State *state = nullptr;
@@ -201,14 +218,9 @@ struct Batch {
         std::vector<int64_t> tokens(bytes.is_rare() ? bytes.up_to(20) : rows);
         for (int64_t &token : tokens) token = bytes.number(0, c.tgt_vocab_size - 1);
         std::vector<float> weights(c.n_decoder_layers * rows * c.n_heads * longest);
-        const int count = bytes.number(0, c.tgt_vocab_size);
-        std::vector<float> values(rows * std::max(0, std::min(count, c.tgt_vocab_size)));
-        std::vector<int64_t> best(values.size()), forbidden(bytes.up_to(3));
-        for (int64_t &id : forbidden) id = bytes.number(-1, c.tgt_vocab_size);
-        const int n_forbidden = bytes.is_rare() ? -1 : int(forbidden.size());
-        const heed::Best wanted = {count, n_forbidden, values.data(), best.data(), forbidden.data()};
+        Largest largest(bytes, c, rows);
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), &wanted, bytes.up_to(1) ? weights.data() : nullptr);
+        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), &largest.wanted, bytes.up_to(1) ? weights.data() : nullptr);
         allocations_left = -1;
     }
 
@@ -216,6 +228,10 @@ struct Batch {
         const int n_rows = bytes.is_rare() ? bytes.up_to(20) : int(lengths.size()) * beam_size;
         std::vector<float> log_probs(size_t(n_rows) * c.tgt_vocab_size);
         heed_state_log_probs(state, log_probs.data(), n_rows);
+        Largest largest(bytes, c, n_rows);
+        allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
+        heed_state_best(state, &largest.wanted, n_rows);
+        allocations_left = -1;
     }
 
     void select(Bytes &bytes) {

@@ -137,9 +137,9 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
         is_left = np.isfinite(values)
         np.testing.assert_array_equal(ids[is_left], wanted[1][is_left])
         tokens = ids[:, 0]
-    # Who asks for what the last step was asked for gets what this one has found.
+    # Only where much is forbidden, whole rows are looked through.
     if model.is_native:
-        assert len(n_slow) == 10
+        assert len(n_slow) == asked.count((2, many))
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])

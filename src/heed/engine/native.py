@@ -100,6 +100,7 @@ def _library() -> ctypes.CDLL:
             [handle, POINTER(_Positions), ids, c_int32, POINTER(_Best), floats],
         ),
         "state_log_probs": (words, [handle, floats, c_int32]),
+        "state_best": (words, [handle, POINTER(_Best), c_int32]),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
         "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),
     }
@@ -363,23 +364,27 @@ class NativeState:
             self._log_probs = self._room[:n_rows]
         return self._log_probs
 
-    def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids] | None:
+    def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids]:
         """The largest log-probs of the last step and their ids, both `(rows, count)`.
 
-        Who asks once will ask again: steps look for so many from then on, while they have the
-        numbers at hand. None if the last one did not. Valid until the next step.
+        Who asks once will ask again: from then on steps look for so many, while they have the
+        numbers at hand. Valid until the next step.
 
         Args:
             count: how many; of more than there are, all.
             forbidden: ids that do not count, `(n_forbidden,)`; nobody may change the array.
+
+        Raises:
+            HeedError: rows were selected since, or there was no step.
         """
         count = min(count, self.model.network.config.tgt_vocab_size)
+        n_rows = self.n_sources * self.beam_size
         found = self._largest
         if found.count != count or found.forbidden is not forbidden:
             found = self._largest = _Largest(self._tokens.n_rows, count, forbidden)
         if found.position < self.position:
-            return None
-        n_rows = self.n_sources * self.beam_size
+            _check(_library().heed_state_best(self._handle, byref(found.wanted), n_rows))
+            found.position = self.position
         return found.values[:n_rows], found.ids[:n_rows]
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
@@ -398,7 +403,7 @@ class NativeState:
                 self._handle, _address(rows), len(rows), _address(sources), n_sources
             )
         )
-        self._log_probs = None
+        self._log_probs, self._largest.position = None, 0
         self.n_sources = n_sources
         if sources is not None:
             self.lengths = self.lengths[sources]
