@@ -168,7 +168,7 @@ struct State::Work {
     // How many of a row's largest to look for, so that enough are left without the forbidden ones.
     int wanted(const Best &best) const { return best.count ? std::min(config().tgt_vocab_size, best.count + best.n_forbidden) : 0; }
 
-    // Of n numbers, as `Kernels::largest`; behind what `found` holds already.
+    // Of n numbers, as `Kernels::largest`; behind what `ranked` holds already.
     void find(const float *x, int n, float shift, float least, int count, const int32_t *ids = nullptr) {
         count = std::min(count, n);
         scratch.largest.resize(count);
@@ -192,7 +192,6 @@ struct State::Work {
         }
         std::fill(values + n, values + best.count, -std::numeric_limits<float>::infinity());
         std::fill(ids + n, ids + best.count, 0);
-        scratch.ranked.clear();
     }
 
     // The projection of joined heads; what pads their rows must be zero.
@@ -434,11 +433,12 @@ void State::total(int r, float *logits, int n, const Best &best, Work &work) {
 void State::rank(int r, float least, const Best &best, Work &work) {
     const float *logits = logits_ + r * stride_;
     const int count = work.wanted(best);
+    auto &ranked = work.scratch.ranked;
+    ranked.clear();
     if (own_.empty()) {
         work.find(logits, model_.config.tgt_vocab_size, totals_[r], least, count);
     } else {
         const std::vector<int32_t> &always = model_.always.ids, &own = own_[r / beam_size_]->ids();
-        auto &ranked = work.scratch.ranked;
         work.find(logits, int(always.size()), totals_[r], least, count, always.data());
         const size_t middle = ranked.size();
         work.find(logits + always.size() + 1, int(own.size()), totals_[r], least, count, own.data());
