@@ -327,6 +327,48 @@ def test_score_refuses_unequal_sides(translator):
         translator.score(["a", "b"], ["a"])
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_pair_that_is_too_long_gets_no_score_and_leaves_the_others(translator, side):
+    pairs = [["A man", "Ein Mann"], ["Two dogs", "Zwei Hunde"]]
+    alone = translator.score(*zip(*pairs, strict=True))
+    monster = ["New York", "New York"]
+    monster[side] = "word " * 10_000
+    first, long, last = translator.score(*zip(pairs[0], monster, pairs[1], strict=True))
+    assert [first, last] == alone
+    assert (long.status, long.tokens, long.token_scores) == ("too_long", [], [])
+    assert math.isnan(long.log_prob)
+    assert math.isnan(long.score)
+    assert {pair.status for pair in alone} == {"ok"}
+
+
+def test_the_longest_pair_is_counted_in_pieces_without_tag_and_end(vocab, monkeypatch):
+    monkeypatch.setattr("heed.lines.MAX_WHOLE_TOKENS", 8)
+    translator = make_translator(vocab, max_source_tokens=5, target_langs=("de", "zh"))
+    fits, long = "\u5317" * 2, "\u5317" * 3  # three byte pieces each, and one for the beginning
+    assert [len(translator.tgt_vocab.encode(text)) for text in (fits, long)] == [7, 10]
+    found = translator.score([fits, long, fits, ""], [fits, fits, long, ""])
+    assert [pair.status for pair in found] == ["ok", "too_long", "too_long", "ok"]
+    wide = make_translator(vocab, max_source_tokens=10)
+    assert wide.score([long], [long])[0].status == "ok"
+    assert len(wide.align(long, long).target_tokens) == 10
+    for what, look in (
+        ("source", lambda: translator.next_word(long)),
+        ("prefix", lambda: translator.next_word(fits, long)),
+        ("source", lambda: translator.alternatives(long)),
+        ("prefix", lambda: translator.alternatives(fits, long)),
+        ("translation", lambda: translator.align(fits, long)),
+    ):
+        message = f"The {what} must have at most 8 tokens to be read in one piece, but has 10"
+        with pytest.raises(DataError, match=message):
+            look()
+
+
+def test_align_refuses_a_long_source_before_it_translates(translator, monkeypatch):
+    monkeypatch.setattr(translator, "translate", lambda *_, **__: pytest.fail())
+    with pytest.raises(DataError, match=r"The source must have at most 1024 tokens"):
+        translator.align("word " * 3_000)
+
+
 def test_next_word_gives_probabilities_that_sum_to_one(translator):
     k = translator.tgt_vocab.size
     found = translator.next_word("A man", "Ein", k=k)

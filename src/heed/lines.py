@@ -24,6 +24,12 @@ MIN_SOURCE_TOKENS = 64
 Most sentences of most texts fit; cutting them would lose more than the unknown positions do.
 """
 
+MAX_WHOLE_TOKENS = 1024
+"""Longest side of a pair that is read whole, as for its score; the time grows with the square.
+
+More where the model folder lets sources of more tokens through in one piece.
+"""
+
 PARTS_PER_LINE = 1 << 24
 """Distance between the keys of two lines: more parts than any line can be cut into."""
 
@@ -125,6 +131,11 @@ class LineReader:
         """What the encoder reads for a whole text, however long."""
         return [*tag, *self.src_vocab.encode(normalize(text)), self.src_vocab.eos_id]
 
+    @property
+    def max_whole_tokens(self) -> int:
+        """Longest source, translation or prefix that is read without being cut."""
+        return max(MAX_WHOLE_TOKENS, self.max_source_tokens)
+
     def src_tokens(self, src_ids: list[int]) -> list[str]:
         """The pieces of a source that a person typed."""
         return self.src_vocab.pieces(i for i in src_ids if not self.src_vocab.is_control(i))
@@ -133,6 +144,33 @@ class LineReader:
         """The ids of a translation or of its beginning, without `<bos>` and `<eos>`."""
         text = normalize(text)
         return self.tgt_vocab.encode(text) if text else []
+
+    def whole_src(self, text: str, tag: list[int]) -> list[int]:
+        """The ids of a text that has to be read in one piece.
+
+        Raises:
+            DataError: it has more than `max_whole_tokens`.
+        """
+        ids = self.src_ids(text, tag)
+        self._require_whole("source", len(ids) - len(tag) - 1)
+        return ids
+
+    def whole_tgt(self, text: str, what: str) -> list[int]:
+        """The ids of a translation, or of its prefix, that has to be read in one piece.
+
+        Raises:
+            DataError: it has more than `max_whole_tokens`; calls it by the name `what`.
+        """
+        ids = self.tgt_ids(text)
+        self._require_whole(what, len(ids))
+        return ids
+
+    def _require_whole(self, what: str, n_tokens: int) -> None:
+        if n_tokens > self.max_whole_tokens:
+            raise DataError(
+                f"The {what} must have at most {self.max_whole_tokens} tokens to be read in one "
+                f"piece, but has {n_tokens}. Give one sentence of it."
+            )
 
     def parts(self, line: Line, number: int, tag: list[int]) -> list[Part]:
         """A line in one part or, when it is too long, in several; in none when it is blank.

@@ -9,17 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
-
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
-from heed.decode.schedule import batches, each_batch
-from heed.decode.score import next_token, score_pairs
+from heed.decode.schedule import each_batch
+from heed.decode.score import next_token
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
 from heed.errors import ConfigError, DataError
 from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, buffers, with_prefixes
-from heed.model.interface import Decodable, Ids
+from heed.model.interface import Decodable
 from heed.opening import open_model
+from heed.scoring import padded, score_lines
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translation import (
@@ -245,6 +244,10 @@ class Translator:
             tgt: their translations.
             target_lang: one of the model's target languages.
 
+        Returns:
+            One score a pair, in order; NaN, with the status `too_long`, where a side has more than
+            1,024 tokens, or than `max_source_tokens` if that is more.
+
         Raises:
             DataError: the two have unequal lengths.
         """
@@ -253,24 +256,15 @@ class Translator:
                 f"There must be one target for each source, but there are {len(src)} sources "
                 f"and {len(tgt)} targets."
             )
-        vocab, tag = self.tgt_vocab, self.reader.tag(target_lang)
-        src_ids = [self.reader.src_ids(text, tag) for text in src]
-        tgt_out = [[*self.reader.tgt_ids(text), vocab.eos_id] for text in tgt]
-        lengths = [max(len(s), len(t)) for s, t in zip(src_ids, tgt_out, strict=True)]
-        scores: dict[int, PairScore] = {}
-        for batch in batches(lengths, self.batch_tokens, self.batch_lines):
-            log_probs = score_pairs(
-                self.model,
-                _padded([src_ids[i] for i in batch], self.src_vocab.pad_id),
-                _padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
-                _padded([tgt_out[i] for i in batch], vocab.pad_id),
-                pad_id=vocab.pad_id,
-            ).tolist()
-            for i, row in zip(batch, log_probs, strict=True):
-                scores[i] = PairScore(
-                    tokens=vocab.pieces(tgt_out[i]), token_scores=row[: len(tgt_out[i])]
-                )
-        return [scores[i] for i in range(len(src))]
+        return score_lines(
+            self.model,
+            self.reader,
+            src,
+            tgt,
+            self.reader.tag(target_lang),
+            max_tokens=self.batch_tokens,
+            max_rows=self.batch_lines,
+        )
 
     def next_word(
         self, src: str, prefix: str = "", k: int = 10, *, target_lang: str | None = None
@@ -282,8 +276,11 @@ class Translator:
             prefix: the translation so far.
             k: how many ways to go on.
             target_lang: one of the model's target languages.
+
+        Raises:
+            DataError: the source or the prefix is too long to be read in one piece.
         """
-        choices = self._next_ids(src, self.reader.tgt_ids(prefix), k, target_lang)
+        choices = self._next_ids(src, self.reader.whole_tgt(prefix, "prefix"), k, target_lang)
         return [
             NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
             for token_id, probability in choices
@@ -306,10 +303,13 @@ class Translator:
             k: how many ways to go on.
             target_lang: one of the model's target languages.
             **options: fields of `DecodeOptions`.
+
+        Raises:
+            DataError: the source or the prefix is too long to be read in one piece.
         """
         chosen = options_from(self.options, options)
-        src_ids = self.reader.src_ids(text, self.reader.tag(target_lang))
-        begun = self.reader.tgt_ids(prefix)
+        src_ids = self.reader.whole_src(text, self.reader.tag(target_lang))
+        begun = self.reader.whole_tgt(prefix, "prefix")
         choices = self._next_ids(text, begun, k, target_lang)
         parts = [
             Part(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
@@ -341,12 +341,15 @@ class Translator:
             layer: decoder layer to read, from 0, or from the end as in a list.
             target_lang: one of the model's target languages.
 
+        Raises:
+            DataError: the source or the translation is too long to be read in one piece.
+
         Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
         """
+        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
         if tgt is None:
             tgt = self(src, target_lang=target_lang)
-        src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
-        tgt_ids = self.reader.tgt_ids(tgt)
+        tgt_ids = self.reader.whole_tgt(tgt, "translation")
         (weights,) = self._cross_attention(self.model, [src_ids], [tgt_ids], layer)
         return Alignment(
             source_tokens=self.reader.src_tokens(src_ids),
@@ -397,7 +400,7 @@ class Translator:
         vocab = self.tgt_vocab
         return decode(
             model,
-            _padded([part.src_ids for part in parts], self.src_vocab.pad_id),
+            padded([part.src_ids for part in parts], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,
             eos_id=vocab.eos_id,
@@ -454,8 +457,8 @@ class Translator:
         """
         bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
         layers = model.cross_attention(
-            _padded(sources, self.src_vocab.pad_id),
-            _padded([[bos_id, *ids] for ids in targets], pad_id),
+            padded(sources, self.src_vocab.pad_id),
+            padded([[bos_id, *ids] for ids in targets], pad_id),
         )
         if not -len(layers) <= layer < len(layers):
             raise ConfigError(
@@ -472,10 +475,10 @@ class Translator:
     def _next_ids(
         self, src: str, prefix: list[int], k: int, target_lang: str | None
     ) -> list[tuple[int, float]]:
-        src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
+        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
         (choices,) = next_token(
             self.model,
-            _padded([src_ids], self.src_vocab.pad_id),
+            padded([src_ids], self.src_vocab.pad_id),
             [prefix],
             count=k,
             bos_id=self.tgt_vocab.bos_id,
@@ -483,11 +486,3 @@ class Translator:
             forbidden=self._forbidden,
         )
         return [(choice.id, choice.probability) for choice in choices]
-
-
-def _padded(rows: list[list[int]], pad_id: int) -> Ids:
-    """Rows side by side, `(batch, longest row)`."""
-    padded = np.full((len(rows), max(map(len, rows))), pad_id)
-    for line, row in zip(padded, rows, strict=True):
-        line[: len(row)] = row
-    return padded

@@ -3,6 +3,7 @@
 Not here: how they come about (`translate.py`) or how they look in a file (`cli/formats.py`).
 """
 
+import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -55,20 +56,23 @@ class PairScore:
     Attributes:
         tokens: target pieces, `<eos>` last.
         token_scores: natural log of each token's probability.
+        status: `ok`; `too_long` when a side has more tokens than the model reads in one piece:
+            there are no tokens then, and both sums are NaN.
     """
 
     tokens: list[str]
     token_scores: list[float]
+    status: Literal["ok", "too_long"] = "ok"
 
     @property
     def log_prob(self) -> float:
         """Natural log of the probability of the whole translation."""
-        return sum(self.token_scores)
+        return math.nan if self.status == "too_long" else sum(self.token_scores)
 
     @property
     def score(self) -> float:
         """`log_prob` a token: comparable between long and short translations."""
-        return self.log_prob / len(self.token_scores)
+        return self.log_prob / max(1, len(self.token_scores))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,14 @@ import gzip
 import json
 import lzma
 import math
+import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from heed.errors import DataError
+from heed.translation import Translation
 
 
 @pytest.fixture
@@ -93,17 +98,119 @@ def test_what_a_search_cannot_do_is_refused(call, files, model, flag, words):
     [
         (["--ref", "REF"], 2, "Give -m RUN and --src FILE to judge a model, or --hyp FILE"),
         (["--ref", "REF", "--src", "SRC"], 2, "Which model? Name its folder: -m run/"),
-        (["--ref", "REF", "--hyp", "SHORT"], 1, "but there are 1 translations and 3 lines"),
-        (["--ref", "REF", "--hyp", "OLD", "--metrics", "blue"], 1, "Did you mean bleu?"),
+        (["--ref", "REF", "--hyp", "SHORT"], 1, "SHORT and REF must have as many lines, but"),
+        (["--ref", "REF", "--hyp", "OLD", "--metrics", "blue"], 2, "Did you mean bleu?"),
         (["--ref", "NO", "--hyp", "OLD"], 1, "NO does not exist."),
+        (["--hyp", "OLD", "--ref", "REF", "--save", "OUT"], 2, "give -m RUN and --src FILE too."),
+        (["--hyp", "OLD", "--hyp", "OLD", "--ref", "REF"], 2, "Both --hyp are the same file: OLD."),
+        (["--hyp", "-", "--ref", "-"], 2, "Standard input can be read only once"),
     ],
 )
 def test_wrong_requests_are_told_in_one_line(call, files, flags, code, words):
-    names = {"REF": files["ref"], "SRC": files["src"], "SHORT": files["short"], "OLD": files["old"]}
+    names = {name.upper(): files[name] for name in ("ref", "src", "short", "old", "out")}
     found, out, err = call("evaluate", *(names.get(flag, flag) for flag in flags))
+    for name, path in names.items():
+        words = words.replace(name, path)
     assert (found, out) == (code, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["--ref", "NO"], 1, "NO does not exist."),
+        (["--ref", "SHORT"], 1, "SRC and SHORT must have as many lines, but have 3 and 1."),
+        (
+            ["--ref", "REF", "--ref", "SHORT"],
+            1,
+            "SHORT and REF must have as many lines, but have 1",
+        ),
+        (["--ref", "REF", "--hyp", "SHORT"], 1, "SHORT and REF must have as many lines, but have"),
+        (["--ref", "REF", "--metrics", "blue"], 2, "A metric must be one of bleu, chrf,"),
+        (
+            ["--ref", "REF", "--metrics", ""],
+            2,
+            "Give at least one metric: bleu, chrf, ter, wer, ex",
+        ),
+        (["--ref", "REF", "--metrics", "chrf", "-tok", "13A"], 2, "tokenize must be one of 13a,"),
+        (["--ref", "REF", "--hyp", "OLD", "--hyp", "SRC"], 2, "Compare two systems at a time"),
+        (["--ref", "REF", "--save", "REF/out"], 1, "REF"),
+        (["--ref", "REF", "-tok", "ja-mecab"], 1, "The tokenizer ja-mecab is not installed: pip"),
+    ],
+)
+def test_what_can_be_checked_is_checked_before_translating(
+    call, files, model, monkeypatch, flags, code, words
+):
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    monkeypatch.setattr("heed.translate.Translator.translate", lambda *_, **__: pytest.fail())
+    names = {name.upper(): files[name] for name in ("ref", "src", "short", "old")}
+    for name, path in names.items():
+        flags = [flag.replace(name, path) for flag in flags]
+        words = words.replace(name, path)
+    found, out, err = call("evaluate", "-m", model, "--src", files["src"], *flags)
+    assert (found, out) == (code, "")
+    assert words in err
+    assert "mistake in heed" not in err
+
+
+@pytest.mark.parametrize("read_as", ["--src", "--ref", "--hyp"])
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+def test_saving_onto_a_file_that_is_read_is_refused(
+    call, files, model, tmp_path, monkeypatch, read_as, link
+):
+    monkeypatch.setattr("heed.cli.evaluate.read_all", lambda *_: pytest.fail())
+    paths = {"--src": files["src"], "--ref": files["ref"], "--hyp": files["old"]}
+    target = Path(paths[read_as])
+    if link:
+        target = tmp_path / "link"
+        getattr(target, link)(paths[read_as])
+    before = target.read_bytes()
+    flags = [part for pair in paths.items() for part in pair]
+    code, out, err = call("evaluate", "-m", model, *flags, "--save", str(target))
+    assert (code, out) == (2, "")
+    assert f"{target} and {paths[read_as]} are the same file" in err
+    assert target.read_bytes() == before
+
+
+def test_a_translation_that_fails_leaves_an_older_saved_file_as_it_was(
+    call, files, model, monkeypatch
+):
+    def fail(*_, **__):
+        yield Translation(text="eins")
+        raise DataError("line 2 cannot be translated")
+
+    monkeypatch.setattr("heed.translate.Translator.translate_stream", fail)
+    saved = Path(files["out"])
+    saved.write_text("older", encoding="utf-8")
+    flags = ["--src", files["src"], "--ref", files["ref"], "--save", files["out"]]
+    code, _, err = call("evaluate", "-m", model, *flags)
+    assert (code, "line 2 cannot be translated" in err) == (1, True)
+    assert saved.read_text(encoding="utf-8") == "older"
+    assert [path.name for path in saved.parent.glob("out*")] == ["out"]
+
+
+def test_translations_may_be_saved_to_standard_output(call, files, model):
+    flags = ["--src", files["src"], "--ref", files["ref"], "-b", "1", "--metrics", "chrf"]
+    _, scores, _ = call("evaluate", "-m", model, *flags)
+    code, out, _ = call("evaluate", "-m", model, *flags, "--save", "-")
+    assert code == 0
+    assert out.endswith(scores)
+    assert out.count("\n") == scores.count("\n") + 3
+
+
+def test_thai_is_scored_by_characters_or_with_a_warning(call, tmp_path):
+    lines = ["ผู้ชายกำลังขี่จักรยาน", "สุนัขสองตัวเล่นในหิมะ"]
+    thai = tmp_path / "x.th"
+    thai.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    flags = ["evaluate", "--hyp", str(thai), "--ref", str(thai), "--json"]
+    (known,) = json.loads(call(*flags, "-t", "th")[1])["systems"]
+    assert known["scores"]["bleu"]["value"] == pytest.approx(100)
+    assert known["warnings"] == []
+    (unknown,) = json.loads(call(*flags)[1])["systems"]
+    (warning,) = unknown["warnings"]
+    assert "BLEU and TER would need blanks to find words. Give the target language" in warning
 
 
 def test_more_than_two_systems_are_refused(call, files, tmp_path):
@@ -133,6 +240,30 @@ def test_score_writes_a_log_probability_a_pair(call, files, model):
         mean, tokens = line.split("\t")
         scores = [float(token) for token in tokens.split()]
         assert float(mean) == pytest.approx(sum(scores) / len(scores), abs=1e-3)
+
+
+def test_a_pair_that_is_too_long_to_score_gets_nan_and_a_remark(call, files, model, tmp_path):
+    long = tmp_path / "long"
+    text = Path(files["ref"]).read_text(encoding="utf-8").split("\n")
+    long.write_text("\n".join([text[0], "Hund " * 10_000, text[2], ""]), encoding="utf-8")
+    flags = ["score", "-m", model, "--src", files["src"]]
+    _, plain, _ = call(*flags, "--tgt", files["ref"])
+    begin = time.process_time()
+    code, out, err = call(*flags, "--tgt", str(long))
+    assert time.process_time() - begin < 5
+    assert code == 0
+    first, _, last = plain.splitlines()
+    assert out.splitlines() == [first, "nan", last]
+    assert err == (
+        "heed: 1 pair was too long to score (more than 1024 tokens on a side) and got nan; "
+        "the first is line 2.\n"
+    )
+    _, out, err = call(*flags, "--tgt", str(long), "--json", "--word-scores")
+    assert json.loads(out.splitlines()[1]) == {
+        "log_prob": None, "score": None, "status": "too_long", "tokens": [], "token_scores": [],
+    }  # fmt: skip
+    assert json.loads(out.splitlines()[0])["status"] == "ok"
+    assert "and got null; the first is line 2." in err
 
 
 def test_score_refuses_files_of_unequal_length(call, files, model):

@@ -29,6 +29,26 @@ def test_align_refuses_a_layer_that_is_not_there(call, model):
     assert "layer must lie between -1 and 0, but is 7." in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["next-word", "LONG"], "source"),
+        (["next-word", "A", "--prefix", "LONG"], "prefix"),
+        (["align", "LONG"], "source"),
+        (["align", "A", "LONG"], "translation"),
+    ],
+)
+def test_a_text_too_long_to_be_read_in_one_piece_is_refused(call, model, arguments, what):
+    long = "city " * 10_000
+    arguments = [long if argument == "LONG" else argument for argument in arguments]
+    code, out, err = call(*arguments, "-m", model)
+    assert (code, out) == (1, "")
+    assert (
+        f"heed: The {what} must have at most 1024 tokens to be read in one piece, but has " in err
+    )
+    assert "Give one sentence of it." in err
+
+
 @pytest.mark.parametrize("name", ["next-word", "align"])
 def test_a_text_is_needed(call, name):
     code, _, err = call(name)

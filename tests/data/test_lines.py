@@ -85,6 +85,29 @@ def test_stdin_is_a_dash(monkeypatch):
     assert list(read_lines("-")) == ["a", "b"]
 
 
+class Terminal(io.RawIOBase):
+    """Says once that it is at its end, as a terminal does after Ctrl-D."""
+
+    def __init__(self, *reads):
+        self.reads = [*reads, b""]
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        read = self.reads.pop(0)
+        buffer[: len(read)] = read
+        return len(read)
+
+
+@pytest.mark.parametrize("reads", [(), (b"a\n", b"b\n"), (b"a\n", b"b")])
+def test_the_end_of_a_terminal_is_read_once(monkeypatch, reads):
+    terminal = Terminal(*reads)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BufferedReader(terminal)))
+    assert list(read_lines("-")) == b"".join(reads).decode().split()
+    assert terminal.reads == []
+
+
 def test_bytes_that_are_not_utf8_are_named_by_line_and_place(packed):
     path = packed("gut\nschön\n".encode("latin1"))
     with pytest.raises(

@@ -1,5 +1,6 @@
 import random
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from heed.errors import ConfigError, MissingExtraError
+from heed.evaluate import counts
 from heed.evaluate.counts import (
     Reading,
     bleu_of,
@@ -131,6 +133,83 @@ def test_edit_distance_is_a_distance(a, b, c):
     assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
 
 
+def plain_distance(a, b):
+    above = list(range(len(b) + 1))
+    for i, word in enumerate(a, start=1):
+        row = [i]
+        for j, other in enumerate(b):
+            row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (word != other)))
+        above = row
+    return above[-1]
+
+
+@given(st.text("abc", max_size=20), st.text("abc", max_size=20))
+def test_edit_distance_equals_that_of_the_whole_table(a, b):
+    assert edit_distance(a, b) == plain_distance(a, b)
+
+
+@given(st.text("abc", max_size=30), st.text("abc", max_size=30))
+def test_in_stretches_the_distance_is_an_upper_bound(a, b):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counts, "MAX_EXACT_WORDS", 8)
+        assert plain_distance(a, b) <= edit_distance(a, b) <= max(len(a), len(b))
+        assert edit_distance(a, a) == 0
+
+
+LONG = [f"w{i}" for i in range(2000)]
+
+
+@pytest.mark.parametrize("count", [count_bleu, count_chrf, count_ter, count_wer])
+def test_a_pair_of_2000_words_in_another_order_is_counted_within_seconds(count):
+    shuffled = random.Random(4).sample(LONG, k=len(LONG))
+    begin = time.process_time()
+    count([" ".join(shuffled)], [[" ".join(LONG)]], Reading())
+    assert time.process_time() - begin < 5
+
+
+def test_ter_of_a_line_with_too_many_words_has_no_shifts_and_says_so():
+    # Two words change places: one shift for TER, two edits without shifts.
+    line, swapped = "a b c d", "c d a b"
+    long, turned = " ".join(LONG[:401]), " ".join([*LONG[1:401], LONG[0]])
+    short = count_ter([swapped], [[line]], Reading())
+    assert short.per_sentence.tolist() == [[1, 4]]
+    assert short.warnings == ()
+    found = count_ter([swapped, turned, "a"], [[line, long, "a"], [line, "b", "a"]], Reading())
+    assert found.per_sentence.tolist() == [[1, 4], [2, 201], [0, 1]]
+    assert found.signature == short.signature.replace("nrefs:1", "nrefs:2") + "|shifts:400-words"
+    (warning,) = found.warnings
+    assert warning.startswith("Line 2 has more than 400 words, so TER counts edits without shifts")
+    (warning,) = count_ter([turned] * 3, [[long] * 3], Reading()).warnings
+    assert warning.startswith("3 lines, the first being line 1, have more than 400 words")
+
+
+def test_ter_of_400_words_equals_sacrebleu():
+    line = LONG[:400]
+    other = " ".join([*line[5:9], *line[:5], *line[9:200], "x", *line[201:]])
+    counted = count_ter([other], [[" ".join(line)]], Reading())
+    assert counted.of() == TER().corpus_score([other], [[" ".join(line)]]).score
+    assert counted.signature == str(TER(references=[[" ".join(line)]]).get_signature())
+
+
+def test_ter_of_thai_counts_characters():
+    said, known = "ผู้ชาย ขี่จักรยาน", "ผู้หญิงขี่จักรยาน"
+    counted = count_ter([said], [[known]], Reading(target_lang="th"))
+    split = [" ".join(text.replace(" ", "")) for text in (said, known)]
+    expected = TER().corpus_score(split[:1], [split[1:]])
+    assert counted.of() == pytest.approx(expected.score, abs=TOLERANCE)
+    assert 0 < counted.of() < 100
+    assert counted.signature.endswith("|split:char")
+
+
+def test_wer_of_a_line_with_too_many_words_is_a_bound_and_says_so(monkeypatch):
+    monkeypatch.setattr(counts, "MAX_EXACT_WORDS", 3)
+    found = count_wer(["a b c d", "a"], [["a b c e", "a"]], Reading())
+    assert found.per_sentence.tolist() == [[1, 4], [0, 1]]
+    assert found.signature.endswith("|stretches:3-words")
+    (warning,) = found.warnings
+    assert warning.startswith("Line 1 has more than 3 words, so WER is only an upper bound there.")
+
+
 def test_wer_counts_words_of_the_nearest_reference():
     counts = count_wer(["a b c"], [["a x c d"], ["a b c d"]], Reading())
     assert counts.per_sentence.tolist() == [[1, 4]]
@@ -160,7 +239,9 @@ def test_exact_match_ignores_blanks_at_the_ends_only():
 @pytest.mark.parametrize(
     ("target_lang", "tokenizer"),
     [("", "13a"), ("de", "13a"), ("zh", "zh"), ("zh_TW", "zh"), ("ZH-Hant", "zh"),
-     ("ja", "ja-mecab"), ("ko", "ko-mecab")],
+     ("yue-Hant", "zh"), ("zho_Hans", "zh"), ("ja", "ja-mecab"), ("jpn_Jpan", "ja-mecab"),
+     ("ko", "ko-mecab"), ("th", "char"), ("lo", "char"), ("km", "char"), ("my", "char"),
+     ("bo", "char"), ("tha_Thai", "char")],
 )  # fmt: skip
 def test_the_target_language_chooses_the_tokenizer(target_lang, tokenizer):
     assert Reading(target_lang=target_lang).tokenizer == tokenizer

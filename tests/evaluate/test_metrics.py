@@ -9,6 +9,7 @@ from sacrebleu.metrics import BLEU
 from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import Reading
 from heed.evaluate.metrics import METRICS, compare, evaluate
+from heed.evaluate.report import report
 
 WORDS = [f"w{i}" for i in range(30)]
 
@@ -155,6 +156,54 @@ def test_an_unknown_metric_is_refused_with_the_nearest_name():
         ConfigError, match=r"one of bleu, .*, exact, but is blue\. Did you mean bleu\?"
     ):
         evaluate(["a"], [["a"]], metrics=["blue"])
+
+
+def test_no_metric_is_refused():
+    with pytest.raises(ConfigError, match=r"Give at least one metric: bleu, chrf, ter, wer, exact"):
+        evaluate(["a"], [["a"]], metrics=[])
+
+
+def test_what_was_counted_otherwise_is_warned_about_in_the_result():
+    long = " ".join(f"w{i}" for i in range(401))
+    found = evaluate([long], [[long]], resamples=5)
+    assert ["TER counts edits without shifts" in text for text in found.warnings] == [True]
+    assert report({"a": [long]}, [[long]], resamples=5).evaluations["a"].warnings == found.warnings
+
+
+UNBROKEN = {
+    "Thai": "ผู้ชายกำลังขี่จักรยาน",
+    "Lao": "ຜູ້ຊາຍກໍາລັງຂີ່ລົດຖີບ",
+    "Khmer": "បុរសម្នាក់កំពុងជិះកង់",
+    "Burmese": "လူတစ်ယောက်စက်ဘီးစီးနေသည်",
+    "Tibetan": "མི་ཞིག་རྐང་འཁོར་བཞོན་བཞིན་འདུག",
+    "Chinese": "一个男人在骑自行车。",
+    "Japanese": "男が自転車に乗っている。",
+}
+
+
+@pytest.mark.parametrize("text", UNBROKEN.values(), ids=UNBROKEN)
+def test_text_without_blanks_is_warned_about_where_words_are_counted(text):
+    lines = [text] * 3
+    (warning,) = evaluate(lines, [lines], metrics=["bleu", "wer", "chrf"], resamples=5).warnings
+    assert "written without blanks, where BLEU and WER would need blanks" in warning
+    assert "such as -t zh or -t th, or for BLEU --tokenize char." in warning
+    by_characters = Reading(tokenize="char")
+    assert evaluate(lines, [lines], metrics=["bleu"], reading=by_characters).warnings == ()
+    (warning,) = evaluate(lines, [lines], metrics=["ter"], reading=by_characters).warnings
+    assert "where TER would need blanks" in warning
+
+
+@pytest.mark.parametrize("lang", ["th", "lo", "km", "my", "bo", "zh"])
+def test_equal_lines_without_blanks_are_perfect_where_the_language_is_known(lang):
+    lines = list(UNBROKEN.values())
+    found = evaluate(lines, [lines], reading=Reading(target_lang=lang), resamples=5)
+    assert found.scores["bleu"].value == pytest.approx(100)
+    assert found.warnings == ()
+
+
+def test_a_few_foreign_characters_and_korean_are_not_warned_about():
+    for lines in (["The town of 北京 is large."], ["한 남자가 자전거를 타고 있다"], [""]):
+        assert evaluate(lines, [lines], resamples=5).warnings == ()
 
 
 def test_no_resamples_are_refused():

@@ -5,19 +5,26 @@ references; `score` asks a model for the probability of given pairs.
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import load_translator, model_options
-from heed.cli.streams import open_output
-from heed.errors import DataError, UsageError
+from heed.cli.streams import LineWriter, open_output
+from heed.errors import ConfigError, DataError, UsageError
+from heed.files import atomic_writer
+from heed.outputs import STANDARD, require_not_read
 
 if TYPE_CHECKING:
+    from heed.evaluate.counts import Reading
     from heed.evaluate.metrics import Difference, Evaluation
+    from heed.translate import Translator
+    from heed.translation import PairScore
 
 EVALUATE_EXAMPLES = """
 heed evaluate -m run/ --src test.en --ref test.de
@@ -42,7 +49,7 @@ PORTION = 1024
 @option("-i --hyp --input", str, "To judge; twice: which is better?", multiple=True, metavar="FILE")
 @option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default="bleu,chrf,ter")
 @option("-lc --lowercase", bool, "Ignore case.")
-@option("-tok --tokenize", str, "BLEU's tokenizer; default: by the target language.")
+@option("-tok --tokenize", str, "BLEU's tokenizer; default: by the language, see -t.")
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
@@ -54,33 +61,116 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
     """Score a model's or anybody's translations; of two systems, the first is the baseline.
 
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
-    model translates first.
+    model translates first. TER counts a pair with a line of more than 400 words without shifts; its
+    signature then says so.
     """
     ref_paths = [*references, *flags["ref"]]
+    require_sensible(ref_paths, flags)
+    require_known_names(flags)
+    # All is read before anything is translated or saved.
+    systems = {path: read_all(path) for path in flags["hyp"]}
+    sources = read_all(flags["src"]) if flags["src"] else []
+    known = [read_all(path) for path in ref_paths]
+    named = [*zip(ref_paths[1:], known[1:], strict=True), *systems.items()]
+    if flags["src"]:
+        named.append((flags["src"], sources))
+    for path, lines in named:
+        if len(lines) != len(known[0]):
+            raise DataError(
+                f"{path} and {ref_paths[0]} must have as many lines, but have {len(lines)} and "
+                f"{len(known[0])}."
+            )
+    from heed.evaluate.metrics import require_installed
+
+    translator = load_translator(session, flags) if flags["src"] else None
+    target_lang = flags["target_lang"] or (translator.target_lang if translator else "")
+    require_installed(metrics_of(flags), reading_of(flags, target_lang))
+    if translator:
+        name = flags["model"] or "model"
+        name = f"model {name}" if name in systems else name
+        systems[name] = translate_all(translator, sources, flags)
+    judge(session, systems, known, target_lang, flags)
+
+
+def require_sensible(ref_paths: list[str], flags: dict[str, Any]) -> None:
+    """Refuse flags that do not fit together; nothing is read before.
+
+    Raises:
+        UsageError: says which flag to change.
+    """
+    hyp_paths = flags["hyp"]
+    inputs = [*ref_paths, *hyp_paths, *([flags["src"]] if flags["src"] else [])]
+    if flags["save"]:
+        require_not_read(flags["save"], inputs)
     if not ref_paths:
         raise UsageError("Give the references: --ref FILE")
-    if not flags["src"] and not flags["hyp"]:
+    if not flags["src"] and not hyp_paths:
         raise UsageError(
             "Give -m RUN and --src FILE to judge a model, or --hyp FILE to judge a file."
         )
-    systems = {path: read_all(path) for path in flags["hyp"]}
-    target_lang = flags["target_lang"] or ""
-    if flags["src"]:
-        translator = load_translator(session, flags)
-        target_lang = flags["target_lang"] or translator.target_lang
-        search = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
-        stream = translator.translate_stream(
-            read_all(flags["src"]), target_lang=flags["target_lang"], **search
-        )
-        texts = [found.text for found in stream]
-        systems[flags["model"] or "model"] = texts
-        if flags["save"]:
-            with open_output(flags["save"]) as writer:
-                for text in texts:
-                    writer.write(text)
-    if len(systems) > 2:
+    if flags["save"] and not flags["src"]:
+        raise UsageError("--save writes the model's translations: give -m RUN and --src FILE too.")
+    if len(hyp_paths) + bool(flags["src"]) > 2:
         raise UsageError("Compare two systems at a time: a baseline and another.")
-    judge(session, systems, [read_all(path) for path in ref_paths], target_lang, flags)
+    if len({os.path.realpath(path) for path in hyp_paths}) < len(hyp_paths):
+        raise UsageError(f"Both --hyp are the same file: {hyp_paths[0]}. Give two different ones.")
+    if inputs.count(STANDARD) > 1:
+        raise UsageError("Standard input can be read only once: give - for one file only.")
+
+
+def require_known_names(flags: dict[str, Any]) -> None:
+    """Refuse metrics and tokenizers that do not exist.
+
+    Raises:
+        UsageError: names the nearest that does.
+    """
+    from heed.evaluate.metrics import require_known
+
+    try:
+        require_known(metrics_of(flags), reading_of(flags, ""))
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
+
+
+def metrics_of(flags: dict[str, Any]) -> list[str]:
+    """The names that `--metrics` gives."""
+    return [name.strip() for name in flags["metrics"].split(",") if name.strip()]
+
+
+def reading_of(flags: dict[str, Any], target_lang: str) -> "Reading":
+    """How text in this language is read."""
+    from heed.evaluate.counts import Reading
+
+    return Reading(
+        target_lang=target_lang, tokenize=flags["tokenize"], lowercase=flags["lowercase"]
+    )
+
+
+def translate_all(translator: "Translator", sources: list[str], flags: dict[str, Any]) -> list[str]:
+    """The model's translations, also written to `--save` where it is given."""
+    search = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
+    texts = []
+    with ExitStack() as stack:
+        # Opened first: a folder that cannot be written is told before an hour of translating.
+        writer = stack.enter_context(open_saved(flags["save"])) if flags["save"] else None
+        for found in translator.translate_stream(
+            sources, target_lang=flags["target_lang"], **search
+        ):
+            texts.append(found.text)
+            if writer:
+                writer.write(found.text)
+    return texts
+
+
+@contextmanager
+def open_saved(path: str) -> Iterator[LineWriter]:
+    """A file that appears only when all is written; pipes and the like are written as they are."""
+    if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path)):
+        with open_output(path) as writer:
+            yield writer
+        return
+    with atomic_writer(path) as file:
+        yield LineWriter(cast(BinaryIO, file))
 
 
 def judge(
@@ -91,14 +181,11 @@ def judge(
     flags: dict[str, Any],
 ) -> None:
     """Score one or two systems and print what was found."""
-    from heed.evaluate.counts import Reading
     from heed.evaluate.metrics import compare, evaluate
 
     wishes: dict[str, Any] = {
-        "metrics": [name.strip() for name in flags["metrics"].split(",") if name.strip()],
-        "reading": Reading(
-            target_lang=target_lang, tokenize=flags["tokenize"], lowercase=flags["lowercase"]
-        ),
+        "metrics": metrics_of(flags),
+        "reading": reading_of(flags, target_lang),
         "resamples": flags["resamples"],
     }
     found = {name: evaluate(lines, references, **wishes) for name, lines in systems.items()}
@@ -149,9 +236,15 @@ def describe_differences(differences: "dict[str, Difference]") -> Iterator[str]:
 @model_options
 @click.pass_obj
 def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) -> None:
-    """Write log p(translation | source) for each pair: natural logarithm, end of line counted."""
+    """Write log p(translation | source) for each pair: natural logarithm, end of line counted.
+
+    A pair with more than 1,024 tokens on a side (or than the model reads in one piece, if that is
+    more) is not scored: its line is nan, in JSON null with the status "too_long".
+    """
     translator = load_translator(session, flags)
     pairs = paired(src, tgt)
+    n_done = 0
+    too_long: list[int] = []
     with open_output(output) as writer:
         while portion := list(islice(pairs, PORTION)):
             found = translator.score(
@@ -159,18 +252,36 @@ def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) ->
                 [pair[1] for pair in portion],
                 target_lang=flags["target_lang"],
             )
-            for each in found:
-                value = each.score if flags["normalize"] else each.log_prob
-                if flags["as_json"]:
-                    record: dict[str, Any] = {"log_prob": each.log_prob, "score": each.score}
-                    if flags["word_scores"]:
-                        record |= {"tokens": each.tokens, "token_scores": each.token_scores}
-                    writer.write(json.dumps(record, ensure_ascii=False))
-                    continue
-                columns = [f"{value:.6f}"]
-                if flags["word_scores"]:
-                    columns.append(" ".join(f"{token:.4f}" for token in each.token_scores))
-                writer.write("\t".join(columns))
+            for number, each in enumerate(found, n_done + 1):
+                writer.write(spell_score(each, flags))
+                if each.status == "too_long":
+                    too_long.append(number)
+            n_done += len(portion)
+    if too_long:
+        what = "1 pair was" if len(too_long) == 1 else f"{len(too_long)} pairs were"
+        session.say(
+            f"heed: {what} too long to score (more than {translator.reader.max_whole_tokens} "
+            f"tokens on a side) and got {'null' if flags['as_json'] else 'nan'}; "
+            f"the first is line {too_long[0]}."
+        )
+
+
+def spell_score(found: "PairScore", flags: dict[str, Any]) -> str:
+    """A line of output, as the flags ask for it; JSON knows no NaN and gets null."""
+    is_ok = found.status == "ok"
+    if flags["as_json"]:
+        record: dict[str, Any] = {
+            "log_prob": found.log_prob if is_ok else None,
+            "score": found.score if is_ok else None,
+            "status": found.status,
+        }
+        if flags["word_scores"]:
+            record |= {"tokens": found.tokens, "token_scores": found.token_scores}
+        return json.dumps(record, ensure_ascii=False)
+    columns = [f"{found.score if flags['normalize'] else found.log_prob:.6f}"]
+    if flags["word_scores"]:
+        columns.append(" ".join(f"{token:.4f}" for token in found.token_scores))
+    return "\t".join(columns)
 
 
 def read_all(path: str) -> list[str]:

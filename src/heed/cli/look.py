@@ -36,7 +36,10 @@ heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0
 def next_word(
     session: Session, /, text: str, prefix: str, count: int, as_json: bool, **flags: Any
 ) -> None:
-    """Show p(next | prefix, TEXT): the pieces that may come next; `▁` begins a word."""
+    """Show p(next | prefix, TEXT): the pieces that may come next; `▁` begins a word.
+
+    TEXT and prefix may have at most 1,024 tokens each, or as many as the model reads in one piece.
+    """
     translator = load_translator(session, flags)
     found = translator.next_word(text, prefix, k=count, target_lang=flags["target_lang"])
     if as_json:
@@ -58,7 +61,10 @@ def next_word(
 def align(
     session: Session, /, text: str, translation: str | None, layer: int, as_json: bool, **flags: Any
 ) -> None:
-    """Draw the cross-attention between TEXT and TRANSLATION (heed's own if not given)."""
+    """Draw the cross-attention between TEXT and TRANSLATION (heed's own if not given).
+
+    Both may have at most 1,024 tokens, or as many as the model reads in one piece.
+    """
     translator = load_translator(session, flags)
     found = translator.align(text, translation, layer=layer, target_lang=flags["target_lang"])
     if as_json:

@@ -48,6 +48,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
                     f"{path} line {n_read + 1}: a line must have at most {MAX_LINE_BYTES} bytes, "
                     "but has more. Is this text, with one sentence a line?"
                 )
+            if len(chunk) < _CHUNK_BYTES:
+                break  # the end; a terminal that is asked again waits for another Ctrl-D
     if rest:
         yield from _decoded(rest, path, n_read)
 

@@ -5,6 +5,7 @@ arithmetic after it, on arrays, so that a thousand resamples cost little. Read o
 """
 
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +21,28 @@ Numbers = NDArray[np.float64]
 TOKENIZERS = ("13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none")
 """sacreBLEU's ways to cut words for BLEU, but for those that download a model."""
 
-_TOKENIZER_OF = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-_WRITTEN_WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my")
+_CHINESE = ("zh", "zho", "cmn", "yue")
+_JAPANESE = ("ja", "jpn")
+_KOREAN = ("ko", "kor")
+_TOKENIZER_OF = {
+    **dict.fromkeys(_CHINESE, "zh"),
+    **dict.fromkeys(_JAPANESE, "ja-mecab"),
+    **dict.fromkeys(_KOREAN, "ko-mecab"),
+}
+_CUT_BY_TERCOM = (*_CHINESE, *_JAPANESE)
+"""Written without blanks; sacreBLEU's TER has its own way to cut them."""
+
+_CUT_INTO_CHARACTERS = (
+    *("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "shn"),
+    *("bo", "bod", "dz", "dzo"),
+)
+"""Written without blanks; sacreBLEU cuts them nowhere: Thai, Lao, Khmer, Burmese, Shan, Tibetan."""
+
+MAX_SHIFTED_WORDS = 400
+"""TER of longer lines is counted without shifts, which take sacreBLEU many seconds a line there."""
+
+MAX_EXACT_WORDS = 10_000
+"""The edit distance of longer lines is summed over stretches of at most this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +55,7 @@ class Counts:
         per_sentence: `(n_sentences, n_counts)`; the counts of a set are the sum of its sentences'.
         score: from summed counts `(..., n_counts)` to scores `(...)`.
         is_lower_better: True for error rates.
+        warnings: what was counted in another way than the name says, in sentences.
     """
 
     name: str
@@ -41,6 +63,7 @@ class Counts:
     per_sentence: Numbers
     score: Callable[[Numbers], Numbers]
     is_lower_better: bool = False
+    warnings: tuple[str, ...] = ()
 
     def of(self, chosen: slice | NDArray[np.bool_] = slice(None)) -> float:
         """The score of the chosen sentences taken together."""
@@ -53,8 +76,9 @@ class Reading:
 
     Attributes:
         target_lang: code such as `de`; Chinese, Japanese and Korean have their own BLEU tokenizers,
-            and languages written without blanks count characters in TER and WER.
-        tokenize: one of `TOKENIZERS` for BLEU; None chooses by `target_lang`, 13a for most.
+            and other languages written without blanks count characters in BLEU, TER and WER.
+        tokenize: one of `TOKENIZERS` for BLEU; None chooses by `target_lang`: 13a for most, char
+            for Thai and others written without blanks.
         lowercase: True ignores case, as some older papers do.
     """
 
@@ -70,7 +94,8 @@ class Reading:
     @property
     def tokenizer(self) -> str:
         """The BLEU tokenizer this asks for."""
-        chosen = self.tokenize or _TOKENIZER_OF.get(self.language, "13a")
+        usual = "char" if self.language in _CUT_INTO_CHARACTERS else "13a"
+        chosen = self.tokenize or _TOKENIZER_OF.get(self.language, usual)
         if chosen not in TOKENIZERS:
             near = difflib.get_close_matches(chosen, TOKENIZERS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
@@ -82,7 +107,7 @@ class Reading:
     @property
     def counts_characters(self) -> bool:
         """True where a blank does not end a word."""
-        return self.language in _WRITTEN_WITHOUT_BLANKS
+        return self.language in (*_CUT_BY_TERCOM, *_CUT_INTO_CHARACTERS)
 
 
 PLAIN = Reading()
@@ -159,11 +184,40 @@ def count_ter(
 ) -> Counts:
     """TER: edits and shifts of blocks, per reference word; ignores case, as Tercom does.
 
+    A pair with a line of more than `MAX_SHIFTED_WORDS` is counted without shifts; the signature
+    and a warning say so.
+
     Source: Snover et al. 2006.
     """
-    asian = reading.counts_characters
-    metric = _sacrebleu_metrics().TER(normalized=asian, asian_support=asian)
-    return Counts("TER", *_counted(metric, hypotheses, references), error_rate_of, True)
+    is_asian = reading.language in _CUT_BY_TERCOM
+    metric = _sacrebleu_metrics().TER(normalized=is_asian, asian_support=is_asian)
+    with_shifts = metric._compute_segment_statistics
+    numbers = itertools.count(1)
+    too_long: list[int] = []
+
+    def edits(hypothesis: str, reference: dict[str, Any]) -> list[float]:
+        number, said, known = next(numbers), hypothesis.split(), reference["ref_words"]
+        if max(map(len, [said, *known])) <= MAX_SHIFTED_WORDS:
+            return list(with_shifts(hypothesis, reference))
+        too_long.append(number)
+        fewest = min(edit_distance(said, words) for words in known)
+        return [fewest, sum(map(len, known)) / len(known)]
+
+    metric._compute_segment_statistics = edits
+    is_cut = reading.language in _CUT_INTO_CHARACTERS
+    if is_cut:
+        hypotheses = [" ".join(_characters(line)) for line in hypotheses]
+        references = [[" ".join(_characters(line)) for line in known] for known in references]
+    signature, counts = _counted(metric, hypotheses, references)
+    signature += "|split:char" if is_cut else ""
+    warnings: tuple[str, ...] = ()
+    if too_long:
+        signature += f"|shifts:{MAX_SHIFTED_WORDS}-words"
+        warnings = (
+            f"{_lines(too_long)} more than {MAX_SHIFTED_WORDS} words, so TER counts edits "
+            "without shifts there. This is not sacreBLEU's TER; cut such lines into sentences.",
+        )
+    return Counts("TER", signature, counts, error_rate_of, True, warnings)
 
 
 def count_wer(
@@ -173,17 +227,27 @@ def count_wer(
 
     def words(text: str) -> list[str]:
         text = text.lower() if reading.lowercase else text
-        return list("".join(text.split())) if reading.counts_characters else text.split()
+        return _characters(text) if reading.counts_characters else text.split()
 
     rows = []
-    for hypothesis, *known in zip(hypotheses, *references, strict=True):
-        said = words(hypothesis)
-        candidates = [(edit_distance(said, words(text)), len(words(text))) for text in known]
+    too_long = []
+    for number, (hypothesis, *known) in enumerate(zip(hypotheses, *references, strict=True), 1):
+        said, expected = words(hypothesis), [words(text) for text in known]
+        if max(map(len, [said, *expected])) > MAX_EXACT_WORDS:
+            too_long.append(number)
+        candidates = [(edit_distance(said, other), len(other)) for other in expected]
         rows.append(min(candidates, key=lambda row: (row[0] / max(row[1], 1), -row[1])))
     case = "lc" if reading.lowercase else "mixed"
     tok = "char" if reading.counts_characters else "blanks"
     signature = f"nrefs:{len(references)}|case:{case}|tok:{tok}|version:heed-1"
-    return Counts("WER", signature, np.array(rows, dtype=np.float64), error_rate_of, True)
+    warnings: tuple[str, ...] = ()
+    if too_long:
+        signature += f"|stretches:{MAX_EXACT_WORDS}-words"
+        warnings = (
+            f"{_lines(too_long)} more than {MAX_EXACT_WORDS} words, so WER is only an upper bound "
+            "there. Cut such lines into sentences.",
+        )
+    return Counts("WER", signature, np.array(rows, dtype=np.float64), error_rate_of, True, warnings)
 
 
 def count_exact(
@@ -203,15 +267,57 @@ def count_exact(
     return Counts("exact match", signature, np.array(rows, dtype=np.float64), _share_of)
 
 
+def _characters(text: str) -> list[str]:
+    return list("".join(text.split()))
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """`Line 7 has`, or `3 lines, the first being line 7, have`."""
+    if len(numbers) == 1:
+        return f"Line {numbers[0]} has"
+    return f"{len(numbers)} lines, the first being line {numbers[0]}, have"
+
+
 def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The fewest insertions, deletions and replacements from `a` to `b` (Levenshtein 1966)."""
-    above = list(range(len(b) + 1))
-    for i, word in enumerate(a, start=1):
-        row = [i]
-        for j, other in enumerate(b):
-            row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (word != other)))
-        above = row
-    return above[-1]
+    """The fewest insertions, deletions and replacements from `a` to `b` (Levenshtein 1966).
+
+    Beyond `MAX_EXACT_WORDS`, both are cut into as many stretches, and their distances are added:
+    an upper bound, in time that grows with the length and not with its square.
+    """
+    n_stretches = -(-max(len(a), len(b)) // MAX_EXACT_WORDS)
+    return sum(
+        _exact_distance(
+            *(x[len(x) * i // n_stretches : len(x) * (i + 1) // n_stretches] for x in (a, b))
+        )
+        for i in range(n_stretches)
+    )
+
+
+def _exact_distance(a: Sequence[str], b: Sequence[str]) -> int:
+    """The edit distance, a whole row of its table at a time, as bits of integers.
+
+    Bit `j` of `rises` says that the distance grows by one from prefix `j` of `b` to the next, of
+    `falls` that it shrinks by one.
+
+    Source: Myers 1999; Hyyrö 2003, figure 3.
+    """
+    if not b:
+        return len(a)
+    places: dict[str, int] = {}
+    for j, word in enumerate(b):
+        places[word] = places.get(word, 0) | 1 << j
+    full, last = (1 << len(b)) - 1, 1 << len(b) - 1
+    distance, rises, falls = len(b), full, 0
+    for word in a:
+        equal = places.get(word, 0)
+        diagonal = (((equal & rises) + rises) ^ rises) | equal | falls
+        grows = falls | full & ~(diagonal | rises)
+        shrinks = rises & diagonal
+        distance += bool(grows & last) - bool(shrinks & last)
+        grows = grows << 1 | 1
+        rises = full & (shrinks << 1 | ~(diagonal | grows))
+        falls = full & grows & diagonal
+    return distance
 
 
 # --- From summed counts to scores; each works on any number of sets at once.

@@ -133,7 +133,8 @@ def evaluate(
         MissingExtraError: if sacreBLEU is not installed.
     """
     counts = count(hypotheses, references, metrics=metrics, reading=reading)
-    return evaluation_of(counts, look_tokenised(hypotheses, references), resamples, seed)
+    doubts = find_doubts(hypotheses, references, metrics, reading)
+    return evaluation_of(counts, doubts, resamples, seed)
 
 
 def compare(
@@ -183,20 +184,46 @@ def count(
         DataError, ConfigError, MissingExtraError: as in `evaluate`.
     """
     _check(hypotheses, references)
+    require_known(metrics, reading)
+    return {key: METRICS[key](hypotheses, references, reading) for key in metrics}
+
+
+def require_known(metrics: Sequence[str], reading: Reading) -> None:
+    """Refuse metrics and tokenizers that do not exist.
+
+    Raises:
+        ConfigError: names the nearest that does, or says that no metric is given.
+    """
+    if not metrics:
+        raise ConfigError(f"Give at least one metric: {', '.join(METRICS)}.")
     for key in metrics:
         if key not in METRICS:
             near = difflib.get_close_matches(key, METRICS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise ConfigError(f"A metric must be one of {', '.join(METRICS)}, but is {key}.{hint}")
-    return {key: METRICS[key](hypotheses, references, reading) for key in metrics}
+    _ = reading.tokenizer  # raises if there is none of this name
+
+
+def require_installed(metrics: Sequence[str], reading: Reading) -> None:
+    """Refuse a metric whose packages are missing, before anything costly is done.
+
+    Raises:
+        ConfigError: BLEU's tokenizer is not installed.
+        MissingExtraError: sacreBLEU is not installed.
+    """
+    count(["a"], [["a"]], metrics=metrics, reading=reading)
 
 
 def evaluation_of(
     counts: Mapping[str, Counts], warnings: Sequence[str], resamples: int, seed: int
 ) -> Evaluation:
-    """The scores of counts already made, with their confidence intervals."""
+    """The scores of counts already made, with their confidence intervals.
+
+    The warnings of the counts are added to `warnings`.
+    """
     scores = {}
     n_sentences = 0
+    warnings = [*warnings, *(text for counted in counts.values() for text in counted.warnings)]
     for key, counted in counts.items():
         n_sentences = len(counted.per_sentence)
         low, high = _interval(counted.score(_resample(counted.per_sentence, resamples, seed)))
@@ -258,6 +285,43 @@ def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> No
 
 _SPACED_MARK = re.compile(r"\w [.,](\s|$)")
 _SUBWORD_MARK = re.compile(r"@@ |\u2581")
+_UNBROKEN = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3040-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uaa60-\uaadf\U00020000-\U0003ffff]"
+)
+"""Thai, Lao, Tibetan, Myanmar, Khmer, Tai, Kana and Han: scripts written without blanks."""
+
+
+def find_doubts(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str],
+    reading: Reading,
+) -> list[str]:
+    """Warnings about text that the metrics would read wrongly."""
+    unbroken = look_unbroken(references, metrics, reading)
+    return [*look_tokenised(hypotheses, references), *unbroken]
+
+
+def look_unbroken(
+    references: Sequence[Sequence[str]], metrics: Sequence[str], reading: Reading
+) -> list[str]:
+    """A warning about metrics of words, where the references are written without blanks."""
+    counts_words = {
+        "bleu": reading.tokenizer in ("13a", "intl"),
+        "ter": not reading.counts_characters,
+        "wer": not reading.counts_characters,
+    }
+    affected = [key.upper() for key in metrics if counts_words.get(key)]
+    text = "".join("".join(line.split()) for line in references[0])
+    n_unbroken = len(text) - len(_UNBROKEN.sub("", text))
+    if not affected or n_unbroken * 2 <= len(text):
+        return []
+    return [
+        "The references are mostly in a script written without blanks, where "
+        f"{' and '.join(affected)} would need blanks to find words. Give the target language, "
+        "such as -t zh or -t th, or for BLEU --tokenize char."
+    ]
 
 
 def look_tokenised(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[str]:

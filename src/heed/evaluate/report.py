@@ -21,7 +21,7 @@ from heed.evaluate.metrics import (
     count,
     difference_of,
     evaluation_of,
-    look_tokenised,
+    find_doubts,
 )
 
 
@@ -134,7 +134,9 @@ def report(
             f"and {len(sources)} sources."
         )
     evaluations = {
-        name: evaluation_of(counts[name], look_tokenised(lines, references), resamples, seed)
+        name: evaluation_of(
+            counts[name], find_doubts(lines, references, metrics, reading), resamples, seed
+        )
         for name, lines in systems.items()
     }
     first, *others = counts.values()
