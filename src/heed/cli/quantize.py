@@ -63,11 +63,16 @@ def quantize(
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
-    from heed.bundle import load_bundle
+    from heed.bundle import load_bundle, restore_manifest
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
 
     folder = find_model(model)
+    if out is None and restore_manifest(folder):
+        session.say(
+            f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
+            "it was written again; a changed number in the weights cannot be noticed that way."
+        )
     bundle = load_bundle(folder, is_quantized=False)
     target, network = save_rounded(bundle, None if out is None else Path(out))
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
