@@ -128,6 +128,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.reliability
 def test_a_kill_at_any_point_leaves_a_model_and_the_same_command_finishes(
     call, run, tmp_path, fork, was_killed
