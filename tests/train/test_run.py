@@ -19,7 +19,7 @@ from heed.bundle import load_bundle
 from heed.data.prepare import Corpus
 from heed.errors import ConfigError, RunError
 from heed.files import read_json_lines
-from heed.folders import verify_directory
+from heed.folders import Manifest, read_manifest, verify_directory
 from heed.lines import MIN_SOURCE_TOKENS
 from heed.train import keeper
 from heed.train.checkpoint import load_newest
@@ -109,6 +109,45 @@ def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) ->
         small_run(out, learning_rate=0.5)
     longer, _ = small_run(out, max_steps=14)
     assert longer.progress.step == 14
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new"),
+    [
+        ("model.d_model", "d_model = 16", "d_model = 32"),
+        ("model.dropout", "dropout = 0.", "dropout = 0.1"),
+        ("training.learning_rate", "learning_rate = 0.0", "learning_rate = 0.1"),
+    ],
+)
+def test_an_edited_recipe_is_refused_by_the_name_of_the_setting(
+    small_run: Run, tmp_path: Path, key: str, old: str, new: str
+) -> None:
+    """RELIABILITY R10, also where the setting was not asked for by hand."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    recipe = (out / "recipe.toml").read_text()
+    assert f"\n{old}" in recipe
+    (out / "recipe.toml").write_text(recipe.replace(f"\n{old}", f"\n{new}", 1))
+    words = rf"run/recipe\.toml: {key} was \S+ when the run began, but is now \S+\. A run goes on"
+    with pytest.raises(RunError, match=words):
+        small_run(out)
+    (out / "recipe.toml").write_text(recipe.replace("max_steps = 12", "max_steps = 6"))
+    (out / "asked.json").unlink()
+    assert small_run(out, stop_at=5, max_steps=7)[0].progress.step == 5, "what may change may"
+
+
+def test_a_run_of_heed_0_1_goes_on(small_run: Run, tmp_path: Path) -> None:
+    """It has no resolved.toml, no checksums in its report and no step in its manifest."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    (out / "resolved.toml").unlink()
+    report = json.loads((out / "data" / "report.json").read_text())
+    del report["checksums"]
+    (out / "data" / "report.json").write_text(json.dumps(report))
+    assert small_run(out)[0].is_finished
+    files = read_manifest(out).files
+    (out / "manifest.json").write_bytes(Manifest(files=files, metadata={}).to_bytes())
+    assert small_run(out)[0].was_finished
 
 
 def test_a_changed_corpus_is_refused(small_run: Run, small_corpus: Corpus, tmp_path: Path) -> None:

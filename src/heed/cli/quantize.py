@@ -106,8 +106,7 @@ def _add_shortlist(
     session: Session, run: Path, target: Path, max_changed: float, threads: int | None
 ) -> None:
     """Find a shortlist for the int8 weights of a folder and put it there, or none."""
-    from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE
-    from heed.data.spool import read_pairs
+    from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE, read_held_out
     from heed.data.store import Store
     from heed.engine.shortlist import save_shortlist
     from heed.train.lexicon import Lexicon
@@ -124,7 +123,7 @@ def _add_shortlist(
     pairs = Store.open(run / DATA / TRAIN_FILE, *(vocab.hash for vocab in vocabs))
     session.say(f"Learning translations of pieces from {len(pairs):,} pairs …")
     lexicon = Lexicon.learn(pairs, *vocabs)
-    dev = list(read_pairs(run / DATA / DEV_FILE))
+    dev = read_held_out(run / DATA, DEV_FILE)
     chosen = [dev[i * len(dev) // DEV_LINES] for i in range(DEV_LINES)]
     lines = [
         translator.reader.line(pair.src, pair.target_lang)
