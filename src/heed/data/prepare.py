@@ -6,7 +6,7 @@ bounded: pairs pass through a file on disk, and some 50 bytes of each stay. Read
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -269,12 +269,7 @@ def _write_all(
         tokens = _encode(kept, vocabs, directory, config, cleaning)
     finally:
         spool.unlink(missing_ok=True)
-    checksums = {}
-    for name, pairs in ((DEV_FILE, dev), (TEST_FILE, test)):
-        if pairs:
-            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
-            write_pairs(directory / name, both)
-            checksums[name] = f"{crc32(directory / name):08x}"
+    checksums = _write_held_out(directory, {DEV_FILE: dev, TEST_FILE: test}, config)
     src_vocab, tgt_vocab = vocabs
     return {
         "pairs": cleaning.to_dict(),
@@ -298,6 +293,19 @@ def _write_all(
             "target_size": tgt_vocab.size,
         },
     }
+
+
+def _write_held_out(
+    directory: Path, sets: Mapping[str, list[Pair]], config: DataConfig
+) -> dict[str, str]:
+    """Write dev and test; returns the CRC-32 of each file."""
+    checksums = {}
+    for name, pairs in sets.items():
+        if pairs:
+            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
+            write_pairs(directory / name, both)
+            checksums[name] = f"{crc32(directory / name):08x}"
+    return checksums
 
 
 class _Facts(NamedTuple):

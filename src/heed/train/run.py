@@ -2,8 +2,8 @@
 
 Not what it starts from (`setup.py`), the training step (`loop.py`), what it leaves behind
 (`keeper.py`), nor what a terminal shows (`heed/cli/train.py`). The run folder holds `recipe.toml`
-(resolved), `asked.json` (what was set by hand), `data/`, `metrics.jsonl`, `checkpoints/`, and at
-the end the model itself.
+(resolved; `resolved.toml` is a copy to notice edits by), `asked.json` (what was set by hand),
+`data/`, `metrics.jsonl`, `checkpoints/`, and at the end the model itself.
 """
 
 import time
