@@ -16,10 +16,25 @@ import numpy as np
 import pytest
 import torch
 
-from heed.bundle import Bundle, bundle_files, find_model_folder, load_bundle, save_bundle
-from heed.errors import FormatError, RunError
+from heed.bundle import (
+    Bundle,
+    bundle_files,
+    find_model_folder,
+    load_bundle,
+    restore_manifest,
+    save_bundle,
+    save_int8,
+)
+from heed.errors import ConfigError, FormatError, RunError
 from heed.files import to_json
-from heed.folders import update_directory, write_directory
+from heed.folders import (
+    Entry,
+    Manifest,
+    read_manifest,
+    update_directory,
+    verify_directory,
+    write_directory,
+)
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.shapes import stored_weights
@@ -220,6 +235,91 @@ def test_the_card_may_be_edited(tmp_path: Path, bundle: Bundle) -> None:
     load_bundle(tmp_path / "model")
 
 
+LICENSED = b"---\nlicense: mit\n---\n\nMy own words.\n"
+
+
+def test_an_edited_card_is_neither_overwritten_nor_noticed(tmp_path: Path, bundle: Bundle) -> None:
+    for name, others in (("model", ()), ("run", ("log.jsonl",)), ("old", ("log.jsonl",))):
+        folder = tmp_path / name
+        save_bundle(folder, bundle)
+        for other in others:
+            (folder / other).write_bytes(b"{}\n")
+        if name == "old":  # heed 0.1 listed the card
+            manifest = read_manifest(folder)
+            files = {**manifest.files, "README.md": Entry.of((folder / "README.md").read_bytes())}
+            old = Manifest(files=files, metadata={}).to_bytes()
+            (folder / "manifest.json").write_bytes(old)
+        (folder / "README.md").write_bytes(LICENSED)
+        save_int8(load_bundle(folder), {"a": np.zeros(4, np.float32)})
+        save_bundle(folder, bundle, numbers={"bleu": 12.0})
+        save_int8(load_bundle(folder), {"a": np.zeros(4, np.float32)}, folder)
+        assert (folder / "README.md").read_bytes() == LICENSED
+        verify_directory(folder)
+
+
+def test_a_card_that_nobody_edited_gets_the_new_numbers(tmp_path: Path, bundle: Bundle) -> None:
+    card = tmp_path / "README.md"
+    (tmp_path / "log.jsonl").write_bytes(b"{}\n")
+    for bleu in (12.0, 13.0):
+        save_bundle(tmp_path, bundle, numbers={"bleu": bleu})
+        assert f"| {bleu:.4g} |" in card.read_text(encoding="utf-8")
+    text = b"a card of heed 0.1\n"
+    card.write_bytes(text)
+    files = {**read_manifest(tmp_path).files, "README.md": Entry.of(text)}
+    (tmp_path / "manifest.json").write_bytes(Manifest(files=files, metadata={}).to_bytes())
+    save_bundle(tmp_path, bundle, numbers={"bleu": 14.0})
+    assert "| 14 |" in card.read_text(encoding="utf-8")
+
+
+def test_a_model_without_its_manifest_is_restored_from_files_that_fit(
+    tmp_path: Path, bundle: Bundle
+) -> None:
+    """What heed 0.1 left when it was killed while it added int8 weights."""
+    save_bundle(tmp_path, bundle)
+    save_int8(load_bundle(tmp_path), {"a": np.zeros(4, np.float32)})
+    assert not restore_manifest(tmp_path), "there is nothing to restore"
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "model.int8.safetensors.tmp-0123abcd").write_bytes(b"half")
+    (tmp_path / "notes.tmp-0123abcd").write_bytes(b"mine")
+    words = (
+        rf"{tmp_path} has no manifest.json: .* write manifest.json again: heed quantize {tmp_path}"
+    )
+    with pytest.raises(FormatError, match=words):
+        load_bundle(tmp_path)
+    assert restore_manifest(tmp_path)
+    assert_same(load_bundle(tmp_path), bundle)
+    assert "model.int8.safetensors" not in verify_directory(tmp_path).files
+    assert [path.name for path in tmp_path.glob("*.tmp-*")] == ["notes.tmp-0123abcd"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("config.json", b"{}", "was not written by heed"),
+        ("model.safetensors", b"", "model.safetensors"),
+        ("spm.model", b"", "spm.model"),
+    ],
+)
+def test_a_model_without_its_manifest_is_not_restored_from_files_that_do_not_fit(
+    tmp_path: Path, bundle: Bundle, name: str, content: bytes, words: str
+) -> None:
+    save_bundle(tmp_path, bundle)
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError, match=words):
+        restore_manifest(tmp_path)
+    assert not (tmp_path / "manifest.json").exists()
+
+
+def test_a_run_without_its_manifest_is_left_to_heed_train(tmp_path: Path, bundle: Bundle) -> None:
+    save_bundle(tmp_path / "checkpoints" / "best", bundle)
+    save_bundle(tmp_path, bundle)
+    (tmp_path / "manifest.json").unlink()
+    assert not restore_manifest(tmp_path)
+    with pytest.raises(ConfigError, match="Finish the run with the same heed train command, or"):
+        save_int8(load_bundle(tmp_path), {"a": np.zeros(4, np.float32)})
+
+
 def test_any_flipped_bit_is_noticed(tmp_path: Path, bundle: Bundle) -> None:
     save_bundle(tmp_path, bundle)
     names = ("config.json", "manifest.json", "model.safetensors", "spm.model")
@@ -257,6 +357,7 @@ Change = Callable[[dict[str, Any]], object]
 CONFIGS: dict[str, tuple[Change, str]] = {
     "foreign": (lambda c: c.pop("format"), "was not written by heed: format is None"),
     "newer": (lambda c: c.update(format_version=2), "has format_version 2; this heed reads 1"),
+    "version": (lambda c: c.update(format_version=True), "has format_version True; this heed"),
     "misspelt": (lambda c: c.update(source_lnag=""), "source_lnag is not .*mean source_lang?"),
     "unknown": (lambda c: c.update(zzz=1), "zzz is not a key of a model."),
     "no model": (lambda c: c.pop("model"), "model must be an object, but is None"),
@@ -333,7 +434,7 @@ def test_foreign_weights_are_refused_unread(tmp_path: Path, name: str) -> None:
 
 def test_a_foreign_folder_with_a_config_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(FormatError, match=r"has no manifest.json: .* or not by heed"):
+    with pytest.raises(FormatError, match=r"has no manifest.json: .* or not by heed\.$"):
         load_bundle(tmp_path)
 
 

@@ -144,11 +144,28 @@ def test_nothing_but_a_file_is_replaced(tmp_path: Path) -> None:
             files.write_atomically(place, b"new")
 
 
-def test_a_symbolic_link_is_written_through(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_replaced_unless_it_is_to_be_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"old")
     (tmp_path / "link").symlink_to("target")
-    files.write_atomically(tmp_path / "link", b"new")
+    with files.atomic_writer(tmp_path / "link", follow_links=True) as file:
+        file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"new"
+    files.write_atomically(tmp_path / "link", b"newer")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_bytes() == b"newer"
+    assert (tmp_path / "target").read_bytes() == b"new"
+
+
+def test_a_log_and_a_lock_replace_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_bytes(b"mine")
+    for name in ("metrics.jsonl", "run.lock"):
+        (tmp_path / name).symlink_to("victim")
+    files.append_json_line(tmp_path / "metrics.jsonl", {"step": 1})
+    assert list(files.read_json_lines(tmp_path / "metrics.jsonl")) == [{"step": 1}]
+    with files.lock(tmp_path):
+        assert (tmp_path / "run.lock").read_text() == f"{os.getpid()}\n"
+    assert (tmp_path / "victim").read_bytes() == b"mine"
 
 
 def test_a_folder_that_cannot_be_synced_is_no_error(

@@ -89,20 +89,64 @@ def test_where_folders_cannot_swap_they_are_replaced_in_two_steps(
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_kill_at_any_point_of_an_update_is_noticed_or_leaves_one_of_the_two(
+def test_a_kill_at_any_point_of_an_update_leaves_the_old_folder_or_the_new(
     tmp_path: Path, fork: Fork, was_killed: WasKilled
 ) -> None:
     path = tmp_path / "folder"
+    found = []
     for fault in itertools.count(1):
+        shutil.rmtree(path, ignore_errors=True)
         folders.update_directory(path, OLD)
         (path / "other").write_bytes(b"stays")
         died = was_killed(fork(lambda: folders.update_directory(path, NEW), fault))
-        assert (path / "other").read_bytes() == b"stays"
-        if (path / "manifest.json").exists():
-            assert read(path) in (OLD, NEW)
+        found.append(read(path))
+        folders.verify_directory(path)
+        folders.update_directory(path, NEW)
+        assert read(path) == NEW
+        assert sorted(os.listdir(path)) == [*sorted(NEW), "manifest.json", "other"]
+        assert (path / "b.json").read_bytes() == NEW["b.json"]
         if not died:
             break
-    assert read(path) == NEW
+    assert all(contents in (OLD, NEW) for contents in found)
+    assert found[0] == OLD
+    assert found[-2] == NEW, "the last points lie after the manifest was replaced"
+
+
+def test_an_update_lists_other_files_as_they_are_and_writes_no_byte_twice(tmp_path: Path) -> None:
+    before = folders.write_directory(tmp_path / "folder", OLD, {"step": 3})
+    files_before = {name: (tmp_path / "folder" / name).stat().st_ino for name in OLD}
+    added = {"b.json": OLD["b.json"], "c.bin": b"added"}
+    folders.update_directory(tmp_path / "folder", added, {"step": 3}, others=before.files)
+    assert read(tmp_path / "folder") == OLD | added
+    assert files_before == {name: (tmp_path / "folder" / name).stat().st_ino for name in OLD}
+
+
+def test_a_link_in_a_folder_is_replaced_and_what_it_points_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_bytes(b"mine")
+    folders.write_directory(tmp_path / "folder", OLD)
+    for name in ("c.bin", "a.bin.next", "manifest.json.next"):
+        (tmp_path / "folder" / name).symlink_to("../victim")
+    folders.update_directory(tmp_path / "folder", NEW)
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert read(tmp_path / "folder") == NEW
+    assert not any(entry.is_symlink() for entry in (tmp_path / "folder").iterdir())
+
+
+def test_a_card_is_written_but_may_be_edited_removed_or_listed_by_an_old_manifest(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "folder"
+    manifest = folders.write_directory(path, {**OLD, "README.md": b"card"})
+    assert (path / "README.md").read_bytes() == b"card"
+    assert manifest.files.keys() == OLD.keys()
+    entries = {**manifest.files, "README.md": folders.Entry.of(b"card")}
+    old = folders.Manifest(files=entries, metadata={})
+    (path / "manifest.json").write_bytes(old.to_bytes())
+    (path / "README.md").write_bytes(b"card, and a license")
+    assert read(path) == OLD
+    assert folders.verify_directory(path) == old
+    (path / "README.md").unlink()
+    folders.verify_directory(path, deep=True)
 
 
 def test_a_kill_at_any_point_of_removing_leaves_all_or_nothing(
@@ -244,9 +288,48 @@ def test_foreign_manifests_are_refused(tmp_path: Path) -> None:
         change(files={name: {"size": 0, "crc32": "00000000", "sha256": ""}})
         with pytest.raises(FormatError, match="which is not a plain file name"):
             folders.read_manifest(path)
+    for version in (True, 1.0, "1"):
+        change(manifest_version=version)
+        with pytest.raises(FormatError, match=f"manifest version {version}; this heed reads 1"):
+            folders.read_manifest(path)
+    change(metadata=[["step", 4]])
+    with pytest.raises(FormatError, match="its metadata is not a JSON object"):
+        folders.read_manifest(path)
     change(metadata={"step": 4})
     with pytest.raises(FormatError, match="its own checksum does not match"):
         folders.read_manifest(path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"size": "5"}, {"size": True}, {"size": 5.0}, {"crc32": 7}, {"sha256": None}]
+)
+def test_a_manifest_with_values_of_another_type_is_refused_in_words(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    entry = {"size": 5, "crc32": "00000000", "sha256": "", **wrong}
+    manifest = folders.Manifest(files={"a.bin": folders.Entry(**entry)}, metadata={})  # type: ignore[arg-type]
+    with pytest.raises(FormatError, match=r"of a\.bin, size must be a whole number and crc32 and"):
+        folders.Manifest.from_bytes(manifest.to_bytes(), tmp_path)
+
+
+@pytest.mark.parametrize("limit", [0, 10, 500, 999])
+def test_a_disk_that_fills_up_in_an_update_leaves_the_old_folder_and_nothing_else(
+    tmp_path: Path, fork: Fork, was_killed: WasKilled, limit: int
+) -> None:
+    path = tmp_path / "folder"
+    folders.update_directory(path, OLD)
+    new = {"a.bin": b"new a", "b.json": bytes(1000)}
+
+    def write() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        with pytest.raises(RunError, match="File too large. It needs .*Make room and run again"):
+            folders.update_directory(path, new)
+
+    assert not was_killed(fork(write))
+    assert read(path) == OLD
+    assert sorted(os.listdir(path)) == ["a.bin", "b.json", "manifest.json"]
+    folders.update_directory(path, new)
+    assert read(path) == new
 
 
 @pytest.mark.parametrize("limit", [0, 10, 500, 999])

@@ -7,19 +7,23 @@ A run folder is a model folder too; while it trains, its best checkpoint stands 
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.card import is_edited, model_card
 from heed.errors import ConfigError, FormatError
-from heed.files import parse_json, to_json
+from heed.files import parse_json, read_bytes, to_json
 from heed.folders import (
+    CARD,
     MANIFEST,
+    Entry,
     Manifest,
+    finish_update,
     map_file,
     read_directory,
     read_manifest,
@@ -30,7 +34,6 @@ from heed.folders import (
 from heed.model.config import ModelConfig
 from heed.model.shapes import stored_weights
 from heed.tensors import decode_tensors, encode_tensors
-from heed.text.languages import spelled_direction
 from heed.text.vocab import Vocab
 
 FORMAT = "heed"
@@ -48,9 +51,10 @@ ALIGNMENT = 64
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
-CARD = "README.md"
 CHECKPOINTS = "checkpoints"
 BEST = "best"
+_DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
+"""The files that a model is read from, besides its weights."""
 STEP = re.compile(r"step-(\d{6,12})")
 _KEYS = (
     "format",
@@ -98,26 +102,31 @@ class Bundle:
 
 
 def save_bundle(
-    path: str | os.PathLike[str], bundle: Bundle, *, numbers: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    bundle: Bundle,
+    *,
+    numbers: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model folder.
+    """Write a model folder; at every moment it holds the old model or the new one.
 
-    A new folder, or one that holds a model and nothing else, is written whole or not at all. Into
-    any other, such as a run folder, the files are put one by one, the manifest last.
+    A new folder, or one that holds a model and nothing else, is replaced as a whole. In any other,
+    such as a run folder, the other files stay. A card that a person has edited stays.
 
     Args:
         path: the folder.
         bundle: the model.
         numbers: what was measured, name → value, for the model card.
+        metadata: for the manifest.
 
     Raises:
         RunError: the disk is full, read-only or not ours, or a weight is not finite.
     """
-    files = bundle_files(bundle, numbers=numbers)
     folder = Path(path)
+    files = _with_edited_card(folder, bundle_files(bundle, numbers=numbers))
     others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    others -= {MANIFEST, CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
-    (update_directory if others else write_directory)(folder, files)
+    others -= {MANIFEST, WEIGHTS, INT8, SHORTLIST, CARD, *_DESCRIPTION}
+    (update_directory if others else write_directory)(folder, files, metadata)
 
 
 def bundle_files(bundle: Bundle, *, numbers: Mapping[str, Any] | None = None) -> dict[str, bytes]:
@@ -142,7 +151,13 @@ def description_files(
         "model": asdict(bundle.config),
         "decoding": bundle.decoding,
     }
-    files = {CONFIG: to_json(config), CARD: _model_card(bundle, numbers or {}).encode()}
+    card = model_card(
+        bundle.config,
+        (bundle.src_vocab, bundle.tgt_vocab),
+        (bundle.source_lang, bundle.target_lang, bundle.target_langs),
+        numbers or {},
+    )
+    files = {CONFIG: to_json(config), CARD: card}
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
         return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
     return {
@@ -173,15 +188,29 @@ def save_int8(
     if target is None and bundle.path.parent.name == CHECKPOINTS:
         raise ConfigError(
             f"{bundle.path} is a checkpoint of a run that has not ended, and will be replaced. "
-            "Write a folder of its own with --out."
+            "Finish the run with the same heed train command, or write a folder of its own with "
+            "--out."
         )
     data = {INT8: encode_tensors(arrays, alignment=ALIGNMENT)}
     if target is not None:
-        write_directory(target, data | description_files(bundle))
+        write_directory(target, data | _with_edited_card(target, description_files(bundle)))
         return target
-    manifest, files = read_directory(bundle.path)
-    update_directory(bundle.path, files | data, manifest.metadata)
+    manifest = read_manifest(bundle.path)
+    update_directory(bundle.path, data, manifest.metadata, others=manifest.checked)
     return bundle.path
+
+
+def _with_edited_card(folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
+    """Files to be written into a folder, with its own card if a person has edited that."""
+    if not (folder / CARD).is_file():
+        return files
+    card = read_bytes(folder / CARD)
+    try:
+        # A card of heed 0.1 carries no checksum; its manifest does.
+        is_as_written = read_manifest(folder).files.get(CARD) == Entry.of(card)
+    except FormatError:
+        is_as_written = False
+    return files if is_as_written or not is_edited(card) else files | {CARD: card}
 
 
 def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> Bundle:
@@ -201,8 +230,45 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
     folder = find_model_folder(path)
     manifest = read_manifest(folder)
     kind = _kind_of_weights(folder, manifest, is_quantized=is_quantized)
-    names = [CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB]
-    _, files = read_directory(folder, names if kind == INT8 else [kind, *names], manifest)
+    names = _DESCRIPTION if kind == INT8 else (kind, *_DESCRIPTION)
+    _, files = read_directory(folder, names, manifest)
+    bundle = _from_files(folder, files, has_weights=kind != INT8)
+    if kind != INT8:
+        return bundle
+    return replace(bundle, int8=decode_tensors(map_file(folder / INT8, manifest), folder / INT8))
+
+
+def restore_manifest(path: str | os.PathLike[str]) -> bool:
+    """Write the manifest of a model folder that lacks it, once its files were seen to fit together.
+
+    heed 0.1 left such a folder when it was killed while it added int8 weights. Rounded weights and
+    a shortlist are left out, for without a manifest nothing tells whether they are damaged.
+
+    Returns:
+        Whether there was something to restore; not in a run folder, which has its checkpoints.
+
+    Raises:
+        FormatError: a file is missing, is not heed's, or does not fit the rest.
+        RunError: the disk is full, read-only or not ours.
+    """
+    folder = Path(path)
+    if not _lacks_manifest(folder) or any(_checkpoints(folder)):
+        return False
+    finish_update(folder, (WEIGHTS, INT8, SHORTLIST, CARD, *_DESCRIPTION))
+    names = [name for name in (WEIGHTS, *_DESCRIPTION) if (folder / name).is_file()]
+    files = {name: read_bytes(folder / name) for name in names}
+    _from_files(folder, files, has_weights=True)
+    update_directory(folder, files)
+    return True
+
+
+def _lacks_manifest(folder: Path) -> bool:
+    has_model = all((folder / name).is_file() for name in (CONFIG, WEIGHTS))
+    return has_model and not (folder / MANIFEST).exists()
+
+
+def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) -> Bundle:
+    """The model of these files; each is checked against the others."""
     values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
@@ -214,11 +280,9 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
             f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
             "source vocabulary has no tags for."
         )
-    is_int8 = kind == INT8
     return Bundle(
         config=config,
-        weights={} if is_int8 else _read_weights(folder, files, config),
-        int8=decode_tensors(map_file(folder / INT8, manifest), folder / INT8) if is_int8 else None,
+        weights=_read_weights(folder, files, config) if has_weights else {},
         src_vocab=src_vocab,
         tgt_vocab=tgt_vocab,
         source_lang=values["source_lang"],
@@ -267,8 +331,10 @@ def find_model_folder(path: str | os.PathLike[str]) -> Path:
     if problems:
         raise FormatError(f"{folder} has no checkpoint that can be used. {problems[0]}")
     if (folder / CONFIG).is_file():
+        way_out = f" To check its files and to write {MANIFEST} again: heed quantize {folder}"
         raise FormatError(
             f"{folder} has no {MANIFEST}: it was not completely written, or not by heed."
+            f"{way_out if _lacks_manifest(folder) else ''}"
         )
     raise FormatError(_no_config(folder))
 
@@ -288,9 +354,10 @@ def _read_config(data: bytes, where: Path) -> dict[str, Any]:
         raise FormatError(
             f"{where} was not written by heed: format is {values.get('format')!r}, not {FORMAT!r}."
         )
-    if values.get("format_version") != FORMAT_VERSION:
+    version = values.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
         raise FormatError(
-            f"{where} has format_version {values.get('format_version')!r}; this heed reads "
+            f"{where} has format_version {version!r}; this heed reads "
             f"{FORMAT_VERSION}. Use the heed that wrote it, or a newer one."
         )
     for key in values:
@@ -402,75 +469,3 @@ def _pickle_words(path: Path) -> str:
         f"{path} is refused unread: files of this kind can run a program when they are opened. "
         f"heed reads folders with {CONFIG} and {WEIGHTS} only."
     )
-
-
-def _model_card(bundle: Bundle, numbers: Mapping[str, Any]) -> str:
-    """README.md as model hubs read it: YAML front matter, then words for people."""
-    outputs = bundle.target_langs or (bundle.target_lang,)
-    # Quoted, since YAML takes Norwegian, `no`, for false.
-    languages = [f'- "{code}"' for code in dict.fromkeys((bundle.source_lang, *outputs)) if code]
-    config = bundle.config
-    title = spelled_direction(bundle.source_lang, bundle.target_lang, bundle.target_langs)
-    lines = [
-        "---",
-        *(["language:", *languages] if languages else []),
-        "license: unknown",
-        "library_name: heed",
-        "pipeline_tag: translation",
-        "---",
-        "",
-        f"# {title}",
-        "",
-        "A translation model trained with heed.",
-        "",
-        "```python",
-        "import heed",
-        "",
-        'translator = heed.load("path/to/this/folder")',
-        "```",
-        "",
-        *_language_note(bundle),
-        f"Transformer, {config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder "
-        f"layers, width {config.d_model}, {config.n_heads} heads, {_vocab_words(bundle)}.",
-        "",
-        *_number_table(numbers),
-        "The license of the training data was not stated; state it here before passing this on.",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _language_note(bundle: Bundle) -> Sequence[str]:
-    if not bundle.target_langs:
-        return ()
-    return (
-        "The language wanted is said with each call, "
-        + " or ".join(f'`translator(text, target_lang="{code}")`' for code in bundle.target_langs)
-        + ".",
-        "",
-    )
-
-
-_CARD_NAMES = {
-    "loss": "loss on development sentences, nats a token",
-    "bleu": "BLEU on development sentences",
-    "chrf": "chrF2 on development sentences",
-}
-
-
-def _vocab_words(bundle: Bundle) -> str:
-    if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
-        return f"a joint vocabulary of {bundle.src_vocab.size:,} pieces"
-    return f"vocabularies of {bundle.src_vocab.size:,} and {bundle.tgt_vocab.size:,} pieces"
-
-
-def _number_table(numbers: Mapping[str, Any]) -> Sequence[str]:
-    if not numbers:
-        return ()
-    rows = (f"| {_CARD_NAMES.get(name, name)} | {_shown(numbers[name])} |" for name in numbers)
-    return ("| Measured | |", "|---|---|", *rows, "")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -43,7 +43,7 @@ def fault_point() -> None:
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Put `data` at `path`, whole or not at all.
 
-    Missing parent folders are made. A symbolic link is written through.
+    Missing parent folders are made. A symbolic link is replaced, not written through.
 
     Raises:
         RunError: the disk is full, read-only or not ours; the old file is untouched.
@@ -54,19 +54,21 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 @contextmanager
 def atomic_writer(
-    path: str | os.PathLike[str], *, needed_bytes: int | None = None
+    path: str | os.PathLike[str], *, needed_bytes: int | None = None, follow_links: bool = False
 ) -> Iterator[IO[bytes]]:
     """Stream into a file that appears at `path` only when the block ends without an exception.
 
     Args:
         path: where the file will be.
         needed_bytes: its final size if known, for the message on a full disk.
+        follow_links: a symbolic link at `path` stays, and the file it points to is replaced. Only
+            for a path that a person typed: a link in a model folder may be a stranger's.
 
     Raises:
         RunError: the disk is full, read-only or not ours; the old file is untouched.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+    target = Path(os.path.realpath(path) if follow_links else path)
+    if not target.is_symlink() and target.exists() and not target.is_file():
         raise RunError(f"cannot write {path}: something that is not a file is in its place.")
     temporary = temporary_beside(target)
     with explained(target, needed_bytes), removed_on_failure(temporary):
@@ -234,7 +236,7 @@ def append_json_line(path: str | os.PathLike[str], value: Any) -> None:
     """
     target = Path(path)
     line = to_json(value, indent=None)
-    with explained(target, len(line)), open(target, "ab+") as file:
+    with explained(target, len(line)), _open_own(target) as file:
         complete = _complete_length(file)
         if complete != file.seek(0, os.SEEK_END):
             file.truncate(complete)
@@ -288,7 +290,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
     make_directory(folder)
     with ExitStack() as stack:
         with explained(folder):
-            file = stack.enter_context(open(folder / LOCK, "a+b"))
+            file = stack.enter_context(_open_own(folder / LOCK))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -302,6 +304,14 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
             file.write(f"{os.getpid()}\n".encode())
             file.flush()
         yield
+
+
+def _open_own(path: Path) -> IO[bytes]:
+    """Open a file of a run folder to read and append; a symbolic link in its place is removed."""
+    if path.is_symlink():
+        path.unlink()
+    no_follow = getattr(os, "O_NOFOLLOW", 0)
+    return open(path, "ab+", opener=lambda name, flags: os.open(name, flags | no_follow, 0o666))
 
 
 def temporary_beside(path: Path) -> Path:

@@ -36,6 +36,10 @@ from heed.files import (
 )
 
 MANIFEST = "manifest.json"
+CARD = "README.md"
+"""Text for people, who may edit it: written with the other files, but not listed or compared."""
+PENDING = ".next"
+"""Ends the name of new content that waits until the manifest lists it; see `update_directory`."""
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 << 20
 # Names a manifest may list: plain ones, so that no folder can make us read outside itself.
@@ -66,6 +70,11 @@ class Manifest:
     files: dict[str, Entry]
     metadata: dict[str, Any]
 
+    @property
+    def checked(self) -> dict[str, Entry]:
+        """The files to compare. Manifests of heed 0.1 also list the card."""
+        return {name: entry for name, entry in self.files.items() if name != CARD}
+
     def to_bytes(self) -> bytes:
         """Canonical JSON that carries its own CRC-32."""
         body: dict[str, Any] = {
@@ -89,14 +98,21 @@ class Manifest:
             manifest = cls(files=files, metadata=parsed["metadata"])
         except (AttributeError, KeyError, TypeError):
             raise FormatError(f"{path} is damaged: it is not a manifest.") from None
-        if version != MANIFEST_VERSION:
+        if type(version) is not int or version != MANIFEST_VERSION:
             raise FormatError(
                 f"{path} has manifest version {version}; this heed reads {MANIFEST_VERSION}. "
                 "Use the heed that wrote it, or a newer one."
             )
-        for name in files:
+        if not isinstance(manifest.metadata, dict):
+            raise FormatError(f"{path} is damaged: its metadata is not a JSON object.")
+        for name, entry in files.items():
             if not _PLAIN_NAME.fullmatch(name):
                 raise FormatError(f"{path} lists {name!r}, which is not a plain file name.")
+            if (type(entry.size), type(entry.crc32), type(entry.sha256)) != (int, str, str):
+                raise FormatError(
+                    f"{path}: of {name}, size must be a whole number and crc32 and sha256 must be "
+                    f"strings, but they are {entry.size!r}, {entry.crc32!r} and {entry.sha256!r}."
+                )
         # Written canonically, so any other spelling is damage: this notices every flipped bit.
         if manifest.to_bytes() != data:
             raise FormatError(f"{path} is damaged: its own checksum does not match.")
@@ -142,24 +158,65 @@ def update_directory(
     path: str | os.PathLike[str],
     files: Mapping[str, bytes],
     metadata: Mapping[str, Any] | None = None,
+    *,
+    others: Mapping[str, Entry] | None = None,
 ) -> Manifest:
     """Put `files` and a manifest into a folder that also holds other things.
 
-    The manifest goes first and comes back last: while it is missing, the folder is unfinished.
+    At every moment the folder is what its manifest says, before the update or after it. Files that
+    are not listed yet are written first. New content of a listed file is written beside the old
+    file. Then the manifest is replaced, and then the new content gets its name; until then, reading
+    finds it beside. A file that holds these bytes already is not written again.
+
+    Args:
+        path: the folder; made if missing.
+        files: content by name.
+        metadata: for the manifest.
+        others: further files of the folder, which the manifest is to list as they are.
 
     Raises:
-        RunError: the disk is full, read-only or not ours; the folder may be unfinished.
+        RunError: the disk is full, read-only or not ours; the folder is what it was.
     """
     target = Path(path)
-    manifest = _measure(files, metadata)
-    with explained(target):
-        make_directory(target)
-        (target / MANIFEST).unlink(missing_ok=True)
-        sync_directory(target)
-        fault_point()
-    for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
-        write_atomically(target / name, data)
+    manifest = _measure(files, metadata, others or {})
+    make_directory(target)
+    finish_update(target, files)
+    listed = _listed(target)
+    try:
+        for name, data in files.items():
+            if not _holds(target / name, data):
+                beside = PENDING if name in listed else ""
+                write_atomically(target / f"{name}{beside}", data)
+        write_atomically(target / MANIFEST, manifest.to_bytes())
+    finally:
+        finish_update(target, files)
     return manifest
+
+
+def finish_update(path: str | os.PathLike[str], names: Iterable[str] = ()) -> None:
+    """Complete an update that was killed after the manifest was replaced, else remove its files.
+
+    Args:
+        path: the folder.
+        names: files that the update may have written, beside those that the manifest lists.
+
+    Raises:
+        RunError: the disk is read-only or not ours.
+    """
+    target = Path(path)
+    listed = _listed(target)
+    with explained(target):
+        for name in sorted({*listed, *names, MANIFEST}):
+            pending = target / f"{name}{PENDING}"
+            for written in (name, pending.name):
+                for temporary in target.glob(f"{written}{TEMPORARY}" + "[0-9a-f]" * 8):
+                    temporary.unlink()
+            if name in listed and _is_intact(pending, listed[name]):
+                os.replace(pending, target / name)
+                fault_point()
+                sync_directory(target)
+            else:
+                pending.unlink(missing_ok=True)
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
@@ -191,12 +248,12 @@ def read_directory(
     """
     folder = Path(path)
     manifest = manifest or read_manifest(folder)
-    wanted = manifest.files if names is None else [n for n in names if n in manifest.files]
+    wanted = manifest.checked if names is None else [n for n in names if n in manifest.files]
     contents = {}
     for name in wanted:
-        _check_size(folder / name, manifest.files[name])
-        contents[name] = read_bytes(folder / name)
-        _check_data(folder / name, manifest.files[name], contents[name])
+        location = _location(folder / name, manifest.files[name])
+        contents[name] = read_bytes(location)
+        _check_data(location, manifest.files[name], contents[name])
     return manifest, contents
 
 
@@ -206,9 +263,9 @@ def map_file(path: Path, manifest: Manifest) -> Contents:
     Raises:
         FormatError: it is missing, cut short or damaged.
     """
-    _check_size(path, manifest.files[path.name])
-    data = map_bytes(path)
-    _check_data(path, manifest.files[path.name], data)
+    location = _location(path, manifest.files[path.name])
+    data = map_bytes(location)
+    _check_data(location, manifest.files[path.name], data)
     return data
 
 
@@ -224,14 +281,8 @@ def verify_directory(path: str | os.PathLike[str], *, deep: bool = False) -> Man
     """
     folder = Path(path)
     manifest = read_manifest(folder)
-    for name, entry in manifest.files.items():
-        _check_size(folder / name, entry)
-        try:
-            _check_crc(folder / name, entry, entry.size, crc32(folder / name))
-            if deep and _sha256(folder / name) != entry.sha256:
-                raise FormatError(f"{folder / name} was changed: its SHA-256 does not match.")
-        except OSError as error:
-            raise FormatError(f"{folder / name} cannot be read: {error.strerror}.") from error
+    for name, entry in manifest.checked.items():
+        _check_file(_location(folder / name, entry), entry, deep=deep)
     return manifest
 
 
@@ -276,11 +327,58 @@ def _exchange(new: Path, old: Path) -> None:
     os.replace(aside, new)
 
 
-def _measure(files: Mapping[str, bytes], metadata: Mapping[str, Any] | None) -> Manifest:
+def _measure(
+    files: Mapping[str, bytes],
+    metadata: Mapping[str, Any] | None,
+    others: Mapping[str, Entry] | None = None,
+) -> Manifest:
     for name in files:
         assert _PLAIN_NAME.fullmatch(name) and name != MANIFEST, name
-    entries = {name: Entry.of(data) for name, data in files.items()}
-    return Manifest(files=entries, metadata=dict(metadata or {}))
+    entries = {name: Entry.of(data) for name, data in files.items() if name != CARD}
+    return Manifest(files={**(others or {}), **entries}, metadata=dict(metadata or {}))
+
+
+def _listed(folder: Path) -> dict[str, Entry]:
+    """The files that the manifest of a folder lists; none, if it is missing or damaged."""
+    try:
+        return read_manifest(folder).checked
+    except FormatError:
+        return {}
+
+
+def _location(path: Path, entry: Entry) -> Path:
+    """Where the content of a listed file is: at `path`, or beside it after a killed update."""
+    pending = path.with_name(f"{path.name}{PENDING}")
+    if _is_intact(pending, entry):
+        return pending
+    _check_size(path, entry)
+    return path
+
+
+def _is_intact(path: Path, entry: Entry) -> bool:
+    try:
+        _check_file(path, entry)
+    except FormatError:
+        return False
+    return True
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file has exactly this content."""
+    try:
+        return read_bytes(path, max_bytes=len(data)) == data
+    except FormatError:
+        return False
+
+
+def _check_file(path: Path, entry: Entry, *, deep: bool = False) -> None:
+    _check_size(path, entry)
+    try:
+        _check_crc(path, entry, entry.size, crc32(path))
+        if deep and _sha256(path) != entry.sha256:
+            raise FormatError(f"{path} was changed: its SHA-256 does not match.")
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _sha256(path: Path) -> str:

@@ -1,14 +1,17 @@
 """`heed quantize`: a folder of a quarter of the size, and what it costs."""
 
+import resource
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from heed.bundle import load_bundle
+from heed.bundle import load_bundle, save_int8
 from heed.data.readers import Pair
 from heed.data.spool import write_pairs
 from heed.data.store import Store
+from heed.folders import read_manifest, verify_directory
 
 
 @pytest.fixture
@@ -119,3 +122,73 @@ def test_without_pairs_there_is_no_shortlist(call, own):
     code, _, err = call("quantize", str(own), "--shortlist")
     assert code == 1
     assert "is a model without the pairs it learnt from" in err
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.reliability
+def test_a_kill_at_any_point_leaves_a_model_and_the_same_command_finishes(
+    call, run, tmp_path, fork, was_killed
+):
+    from heed.cli.main import run as run_command
+
+    (run / "README.md").write_bytes(b"license: mine\n")
+    # A model that was rounded before to other numbers: both files are replaced.
+    save_int8(load_bundle(run), {"other": np.zeros(4, np.float32)})
+    wish = ("--shortlist", "--max-changed", "1", "--threads", "1")
+    n_faults, expected, found = 0, None, set()
+    sentence = "A man is riding a bike."
+    for fault in (None, *range(1, 100)):
+        folder = Path(shutil.copytree(run, tmp_path / "copy"))
+        died = was_killed(fork(lambda f=folder: run_command(("quantize", str(f), *wish)), fault))
+        verify_directory(folder)
+        found.add(frozenset(read_manifest(folder).files))
+        assert call("translate", "-m", str(folder), "--dtype", "float32", sentence)[0] == 0
+        if died:
+            n_faults += 1
+            assert call("quantize", str(folder), *wish)[0] == 0
+        expected = expected or files_of(folder)
+        assert files_of(folder) == expected
+        assert call("translate", "-m", str(folder), sentence)[0] == 0
+        shutil.rmtree(folder)
+        if fault and not died:
+            break
+    assert n_faults >= 15
+    assert len(found) == 2, "without the shortlist, and with it"
+    assert expected["README.md"] == b"license: mine\n"
+
+
+def test_a_full_disk_leaves_the_model_as_it_was(heed, own):
+    before = files_of(own)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    done = heed("quantize", str(own), preexec_fn=limit)
+    assert done.returncode == 1
+    assert b"Make room and run again." in done.stderr
+    assert files_of(own) == before
+    assert heed("quantize", str(own)).returncode == 0
+    assert verify_directory(own).files.keys() > {"model.int8.safetensors"}
+
+
+def test_a_model_that_lost_its_manifest_is_restored_with_a_remark(call, own):
+    (own / "manifest.json").unlink()
+    code, _, err = call("translate", "-m", str(own), "A man.")
+    assert code == 1
+    assert f"again: heed quantize {own}" in err
+    code, _, err = call("quantize", str(own))
+    assert code == 0
+    assert f"{own} had no manifest.json. Its config, vocabulary and weights fit together" in err
+    assert call("translate", "-m", str(own), "A man.")[0] == 0
+
+
+def test_a_link_to_a_file_outside_is_replaced_not_followed(call, own, tmp_path):
+    (tmp_path / "victim").write_bytes(b"mine")
+    (own / "model.int8.safetensors").symlink_to("../victim")
+    assert call("quantize", str(own))[0] == 0
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert not (own / "model.int8.safetensors").is_symlink()

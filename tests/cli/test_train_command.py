@@ -72,7 +72,14 @@ def test_the_same_command_trains_then_says_it_is_finished(call, corpus, tmp_path
     assert shown.count("\n") == 2
     code, _, err = call(*command)
     assert code == 0, err
-    assert f"{out} was finished already, after 3 steps." in err
+    assert (
+        f"{out} was finished already, after 3 steps. It ended at its limit of 3 steps (--max-steps)"
+        ". To go on, type the same command with a higher limit."
+    ) in err
+    without = [part for part in command if part not in ("--max-steps", "3")]
+    code, _, err = call(*without, "--time", "1h")
+    assert code == 0, err
+    assert "It ended at its limit of 3 steps (--max-steps)." in err
     code, _, err = call(*command, "model.d_ff=32")
     assert code == 1
     assert "model.d_ff" in err

@@ -295,6 +295,45 @@ def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path):
         run(tmp_path, [part])
 
 
+@pytest.mark.parametrize("name", ["dev.tsv", "test.tsv"])
+def test_a_changed_dev_or_test_set_is_noticed(tmp_path, name):
+    part = plain(tmp_path, numbered(60))
+    before = run(tmp_path, [part], test_size=3)
+    path = tmp_path / "data" / name
+    whole = path.read_bytes()
+    for changed in (whole.replace(b"here", b"hare", 1), whole + b"one line more\n"):
+        path.write_bytes(changed)
+        with pytest.raises(FormatError, match=rf"{name} was changed: its checksum is"):
+            run(tmp_path, [part], test_size=3)
+    path.write_bytes(whole)
+    assert run(tmp_path, [part], test_size=3).dev == before.dev
+    report = json.loads((tmp_path / "data" / "report.json").read_text())
+    del report["checksums"]  # as heed 0.1 wrote it
+    (tmp_path / "data" / "report.json").write_text(json.dumps(report))
+    assert run(tmp_path, [part], test_size=3).dev == before.dev
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("vocabulary", None, "vocabulary.joint must be bool, but is None"),
+        ("vocabulary", {"joint": 1}, "vocabulary.joint must be bool, but is 1"),
+        ("leaks", [], "leaks.train_in_dev must be int, but is None"),
+        ("test", "0", "test must be int, but is '0'"),
+    ],
+)
+def test_a_report_that_lacks_something_is_refused_in_words(tmp_path, key, value, words):
+    part = plain(tmp_path, numbered(60))
+    run(tmp_path, [part])
+    path = tmp_path / "data" / "report.json"
+    report = {**json.loads(path.read_text()), key: value}
+    if value is None:
+        del report[key]
+    path.write_text(json.dumps(report))
+    with pytest.raises(FormatError, match=rf"report\.json is damaged: {words}\. Remove .*/data to"):
+        run(tmp_path, [part])
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

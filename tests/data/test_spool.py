@@ -1,10 +1,13 @@
 """Pairs come back from their file as they went in, by part, and evenly if only some are wanted."""
 
 import numpy as np
+import pytest
 
 from heed.data.readers import Pair
 from heed.data.split import DEV, TRAIN
 from heed.data.spool import Spool, read_pairs, write_pairs
+from heed.errors import DataError, FormatError
+from heed.files import crc32
 
 PAIRS = [Pair(f"s{n}", f"t{n}", n, "a file", "en", "de") for n in range(100)]
 
@@ -24,6 +27,26 @@ def test_pairs_come_back_as_they_went_in(tmp_path):
 def test_what_breaks_a_row_is_no_part_of_one(tmp_path):
     write_pairs(tmp_path / "pairs", [Pair("\udc80", "b", 1, "a\tfile\n")])
     assert list(read_pairs(tmp_path / "pairs")) == [Pair("?", "b", 1, "a file")]
+
+
+def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path):
+    path = tmp_path / "pairs"
+    write_pairs(path, PAIRS[:2])
+    checksum = f"{crc32(path):08x}"
+    assert list(read_pairs(path, checksum)) == PAIRS[:2]
+    path.write_bytes(path.read_bytes().replace(b"s1", b"s2"))
+    with pytest.raises(
+        FormatError, match=rf"pairs was changed: its checksum is \w+, not {checksum}"
+    ):
+        list(read_pairs(path, checksum))
+    assert len(list(read_pairs(path))) == 2, "without a checksum it cannot be noticed"
+    for row in (b"one line more\n", b"en\tde\tx\tfile\tsrc\ttgt\n"):
+        write_pairs(path, PAIRS[:2])
+        path.write_bytes(path.read_bytes() + row)
+        with pytest.raises(FormatError, match="pairs line 3 must have six columns, the third a nu"):
+            list(read_pairs(path))
+    with pytest.raises(DataError, match="does not exist"):
+        list(read_pairs(tmp_path / "pears"))
 
 
 def test_a_part_is_read_as_often_as_asked(tmp_path):

@@ -184,9 +184,10 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"x has no model.safetensors, so it is not a checkpoint"):
         load(tmp_path / "x")
     names = ("model.safetensors", "optimizer.safetensors", "progress.json")
-    write_directory(tmp_path / "x", dict.fromkeys(names, b"{}"))
-    with pytest.raises(FormatError, match=r"x does not say which step it is of"):
-        load(tmp_path / "x")
+    for metadata in ({}, {"step": True}):
+        write_directory(tmp_path / "x", dict.fromkeys(names, b"{}"), metadata)
+        with pytest.raises(FormatError, match=r"x does not say which step it is of"):
+            load(tmp_path / "x")
 
 
 def test_what_is_not_finite_is_not_saved(tmp_path: Path) -> None:

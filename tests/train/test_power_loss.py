@@ -20,7 +20,7 @@ import torch
 
 from heed import folders
 from heed.files import write_atomically
-from heed.folders import read_directory, write_directory
+from heed.folders import read_directory, update_directory, write_directory
 from heed.train.checkpoint import load_newest, save
 
 Visible = tuple[tuple[str, bytes | None], ...]
@@ -229,6 +229,21 @@ def test_after_any_power_cut_a_replaced_folder_is_the_old_one_or_the_new(tmp_pat
     found = []
     for _, tree in after_power_cuts(root, lambda: write_directory(root / "best", new)):
         _, contents = read_directory(lay_out(tree, tmp_path / "disk") / "best")
+        found.append(contents)
+    assert old in found
+    assert new in found
+    assert all(contents in (old, new) for contents in found)
+
+
+def test_after_any_power_cut_an_updated_folder_is_the_old_one_or_the_new(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    root.mkdir()
+    old, new = {"a": b"old" * 9, "b": b"old"}, {"a": b"new" * 9, "b": b"old", "c": b"new"}
+    update_directory(root / "model", old)
+    found = []
+    for is_done, tree in after_power_cuts(root, lambda: update_directory(root / "model", new)):
+        _, contents = read_directory(lay_out(tree, tmp_path / "disk") / "model")
+        assert contents == new or not is_done
         found.append(contents)
     assert old in found
     assert new in found

@@ -24,7 +24,9 @@ from heed.data import grammar
 from heed.data.prepare import Corpus
 from heed.errors import RunError
 from heed.files import lock, read_json_lines
+from heed.folders import verify_directory
 from heed.train import keeper
+from heed.translate import load
 
 Run = Callable[..., Any]
 Fork = Callable[..., int]
@@ -100,6 +102,43 @@ def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
         assert digest(out) == expected, f"killed at point {fault}"
         fault += 7
     assert fault > 100
+
+
+@pytest.mark.slow
+@pytest.mark.reliability
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("further", [{}, {"average_checkpoints": 3}])
+def test_a_kill_at_any_point_of_the_last_write_is_made_good_by_the_same_call(
+    tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled, further: dict[str, int]
+) -> None:
+    """R2, for the model that a run ends with, also when it replaces an older one."""
+    before = {**EXACT, **further, "max_steps": 9}
+    settings = {**before, "max_steps": 12}
+    for is_first, folder in ((True, tmp_path / "first"), (False, tmp_path / "continued")):
+        if not is_first:
+            small_run(folder, **before)
+
+        def die(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(keeper, "count_parameters", die)  # just before the last write
+            small_run(folder, **settings)
+        expected, fault, is_killed = "", 0, True
+        while is_killed:
+            out = tmp_path / "killed"
+            shutil.copytree(folder, out)
+            pid = fork(lambda out=out: small_run(out, **settings), fault or None)
+            is_killed = was_killed(pid)
+            assert isinstance(load(out)("ein hund"), str)
+            small_run(out, **settings)
+            expected = expected or digest(out)
+            assert digest(out) == expected, f"killed at point {fault}"
+            assert verify_directory(out).metadata == {"step": 12}
+            assert not [*out.glob("*.tmp-*"), *out.glob("*.next")]
+            shutil.rmtree(out)
+            is_killed, fault = is_killed or fault == 0, fault + 1
+        assert fault > 30
 
 
 def test_a_run_that_dies_in_a_validation_or_a_save_goes_on_exactly(

@@ -19,7 +19,9 @@ from heed.bundle import load_bundle
 from heed.data.prepare import Corpus
 from heed.errors import ConfigError, RunError
 from heed.files import read_json_lines
+from heed.folders import Manifest, read_manifest, verify_directory
 from heed.lines import MIN_SOURCE_TOKENS
+from heed.train import keeper
 from heed.train.checkpoint import load_newest
 from heed.train.run import Outcome
 from heed.translate import load
@@ -109,6 +111,45 @@ def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) ->
     assert longer.progress.step == 14
 
 
+@pytest.mark.parametrize(
+    ("key", "old", "new"),
+    [
+        ("model.d_model", "d_model = 16", "d_model = 32"),
+        ("model.dropout", "dropout = 0.", "dropout = 0.1"),
+        ("training.learning_rate", "learning_rate = 0.0", "learning_rate = 0.1"),
+    ],
+)
+def test_an_edited_recipe_is_refused_by_the_name_of_the_setting(
+    small_run: Run, tmp_path: Path, key: str, old: str, new: str
+) -> None:
+    """RELIABILITY R10, also where the setting was not asked for by hand."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    recipe = (out / "recipe.toml").read_text()
+    assert f"\n{old}" in recipe
+    (out / "recipe.toml").write_text(recipe.replace(f"\n{old}", f"\n{new}", 1))
+    words = rf"run/recipe\.toml: {key} was \S+ when the run began, but is now \S+\. A run goes on"
+    with pytest.raises(RunError, match=words):
+        small_run(out)
+    (out / "recipe.toml").write_text(recipe.replace("max_steps = 12", "max_steps = 6"))
+    (out / "asked.json").unlink()
+    assert small_run(out, stop_at=5, max_steps=7)[0].progress.step == 5, "what may change may"
+
+
+def test_a_run_of_heed_0_1_goes_on(small_run: Run, tmp_path: Path) -> None:
+    """It has no resolved.toml, no checksums in its report and no step in its manifest."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    (out / "resolved.toml").unlink()
+    report = json.loads((out / "data" / "report.json").read_text())
+    del report["checksums"]
+    (out / "data" / "report.json").write_text(json.dumps(report))
+    assert small_run(out)[0].is_finished
+    files = read_manifest(out).files
+    (out / "manifest.json").write_bytes(Manifest(files=files, metadata={}).to_bytes())
+    assert small_run(out)[0].was_finished
+
+
 def test_a_changed_corpus_is_refused(small_run: Run, small_corpus: Corpus, tmp_path: Path) -> None:
     out = tmp_path / "run"
     small_run(out, stop_at=4)
@@ -142,6 +183,106 @@ def test_a_damaged_newest_checkpoint_is_passed_over_in_words(
     notes = [event["text"] for event in events if event["kind"] == "note"]
     assert any("is damaged and passed over" in note for note in notes)
     assert digest(out) == digest(tmp_path / "whole")
+
+
+def die(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def spoil(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda out: (out / "manifest.json").unlink(),
+        lambda out: (out / "config.json").unlink(),
+        lambda out: spoil(out / "model.safetensors"),
+    ],
+)
+def test_a_finished_run_without_a_whole_model_writes_it_again(
+    small_run: Run, tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    """L5: the last write was killed, or a disk has changed a bit since."""
+    out, settings = tmp_path / "run", {"average_checkpoints": 3, "checkpoint_every": 3}
+    small_run(out, **settings)
+    before = digest(out)
+    harm(out)
+    outcome, events = small_run(out, **settings)
+    assert (outcome.is_finished, outcome.was_finished) == (True, False)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert notes == [f"{out} does not hold the whole model of step 12: it is written now"]
+    assert digest(out) == before
+    verify_directory(out)
+    assert small_run(out, **settings)[0].was_finished
+
+
+def test_a_continued_run_that_was_killed_before_the_last_write_replaces_the_older_model(
+    small_run: Run, tmp_path: Path
+) -> None:
+    for name in ("whole", "killed"):
+        small_run(tmp_path / name)
+    older = digest(tmp_path / "killed")
+    small_run(tmp_path / "whole", max_steps=16)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(keeper, "count_parameters", die)
+        small_run(tmp_path / "killed", max_steps=16)
+    assert digest(tmp_path / "killed") == older
+    assert not small_run(tmp_path / "killed", max_steps=16)[0].was_finished
+    assert digest(tmp_path / "killed") == digest(tmp_path / "whole") != older
+
+
+def test_a_limit_below_what_is_done_ends_the_run_without_another_step(
+    small_run: Run, tmp_path: Path
+) -> None:
+    small_run(tmp_path / "run", stop_at=4)
+    outcome, events = small_run(tmp_path / "run", max_steps=2)
+    assert (outcome.is_finished, outcome.progress.step) == (True, 4)
+    assert "step" not in [event["kind"] for event in events]
+    assert isinstance(load(tmp_path / "run")("ein hund"), str)
+    again, _ = small_run(tmp_path / "run", max_steps=2)
+    assert again.was_finished
+    assert again.limits == "its limit of 2 steps (--max-steps)"
+
+
+@pytest.mark.parametrize(
+    ("first", "limits"),
+    [
+        ({"max_steps": 3}, "its limit of 3 steps (--max-steps)"),
+        ({"max_steps": None, "time_s": 1}, "its limit of 1 seconds (--time)"),
+        (
+            {"max_steps": 30, "validate_every": 1, "patience": 1, "learning_rate": 1e-9},
+            "1 validations without a better score (training.patience)",
+        ),
+    ],
+)
+def test_a_finished_run_tells_the_limit_that_ended_it(
+    small_run: Run, tmp_path: Path, first: dict[str, Any], limits: str
+) -> None:
+    small_run(tmp_path / "run", **first)
+    outcome, _ = small_run(tmp_path / "run", **first)
+    assert outcome.was_finished
+    assert outcome.limits == limits
+
+
+def test_links_and_an_edited_card_in_a_run_folder_harm_nothing(
+    small_run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    (tmp_path / "victim").write_bytes(b"mine")
+    for name in ("run.lock", "asked.json.tmp-00000000", "model.safetensors", "manifest.json"):
+        (out / name).unlink(missing_ok=True)
+        (out / name).symlink_to("../victim")
+    (out / "README.md").write_bytes(b"license: mine\n")
+    small_run(out)
+    small_run(out, max_steps=14)
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert (out / "README.md").read_bytes() == b"license: mine\n"
+    assert not [path for path in out.rglob("*") if path.is_symlink()]
 
 
 PROGRAM = """

@@ -63,11 +63,16 @@ def quantize(
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
-    from heed.bundle import load_bundle
+    from heed.bundle import load_bundle, restore_manifest
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
 
     folder = find_model(model)
+    if out is None and restore_manifest(folder):
+        session.say(
+            f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
+            "it was written again; a changed number in the weights cannot be noticed that way."
+        )
     bundle = load_bundle(folder, is_quantized=False)
     target, network = save_rounded(bundle, None if out is None else Path(out))
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
@@ -101,8 +106,7 @@ def _add_shortlist(
     session: Session, run: Path, target: Path, max_changed: float, threads: int | None
 ) -> None:
     """Find a shortlist for the int8 weights of a folder and put it there, or none."""
-    from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE
-    from heed.data.spool import read_pairs
+    from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE, read_held_out
     from heed.data.store import Store
     from heed.engine.shortlist import save_shortlist
     from heed.train.lexicon import Lexicon
@@ -119,7 +123,7 @@ def _add_shortlist(
     pairs = Store.open(run / DATA / TRAIN_FILE, *(vocab.hash for vocab in vocabs))
     session.say(f"Learning translations of pieces from {len(pairs):,} pairs …")
     lexicon = Lexicon.learn(pairs, *vocabs)
-    dev = list(read_pairs(run / DATA / DEV_FILE))
+    dev = read_held_out(run / DATA, DEV_FILE)
     chosen = [dev[i * len(dev) // DEV_LINES] for i in range(DEV_LINES)]
     lines = [
         translator.reader.line(pair.src, pair.target_lang)

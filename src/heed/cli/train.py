@@ -166,8 +166,13 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
     """Say how a run ended and what comes next; a paused run exits as its signal asks."""
     step = outcome.progress.step
     if outcome.is_finished:
-        already = "was finished already" if outcome.was_finished else "is finished"
-        session.say(f"{out} {already}, after {step} steps. Translate with: heed translate -m {out}")
+        ended = f"{out} is finished, after {step} steps."
+        if outcome.was_finished:
+            ended = (
+                f"{out} was finished already, after {step} steps. It ended at {outcome.limits}. To "
+                "go on, type the same command with a higher limit."
+            )
+        session.say(f"{ended} Translate with: heed translate -m {out}")
         return
     session.say(f"Paused and saved at step {step}. To go on, type the same command again.")
     sys.exit(128 + (stop_signal or signal.SIGTERM))

@@ -6,7 +6,7 @@ bounded: pairs pass through a file on disk, and some 50 bytes of each stay. Read
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -33,9 +33,10 @@ from heed.data.vocabularies import (
     take_over_vocabs,
     write_vocabs,
 )
-from heed.errors import ConfigError, DataError
+from heed.errors import ConfigError, DataError, FormatError
 from heed.files import (
     TEMPORARY,
+    crc32,
     make_directory,
     parse_json,
     read_bytes,
@@ -56,6 +57,8 @@ STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
 _SPOOL_FILE = "pairs.tsv"
 _FORMAT_VERSION = 1
+_REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
+"""What a report is read for, and the type of each value."""
 _COUNTED_PAIRS = 200_000
 _BLOCK_PAIRS = 4096
 
@@ -130,7 +133,7 @@ def prepare(
     for side, vocab in zip(("source", "target"), taken or (), strict=False):
         wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
     if is_prepared:
-        report = parse_json(read_bytes(report_path), report_path)
+        report = _read_report(directory)
         require_same(report.get("fingerprint"), wanted, directory)
     else:
         make_directory(directory)
@@ -177,7 +180,7 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         FormatError: `directory` is damaged.
     """
     directory = Path(directory)
-    report = parse_json(read_bytes(directory / REPORT_FILE), directory / REPORT_FILE)
+    report = _read_report(directory)
     src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
     source_langs = {part.source_lang for part in corpus.train}
     target_langs = {part.target_lang for part in corpus.train}
@@ -185,14 +188,42 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         src_vocab=src_vocab,
         tgt_vocab=tgt_vocab,
         train=Store.open(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash),
-        dev=list(read_pairs(directory / DEV_FILE)),
-        test=list(read_pairs(directory / TEST_FILE)) if report["test"] else None,
+        dev=read_held_out(directory, DEV_FILE),
+        test=read_held_out(directory, TEST_FILE) if report["test"] else None,
         source_lang=source_langs.pop() if len(source_langs) == 1 else "",
         target_lang=target_langs.pop() if len(target_langs) == 1 else "",
         target_langs=src_vocab.languages,
         report=report,
         mono=open_mono(report.get("mono", ()), directory, src_vocab),
     )
+
+
+def _read_report(directory: Path) -> dict[str, Any]:
+    path = directory / REPORT_FILE
+    report = parse_json(read_bytes(path), path)
+    for key, kind in _REPORT_KEYS.items():
+        value: Any = report
+        for name in key.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if type(value) is not kind:
+            raise FormatError(
+                f"{path} is damaged: {key} must be {kind.__name__}, but is {value!r}. "
+                f"Remove {directory} to prepare the corpus again."
+            )
+    return report
+
+
+def read_held_out(directory: Path, name: str) -> list[Pair]:
+    """The pairs of `DEV_FILE` or `TEST_FILE`, compared with the checksum in the report.
+
+    Raises:
+        DataError: the file is missing.
+        FormatError: it was changed since it was written.
+    """
+    has_report = (directory / REPORT_FILE).exists()
+    sums = _read_report(directory).get("checksums") if has_report else None
+    # Reports of heed 0.1 have no checksums.
+    return list(read_pairs(directory / name, sums.get(name) if isinstance(sums, dict) else None))
 
 
 def turned(pair: Pair) -> Pair:
@@ -238,10 +269,7 @@ def _write_all(
         tokens = _encode(kept, vocabs, directory, config, cleaning)
     finally:
         spool.unlink(missing_ok=True)
-    for name, pairs in ((DEV_FILE, dev), (TEST_FILE, test)):
-        if pairs:
-            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
-            write_pairs(directory / name, both)
+    checksums = _write_held_out(directory, {DEV_FILE: dev, TEST_FILE: test}, config)
     src_vocab, tgt_vocab = vocabs
     return {
         "pairs": cleaning.to_dict(),
@@ -257,6 +285,7 @@ def _write_all(
         },
         "tokens": tokens,
         "mono": mono,
+        "checksums": checksums,
         "vocabulary": {
             "kind": tokenizer.kind,
             "joint": src_vocab is tgt_vocab,
@@ -264,6 +293,19 @@ def _write_all(
             "target_size": tgt_vocab.size,
         },
     }
+
+
+def _write_held_out(
+    directory: Path, sets: Mapping[str, list[Pair]], config: DataConfig
+) -> dict[str, str]:
+    """Write dev and test; returns the CRC-32 of each file."""
+    checksums = {}
+    for name, pairs in sets.items():
+        if pairs:
+            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
+            write_pairs(directory / name, both)
+            checksums[name] = f"{crc32(directory / name):08x}"
+    return checksums
 
 
 class _Facts(NamedTuple):

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.lines import read_lines
+from heed.data.lines import read_lines, require_file
 from heed.data.readers import Pair
-from heed.files import atomic_writer
+from heed.errors import FormatError
+from heed.files import atomic_writer, crc32
 
 
 class Spool(NamedTuple):
@@ -48,9 +49,30 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
         file.writelines(map(_as_row, pairs))
 
 
-def read_pairs(path: Path) -> Iterator[Pair]:
-    """The pairs that `write_pairs` wrote."""
-    return map(_as_pair, read_lines(path))
+def read_pairs(path: Path, checksum: str | None = None) -> Iterator[Pair]:
+    """The pairs that `write_pairs` wrote.
+
+    Args:
+        path: the file.
+        checksum: its CRC-32 when it was written, eight hexadecimal digits; None = unknown.
+
+    Raises:
+        DataError: the file is missing.
+        FormatError: it was changed.
+    """
+    require_file(path)
+    remedy = f"Remove {path.parent} to prepare the corpus again."
+    found = f"{crc32(path):08x}"
+    if checksum is not None and found != checksum:
+        raise FormatError(f"{path} was changed: its checksum is {found}, not {checksum}. {remedy}")
+    for number, row in enumerate(read_lines(path), start=1):
+        try:
+            yield _as_pair(row)
+        except ValueError:
+            raise FormatError(
+                f"{path} line {number} must have six columns, the third a number, but is "
+                f"{row[:60]!r}. {remedy}"
+            ) from None
 
 
 def _as_row(pair: Pair) -> bytes:

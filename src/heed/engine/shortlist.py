@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from heed.bundle import SHORTLIST
 from heed.engine.matrices import COLUMNS, Matrix, ShortIds, with_mean
 from heed.errors import FormatError
-from heed.folders import read_directory, update_directory
+from heed.folders import read_directory, read_manifest, update_directory
 from heed.model.config import ModelConfig
 from heed.tensors import decode_tensors, encode_tensors
 
@@ -167,13 +167,12 @@ def save_shortlist(folder: Path, shortlist: Shortlist | None) -> None:
     Raises:
         RunError: the disk is full, read-only or not ours.
     """
-    manifest, files = read_directory(folder)
-    if shortlist is None and SHORTLIST not in files:
+    manifest = read_manifest(folder)
+    if shortlist is None and SHORTLIST not in manifest.files:
         return
-    files.pop(SHORTLIST, None)
-    if shortlist is not None:
-        files[SHORTLIST] = encode_tensors(shortlist.to_arrays())
-    update_directory(folder, files, manifest.metadata)
+    others = {name: entry for name, entry in manifest.checked.items() if name != SHORTLIST}
+    files = {} if shortlist is None else {SHORTLIST: encode_tensors(shortlist.to_arrays())}
+    update_directory(folder, files, manifest.metadata, others=others)
     if shortlist is None:
         (folder / SHORTLIST).unlink(missing_ok=True)
 

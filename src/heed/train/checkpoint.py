@@ -141,7 +141,7 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
         if name not in files:
             raise FormatError(f"{path} has no {name}, so it is not a checkpoint.")
     step = manifest.metadata.get("step")
-    if not isinstance(step, int):
+    if type(step) is not int:
         raise FormatError(f"{path} does not say which step it is of.")
 
     def tensors(name: str) -> dict[str, Tensor]:

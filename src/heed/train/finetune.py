@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from heed.bundle import (
-    CARD,
     INT8,
     WEIGHTS,
     Bundle,
@@ -28,7 +27,7 @@ from heed.data.vocabularies import take_over_vocabs
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError, RunError
 from heed.files import parse_json, read_bytes, to_json, write_atomically
-from heed.folders import read_manifest
+from heed.folders import CARD, read_manifest
 from heed.model.config import ModelConfig
 from heed.model.shapes import stored_weights
 from heed.text.extend import kind_of, new_spellings

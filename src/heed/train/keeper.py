@@ -123,7 +123,7 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         "training pairs": len(data.train),
         "training time (s)": round(trainer.elapsed_s),
     }
-    save_bundle(out, best, numbers=numbers)
+    save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
     report(
         {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}
     )

@@ -175,6 +175,9 @@ class Trainer:
         }
 
 
+Validate = Callable[[Trainer], Validation]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
     """What one optimiser step did.
@@ -202,7 +205,7 @@ def train(
     trainer: Trainer,
     *,
     keeper: Keeper,
-    validate: Callable[[Trainer], Validation],
+    validate: Validate,
     report: Report,
     should_stop: Callable[[], bool],
 ) -> bool:
@@ -221,6 +224,10 @@ def train(
         # The parent is the first to be the best: what comes of it may be worse.
         _validate(trainer, keeper, validate, report)
         progress.validations = 0
+    if progress.step and trainer.share >= 1.0:  # its limit was lowered to what is done already
+        progress.is_finished = True
+        _validate(trainer, keeper, validate, report)
+        _save(trainer, keeper)
     while not progress.is_finished:
         for batches in ahead(partial(_batches, trainer), _rest_of_epoch(trainer, report)):
             began_at = time.monotonic()
@@ -438,12 +445,7 @@ def _is_validation_due(trainer: Trainer) -> bool:
     return trainer.share * config.validations >= progress.validations + 1
 
 
-def _validate(
-    trainer: Trainer,
-    keeper: Keeper,
-    validate: Callable[[Trainer], Validation],
-    report: Report,
-) -> None:
+def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Report) -> None:
     progress, config, group = trainer.progress, trainer.config, trainer.group
     before_s, whole = trainer.clock_s, trainer.whole()
     validation = validate(whole) if group.is_leader else None

@@ -2,8 +2,8 @@
 
 Not what it starts from (`setup.py`), the training step (`loop.py`), what it leaves behind
 (`keeper.py`), nor what a terminal shows (`heed/cli/train.py`). The run folder holds `recipe.toml`
-(resolved), `asked.json` (what was set by hand), `data/`, `metrics.jsonl`, `checkpoints/`, and at
-the end the model itself.
+(resolved; `resolved.toml` is a copy to notice edits by), `asked.json` (what was set by hand),
+`data/`, `metrics.jsonl`, `checkpoints/`, and at the end the model itself.
 """
 
 import time
@@ -32,7 +32,7 @@ from heed.train.loop import Trainer, train
 from heed.train.observe import Observer
 from heed.train.progress import Progress
 from heed.train.recipe import Recipe, resolve
-from heed.train.setup import make_trainer, open_set_up, resume, set_up
+from heed.train.setup import make_trainer, open_set_up, reached_limits, resume, set_up
 from heed.train.shard import require_company
 from heed.train.validate import dev_sets
 
@@ -49,12 +49,14 @@ class Outcome:
         was_finished: nothing was left to do.
         progress: where the run stands.
         validation: the best validation's numbers; None if there was none.
+        limits: which limits ended the run, in words; "" if it is paused.
     """
 
     is_finished: bool
     was_finished: bool
     progress: Progress
     validation: dict[str, Any] | None
+    limits: str = ""
 
 
 def run_training(
@@ -115,6 +117,7 @@ def run_training(
             was_finished=was_finished,
             progress=trainer.progress,
             validation=best_validation(out),
+            limits=reached_limits(trainer) if trainer.progress.is_finished else "",
         )
 
 

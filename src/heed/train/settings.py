@@ -17,6 +17,8 @@ from heed.train.recipe import Facts, Recipe, merge, resolve
 
 RECIPE_FILE = "recipe.toml"
 ASKED_FILE = "asked.json"
+RESOLVED_FILE = "resolved.toml"
+"""The recipe once more, as heed wrote it: by this an edit of `recipe.toml` is noticed."""
 
 MAY_CHANGE = {
     ("training", "time_s"),
@@ -55,11 +57,12 @@ def settle(
     path = out / RECIPE_FILE
     if path.exists():
         stored = asdict(load_config(Recipe, path))
+        _require_unedited(out, stored)
         changed = {
             section: {
                 key: value
                 for key, value in asked.get(section, {}).items()
-                if (section, key) in MAY_CHANGE or (section, "*") in MAY_CHANGE
+                if _may_change((section, key))
             }
             for section, _ in MAY_CHANGE
         }
@@ -74,8 +77,29 @@ def settle(
             gflops=gflops(),
         )
         recipe = resolve(merge(inherited, asked), facts, where=where)
-    write_atomically(path, to_toml(recipe).encode())
+    text = to_toml(recipe).encode()
+    write_atomically(out / RESOLVED_FILE, text)
+    write_atomically(path, text)
     return recipe
+
+
+def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
+    """Refuse a recipe that was edited by hand since heed wrote it.
+
+    Raises:
+        RunError: names the setting.
+    """
+    if not (out / RESOLVED_FILE).exists():  # a run of heed 0.1
+        return
+    before, now = _flat(asdict(load_config(Recipe, out / RESOLVED_FILE))), _flat(stored)
+    for key in sorted({*before, *now}):
+        if not _may_change(key) and before.get(key) != now.get(key):
+            was = before.get(key)
+            raise RunError(
+                f"{out / RECIPE_FILE}: {'.'.join(key)} was {was} when the run began, but is now "
+                f"{now.get(key)}. A run goes on only as it began: write {was} again, or begin "
+                "another run with another --out."
+            )
 
 
 def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
@@ -85,16 +109,17 @@ def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
     if path.exists() and (out / RECIPE_FILE).exists():
         before = parse_json(read_bytes(path), path)
         for key in sorted({*_flat(before), *_flat(asked)}):
-            section = key[0]
-            if key in MAY_CHANGE or (section, "*") in MAY_CHANGE:
-                continue
             was, now = _flat(before).get(key), _flat(asked).get(key)
-            if was != now:
+            if not _may_change(key) and was != now:
                 raise RunError(
                     f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but is now asked "
                     f"for {_spelled(now)}. Use the same settings to go on, or another --out."
                 )
     write_atomically(path, to_json(asked))
+
+
+def _may_change(key: tuple[str, ...]) -> bool:
+    return key in MAY_CHANGE or (key[0], "*") in MAY_CHANGE
 
 
 def _flat(values: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:

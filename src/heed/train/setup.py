@@ -16,8 +16,8 @@ from heed.config import load_config
 from heed.data.corpus import Corpus
 from heed.data.prepare import DATA, Prepared, open_prepared, prepare
 from heed.device import choose_dtype, seed_everything
-from heed.errors import ConfigError, RunError
-from heed.folders import remove_temporaries
+from heed.errors import ConfigError, FormatError, RunError
+from heed.folders import finish_update, remove_temporaries, verify_directory
 from heed.model.build import build_model, build_unfilled
 from heed.train import checkpoint
 from heed.train.checkpoint import Checkpoint
@@ -47,6 +47,7 @@ def set_up(
     parent = open_parent(folder, asked) if folder else None
     require_same_asked(out, asked)
     remove_temporaries(out)
+    finish_update(out)
     if parent:
         require_same_parent(parent, out)
     data = prepare(
@@ -180,10 +181,13 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
     if progress.is_finished:
         # A run given more time or steps than it has used goes on.
         progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
-    is_complete = bool(group.agree(progress.is_finished and (out / CONFIG).exists()))
+    is_written = progress.is_finished and group.is_leader and _holds_result(out, found.step)
+    is_complete = bool(group.agree(is_written))
     notes = [*found.warnings]
     origin = f"step {found.step}" if found.step else trainer.config.parent
-    if origin and not is_complete:
+    if progress.is_finished and not is_complete:
+        notes.append(f"{out} does not hold the whole model of step {found.step}: it is written now")
+    elif origin and not is_complete:
         notes.append(f"going on from {origin}")
     if progress.step_batches not in (0, trainer.config.accumulate * group.size):
         notes.append(
@@ -191,6 +195,30 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
             f"processes now: {group.size}"
         )
     return is_complete, notes
+
+
+def _holds_result(out: Path, step: int) -> bool:
+    """Whether the model in the run folder is whole, and the one of this step."""
+    try:
+        manifest = verify_directory(out)
+    except FormatError:
+        return False
+    # A manifest of heed 0.1 does not say which step the model is of.
+    return CONFIG in manifest.files and manifest.metadata.get("step", step) == step
+
+
+def reached_limits(trainer: Trainer) -> str:
+    """Which limits ended a run, in words."""
+    progress, config = trainer.progress, trainer.config
+    reached = []
+    if config.max_steps and progress.step >= config.max_steps:
+        reached.append(f"its limit of {config.max_steps} steps (--max-steps)")
+    if trainer.clock_s >= trainer.time_limit_s:
+        reached.append(f"its limit of {config.time_s:g} seconds (--time)")
+    if _has_stopped_early(trainer):
+        without = progress.without_gain
+        reached.append(f"{without} validations without a better score (training.patience)")
+    return " and ".join(reached)
 
 
 def take_over(trainer: Trainer, found: Checkpoint) -> None:

@@ -1,0 +1,106 @@
+"""The model card, README.md: what a model is, for people and model hubs.
+
+The card belongs to whoever passes the model on: once it is edited, heed does not write it again.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heed.model.config import ModelConfig
+from heed.text.languages import spelled_direction
+from heed.text.vocab import Vocab
+
+_MARK = "<!-- Written by heed, checksum {:08x}. heed does not overwrite an edited card. -->\n"
+"""The last line, not shown when the card is rendered; the checksum is that of the text above."""
+
+
+def model_card(
+    config: ModelConfig,
+    vocabs: tuple[Vocab, Vocab],
+    languages: tuple[str, str, Sequence[str]],
+    numbers: Mapping[str, Any],
+) -> bytes:
+    """README.md as model hubs read it: YAML front matter, then text for people.
+
+    Args:
+        config: the model's shape.
+        vocabs: of the source and of the target.
+        languages: source language, target language, and all target languages if there are several.
+        numbers: what was measured, by name.
+    """
+    source_lang, target_lang, target_langs = languages
+    outputs = target_langs or (target_lang,)
+    # Quoted, since YAML takes Norwegian, `no`, for false.
+    codes = [f'- "{code}"' for code in dict.fromkeys((source_lang, *outputs)) if code]
+    title = spelled_direction(source_lang, target_lang, tuple(target_langs))
+    lines = [
+        "---",
+        *(["language:", *codes] if codes else []),
+        "license: unknown",
+        "library_name: heed",
+        "pipeline_tag: translation",
+        "---",
+        "",
+        f"# {title}",
+        "",
+        "A translation model trained with heed.",
+        "",
+        "```python",
+        "import heed",
+        "",
+        'translator = heed.load("path/to/this/folder")',
+        "```",
+        "",
+        *_language_note(target_langs),
+        f"Transformer, {config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder "
+        f"layers, width {config.d_model}, {config.n_heads} heads, {_vocab_words(*vocabs)}.",
+        "",
+        *_number_table(numbers),
+        "The license of the training data was not stated; state it here before passing this on.",
+    ]
+    text = ("\n".join(lines) + "\n\n").encode()
+    return text + _MARK.format(zlib.crc32(text)).encode()
+
+
+def is_edited(card: bytes) -> bool:
+    """Whether a card is not exactly as `model_card` wrote it."""
+    text = card[: -len(_MARK.format(0))]
+    return card != text + _MARK.format(zlib.crc32(text)).encode()
+
+
+def _language_note(target_langs: Sequence[str]) -> Sequence[str]:
+    if not target_langs:
+        return ()
+    return (
+        "The language wanted is said with each call, "
+        + " or ".join(f'`translator(text, target_lang="{code}")`' for code in target_langs)
+        + ".",
+        "",
+    )
+
+
+_CARD_NAMES = {
+    "loss": "loss on development sentences, nats a token",
+    "bleu": "BLEU on development sentences",
+    "chrf": "chrF2 on development sentences",
+}
+
+
+def _vocab_words(src_vocab: Vocab, tgt_vocab: Vocab) -> str:
+    if src_vocab.hash == tgt_vocab.hash:
+        return f"a joint vocabulary of {src_vocab.size:,} pieces"
+    return f"vocabularies of {src_vocab.size:,} and {tgt_vocab.size:,} pieces"
+
+
+def _number_table(numbers: Mapping[str, Any]) -> Sequence[str]:
+    if not numbers:
+        return ()
+    rows = (f"| {_CARD_NAMES.get(name, name)} | {_shown(numbers[name])} |" for name in numbers)
+    return ("| Measured | |", "|---|---|", *rows, "")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
