@@ -254,6 +254,11 @@ def spare_memory(device: "torch.device") -> float:
         free, _ = torch.cuda.mem_get_info(device)
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return float(free + kept)
+    return spare_host_memory()
+
+
+def spare_host_memory() -> float:
+    """Bytes of the machine's own memory that are left, as `spare_memory` counts them; no torch."""
     _give_back_freed_memory()
     together = os.environ.get("LOCAL_WORLD_SIZE", "")
     shared = min([math.inf, *_numbers(_PROC / "meminfo", "MemAvailable:"), *_spare_in_groups()])

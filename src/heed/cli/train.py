@@ -16,7 +16,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import find_model
-from heed.errors import ConfigError, UsageError
+from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
@@ -190,13 +190,12 @@ def settings_from(
             override is malformed.
     """
     from heed.config import override, read_toml
+    from heed.train.recipe import resolve
 
     asked = read_toml(flags["config"]) if flags["config"] else {}
-    for section in ("data", "tokenizer", "training"):
-        if not isinstance(asked.get(section, {}), dict):
-            raise ConfigError(
-                f"{flags['config']}: {section} must be a section, but is {asked[section]!r}."
-            )
+    sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
+    if not all(isinstance(asked.get(section, {}), dict) for section in sections):
+        resolve(asked, where=flags["config"])  # tells this mistake of the file and all others
 
     def lay(names: Iterable[str]) -> None:
         for name in names:

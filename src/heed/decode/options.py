@@ -4,7 +4,6 @@ Not the search itself. Read on in `search.py`, which turns these options into a 
 beam search.
 """
 
-import math
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -169,7 +168,7 @@ def _check_number(
     word = "a whole number" if kind is int else "a number"
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ConfigError(f"decoding.{name} must be {word}, but is {value!r}. {remedy}")
-    if math.isnan(value) or not smallest <= value <= largest:
+    if not smallest <= value <= largest:  # NaN is not
         raise ConfigError(
             f"decoding.{name} must be from {smallest} to {largest}, but is {value!r}. {remedy}"
         )

@@ -55,6 +55,9 @@ _BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
 # A noncharacter that `_lines` has taken out of the text already.
 _DELIMITER = "\ufdd1"
 
+SPECIAL_IDS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
+"""Ids that a model must know, in every vocabulary learnt here."""
+
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
     # Nothing is rewritten, so that text comes back; `normalize` has its own, visible say.
@@ -62,10 +65,8 @@ _TRAINING_OPTIONS: dict[str, Any] = {
     "remove_extra_whitespaces": False,
     "add_dummy_prefix": True,
     "split_digits": True,
-    "pad_id": 0,
     "unk_id": 1,
-    "bos_id": 2,
-    "eos_id": 3,
+    **SPECIAL_IDS,
     # A small corpus gives fewer pieces than asked, not an error.
     "hard_vocab_limit": False,
     "shuffle_input_sentence": True,
