@@ -19,7 +19,7 @@ from heed.decode.state import Hypothesis
 from heed.errors import ConfigError, DataError
 from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, buffers, with_prefixes
 from heed.model.interface import Decodable, Ids
-from heed.opening import open_model
+from heed.opening import open_model, stored_decoding
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translation import (
@@ -64,8 +64,7 @@ def load(
     bundle, model = open_model(
         folder, device=device, dtype=dtype, threads=threads, has_shortlist=shortlist
     )
-    decoding = dict(bundle.decoding)
-    max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)
+    options, max_source_tokens = stored_decoding(bundle)
     return Translator(
         model,
         bundle.src_vocab,
@@ -73,8 +72,8 @@ def load(
         source_lang=bundle.source_lang,
         target_lang=bundle.target_lang,
         target_langs=bundle.target_langs,
-        max_source_tokens=max_source_tokens,
-        options=options_from(DecodeOptions(), decoding),
+        max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
+        options=options,
     )
 
 

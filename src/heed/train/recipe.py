@@ -13,7 +13,7 @@ from typing import Any
 
 from heed.config import build_config, parse_duration
 from heed.data.corpus import DataConfig
-from heed.decode.options import DecodeOptions
+from heed.decode.options import DecodeOptions, require_storable
 from heed.device import has_gpu, spare_host_memory
 from heed.errors import ConfigError
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
@@ -129,6 +129,7 @@ def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str =
         }
     chosen = choose(sections, facts, preset)
     recipe = build_config(Recipe, merge(chosen, explicit), where=where, also_wrong=mistakes)
+    require_storable(recipe.decoding)
     _require_memory(recipe)
     return recipe
 
