@@ -270,6 +270,17 @@ def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("flag", ["--source-lang", "--target-lang"])
+@pytest.mark.parametrize("files", [["c.tsv"], ["--src", "a.x", "--tgt", "a.y"], ["."]])
+def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(call, tmp_path, flag, files):
+    languages = ["--source-lang", "en", "--target-lang", "de", flag, "a\tb"]
+    code, _, err = call("train", *files, *languages, "--out", str(tmp_path / "run"))
+    assert code == 1
+    assert "a language code must be letters, digits, - and _, such as de or pt-BR" in err
+    assert "but is 'a\\tb'." in err
+    assert not (tmp_path / "run").exists()
+
+
 def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions():
     flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "mono_tgt": ("b", "c.gz")}
     mono = corpus_from({**flags, "mono_src": ("d",)}, []).mono

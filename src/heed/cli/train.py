@@ -247,16 +247,20 @@ def corpus_from(
     Raises:
         UsageError: one side of a pair of files is missing, standard input is given as one side or
             twice, or there is nothing to learn from.
+        ConfigError: a language code is none.
     """
     from heed.data.corpus import Corpus
     from heed.data.folder import read_folder
     from heed.data.mono import Mono
     from heed.data.readers import Part
+    from heed.text.languages import require_language
 
     languages = {
         "source_lang": flags["source_lang"] or "",
         "target_lang": flags["target_lang"] or "",
     }
+    for code in filter(None, languages.values()):
+        require_language(code)
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     train_parts = _parallel_parts(flags, "")

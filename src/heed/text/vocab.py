@@ -18,6 +18,7 @@ import sentencepiece
 
 from heed.device import count_cores
 from heed.errors import ConfigError, DataError, FormatError
+from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
 
 Kind = Literal["unigram", "bpe", "char", "word"]
@@ -393,14 +394,9 @@ def language_tags(languages: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: what should be a language code cannot be one.
     """
-    tags = [f"<2{language}>" for language in dict.fromkeys(languages)]
-    for tag in tags:
-        if not _LANGUAGE_PIECE.fullmatch(tag):
-            raise ConfigError(
-                "a language code must be letters, digits, - and _, such as de or pt-BR, "
-                f"but is {tag[2:-1]!r}."
-            )
-    return tags
+    for language in languages:
+        require_language(language)
+    return [f"<2{language}>" for language in dict.fromkeys(languages)]
 
 
 def _too_small(size: int, needed: int) -> ConfigError:
