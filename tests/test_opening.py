@@ -222,8 +222,9 @@ def test_wrong_wishes_are_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) 
         open_model(saved, device="gpu")
     with pytest.raises(ConfigError, match="int8 is for a CPU"):
         open_model(saved, device="cuda", dtype="int8")
-    with pytest.raises(ConfigError, match="threads must be at least 1"):
-        open_model(saved, device="cpu", threads=0)
+    for threads in (0, -1, "2", True, 1.5):
+        with pytest.raises(ConfigError, match=rf"threads must be .* from 1, but is {threads!r}\."):
+            open_model(saved, device="cpu", threads=threads)  # type: ignore[arg-type]
     monkeypatch.setenv("HEED_KERNELS", "abacus")
     if opening.is_compiled():
         with pytest.raises(ConfigError, match="this processor has no abacus"):

@@ -16,7 +16,7 @@ from heed.engine.network import Network
 from heed.engine.packed import from_arrays
 from heed.engine.runtime import Engine
 from heed.engine.shortlist import load_shortlist
-from heed.errors import ConfigError, FormatError
+from heed.errors import ConfigError, FormatError, UsageError
 from heed.model.interface import Decodable
 
 DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
@@ -48,7 +48,13 @@ def open_model(
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
         ConfigError: there is no such device here, or it does not compute in `dtype`.
+        UsageError: the folder is no path or the device no name.
     """
+    threads = choose_threads(threads)
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"folder must be the path of a model folder, but is {folder!r}.")
+    if not isinstance(device, str):
+        raise UsageError(f"device must be auto, cpu, cuda or cuda:N, but is {device!r}.")
     if dtype not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {dtype!r}.")
     is_on_gpu = _is_on_gpu(device)
@@ -60,7 +66,7 @@ def open_model(
         assert bundle.path is not None
         return bundle, Engine(
             _network(bundle, is_quantized=dtype == "int8"),
-            threads=choose_threads(threads),
+            threads=threads,
             kernels=os.environ.get("HEED_KERNELS", ""),
             shortlist=load_shortlist(bundle.path, bundle.config) if has_shortlist else None,
         )

@@ -9,16 +9,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
-
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
-from heed.decode.schedule import batches, each_batch
+from heed.decode.schedule import batches, each_batch, padded
 from heed.decode.score import next_token, score_pairs
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
 from heed.errors import ConfigError, DataError
-from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, buffers, with_prefixes
-from heed.model.interface import Decodable, Ids
+from heed.lines import (
+    MAX_SOURCE_TOKENS,
+    Line,
+    LineReader,
+    Part,
+    buffers,
+    lines_of,
+    pairs_of,
+    require_text,
+    require_whole,
+    texts_of,
+    with_prefixes,
+)
+from heed.model.interface import Decodable
 from heed.opening import open_model, stored_decoding
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
@@ -137,7 +147,9 @@ class Translator:
         """Translate a text, or each text of a list; see `translate` for the options."""
         if isinstance(text, str):
             return self.translate([text], target_lang=target_lang, **options)[0].text
-        return [found.text for found in self.translate(text, target_lang=target_lang, **options)]
+        kinds, wanted = (str, Line), "a string or a list of strings"
+        texts = list(texts_of(text, "text", kinds=kinds, wanted=wanted))
+        return [found.text for found in self.translate(texts, target_lang=target_lang, **options)]
 
     def translate(
         self,
@@ -168,21 +180,17 @@ class Translator:
         Raises:
             ConfigError: an unknown option or language, or a value out of range.
             DataError: not as many prefixes as texts, or a line's own language is unknown.
+            UsageError: an argument is of a wrong type or out of range.
         """
-        if isinstance(texts, str):
-            raise DataError("translate() takes a list of texts; for one text call the translator.")
-        if prefixes is not None and len(prefixes) != len(texts):
-            raise DataError(
-                f"There must be one prefix for each line, but there are {len(texts)} lines "
-                f"and {len(prefixes)} prefixes."
-            )
+        wanted = lines_of(texts, prefixes)
+        require_whole(alternatives, "alternatives", 0)
+        require_whole(first_line, "first_line", 0)
         chosen = options_from(self.options, options)
         if alternatives:
             chosen = with_alternatives(chosen, alternatives)
         tag = self.reader.tag(target_lang)
         lines = [
-            self.reader.parts(line, number, tag)
-            for number, line in enumerate(with_prefixes(texts, prefixes), first_line)
+            self.reader.parts(line, number, tag) for number, line in enumerate(wanted, first_line)
         ]
         for line, parts in enumerate(lines, start=first_line + 1):
             if parts and len(parts[0].prefix) >= chosen.max_length:
@@ -222,7 +230,7 @@ class Translator:
             One translation a line, in order.
         """
         n_done = 0
-        wanted = with_prefixes(lines, prefixes)
+        wanted = with_prefixes(lines, prefixes, name="lines")
         for portion in buffers(wanted, max_lines=buffer_lines, max_chars=buffer_chars):
             yield from self.translate(
                 portion,
@@ -246,12 +254,9 @@ class Translator:
 
         Raises:
             DataError: the two have unequal lengths.
+            UsageError: they are no lists of strings.
         """
-        if len(src) != len(tgt):
-            raise DataError(
-                f"There must be one target for each source, but there are {len(src)} sources "
-                f"and {len(tgt)} targets."
-            )
+        src, tgt = pairs_of(src, tgt)
         vocab, tag = self.tgt_vocab, self.reader.tag(target_lang)
         src_ids = [self.reader.src_ids(text, tag) for text in src]
         tgt_out = [[*self.reader.tgt_ids(text), vocab.eos_id] for text in tgt]
@@ -260,9 +265,9 @@ class Translator:
         for batch in batches(lengths, self.batch_tokens, self.batch_lines):
             log_probs = score_pairs(
                 self.model,
-                _padded([src_ids[i] for i in batch], self.src_vocab.pad_id),
-                _padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
-                _padded([tgt_out[i] for i in batch], vocab.pad_id),
+                padded([src_ids[i] for i in batch], self.src_vocab.pad_id),
+                padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
+                padded([tgt_out[i] for i in batch], vocab.pad_id),
                 pad_id=vocab.pad_id,
             ).tolist()
             for i, row in zip(batch, log_probs, strict=True):
@@ -279,9 +284,13 @@ class Translator:
         Args:
             src: a source line.
             prefix: the translation so far.
-            k: how many ways to go on.
+            k: how many ways to go on, from 1.
             target_lang: one of the model's target languages.
+
+        Raises:
+            UsageError: an argument is of a wrong type or out of range.
         """
+        require_text(src=src, prefix=prefix)
         choices = self._next_ids(src, self.reader.tgt_ids(prefix), k, target_lang)
         return [
             NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
@@ -302,11 +311,15 @@ class Translator:
         Args:
             text: a source line.
             prefix: the translation so far.
-            k: how many ways to go on.
+            k: how many ways to go on, from 1.
             target_lang: one of the model's target languages.
             **options: fields of `DecodeOptions`.
+
+        Raises:
+            UsageError: an argument is of a wrong type or out of range.
         """
         chosen = options_from(self.options, options)
+        require_text(text=text, prefix=prefix)
         src_ids = self.reader.src_ids(text, self.reader.tag(target_lang))
         begun = self.reader.tgt_ids(prefix)
         choices = self._next_ids(text, begun, k, target_lang)
@@ -342,6 +355,7 @@ class Translator:
 
         Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
         """
+        require_text(src=src, tgt="" if tgt is None else tgt)
         if tgt is None:
             tgt = self(src, target_lang=target_lang)
         src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
@@ -396,7 +410,7 @@ class Translator:
         vocab = self.tgt_vocab
         return decode(
             model,
-            _padded([part.src_ids for part in parts], self.src_vocab.pad_id),
+            padded([part.src_ids for part in parts], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,
             eos_id=vocab.eos_id,
@@ -453,10 +467,10 @@ class Translator:
         """
         bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
         layers = model.cross_attention(
-            _padded(sources, self.src_vocab.pad_id),
-            _padded([[bos_id, *ids] for ids in targets], pad_id),
+            padded(sources, self.src_vocab.pad_id),
+            padded([[bos_id, *ids] for ids in targets], pad_id),
         )
-        if not -len(layers) <= layer < len(layers):
+        if layer not in range(-len(layers), len(layers)):
             raise ConfigError(
                 f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
             )
@@ -471,10 +485,11 @@ class Translator:
     def _next_ids(
         self, src: str, prefix: list[int], k: int, target_lang: str | None
     ) -> list[tuple[int, float]]:
+        require_whole(k, "k", 1)
         src_ids = self.reader.src_ids(src, self.reader.tag(target_lang))
         (choices,) = next_token(
             self.model,
-            _padded([src_ids], self.src_vocab.pad_id),
+            padded([src_ids], self.src_vocab.pad_id),
             [prefix],
             count=k,
             bos_id=self.tgt_vocab.bos_id,
@@ -482,11 +497,3 @@ class Translator:
             forbidden=self._forbidden,
         )
         return [(choice.id, choice.probability) for choice in choices]
-
-
-def _padded(rows: list[list[int]], pad_id: int) -> Ids:
-    """Rows side by side, `(batch, longest row)`."""
-    padded = np.full((len(rows), max(map(len, rows))), pad_id)
-    for line, row in zip(padded, rows, strict=True):
-        line[: len(row)] = row
-    return padded
