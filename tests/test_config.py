@@ -285,3 +285,18 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_a_bad_duration_is_told_with_its_key() -> None:
     with pytest.raises(ConfigError, match="^training.time_s: a duration .* but not 'soon'"):
         build_config(Recipe, {"data": {"train": "c"}, "training": {"time_s": "soon"}})
+
+
+def test_a_number_of_more_than_64_bits_is_no_setting(write: Callable[[str], Path]) -> None:
+    # Python refuses to print a number of more than 4300 digits, so no message could show it.
+    with pytest.raises(ConfigError, match="is not valid TOML: a whole number has more than 64 bit"):
+        read_toml(write(f"[model]\nd_model = [0, {{a = 0x{'f' * 5000}}}]"))
+    with pytest.raises(ConfigError, match=r"model\.d_model must be a valid integer, but is '0xfff"):
+        load_config(Recipe, overrides=[f"model.d_model=0x{'f' * 5000}", "data.train=x"])
+    assert read_toml(write(f"seed = {2**64 - 1}")) == {"seed": 2**64 - 1}
+
+
+def test_mistakes_that_the_caller_found_are_told_with_the_others() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_config(Model, {"d_model": 0}, where="r.toml", also_wrong=["preset is no table."])
+    assert str(caught.value).splitlines()[1] == "  r.toml: preset is no table."

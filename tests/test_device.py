@@ -85,7 +85,7 @@ def test_threads_are_asked_for_taken_from_the_environment_or_counted(
     assert device.set_threads() == torch.get_num_threads() == 3
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
     assert device.set_threads() == device.choose_threads() == device.count_cores() >= 1
-    with pytest.raises(ConfigError, match="threads must be at least 1, but is 0"):
+    with pytest.raises(ConfigError, match="threads must be a whole number from 1, but is 0"):
         device.set_threads(0)
 
 

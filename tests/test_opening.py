@@ -4,7 +4,9 @@ import json
 import mmap
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from heed.folders import read_directory, write_directory
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
-from heed.opening import open_model
+from heed.opening import open_model, stored_decoding
 from heed.tensors import encode_tensors
 from heed.text.vocab import train_vocab
 from heed.translate import load
@@ -220,8 +222,9 @@ def test_wrong_wishes_are_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) 
         open_model(saved, device="gpu")
     with pytest.raises(ConfigError, match="int8 is for a CPU"):
         open_model(saved, device="cuda", dtype="int8")
-    with pytest.raises(ConfigError, match="threads must be at least 1"):
-        open_model(saved, device="cpu", threads=0)
+    for threads in (0, -1, "2", True, 1.5):
+        with pytest.raises(ConfigError, match=rf"threads must be .* from 1, but is {threads!r}\."):
+            open_model(saved, device="cpu", threads=threads)  # type: ignore[arg-type]
     monkeypatch.setenv("HEED_KERNELS", "abacus")
     if opening.is_compiled():
         with pytest.raises(ConfigError, match="this processor has no abacus"):
@@ -240,3 +243,58 @@ def test_translating_on_a_cpu_leaves_torch_alone(saved: Path) -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def _with_decoding(saved: Path, folder: Path, **decoding: Any) -> Path:
+    """The model with other settings of decoding in its folder."""
+    _, files = read_directory(saved)
+    config = json.loads(files["config.json"])
+    write_directory(folder, {**files, "config.json": to_json({**config, "decoding": decoding})})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("decoding", "words"),
+    [
+        ({"max_length": 100_000}, "decoding.max_length must be from 1 to 4096, but is 100000."),
+        ({"max_length_factor": 21}, "decoding.max_length_factor must be at most 20.0 where it is"),
+        ({"beam_size": 1000}, "decoding.beam_size must be at most 64 where it is stored with a m"),
+        ({"max_source_tokens": 1}, "max_source_tokens must be a whole number from 16 to 4096, but"),
+        ({"max_source_tokens": True}, "max_source_tokens must be .*, but is True"),
+        ({"max_source_tokens": 10**9}, "max_source_tokens must be .*, but is 1000000000"),
+        ({"max_source_tokens": None}, "max_source_tokens must be .*, but is None"),
+        ({"beem_size": 1}, "beem_size is not a decoding option; did you mean beam_size"),
+    ],
+)
+def test_a_folder_that_asks_for_too_much_is_refused(
+    saved: Path, tmp_path: Path, decoding: dict[str, Any], words: str
+) -> None:
+    folder = _with_decoding(saved, tmp_path / "model", **decoding)
+    with pytest.raises(FormatError, match=rf"model/config\.json: .*{words}"):
+        load(folder, device="cpu")
+
+
+def test_what_a_folder_may_ask_for_ends_soon(saved: Path, tmp_path: Path) -> None:
+    most = {"max_length": 4096, "min_length": 4095, "max_length_factor": 20}
+    most |= {"max_length_offset": 256, "beam_size": 4, "max_source_tokens": 16}
+    (found,) = load(_with_decoding(saved, tmp_path / "model", **most)).translate(["Snow"])
+    assert len(found.tokens) <= 20 * len([*found.source_tokens, "<eos>"]) + 256
+
+
+def test_ids_that_are_not_in_the_vocabulary_cannot_be_suppressed(
+    saved: Path, tmp_path: Path
+) -> None:
+    folder = _with_decoding(saved, tmp_path / "model", suppress=[999_999])
+    for dtype in ("float32", "bfloat16"):  # heed's engine and torch
+        with pytest.raises(ConfigError, match="suppress must hold ids below .* but holds 999999"):
+            load(folder, device="cpu", dtype=dtype)("Snow.")
+
+
+def test_a_table_of_positions_may_end_before_the_least_longest_source(
+    saved: Path,
+) -> None:
+    bundle = replace(load_bundle(saved), decoding={"max_source_tokens": 8})
+    with pytest.raises(FormatError, match="max_source_tokens must be a whole number from 16 to"):
+        stored_decoding(bundle)
+    config = replace(bundle.config, positions="learned", max_positions=10)
+    assert stored_decoding(replace(bundle, config=config))[1] == 8

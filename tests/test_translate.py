@@ -16,7 +16,7 @@ from heed.decode import schedule
 from heed.decode.options import DecodeOptions, options_from
 from heed.engine.network import Network
 from heed.engine.runtime import Engine
-from heed.errors import ConfigError, DataError, FormatError
+from heed.errors import ConfigError, DataError, FormatError, UsageError
 from heed.lines import Line, LineReader, buffers, with_prefixes
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
@@ -228,7 +228,7 @@ def test_prefixes_must_match_the_lines(translator):
 
 
 def test_one_text_is_not_a_list_of_letters(translator):
-    with pytest.raises(DataError, match=r"translate\(\) takes a list of texts"):
+    with pytest.raises(UsageError, match=r"^texts must be a list of strings, but is '"):
         translator.translate("A man")
 
 
@@ -537,3 +537,65 @@ def test_the_strongest_links_are_one_per_target_token():
 def test_translating_is_imported_without_torch():
     code = "import sys, heed.translate; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: t(b"abc"), "text must be a string or a list of strings, but is b'abc'."),
+        (lambda t: t(None), "text must be a string or a list of strings, but is None."),
+        (lambda t: t(["a", None]), "text must be .* strings, but number 2 of them is None."),
+        (lambda t: t.translate([["a"]]), "texts must be .*, but number 1 of them is \\['a'\\]."),
+        (lambda t: t.translate(["a"], prefixes="x"), "prefixes must be a list .* but is 'x'. For"),
+        (lambda t: t.translate(["a"], prefixes=[None]), "prefixes must be .*number 1 of them is N"),
+        (
+            lambda t: t.translate(["a"], alternatives=-1),
+            "alternatives must be .* from 0, but is -1",
+        ),
+        (lambda t: t.translate(["a"], first_line="x"), "first_line must be .* from 0, but is 'x'."),
+        (
+            lambda t: list(t.translate_stream("abc")),
+            "lines must be a list of strings, but is 'abc'",
+        ),
+        (lambda t: list(t.translate_stream(["a"], prefixes="x")), "prefixes must be a list of str"),
+        (
+            lambda t: t.score("abc", "abd"),
+            "src must be a list of strings, but is 'abc'. For one te",
+        ),
+        (
+            lambda t: t.score(["abc"], "a"),
+            "tgt must be a list of strings, but is 'a'. For one text",
+        ),
+        (lambda t: t.score(["a"], [1]), "tgt must be a list of strings, but number 1 of them is 1"),
+        (lambda t: t.score([Line("a")], ["a"]), "src must be a list of strings, but number 1 of"),
+        (lambda t: t.next_word("a", k=-1), "k must be a whole number from 1, but is -1."),
+        (lambda t: t.next_word("a", k="2"), "k must be a whole number from 1, but is '2'."),
+        (lambda t: t.next_word(None), "src must be a string, but is None."),
+        (lambda t: t.next_word("a", 3), "prefix must be a string, but is 3."),
+        (lambda t: t.alternatives("a", k=0), "k must be a whole number from 1, but is 0."),
+        (lambda t: t.alternatives("a", k=True), "k must be a whole number from 1, but is True."),
+        (lambda t: t.alternatives(["a"]), "text must be a string, but is \\['a'\\]."),
+        (lambda t: t.align(b"a"), "src must be a string, but is b'a'."),
+        (lambda t: t.align("a", 5), "tgt must be a string, but is 5."),
+        (lambda t: Line("a", prefix=None), "prefix must be a string, but is None."),
+        (lambda t: load(None), "folder must be the path of a model folder, but is None."),
+        (lambda t: load(b"model"), "folder must be the path of a model folder, but is b'model'."),
+        (lambda t: load("model", device=5), "device must be auto, cpu, cuda or cuda:N, but is 5."),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name(translator, call, words):
+    with pytest.raises(UsageError, match=f"^{words}"):
+        call(translator)
+
+
+def test_what_gives_texts_one_by_one_is_as_good_as_a_list(translator):
+    texts = SENTENCES[:2]
+    assert translator(iter(texts)) == translator(texts)
+    given = translator.translate(iter(texts), prefixes=iter(["Ein", ""]))
+    assert given == translator.translate(texts, prefixes=["Ein", ""])
+    assert translator.score(iter(texts), iter(texts)) == translator.score(texts, texts)
+
+
+def test_a_layer_that_is_no_number_is_refused(translator):
+    with pytest.raises(ConfigError, match="layer must lie between -2 and 1, but is x"):
+        translator.align("A man", "Ein Mann", layer="x")

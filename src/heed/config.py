@@ -31,8 +31,10 @@ def parse_duration(text: str | float) -> float:
     Raises:
         ConfigError: it is not a duration.
     """
-    if isinstance(text, int | float):
+    if isinstance(text, int | float) and abs(text) < 1 << 64:
         return float(text)
+    if not isinstance(text, str):  # a file may hold anything
+        raise ConfigError(f"a duration is written like 90s, 30min, 2h or 1h30m, but not {text!r}.")
     parts = re.findall(r"(\d+(?:\.\d*)?)\s*([a-z]*)\s*", text.lower())
     spelled = "".join(number + unit for number, unit in parts)
     known = all(unit in SECONDS for _, unit in parts) or [unit for _, unit in parts] == [""]
@@ -63,6 +65,7 @@ def build_config(
     *,
     where: str = "",
     without: Iterable[str] = (),
+    also_wrong: Iterable[str] = (),
 ) -> T:
     """Check nested values and make the dataclass of them.
 
@@ -73,11 +76,13 @@ def build_config(
         values: as TOML or JSON gives them.
         where: the file they come from, for messages.
         without: dotted keys that do not come from that file.
+        also_wrong: mistakes in that file that the caller found; they are told with the others.
 
     Raises:
         ConfigError: tells every mistake, one a line.
     """
     reader = _Reader(cls, where, frozenset(without))
+    reader.mistakes += [f"{where}: {mistake}" if where else mistake for mistake in also_wrong]
     config = reader.section(cls, values, ())
     if len(reader.mistakes) > 1:
         listed = "".join(f"\n  {mistake}" for mistake in reader.mistakes)
@@ -98,13 +103,32 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes: it is not a recipe.")
-        return tomllib.loads(data.decode("utf-8"))
+        return _parse_toml(data.decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
     except RecursionError:
         raise ConfigError(f"{path} is not valid TOML: nested too deeply.") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    """The values of a TOML text.
+
+    Raises:
+        ValueError: it is not TOML, or holds a whole number of more than 64 bits, which TOML does
+            not promise to carry and Python may refuse to print.
+        RecursionError: it is nested too deeply.
+    """
+    values = tomllib.loads(text)
+    waiting: list[Any] = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, int) and value.bit_length() > 64:
+            raise ValueError("a whole number has more than 64 bits")
+    return values
 
 
 def to_toml(config: Any) -> str:
@@ -172,7 +196,7 @@ def override(values: dict[str, Any], text: str) -> str:
 
 def _spelled_value(spelled: str) -> Any:
     try:
-        parsed = tomllib.loads(f"value = {spelled}")
+        parsed = _parse_toml(f"value = {spelled}")
     except (ValueError, RecursionError):
         return spelled
     # More than one key: the text held a line break and is no single value.

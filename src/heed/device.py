@@ -122,10 +122,10 @@ def choose_threads(n_threads: int | None = None) -> int:
     `OMP_NUM_THREADS` speaks for those who do not ask for a number.
 
     Raises:
-        ConfigError: fewer than one.
+        ConfigError: it is no whole number from 1 on.
     """
-    if n_threads is not None and n_threads < 1:
-        raise ConfigError(f"threads must be at least 1, but is {n_threads}.")
+    if n_threads is not None and (type(n_threads) is not int or n_threads < 1):
+        raise ConfigError(f"threads must be a whole number from 1, but is {n_threads!r}.")
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return n_threads or (int(asked) if asked.isdigit() and int(asked) else count_cores())
 
@@ -254,6 +254,11 @@ def spare_memory(device: "torch.device") -> float:
         free, _ = torch.cuda.mem_get_info(device)
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return float(free + kept)
+    return spare_host_memory()
+
+
+def spare_host_memory() -> float:
+    """Bytes of the machine's own memory that are left, as `spare_memory` counts them; no torch."""
     _give_back_freed_memory()
     together = os.environ.get("LOCAL_WORLD_SIZE", "")
     shared = min([math.inf, *_numbers(_PROC / "meminfo", "MemAvailable:"), *_spare_in_groups()])

@@ -4,13 +4,17 @@ Not here: batches (`decode/schedule.py`), the search (`translate.py`), or where 
 (`text/segment.py`). A part's ids: language tag where the model has several, pieces, `<eos>`.
 """
 
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from heed.errors import ConfigError, DataError
+from heed.errors import ConfigError, DataError, UsageError
 from heed.text.normalize import normalize
 from heed.text.segment import cut
 from heed.text.vocab import Vocab
+
+Text = TypeVar("Text", bound="str | Line")
 
 MAX_SOURCE_TOKENS = 256
 """Longest source translated in one piece when the model folder does not say otherwise.
@@ -42,11 +46,17 @@ class Line:
         text: in the source language.
         prefix: how the translation must begin; "" leaves it free.
         target_lang: one of the model's target languages; None = as the call says.
+
+    Raises:
+        UsageError: the text or the prefix is no string.
     """
 
     text: str
     prefix: str = ""
     target_lang: str | None = None
+
+    def __post_init__(self) -> None:
+        require_text(text=self.text, prefix=self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +214,103 @@ class LineReader:
         ]
 
 
+def require_text(**arguments: object) -> None:
+    """Refuse what is no string; each is given by its name.
+
+    Raises:
+        UsageError: says what it is.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{name} must be a string, but is {reprlib.repr(value)}.")
+
+
+def require_whole(value: object, name: str, least: int) -> None:
+    """Refuse what is no whole number from `least` on.
+
+    Raises:
+        UsageError: says what it is.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(
+            f"{name} must be a whole number from {least}, but is {reprlib.repr(value)}."
+        )
+
+
+def texts_of(
+    values: Iterable[Text],
+    name: str,
+    *,
+    kinds: tuple[type, ...] = (str,),
+    wanted: str = "a list of strings",
+) -> Iterator[Text]:
+    """The items of what must be several texts, each checked when it is read.
+
+    Args:
+        values: the texts. A single string is refused: it would be taken for its characters.
+        name: what errors call them.
+        kinds: what each may be.
+        wanted: what errors say they must be.
+
+    Raises:
+        UsageError: they are something else.
+    """
+    if isinstance(values, str | bytes | Line) or not isinstance(values, Iterable):
+        hint = " For one text give a list of one." if isinstance(values, str) else ""
+        raise UsageError(f"{name} must be {wanted}, but is {reprlib.repr(values)}.{hint}")
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, kinds):
+            raise UsageError(
+                f"{name} must be {wanted}, but number {number} of them is {reprlib.repr(value)}."
+            )
+        yield value
+
+
+def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None) -> list[Line]:
+    """All lines of a list of texts, each with its prefix where there are any.
+
+    Raises:
+        DataError: there are not as many prefixes as texts.
+        UsageError: the texts or prefixes are no lists of strings.
+    """
+    texts = list(texts_of(texts, "texts", kinds=(str, Line)))
+    if prefixes is not None:
+        prefixes = list(texts_of(prefixes, "prefixes"))
+        if len(prefixes) != len(texts):
+            raise DataError(
+                f"There must be one prefix for each line, but there are {len(texts)} lines "
+                f"and {len(prefixes)} prefixes."
+            )
+    return list(with_prefixes(texts, prefixes))
+
+
+def pairs_of(src: Iterable[str], tgt: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Sources, and a target for each.
+
+    Raises:
+        DataError: there are not as many targets as sources.
+        UsageError: they are no lists of strings.
+    """
+    sources, targets = list(texts_of(src, "src")), list(texts_of(tgt, "tgt"))
+    if len(sources) != len(targets):
+        raise DataError(
+            f"There must be one target for each source, but there are {len(sources)} sources "
+            f"and {len(targets)} targets."
+        )
+    return sources, targets
+
+
 def with_prefixes(
-    texts: Iterable[str | Line], prefixes: Iterable[str] | None = None
+    texts: Iterable[str | Line], prefixes: Iterable[str] | None = None, *, name: str = "texts"
 ) -> Iterator[Line]:
-    """Each text as a `Line`, with its prefix where there are any.
+    """Each text as a `Line`, with its prefix where there are any; errors call the texts `name`.
 
     Raises:
         DataError: there are fewer prefixes than texts.
+        UsageError: the texts or prefixes are no lists of strings.
     """
-    remaining = None if prefixes is None else iter(prefixes)
-    for number, text in enumerate(texts, start=1):
+    remaining = None if prefixes is None else texts_of(prefixes, "prefixes")
+    for number, text in enumerate(texts_of(texts, name, kinds=(str, Line)), start=1):
         line = text if isinstance(text, Line) else Line(text)
         if remaining is None:
             yield line

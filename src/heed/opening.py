@@ -8,18 +8,23 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from heed.bundle import Bundle, load_bundle
+from heed.bundle import CONFIG, Bundle, load_bundle
+from heed.decode.options import DecodeOptions, options_from, require_storable
 from heed.device import choose_threads, has_gpu
 from heed.engine.native import is_compiled
 from heed.engine.network import Network
 from heed.engine.packed import from_arrays
 from heed.engine.runtime import Engine
 from heed.engine.shortlist import load_shortlist
-from heed.errors import ConfigError
+from heed.errors import ConfigError, FormatError, UsageError
 from heed.model.interface import Decodable
 
 DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
 ENGINE_DTYPES = ("auto", "float32", "int8")
+
+MIN_STORED_TOKENS, MAX_STORED_TOKENS = 16, 4096
+"""Pieces of the longest source that a folder may ask for. Shorter parts of a line are no sentences;
+`heed train` writes 64 or more, and no more than a translation may have."""
 
 
 def open_model(
@@ -43,7 +48,13 @@ def open_model(
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
         ConfigError: there is no such device here, or it does not compute in `dtype`.
+        UsageError: the folder is no path or the device no name.
     """
+    threads = choose_threads(threads)
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"folder must be the path of a model folder, but is {folder!r}.")
+    if not isinstance(device, str):
+        raise UsageError(f"device must be auto, cpu, cuda or cuda:N, but is {device!r}.")
     if dtype not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {dtype!r}.")
     is_on_gpu = _is_on_gpu(device)
@@ -55,11 +66,37 @@ def open_model(
         assert bundle.path is not None
         return bundle, Engine(
             _network(bundle, is_quantized=dtype == "int8"),
-            threads=choose_threads(threads),
+            threads=threads,
             kernels=os.environ.get("HEED_KERNELS", ""),
             shortlist=load_shortlist(bundle.path, bundle.config) if has_shortlist else None,
         )
     return bundle, _with_torch(bundle, device, dtype, threads)
+
+
+def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
+    """How a model folder wants to be decoded: options, and pieces of the longest source if it says.
+
+    Raises:
+        FormatError: an option does not exist, or is out of the range that a folder may ask for.
+    """
+    where = (bundle.path or Path()) / CONFIG
+    values = dict(bundle.decoding)
+    longest = values.pop("max_source_tokens", None)
+    try:
+        options = options_from(DecodeOptions(), values)
+        require_storable(options)
+    except ConfigError as error:
+        raise FormatError(f"{where}: {error}") from None
+    least = MIN_STORED_TOKENS
+    if bundle.config.positions == "learned":  # a table may end before
+        least = max(1, min(least, bundle.config.max_positions - 2))
+    is_sound = type(longest) is int and least <= longest <= MAX_STORED_TOKENS
+    if "max_source_tokens" in bundle.decoding and not is_sound:
+        raise FormatError(
+            f"{where}: decoding.max_source_tokens must be a whole number from {least} to "
+            f"{MAX_STORED_TOKENS}, but is {longest!r}."
+        )
+    return options, longest
 
 
 def _is_on_gpu(device: str) -> bool:

@@ -5,12 +5,10 @@ Not here: the log-probabilities of padded ids (`decode/score.py`). Read on in `t
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from heed.decode.schedule import batches
+from heed.decode.schedule import batches, padded
 from heed.decode.score import score_pairs
 from heed.lines import LineReader
-from heed.model.interface import Decodable, Ids
+from heed.model.interface import Decodable
 from heed.translation import PairScore
 
 
@@ -61,11 +59,3 @@ def score_lines(
                 tokens=vocab.pieces(tgt_out[i]), token_scores=row[: len(tgt_out[i])]
             )
     return scores
-
-
-def padded(rows: list[list[int]], pad_id: int) -> Ids:
-    """Rows side by side, `(batch, longest row)`."""
-    array = np.full((len(rows), max(map(len, rows))), pad_id)
-    for line, row in zip(array, rows, strict=True):
-        line[: len(row)] = row
-    return array

@@ -10,15 +10,27 @@ from pathlib import Path
 from typing import Any, overload
 
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
-from heed.decode.schedule import each_batch
+from heed.decode.schedule import each_batch, padded
 from heed.decode.score import next_token
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
 from heed.errors import ConfigError, DataError
-from heed.lines import MAX_SOURCE_TOKENS, Line, LineReader, Part, buffers, with_prefixes
+from heed.lines import (
+    MAX_SOURCE_TOKENS,
+    Line,
+    LineReader,
+    Part,
+    buffers,
+    lines_of,
+    pairs_of,
+    require_text,
+    require_whole,
+    texts_of,
+    with_prefixes,
+)
 from heed.model.interface import Decodable
-from heed.opening import open_model
-from heed.scoring import padded, score_lines
+from heed.opening import open_model, stored_decoding
+from heed.scoring import score_lines
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translation import (
@@ -63,8 +75,7 @@ def load(
     bundle, model = open_model(
         folder, device=device, dtype=dtype, threads=threads, has_shortlist=shortlist
     )
-    decoding = dict(bundle.decoding)
-    max_source_tokens = decoding.pop("max_source_tokens", MAX_SOURCE_TOKENS)
+    options, max_source_tokens = stored_decoding(bundle)
     return Translator(
         model,
         bundle.src_vocab,
@@ -72,8 +83,8 @@ def load(
         source_lang=bundle.source_lang,
         target_lang=bundle.target_lang,
         target_langs=bundle.target_langs,
-        max_source_tokens=max_source_tokens,
-        options=options_from(DecodeOptions(), decoding),
+        max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
+        options=options,
     )
 
 
@@ -137,7 +148,9 @@ class Translator:
         """Translate a text, or each text of a list; see `translate` for the options."""
         if isinstance(text, str):
             return self.translate([text], target_lang=target_lang, **options)[0].text
-        return [found.text for found in self.translate(text, target_lang=target_lang, **options)]
+        kinds, wanted = (str, Line), "a string or a list of strings"
+        texts = list(texts_of(text, "text", kinds=kinds, wanted=wanted))
+        return [found.text for found in self.translate(texts, target_lang=target_lang, **options)]
 
     def translate(
         self,
@@ -168,21 +181,17 @@ class Translator:
         Raises:
             ConfigError: an unknown option or language, or a value out of range.
             DataError: not as many prefixes as texts, or a line's own language is unknown.
+            UsageError: an argument is of a wrong type or out of range.
         """
-        if isinstance(texts, str):
-            raise DataError("translate() takes a list of texts; for one text call the translator.")
-        if prefixes is not None and len(prefixes) != len(texts):
-            raise DataError(
-                f"There must be one prefix for each line, but there are {len(texts)} lines "
-                f"and {len(prefixes)} prefixes."
-            )
+        wanted = lines_of(texts, prefixes)
+        require_whole(alternatives, "alternatives", 0)
+        require_whole(first_line, "first_line", 0)
         chosen = options_from(self.options, options)
         if alternatives:
             chosen = with_alternatives(chosen, alternatives)
         tag = self.reader.tag(target_lang)
         lines = [
-            self.reader.parts(line, number, tag)
-            for number, line in enumerate(with_prefixes(texts, prefixes), first_line)
+            self.reader.parts(line, number, tag) for number, line in enumerate(wanted, first_line)
         ]
         for line, parts in enumerate(lines, start=first_line + 1):
             if parts and len(parts[0].prefix) >= chosen.max_length:
@@ -222,7 +231,7 @@ class Translator:
             One translation a line, in order.
         """
         n_done = 0
-        wanted = with_prefixes(lines, prefixes)
+        wanted = with_prefixes(lines, prefixes, name="lines")
         for portion in buffers(wanted, max_lines=buffer_lines, max_chars=buffer_chars):
             yield from self.translate(
                 portion,
@@ -250,12 +259,9 @@ class Translator:
 
         Raises:
             DataError: the two have unequal lengths.
+            UsageError: they are no lists of strings.
         """
-        if len(src) != len(tgt):
-            raise DataError(
-                f"There must be one target for each source, but there are {len(src)} sources "
-                f"and {len(tgt)} targets."
-            )
+        src, tgt = pairs_of(src, tgt)
         return score_lines(
             self.model,
             self.reader,
@@ -274,12 +280,14 @@ class Translator:
         Args:
             src: a source line.
             prefix: the translation so far.
-            k: how many ways to go on.
+            k: how many ways to go on, from 1.
             target_lang: one of the model's target languages.
 
         Raises:
             DataError: the source or the prefix is too long to be read in one piece.
+            UsageError: an argument is of a wrong type or out of range.
         """
+        require_text(src=src, prefix=prefix)
         choices = self._next_ids(src, self.reader.whole_tgt(prefix, "prefix"), k, target_lang)
         return [
             NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
@@ -300,14 +308,16 @@ class Translator:
         Args:
             text: a source line.
             prefix: the translation so far.
-            k: how many ways to go on.
+            k: how many ways to go on, from 1.
             target_lang: one of the model's target languages.
             **options: fields of `DecodeOptions`.
 
         Raises:
             DataError: the source or the prefix is too long to be read in one piece.
+            UsageError: an argument is of a wrong type or out of range.
         """
         chosen = options_from(self.options, options)
+        require_text(text=text, prefix=prefix)
         src_ids = self.reader.whole_src(text, self.reader.tag(target_lang))
         begun = self.reader.whole_tgt(prefix, "prefix")
         choices = self._next_ids(text, begun, k, target_lang)
@@ -346,6 +356,7 @@ class Translator:
 
         Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
         """
+        require_text(src=src, tgt="" if tgt is None else tgt)
         src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
         if tgt is None:
             tgt = self(src, target_lang=target_lang)
@@ -460,7 +471,7 @@ class Translator:
             padded(sources, self.src_vocab.pad_id),
             padded([[bos_id, *ids] for ids in targets], pad_id),
         )
-        if not -len(layers) <= layer < len(layers):
+        if layer not in range(-len(layers), len(layers)):
             raise ConfigError(
                 f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
             )
@@ -475,6 +486,7 @@ class Translator:
     def _next_ids(
         self, src: str, prefix: list[int], k: int, target_lang: str | None
     ) -> list[tuple[int, float]]:
+        require_whole(k, "k", 1)
         src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
         (choices,) = next_token(
             self.model,

@@ -116,6 +116,26 @@ def test_dumped_settings_are_valid_input(call, tmp_path):
     assert call("train", "--dump-config", "--config", str(path)) == (0, out, "")
 
 
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["preset.x=1"], "preset must be one of tiny, small, base, big, student, but is {'x': 1}."),
+        (["model.d_model=1048576", "model.d_ff=1048576"], "GB of memory for training, but there"),
+        (["model.pad_id=1"], "model.pad_id follows from the vocabulary, where it is 0, but is set"),
+    ],
+)
+def test_what_cannot_be_trained_is_neither_dumped_nor_begun(
+    call, corpus, tmp_path, overrides, words
+):
+    assert call("train", "--dump-config", *overrides)[0] == 1
+    out = tmp_path / "run"
+    files = ["--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", str(out)]
+    code, _, err = call("train", *files, *overrides)
+    assert code == 1
+    assert words in err
+    assert not out.exists()
+
+
 def test_the_minimal_dump_holds_what_was_asked_and_is_valid_input(call, tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text("[training]\nclip_norm = 2.0\n", encoding="utf-8")
@@ -217,6 +237,11 @@ def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
     recipe.write_text("training = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"recipe\.toml: training must be a section, but is 3"):
         settings_from({**NO_FLAGS, "config": str(recipe)}, [])
+    recipe.write_text("training = 3\ndata = []\nmodel = 5\n", encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"^3 settings are wrong:(\n.*recipe\.toml: .* must be a section, .*){3}"
+    ):
+        settings_from({**NO_FLAGS, "config": str(recipe), "seed": 1}, [])
     with pytest.raises(ConfigError, match="overrides inside preset, which is not a section"):
         settings_from(NO_FLAGS, ["preset=tiny", "preset.x=1"])
 
@@ -250,6 +275,17 @@ def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
         "to learn from: train.en + train.de; to choose by: val.en + val.de; "
         "set aside: test.tsv; not used: notes.txt"
     ]
+
+
+@pytest.mark.parametrize("flag", ["--source-lang", "--target-lang"])
+@pytest.mark.parametrize("files", [["c.tsv"], ["--src", "a.x", "--tgt", "a.y"], ["."]])
+def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(call, tmp_path, flag, files):
+    languages = ["--source-lang", "en", "--target-lang", "de", flag, "a\tb"]
+    code, _, err = call("train", *files, *languages, "--out", str(tmp_path / "run"))
+    assert code == 1
+    assert "a language code must be letters, digits, - and _, such as de or pt-BR" in err
+    assert "but is 'a\\tb'." in err
+    assert not (tmp_path / "run").exists()
 
 
 def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions():

@@ -126,3 +126,10 @@ def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path):
         read_part(Part(files=("train.en",)))
     with pytest.raises(ConfigError, match=r"m\.tmx may hold many languages: .* --source-lang"):
         read_part(Part(files=("m.tmx",), source_lang="en"))
+
+
+@pytest.mark.parametrize("side", ["source_lang", "target_lang"])
+def test_a_part_of_a_corpus_has_a_language_code_or_none(side):
+    assert Part(files=("a.tsv",)).source_lang == ""
+    with pytest.raises(ConfigError, match=r"a language code must be .* but is 'a\\tb'"):
+        Part(files=("a.tsv",), **{side: "a\tb"})

@@ -6,6 +6,7 @@ import pytest
 from heed.decode.constraints import repeated_ngrams
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
+from heed.errors import ConfigError
 
 TINY = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
 WAYS = {
@@ -44,6 +45,11 @@ def test_forbidding_takes_the_chance_from_ids(fakes):
     choice = fakes.choice([-1.0] * 5, forbidden=[0, 1], suppress=(3,))
     # <eos>, which is 1, is allowed though it was listed.
     assert scores_of(choice) == [-math.inf, -1.0, -1.0, -math.inf, -1.0]
+
+
+def test_an_id_beyond_the_vocabulary_is_refused(fakes):
+    with pytest.raises(ConfigError, match=r"suppress must hold ids below .* \(3\), but holds 7\."):
+        fakes.choice([-1.0] * 3, suppress=(2, 7))
 
 
 def test_repetition_costs_a_factor_once_a_token(fakes):

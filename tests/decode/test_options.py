@@ -4,7 +4,7 @@ import pytest
 
 from heed.decode.early_stopping import EARLY_STOPPING
 from heed.decode.length_penalty import LENGTH_PENALTIES
-from heed.decode.options import DecodeOptions, with_alternatives
+from heed.decode.options import DecodeOptions, require_storable, with_alternatives
 from heed.errors import ConfigError
 
 
@@ -19,9 +19,12 @@ from heed.errors import ConfigError
         ({"early_stopping": True}, r"early_stopping must be one of first, bound, never, but is T"),
         ({"alpha": math.nan}, r"decoding.alpha must be from 0.0 to 10.0, but is nan"),
         ({"alpha": "1"}, r"decoding.alpha must be a number, but is '1'"),
-        ({"max_length": 0}, r"decoding.max_length must be from 1 to 100000, but is 0"),
-        ({"max_length_factor": -1.0}, r"decoding.max_length_factor must be from 0.0 to 1000.0"),
+        ({"max_length": 0}, r"decoding.max_length must be from 1 to 4096, but is 0"),
+        ({"max_length_factor": -1.0}, r"decoding.max_length_factor must be from 0.0 to 100.0"),
         ({"max_length_offset": math.inf}, r"decoding.max_length_offset must be from 0.0"),
+        ({"max_length": 4097}, r"from 1 to 4096, but is 4097. 256 suits sentences."),
+        ({"max_length": 10**400}, r"from 1 to 4096, but is 1000"),
+        ({"max_length_offset": 5000}, r"decoding.max_length_offset must be from 0.0 to 4096.0"),
         ({"min_length": 256}, r"decoding.min_length must be below decoding.max_length \(256\), bu"),
         ({"sample": 1}, r"decoding.sample must be true or false, but is 1"),
         ({"temperature": 0.0, "sample": True}, r"decoding.temperature must be from 0.001 to"),
@@ -33,12 +36,32 @@ from heed.errors import ConfigError
         ({"no_repeat_ngram_size": -1}, r"decoding.no_repeat_ngram_size must be from 0 to 1000"),
         ({"repetition_penalty": 0.5}, r"decoding.repetition_penalty must be from 1.0 to 100.0"),
         ({"suppress": (1.5,)}, r"decoding.suppress must be a list of target ids .*, but is \(1.5"),
+        ({"suppress": (2**31,)}, r"suppress must be a list of target ids .*, but is \(2147483648,"),
         ({"suppress": "12"}, r"decoding.suppress must be a list of target ids .*, but is '12'"),
     ],
 )
 def test_an_impossible_setting_is_refused_in_words(given, words):
     with pytest.raises(ConfigError, match=words):
         DecodeOptions(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"beam_size": 65},
+            r"beam_size must be at most 64 where it is stored .*, but is 65. A sin",
+        ),
+        ({"n_best": 65, "sample": True}, r"n_best must be at most 64 where it is stored with a mo"),
+        ({"max_length_factor": 20.5}, r"max_length_factor must be at most 20.0 where .* is 20.5"),
+        ({"max_length_offset": 257}, r"max_length_offset must be at most 256.0 where .* is 257"),
+    ],
+)
+def test_a_call_may_ask_for_more_than_a_model_folder(given, words):
+    options = DecodeOptions(**given)
+    with pytest.raises(ConfigError, match=rf"^decoding\.{words}"):
+        require_storable(options)
+    require_storable(DecodeOptions(beam_size=64, max_length_factor=20, max_length_offset=256))
 
 
 def test_a_list_from_a_file_becomes_a_tuple():

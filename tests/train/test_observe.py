@@ -1,21 +1,25 @@
 """What a run tells of itself: forecasts, alarms once over all sittings, and never at much cost."""
 
 import io
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from heed.cli.progress import Display
-from heed.data.prepare import Corpus
+from heed.data.prepare import Corpus, open_prepared
 from heed.data.readers import Part
 from heed.files import read_json_lines
 from heed.train import observe, probe
+from heed.train.evidence import Evidence
 from heed.train.log import EventLog, LiveLine, finite
 from heed.train.loop import training_seconds
+from heed.train.watch import NO_EFFECT, UNLIKE
 
 Run = Callable[..., Any]
 
@@ -169,3 +173,64 @@ def test_the_time_set_aside_is_what_was_measured() -> None:
     assert training_seconds(1000.0, None) == 977.0
     assert training_seconds(1000.0, 12.0) == 988.0
     assert training_seconds(20.0, 15.0) == 10.0  # half the time is for training, come what may
+
+
+def unequal_scripts(folder: Path, n_pairs: int, *, is_shuffled: bool = False) -> Corpus:
+    """Sentences of words, and their translations of about twice as many signs: as en and zh."""
+    chooser = random.Random(3)
+    words = [f"w{number}" for number in range(30)]
+    src = [chooser.choices(words, k=chooser.randint(2, 6)) for _ in range(n_pairs)]
+    tgt = [[f"{half}{word}" for word in line for half in "ab"] for line in src]
+    for line in tgt:
+        del line[: chooser.randint(0, 2)]
+    if is_shuffled:
+        chooser.shuffle(tgt)
+    paths = (folder / "u.en", folder / "u.zh")
+    for path, lines in zip(paths, (src, tgt), strict=True):
+        path.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+    files = (str(paths[0]), str(paths[1]))
+    return Corpus(train=(Part(files=files, source_lang="en", target_lang="zh"),))
+
+
+BOTH = {"data": {"both_directions": True}, "tokenizer": {"vocab_size": 500}}
+
+
+@pytest.mark.parametrize(("is_shuffled", "expected"), [(False, (0.7, 1.0)), (True, (-0.3, 0.3))])
+def test_lengths_are_compared_within_each_direction(
+    tmp_path: Path,
+    small_run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    is_shuffled: bool,
+    expected: tuple[float, float],
+) -> None:
+    found: list[Evidence] = []
+    monkeypatch.setattr(observe, "diagnose", lambda evidence: found.append(evidence) or [])
+    corpus = unequal_scripts(tmp_path, 300, is_shuffled=is_shuffled)
+    dev = {**BOTH, "data": {**BOTH["data"], "dev_size": 60}}
+    small_run(tmp_path / "run", corpus=corpus, settings=dev, max_steps=1)
+    lowest, highest = expected
+    for likeness in (found[0].train_likeness, found[0].dev_likeness):
+        assert likeness is not None
+        assert lowest < likeness < highest
+    data = open_prepared(corpus, tmp_path / "run" / "data").train
+    in_one_cloud = float(np.corrcoef(data.src_lengths, data.tgt_lengths)[0, 1])
+    assert in_one_cloud < UNLIKE  # which would accuse both
+
+
+def test_a_few_steps_on_aligned_text_of_both_directions_give_no_alarm(
+    tmp_path: Path, small_run: Run
+) -> None:
+    corpus = unequal_scripts(tmp_path, 200)
+    _, events = small_run(tmp_path / "run", corpus=corpus, settings=BOTH, validate_every=12)
+    assert of_kind(events, "alarm") == []
+
+
+@pytest.mark.parametrize("n_pairs", [2, 3])
+def test_a_corpus_of_one_or_two_training_pairs_gives_no_alarm(
+    tmp_path: Path, small_run: Run, n_pairs: int
+) -> None:
+    corpus = unequal_scripts(tmp_path, n_pairs)
+    _, events = small_run(tmp_path / "run", corpus=corpus, validate_every=12)
+    assert of_kind(events, "alarm") == []
+    (validation,) = of_kind(events, "validation")
+    assert validation["watch"]["probe"]["source_effect"] > NO_EFFECT  # another source was found

@@ -1,12 +1,18 @@
 """The rule that fills in a recipe: what it makes of settings that depend on one another."""
 
-from dataclasses import replace
+import math
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, get_type_hints
 
 import pytest
 
+from heed.errors import ConfigError
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 from heed.train import optimizer, recipe
-from heed.train.recipe import UNKNOWN, choose_size, max_source_tokens, resolve
+from heed.train.recipe import UNKNOWN, Recipe, choose_size, max_source_tokens, resolve
 
 
 @pytest.mark.parametrize(
@@ -133,3 +139,96 @@ def test_only_adam_keeps_its_long_warm_up_in_a_short_run() -> None:
 
     assert warmup(300) == 10
     assert warmup(100_000) == warmup(300, optimizer="adam") == 100
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("pad_id", 1, "follows from the vocabulary, where it is 0, but is set to 1. Leave it out."),
+        ("pad_id", False, "where it is 0, but is set to False"),
+        ("bos_id", 2.0, "where it is 2, but is set to 2.0"),
+        ("eos_id", "3", "where it is 3, but is set to '3'"),
+        ("src_vocab_size", "x", "and is a whole number, but is set to 'x'"),
+    ],
+)
+def test_what_follows_from_the_vocabulary_cannot_be_set_otherwise(
+    key: str, value: object, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^recipe\.toml: model\.{key} .*{re.escape(words)}"):
+        resolve({"model": {key: value}}, where="recipe.toml")
+
+
+def test_sizes_of_vocabularies_are_compared_once_they_are_known() -> None:
+    asked = {"model": {"src_vocab_size": 9000, "tgt_vocab_size": 500, "eos_id": 3}}
+    assert resolve(asked).model.src_vocab_size == UNKNOWN.src_vocab_size
+    known = replace(UNKNOWN, src_vocab_size=9000, tgt_vocab_size=400, is_guess=False)
+    with pytest.raises(ConfigError, match=r"^model\.tgt_vocab_size .* is 400, but is set to 500"):
+        resolve(asked, known)
+    right = replace(known, tgt_vocab_size=500)
+    assert resolve(asked, right).model.tgt_vocab_size == 500
+
+
+def test_special_ids_are_those_of_the_vocabulary_that_is_taken_over() -> None:
+    asked = {"tokenizer": {"vocab_from": "model"}, "model": {"bos_id": 1, "eos_id": 2}}
+    resolve(asked)
+    other = replace(UNKNOWN, special_ids={"pad_id": 0, "bos_id": 1, "eos_id": 2}, is_guess=False)
+    assert resolve({**asked, "model": {}}, other).model.eos_id == 2
+    with pytest.raises(ConfigError, match=r"model\.bos_id .* where it is 2, but is set to 1"):
+        resolve(asked, replace(UNKNOWN, is_guess=False))
+
+
+def test_all_mistakes_of_a_recipe_are_told_at_once_also_where_sections_are_no_sections() -> None:
+    asked = {
+        "preset": ["tiny"],
+        "model": 5,
+        "decoding": [3],
+        "training": {"time_s": "soon"},
+        "modle": {"d_model": 3},
+    }
+    with pytest.raises(ConfigError) as caught:
+        resolve(asked, where="recipe.toml")
+    assert str(caught.value).splitlines() == [
+        "5 settings are wrong:",
+        "  recipe.toml: preset must be one of tiny, small, base, big, student, but is ['tiny'].",
+        "  recipe.toml: modle is not a setting; did you mean model?",
+        "  recipe.toml: model must be a section, but is 5.",
+        "  recipe.toml: training.time_s: a duration is written like 90s, 30min, 2h or 1h30m, but "
+        "not 'soon'.",
+        "  recipe.toml: decoding must be a section, but is [3].",
+    ]
+
+
+ODD = (None, True, 5, -1, 0, 1.5, math.nan, math.inf, 10**400, "x", "1e999", [], ["tiny"], {"a": 1})
+
+
+def settings_of(section: type[Any], trail: str = "") -> Iterator[str]:
+    for field in fields(section):
+        yield (name := f"{trail}{field.name}")
+        if is_dataclass(inner := get_type_hints(section)[field.name]):
+            yield from settings_of(inner, f"{name}.")
+
+
+@pytest.mark.parametrize("key", ["preset", *settings_of(Recipe)])
+def test_no_value_of_a_setting_is_a_mistake_of_heed_itself(key: str) -> None:
+    section, _, name = key.rpartition(".")
+    for value in ODD:
+        with suppress(ConfigError):
+            resolve({section: {name: value}} if section else {name: value})
+
+
+def test_a_model_larger_than_the_memory_is_refused_before_it_is_allocated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = {"model": {"d_model": 1 << 20, "d_ff": 1 << 20}, "training": {"device": "cpu"}}
+    with pytest.raises(ConfigError, match=r"needs at least 844,527\.0 GB of memory for training"):
+        resolve(wide)
+    monkeypatch.setattr(recipe, "spare_host_memory", lambda: 20e6)
+    words = (
+        r"^the model has 2,349,568 parameters and needs at least 28\.2 MB of memory for training, "
+        r"but there are 20\.0 MB\. Lower model\.d_model, model\.d_ff, the numbers of layers or the "
+        r"vocabulary\.$"
+    )
+    with pytest.raises(ConfigError, match=words):
+        resolve({"preset": "tiny", "training": {"device": "cpu"}})
+    resolve({"preset": "tiny", "training": {"device": "cuda"}})  # the rest lies in the GPU's memory
+    resolve({"preset": "tiny", "training": {"shard": True}})

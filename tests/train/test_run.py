@@ -58,6 +58,21 @@ def test_a_checkpoint_of_a_run_in_bfloat16_holds_float32(small_run: Run, tmp_pat
         assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}
 
 
+def test_sizes_that_follow_from_the_vocabulary_may_be_given_if_they_are_right(
+    small_run: Run, tmp_path: Path
+) -> None:
+    wrong = {"model": {"src_vocab_size": 9000, "tgt_vocab_size": 500}}
+    with pytest.raises(
+        ConfigError, match=r"^2 settings .*\n.*src_vocab_size .* but is set to 9000"
+    ):
+        small_run(tmp_path / "run", settings=wrong)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    small_run(tmp_path / "run", max_steps=1)  # other settings: nothing was learnt with the wrong
+    shape = load_bundle(tmp_path / "run").config.to_dict()
+    outcome, _ = small_run(tmp_path / "again", max_steps=1, settings={"model": shape})
+    assert outcome.is_finished
+
+
 def test_the_same_call_again_says_that_it_is_finished(small_run: Run, tmp_path: Path) -> None:
     small_run(tmp_path / "run")
     before = digest(tmp_path / "run")

@@ -8,10 +8,11 @@ import pytest
 from heed.bundle import Bundle, load_bundle, save_bundle, save_int8
 from heed.engine.network import Network
 from heed.engine.packed import to_arrays
+from heed.errors import ConfigError
 from heed.model.build import build_model
 from heed.model.config import PRESETS, ModelConfig
 from heed.text.vocab import train_vocab
-from heed.train.recipe import FINE_TUNING_RATE
+from heed.train.recipe import FINE_TUNING_RATE, resolve
 from heed.train.student import BATCH_TOKENS, RATE, student_settings
 
 SHAPE = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_encoder_layers": 3, "n_decoder_layers": 5}
@@ -104,3 +105,10 @@ def test_a_rounded_teacher_has_no_weights_to_begin_with(teacher: Path, tmp_path:
     save_int8(bundle, to_arrays(network), tmp_path / "small")
     settings = student_settings({}, tmp_path / "small")
     assert settings == {"model": SHALLOW}
+
+
+def test_a_preset_that_is_none_is_left_to_the_check_of_all_settings(teacher: Path) -> None:
+    asked = {"preset": {"x": 1}, "model": {"d_ff": 8}}
+    assert student_settings(asked, teacher) == asked
+    with pytest.raises(ConfigError, match="preset must be one of tiny, small"):
+        resolve(asked)

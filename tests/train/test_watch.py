@@ -94,6 +94,14 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
         (evidence(reading(300, 7.0, 7.0), reading(400, 6.9, 6.9)), "rate-too-high"),
         (evidence(reading(50, 9.2, 8.5), reading(100, 8.0, 7.1)), None),
         (evidence(reading(50, 5.0, 5.0, movement=30.0)), "rate-too-high"),
+        # A run of a few steps is at its end before a model could read anything.
+        (
+            evidence(
+                reading(12, 5.0, 5.0, share=1.0, probe=asked(train_gain=0.0, evenness=1.0)),
+                train_likeness=0.05,
+            ),
+            None,
+        ),
         # What moves little because it is being refined has learnt before.
         (evidence(reading(300, 2.0, 2.0, movement=0.01)), None),
         # A fresh model with tied embeddings repeats what it reads, but does not profit by it.

@@ -16,7 +16,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import find_model
-from heed.errors import ConfigError, UsageError
+from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
@@ -195,13 +195,12 @@ def settings_from(
             override is malformed.
     """
     from heed.config import override, read_toml
+    from heed.train.recipe import resolve
 
     asked = read_toml(flags["config"]) if flags["config"] else {}
-    for section in ("data", "tokenizer", "training"):
-        if not isinstance(asked.get(section, {}), dict):
-            raise ConfigError(
-                f"{flags['config']}: {section} must be a section, but is {asked[section]!r}."
-            )
+    sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
+    if not all(isinstance(asked.get(section, {}), dict) for section in sections):
+        resolve(asked, where=flags["config"])  # tells this mistake of the file and all others
 
     def lay(names: Iterable[str]) -> None:
         for name in names:
@@ -253,16 +252,20 @@ def corpus_from(
     Raises:
         UsageError: one side of a pair of files is missing, standard input is given as one side or
             twice, or there is nothing to learn from.
+        ConfigError: a language code is none.
     """
     from heed.data.corpus import Corpus
     from heed.data.folder import read_folder
     from heed.data.mono import Mono
     from heed.data.readers import Part
+    from heed.text.languages import require_language
 
     languages = {
         "source_lang": flags["source_lang"] or "",
         "target_lang": flags["target_lang"] or "",
     }
+    for code in filter(None, languages.values()):
+        require_language(code)
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
     train_parts = _parallel_parts(flags, "")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heed.data.lines import read_lines, suffix_of
 from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
+from heed.text.languages import require_language
 
 _TABLE_DELIMITERS = {".tsv": "\t", ".tab": "\t", ".csv": ","}
 BILINGUAL = (*_TABLE_DELIMITERS, ".tmx")
@@ -55,11 +56,19 @@ class Part:
             each may also end in `.gz`, `.xz` or `.zst`.
         source_lang: code such as `en`; needed for TMX, finds the column in tables with a header.
         target_lang: the same for the target.
+
+    Raises:
+        ConfigError: a language code is none.
     """
 
     files: tuple[str, ...]
     source_lang: str = ""
     target_lang: str = ""
+
+    def __post_init__(self) -> None:
+        for code in (self.source_lang, self.target_lang):
+            if code:
+                require_language(code)
 
 
 def read_part(part: Part) -> Iterator[Pair]:

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError
 from heed.model.interface import Changes, Floats, Ids, Next
 
 # What must be chosen gets at least this, even where the model gives it no chance at all:
@@ -176,12 +177,20 @@ class Constraints:
             following: what the model says.
             tokens: predicted so far, `(rows, length)`.
             sources: which source of the call each run of rows answers, `(n_sources,)`.
+
+        Raises:
+            ConfigError: an id that shall not be chosen is not in the vocabulary.
         """
         n_rows, length = tokens.shape
         forced = None
         if length < self.prefixes.shape[1]:
             forced = self.prefixes[sources, length].repeat(n_rows // len(sources))
         never = self.early if length < self.min_length else self.forbidden
+        if len(never.forbidden) and (highest := never.forbidden[-1]) >= following.vocab_size:
+            raise ConfigError(
+                f"decoding.suppress must hold ids below the size of the target vocabulary "
+                f"({following.vocab_size}), but holds {highest}. Leave it out."
+            )
         may_be_stuck = (
             self.no_repeat_ngram_size > 0
             or length < self.min_length

@@ -4,7 +4,6 @@ Not the search itself. Read on in `search.py`, which turns these options into a 
 beam search.
 """
 
-import math
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -16,21 +15,29 @@ from heed.errors import ConfigError
 _WHOLE = {  # name: smallest, largest, the way out
     "beam_size": (1, 1024, "Use 1 for greedy search, 4 or 5 for translation."),
     "n_best": (1, 1024, "Use 1 for the best hypothesis only."),
-    "max_length": (1, 100_000, "256 suits sentences."),
-    "min_length": (0, 100_000, "Use 0 for no minimum."),
+    "max_length": (1, 4096, "256 suits sentences."),
+    "min_length": (0, 4096, "Use 0 for no minimum."),
     "top_k": (0, 10_000_000, "Use 0 to keep every token."),
     "seed": (0, 2**64 - 1, "Any whole number from 0 will do."),
     "no_repeat_ngram_size": (0, 1000, "Use 0 to allow repeats, 3 or 4 to stop loops."),
 }
 _REAL = {
     "alpha": (0.0, 10.0, "Use 0.6 with gnmt, 1.0 with power."),
-    "max_length_factor": (0.0, 1000.0, "Use 2.0 for languages of like length."),
-    "max_length_offset": (0.0, 100_000.0, "Use 20 for sentences."),
+    "max_length_factor": (0.0, 100.0, "Use 2.0 for languages of like length."),
+    "max_length_offset": (0.0, 4096.0, "Use 20 for sentences."),
     "temperature": (1e-3, 1e3, "Use 1.0 to sample what the model says, less to play safe."),
     "top_p": (0.0, 1.0, "Use 1.0 to keep every token."),
     "min_p": (0.0, 1.0, "Use 0.0 to keep every token."),
     "repetition_penalty": (1.0, 100.0, "Use 1.0 for none."),
 }
+_MOST_STORED = {
+    "beam_size": 64,
+    "n_best": 64,
+    "max_length_factor": 20.0,
+    "max_length_offset": 256.0,
+}
+"""Largest values that a model folder may ask for. It may come from anywhere, and one word must not
+take minutes: with these it takes at most some 300 steps of 64 hypotheses."""
 _SAMPLING_ONLY = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
@@ -48,12 +55,13 @@ class DecodeOptions:
         alpha: strength of `length_penalty`, 0 (neutral) to 10. Larger favors longer answers.
         early_stopping: when a beam search may stop before the length limit: `first`, `bound` or
             `never` (neutral). Rules and sources in `early_stopping.py`.
-        max_length: most tokens predicted, `<eos>` included, 1 to 100000. A hypothesis cut here
-            has the status `max_length` and ranks behind every complete one.
+        max_length: most tokens predicted, `<eos>` included, 1 to 4096: each costs more than the
+            one before, and no model learns positions that far. A hypothesis cut here has the
+            status `max_length` and ranks behind every complete one.
         max_length_factor: with `max_length_offset`, a limit that follows each source:
             `max_length_factor * src_len + max_length_offset` tokens (after a forced prefix), where
-            `src_len` counts every source id given. 0 to 1000. Whichever limit is lower holds.
-        max_length_offset: see `max_length_factor`; 0 to 100000. At least one token is predicted.
+            `src_len` counts every source id given. 0 to 100. Whichever limit is lower holds.
+        max_length_offset: see `max_length_factor`; 0 to 4096. At least one token is predicted.
         min_length: tokens before `<eos>` is allowed, 0 (neutral) to below `max_length`.
         sample: draw tokens at random instead of searching for the likeliest.
         temperature: log-probs are divided by it before sampling, 0.001 to 1000. 1.0 is neutral,
@@ -147,6 +155,20 @@ def options_from(base: DecodeOptions, changes: dict[str, Any]) -> DecodeOptions:
     return replace(base, **changes)
 
 
+def require_storable(options: DecodeOptions) -> None:
+    """Refuse options that a model folder may not ask for, though a call may.
+
+    Raises:
+        ConfigError: an option is above its limit in a model folder.
+    """
+    for name, most in _MOST_STORED.items():
+        if (value := getattr(options, name)) > most:
+            raise ConfigError(
+                f"decoding.{name} must be at most {most} where it is stored with a model, but is "
+                f"{value!r}. A single call may ask for more."
+            )
+
+
 def with_alternatives(options: DecodeOptions, count: int) -> DecodeOptions:
     """`options` that find `count` more readings; only a beam too narrow for them gets wider.
 
@@ -169,7 +191,7 @@ def _check_number(
     word = "a whole number" if kind is int else "a number"
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ConfigError(f"decoding.{name} must be {word}, but is {value!r}. {remedy}")
-    if math.isnan(value) or not smallest <= value <= largest:
+    if not smallest <= value <= largest:  # NaN is not
         raise ConfigError(
             f"decoding.{name} must be from {smallest} to {largest}, but is {value!r}. {remedy}"
         )
@@ -186,7 +208,7 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def _checked_ids(ids: Any) -> tuple[int, ...]:
     """Accept any list of ids a file may hold, as a tuple."""
     is_list = isinstance(ids, tuple | list)
-    if not is_list or not all(type(item) is int and item >= 0 for item in ids):
+    if not is_list or not all(type(item) is int and 0 <= item < 1 << 31 for item in ids):
         raise ConfigError(
             f"decoding.suppress must be a list of target ids (whole numbers from 0), "
             f"but is {ids!r}. Use [] to suppress none."

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from heed.model.interface import Decodable, SideBySide
+import numpy as np
+
+from heed.model.interface import Decodable, Ids, SideBySide
 
 Found = TypeVar("Found")
 
@@ -89,3 +91,11 @@ def batches(
         batch.append(item)
     if batch:
         yield batch
+
+
+def padded(rows: list[list[int]], pad_id: int) -> Ids:
+    """Rows of ids side by side, `(batch, longest row)`."""
+    found = np.full((len(rows), max(map(len, rows))), pad_id)
+    for line, row in zip(found, rows, strict=True):
+        line[: len(row)] = row
+    return found

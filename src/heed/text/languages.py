@@ -1,10 +1,31 @@
-"""Which languages a model reads and writes, from the three facts its folder keeps.
+"""What may be a language code, and which languages a model reads and writes.
 
 Not here: the tags that tell a model which language is wanted (`vocab.py`). A model that was taught
 both ways round counts its own source language among its targets.
 """
 
+import re
 from collections.abc import Sequence
+
+from heed.errors import ConfigError
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,34}")
+"""No longer than RFC 5646, section 4.4.1, wants tags to be."""
+
+
+def require_language(code: str) -> None:
+    """Refuse what cannot be a language code.
+
+    A code becomes a column of the prepared corpus, a piece of the vocabulary, part of a file name.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not _CODE.fullmatch(code):
+        raise ConfigError(
+            "a language code must be letters, digits, - and _, such as de or pt-BR, at most 35 of "
+            f"them and a letter first, but is {code!r}."
+        )
 
 
 def source_languages(source_lang: str, target_langs: Sequence[str]) -> tuple[str, ...]:

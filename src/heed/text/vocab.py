@@ -18,6 +18,7 @@ import sentencepiece
 
 from heed.device import count_cores
 from heed.errors import ConfigError, DataError, FormatError
+from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
 
 Kind = Literal["unigram", "bpe", "char", "word"]
@@ -55,6 +56,9 @@ _BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
 # A noncharacter that `_lines` has taken out of the text already.
 _DELIMITER = "\ufdd1"
 
+SPECIAL_IDS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
+"""Ids that a model must know, in every vocabulary learnt here."""
+
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
     # Nothing is rewritten, so that text comes back; `normalize` has its own, visible say.
@@ -62,10 +66,8 @@ _TRAINING_OPTIONS: dict[str, Any] = {
     "remove_extra_whitespaces": False,
     "add_dummy_prefix": True,
     "split_digits": True,
-    "pad_id": 0,
     "unk_id": 1,
-    "bos_id": 2,
-    "eos_id": 3,
+    **SPECIAL_IDS,
     # A small corpus gives fewer pieces than asked, not an error.
     "hard_vocab_limit": False,
     "shuffle_input_sentence": True,
@@ -392,14 +394,9 @@ def language_tags(languages: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: what should be a language code cannot be one.
     """
-    tags = [f"<2{language}>" for language in dict.fromkeys(languages)]
-    for tag in tags:
-        if not _LANGUAGE_PIECE.fullmatch(tag):
-            raise ConfigError(
-                "a language code must be letters, digits, - and _, such as de or pt-BR, "
-                f"but is {tag[2:-1]!r}."
-            )
-    return tags
+    for language in languages:
+        require_language(language)
+    return [f"<2{language}>" for language in dict.fromkeys(languages)]
 
 
 def _too_small(size: int, needed: int) -> ConfigError:

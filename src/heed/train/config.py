@@ -121,7 +121,7 @@ class TrainConfig:
             if value is not None and not lowest <= value <= highest:
                 raise ConfigError(
                     f"training.{name} must lie between {lowest:g} and {highest:g}, "
-                    f"but is {value:g}."
+                    f"but is {value if isinstance(value, int) else format(value, 'g')}."
                 )
         if self.compile and self.shard:
             raise ConfigError(

@@ -45,10 +45,12 @@ class ProbePairs:
     Attributes:
         train: pairs that the model learns from.
         dev: pairs that it does not.
+        has_tags: each source begins with the tag of the language it is to be translated into.
     """
 
     train: list[tuple[Ids, Ids]]
     dev: list[tuple[Ids, Ids]]
+    has_tags: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Transl
         tag = reader.tag(one.target_lang or None)
         for i in _spread(len(one.src), 4 * N_PAIRS // len(dev_sets)):
             dev.append((reader.src_ids(one.src[i], tag), reader.tgt_ids(one.tgt[i])))
-    return ProbePairs(train=_short(pairs), dev=_short(dev))
+    return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(reader.target_langs))
 
 
 def probe(model: Transformer, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
@@ -118,9 +120,9 @@ def probe(model: Transformer, pairs: ProbePairs, special_ids: Mapping[str, int])
     with _firing(model) as n_dead:
         train, echo = ask.log_probs(pairs.train)
         dead_share = n_dead()
-    train_other, _ = ask.log_probs(_with_other_sources(pairs.train))
+    train_other, _ = ask.log_probs(_with_other_sources(pairs.train, pairs.dev, pairs.has_tags))
     dev, dev_echo = ask.log_probs(pairs.dev)
-    dev_other, _ = ask.log_probs(_with_other_sources(pairs.dev))
+    dev_other, _ = ask.log_probs(_with_other_sources(pairs.dev, pairs.train, pairs.has_tags))
     return Probe(
         train_loss=-_mean(train),
         dev_loss=-_mean(dev),
@@ -247,10 +249,23 @@ class _CountDead:
         return max(shares, default=None)
 
 
-def _with_other_sources(pairs: list[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
-    """Each target with the source of the pair half the list away."""
+def _with_other_sources(
+    pairs: list[tuple[Ids, Ids]], others: list[tuple[Ids, Ids]], has_tags: bool
+) -> list[tuple[Ids, Ids]]:
+    """Each target with another source: that of the pair half the list away, or the next that fits.
+
+    It fits if it differs and asks for the same language, so that only its words are another's. A
+    list may be too short for that; then the source comes from `others`, in the end with any tag.
+    Pairs of training and of dev share no source, so there is always one.
+    """
     half = (len(pairs) + 1) // 2
-    return [(pairs[(i + half) % len(pairs)][0], tgt) for i, (_, tgt) in enumerate(pairs)]
+    found = []
+    for i, (own, tgt) in enumerate(pairs):
+        turned = (pairs[(i + half + step) % len(pairs)] for step in range(len(pairs)))
+        different = [src for src, _ in (*turned, *others) if src != own]
+        fitting = [src for src in different if not has_tags or src[0] == own[0]]
+        found.append(((fitting or different or [own])[0], tgt))
+    return found
 
 
 def _short(pairs: list[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:

@@ -13,14 +13,19 @@ from typing import Any
 
 from heed.config import build_config, parse_duration
 from heed.data.corpus import DataConfig
-from heed.decode.options import DecodeOptions
+from heed.decode.options import DecodeOptions, require_storable
+from heed.device import has_gpu, spare_host_memory
 from heed.errors import ConfigError
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 from heed.model.config import PRESETS, ModelConfig
-from heed.text.vocab import TokenizerConfig
+from heed.model.shapes import stored_weights
+from heed.text.vocab import SPECIAL_IDS, TokenizerConfig
 from heed.train.config import TrainConfig
 
 Values = dict[str, Any]
+
+FROM_VOCABULARY = ("src_vocab_size", "tgt_vocab_size", "pad_id", "bos_id", "eos_id")
+"""Settings of a model that its vocabularies decide: given by hand, they must be the same."""
 
 DEFAULT_TIME_S = 1800.0
 """How long a run takes when nobody says."""
@@ -72,6 +77,8 @@ class Facts:
         n_src_tokens: source tokens of one epoch.
         n_tgt_tokens: target tokens of one epoch.
         gflops: billions of float32 operations a second in large matrix products, all threads.
+        special_ids: `pad_id`, `bos_id` and `eos_id` of the vocabularies.
+        is_guess: there is no corpus yet, so that the sizes of its vocabularies are guesses.
     """
 
     src_vocab_size: int
@@ -80,6 +87,8 @@ class Facts:
     n_src_tokens: int
     n_tgt_tokens: int
     gflops: float
+    special_ids: Mapping[str, int] = field(default_factory=lambda: SPECIAL_IDS)
+    is_guess: bool = False
 
 
 UNKNOWN = Facts(
@@ -89,6 +98,7 @@ UNKNOWN = Facts(
     n_src_tokens=500_000,
     n_tgt_tokens=500_000,
     gflops=100.0,
+    is_guess=True,
 )
 """Stands in while settings are only being checked for mistakes."""
 
@@ -103,14 +113,74 @@ def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str =
         where: the file the settings come from, for messages.
 
     Raises:
-        ConfigError: an unknown key or an impossible value.
+        ConfigError: an unknown key, an impossible value, or a model larger than the memory.
     """
     explicit = dict(explicit)
     preset = explicit.pop("preset", None)
-    if preset is not None and preset not in PRESETS:
-        raise ConfigError(f"preset must be one of {', '.join(PRESETS)}, but is {preset!r}.")
-    chosen = choose(explicit, facts, preset)
-    return build_config(Recipe, merge(chosen, explicit), where=where)
+    mistakes = []
+    if preset is not None and not is_preset(preset):
+        mistakes.append(f"preset must be one of {', '.join(PRESETS)}, but is {preset!r}.")
+        preset = None
+    sections = {name: value for name, value in explicit.items() if isinstance(value, Mapping)}
+    mistakes += _against_vocabulary(sections, facts)
+    if "model" in sections:
+        explicit["model"] = sections["model"] = {
+            key: value for key, value in sections["model"].items() if key not in FROM_VOCABULARY
+        }
+    chosen = choose(sections, facts, preset)
+    recipe = build_config(Recipe, merge(chosen, explicit), where=where, also_wrong=mistakes)
+    require_storable(recipe.decoding)
+    _require_memory(recipe)
+    return recipe
+
+
+def is_preset(name: object) -> bool:
+    """Whether a value from a file is the name of a preset."""
+    return isinstance(name, str) and name in PRESETS
+
+
+def _against_vocabulary(sections: Mapping[str, Any], facts: Facts) -> list[str]:
+    """What is wrong with settings of the model that its vocabularies decide."""
+    # A model or a folder that pieces are taken from may have other special ids than are usual.
+    is_taken_over = sections.get("training", {}).get("parent") or sections.get("tokenizer", {}).get(
+        "vocab_from"
+    )
+    right = {} if facts.is_guess and is_taken_over else dict(facts.special_ids)
+    if not facts.is_guess:
+        right |= {"src_vocab_size": facts.src_vocab_size, "tgt_vocab_size": facts.tgt_vocab_size}
+    mistakes = []
+    for key, value in sections.get("model", {}).items():
+        if key in FROM_VOCABULARY and (type(value) is not int or value != right.get(key, value)):
+            known = f", where it is {right[key]}" if key in right else " and is a whole number"
+            mistakes.append(
+                f"model.{key} follows from the vocabulary{known}, but is set to {value!r}. "
+                "Leave it out."
+            )
+    return mistakes
+
+
+def _require_memory(recipe: Recipe) -> None:
+    """Refuse a model that cannot be trained in this machine's memory, before it is allocated.
+
+    Weights are made in the machine's own memory. Where they stay there whole, gradients and what
+    the optimizer remembers of them take at least as much each.
+    """
+    training = recipe.training
+    is_on_gpu = training.device == "cuda" or (training.device == "auto" and has_gpu())
+    n_copies = 1 if is_on_gpu or training.shard else 3
+    shapes, _ = stored_weights(recipe.model)
+    n_parameters = sum(map(math.prod, shapes.values()))
+    needed, spare = 4.0 * n_copies * n_parameters, spare_host_memory()
+    if needed > spare:
+        raise ConfigError(
+            f"the model has {n_parameters:,} parameters and needs at least {_spelled_size(needed)} "
+            f"of memory for training, but there are {_spelled_size(spare)}. Lower model.d_model, "
+            "model.d_ff, the numbers of layers or the vocabulary."
+        )
+
+
+def _spelled_size(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.1f} MB"
 
 
 def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Values:
@@ -118,12 +188,13 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     training = explicit.get("training", {})
     time_s = training.get("time_s")
     has_budget = time_s is not None or training.get("max_steps") is not None
-    budget_s = DEFAULT_TIME_S if time_s is None else parse_duration(time_s)
+    budget_s = _asked_seconds(time_s)
     name = preset or choose_size(facts, budget_s)
     model: Values = {
         **PRESETS[name],
         "src_vocab_size": facts.src_vocab_size,
         "tgt_vocab_size": facts.tgt_vocab_size,
+        **facts.special_ids,
     }
     wanted = explicit.get("model", {})
     for key in ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers"):
@@ -159,7 +230,16 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
 def _asked(section: Mapping[str, Any], key: str, otherwise: int) -> int:
     """A number set by hand, if it is a sound one: what is unsound is complained of later."""
     value = section.get(key)
-    return value if isinstance(value, int) and value > 0 else otherwise
+    return value if type(value) is int and 0 < value <= 10**9 else otherwise
+
+
+def _asked_seconds(value: Any) -> float:
+    """A budget of time set by hand, if it is a sound one, else the default."""
+    try:
+        seconds = parse_duration(value)
+    except ConfigError:
+        return DEFAULT_TIME_S
+    return seconds if 1 <= seconds <= 1e8 else DEFAULT_TIME_S
 
 
 def _uses_muon(training: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from heed.config import build_config, load_config, to_toml
 from heed.data.prepare import Prepared
 from heed.errors import RunError
 from heed.files import parse_json, read_bytes, to_json, write_atomically
+from heed.text.vocab import SPECIAL_IDS
 from heed.train.recipe import Facts, Recipe, merge, resolve
 
 RECIPE_FILE = "recipe.toml"
@@ -75,6 +76,7 @@ def settle(
             n_src_tokens=int(data.train.src_lengths.sum()),
             n_tgt_tokens=int(data.train.tgt_lengths.sum()),
             gflops=gflops(),
+            special_ids={key: getattr(data.tgt_vocab, key) for key in SPECIAL_IDS},
         )
         recipe = resolve(merge(inherited, asked), facts, where=where)
     text = to_toml(recipe).encode()

@@ -11,7 +11,7 @@ from heed.bundle import WEIGHTS, find_model_folder, load_bundle
 from heed.folders import read_manifest
 from heed.model.config import PRESETS, ModelConfig
 from heed.train.finetune import FREE
-from heed.train.recipe import Values, choose_rates
+from heed.train.recipe import Values, choose_rates, is_preset
 
 RATE = 0.5
 """Share of the rates of any run that starts from a model: all of the teacher that is left fits."""
@@ -36,6 +36,8 @@ def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
     config = load_bundle(folder, is_quantized=True).config
     settings = dict(asked)
     preset = settings.pop("preset", None)
+    if preset is not None and not is_preset(preset):
+        return dict(asked)  # `resolve` refuses it
     usual = PRESETS[preset] if preset else _shallow(config)
     # With fewer layers than the encoder has, a decoder cannot read the same ones.
     shape = {"cross_from": "last", **usual, **asked.get("model", {})}

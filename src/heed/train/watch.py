@@ -195,10 +195,10 @@ def rate_too_low(now: Evidence) -> Alarm | None:
 
 def misaligned_training(now: Evidence) -> Alarm | None:
     """Sources and targets of the training pairs do not belong together."""
-    last, found = _last_probe(now)
+    _, found = _last_probe(now)
     if found is None or now.train_likeness is None or now.train_likeness >= UNLIKE:
         return None
-    if found.train_gain > NO_GAIN or last.share < LATE or found.source_effect < NO_EFFECT:
+    if found.train_gain > NO_GAIN or found.source_effect < NO_EFFECT or not _is_late(now):
         return None
     return Alarm(
         name="misaligned-training",
@@ -214,12 +214,12 @@ def misaligned_training(now: Evidence) -> Alarm | None:
 
 def source_ignored(now: Evidence) -> Alarm | None:
     """What the encoder reads does not reach the decoder, or it does not listen."""
-    last, found = _last_probe(now)
+    _, found = _last_probe(now)
     if found is None:
         return None
     is_cut_off = found.source_effect < NO_EFFECT
     is_deaf = found.train_gain < NO_GAIN and _stands_still(now)
-    is_even = found.evenness is not None and found.evenness > EVEN and last.share >= LATE
+    is_even = found.evenness is not None and found.evenness > EVEN and _is_late(now)
     if not (is_cut_off or is_deaf or is_even):
         return None
     code = "look at the encoder's output and at cross-attention (model/transformer.py)"
@@ -418,9 +418,14 @@ def _is_judged(now: Evidence) -> bool:
     return now.readings[-1].step >= now.warmup_steps + MIN_STEPS
 
 
+def _is_late(now: Evidence) -> bool:
+    """Whether a model ought to read its sources by now; a very short run has no such time."""
+    return now.readings[-1].share >= LATE and _is_judged(now)
+
+
 def _stands_still(now: Evidence) -> bool:
     """Whether, late in the run, a model that has learnt something learns nothing more."""
-    if len(now.readings) < 2 or now.readings[-1].share < LATE:
+    if len(now.readings) < 2 or not _is_late(now):
         return False
     before, last = now.readings[-2:]
     return (1 - PLATEAU) * before.train_loss < last.train_loss < now.blind_loss
