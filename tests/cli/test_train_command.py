@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import signal
 import tomllib
 from pathlib import Path
@@ -373,4 +374,23 @@ def test_a_terminal_gets_one_live_line_that_is_cleaned_up():
     shown = stream.getvalue()
     assert "50%  1m left" in shown
     assert "pad 1.0%" in shown
-    assert shown.endswith("\r\x1b[K")
+    assert re.search(r"\r +\r$", shown)
+    assert "\x1b" not in shown
+
+
+def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    display = Display("chrf", stream=stream)
+    for event in EVENTS:
+        display(event)
+    display.close()
+    assert "\r" not in stream.getvalue()
+    assert "finished after 9 steps" in stream.getvalue()
+
+
+def test_samples_of_the_corpus_cannot_control_the_terminal():
+    stream = Terminal()
+    display = Display("chrf", stream=stream)
+    display.line("    src  a \u202e b \x1b[2J")
+    assert stream.getvalue().endswith("    src  a \\u202e b \\x1b[2J\n")

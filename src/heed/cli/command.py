@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from heed.cli.terminal import echo
+
 Decorator = Callable[..., Any]
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
@@ -36,7 +38,7 @@ class Session:
     def say(self, message: str) -> None:
         """Tell the person something; standard output stays the data's."""
         if not self.is_quiet:
-            click.echo(message, err=True)
+            echo(message, err=True)
 
 
 class Option(click.Option):

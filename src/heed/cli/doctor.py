@@ -11,11 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
 from heed import __version__
 from heed.cli.command import command
 from heed.cli.models import home, installed
+from heed.cli.terminal import echo
 from heed.device import cpu_info
 
 PACKAGES = {
@@ -40,10 +39,10 @@ CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "a
 def doctor() -> None:
     """Show versions, processor, threads and which optional parts are installed."""
     for name, value in facts():
-        click.echo(f"{name:<14} {value}")
+        echo(f"{name:<14} {value}")
     missing = sorted({extra for name, extra in PACKAGES.items() if not _version(name)})
     for extra in missing:
-        click.echo(f"For the missing part: pip install 'heed[{extra}]'", err=True)
+        echo(f"For the missing part: pip install 'heed[{extra}]'", err=True)
 
 
 def facts() -> Iterator[tuple[str, str]]:

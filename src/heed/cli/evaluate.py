@@ -14,6 +14,7 @@ import click
 from heed.cli.command import Session, command, options
 from heed.cli.models import load_translator, model_options
 from heed.cli.streams import open_output
+from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -112,10 +113,10 @@ def judge(
         }
         if differences:
             record["comparison"] = {key: each.as_dict() for key, each in differences.items()}
-        click.echo(json.dumps(record, ensure_ascii=False, indent=2))
+        echo(json.dumps(record, ensure_ascii=False, indent=2))
         return
     for line in [*describe(found), *describe_differences(differences)]:
-        click.echo(line)
+        echo(line)
     for name, each in found.items():
         for warning in each.warnings:
             session.say(f"heed: {name}: {warning}")

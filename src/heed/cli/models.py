@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Session, command, options
+from heed.cli.terminal import echo, visible
 from heed.errors import ConfigError, FormatError, UsageError
 from heed.text.languages import implied_target, source_languages, spelled_direction
 
@@ -141,10 +142,10 @@ def list_models(session: Session, as_json: bool) -> None:
     """List the models under HEED_HOME/models."""
     models = {name: _config(folder) for name, folder in installed().items()}
     if as_json:
-        click.echo(json.dumps(models, ensure_ascii=False))
+        echo(json.dumps(models, ensure_ascii=False))
         return
     for name, config in models.items():
-        click.echo(f"{name}\t{_direction(config).replace(' ', '')}")
+        echo(f"{name}\t{_direction(config).replace(' ', '')}")
     if not models:
         session.say(f"No models in {home() / 'models'}. Copy or link a run folder there.")
 
@@ -157,15 +158,15 @@ def show(name: str, as_json: bool) -> None:
     folder = find_model(name)
     config = _config(folder)
     if as_json:
-        click.echo(json.dumps(config, ensure_ascii=False, indent=2))
+        echo(json.dumps(config, ensure_ascii=False, indent=2))
         return
-    click.echo(f"folder     {folder}")
-    click.echo(f"languages  {_direction(config)}")
+    echo(f"folder     {folder}")
+    echo(f"languages  {_direction(config)}")
     for key, value in config.get("model", {}).items():
-        click.echo(f"{key:<22} {value}")
+        echo(f"{key:<22} {value}")
     for file in sorted(folder.iterdir()):
         if file.is_file():
-            click.echo(f"{file.stat().st_size:>12,}  {file.name}")
+            echo(f"{file.stat().st_size:>12,}  {file.name}")
 
 
 @command("rm", "Delete an installed model.")
@@ -181,7 +182,7 @@ def remove(session: Session, name: str, yes: bool) -> None:
         raise ConfigError(f"There is no installed model {name}{hint}")
     folder = models[name]
     if not yes:
-        click.confirm(f"Delete {folder}?", abort=True, err=True)
+        click.confirm(visible(f"Delete {folder}?"), abort=True, err=True)
     if folder.is_symlink():
         folder.unlink()
     else:

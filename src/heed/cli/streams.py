@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import IO, BinaryIO, Protocol
 
+from heed.cli.terminal import visible
 from heed.data.lines import damage_told, open_bytes, require_file
 from heed.errors import DataError
 
@@ -156,7 +157,7 @@ def open_output(path: str) -> Iterator["LineWriter"]:
 
 
 class LineWriter:
-    """Writes text as UTF-8 lines.
+    """Writes text as UTF-8 lines; on a terminal, control characters are made visible.
 
     Args:
         stream: where to.
@@ -166,11 +167,13 @@ class LineWriter:
     def __init__(self, stream: BinaryIO, *, is_live: bool = False) -> None:
         self.stream = stream
         self.is_live = is_live
+        self._is_terminal = stream.isatty()
         self._is_flushed = True
 
     def write(self, line: str) -> None:
         """Write one line; a line break inside would shift all that follow, so it is a mistake."""
         assert "\n" not in line
+        line = visible(line) if self._is_terminal else line
         self.stream.write(line.encode("utf-8", "replace") + b"\n")
         self._is_flushed = False
         if self.is_live:

@@ -16,6 +16,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import find_model
+from heed.cli.terminal import echo
 from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(flags, overrides, from_environment=_flags_from_environment())
     if flags["dump_config"]:
-        click.echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
+        echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
         return
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
     corpus = corpus_from(flags, files, say=session.say)
