@@ -203,7 +203,7 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
     kind = _kind_of_weights(folder, manifest, is_quantized=is_quantized)
     names = [CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB]
     _, files = read_directory(folder, names if kind == INT8 else [kind, *names], manifest)
-    values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
+    values = read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
     _check_vocab(src_vocab, config, "source", config.src_vocab_size, folder)
@@ -282,7 +282,12 @@ def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
     return sorted(((int(match[1]), entry) for match, entry in named if match), reverse=True)
 
 
-def _read_config(data: bytes, where: Path) -> dict[str, Any]:
+def read_config(data: bytes, where: Path) -> dict[str, Any]:
+    """Read `config.json`; its section `model` is checked by `ModelConfig`.
+
+    Raises:
+        FormatError: it is not JSON, not heed's, or a value is of the wrong kind.
+    """
     values = parse_json(data, where)
     if values.get("format") != FORMAT:
         raise FormatError(

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from heed.bundle import Bundle, load_bundle
-from heed.device import choose_threads, has_gpu
+from heed.device import choose_threads, has_gpu, split_device
 from heed.engine.native import is_compiled
 from heed.engine.network import Network
 from heed.engine.packed import from_arrays
@@ -63,9 +63,10 @@ def open_model(
 
 
 def _is_on_gpu(device: str) -> bool:
-    if device == "auto":
+    kind, _ = split_device(device)
+    if kind == "auto":
         return _has_torch() and has_gpu()
-    return device != "cpu"
+    return kind != "cpu"
 
 
 def _has_torch() -> bool:

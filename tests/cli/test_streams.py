@@ -47,7 +47,7 @@ def test_one_carriage_return_is_dropped_and_no_more():
 
 def test_invalid_bytes_are_an_error_that_names_the_line():
     with pytest.raises(
-        DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\).*--encoding-errors replace"
+        DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\)\. Convert it to UTF-8\."
     ):
         lines_of(b"good\nab\xff\n")
 

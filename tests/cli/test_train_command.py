@@ -168,7 +168,7 @@ def test_a_dump_fits_separate_vocabularies(call, corpus, tmp_path):
         ([], 2, "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file"),
         (["--src=a", "--tgt=b"], 2, "Say where the model shall go: --out run/"),
         (["--src=no", "--tgt=no", "--out=OUT"], 1, "no does not exist."),
-        (["a.tsv", "--out=OUT", "--time", "soon"], 1, "a duration is written like 90s"),
+        (["a.tsv", "--out=OUT", "--time", "soon"], 2, "a duration is written like 90s"),
         (["a.tsv", "--out=OUT", "model.d_modle=3"], 1, "did you mean model.d_model?"),
         (["a.tsv", "--out=OUT", "--config", "no.toml"], 1, "no.toml cannot be read"),
         (["a.tsv", "--out=OUT", "--preset", "huge"], 2, "'huge' is not one of 'tiny', 'small'"),
@@ -394,3 +394,14 @@ def test_samples_of_the_corpus_cannot_control_the_terminal():
     display = Display("chrf", stream=stream)
     display.line("    src  a \u202e b \x1b[2J")
     assert stream.getvalue().endswith("    src  a \\u202e b \\x1b[2J\n")
+
+
+@pytest.mark.parametrize("command", ["train", "distill", "demo"])
+def test_flags_that_are_wrong_are_named_as_they_were_typed(call, command):
+    teacher = ["x"] if command == "distill" else []
+    code, _, err = call(command, *teacher, "--time", "soon")
+    assert code == 2
+    assert "invalid value for '--time': a duration is written like 90s" in err
+    code, _, err = call(command, *teacher, "--threads", "0")
+    assert code == 2
+    assert "invalid value for '--threads': 0 is not in the range 1<=x<=1024." in err

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from heed.errors import ConfigError
 from heed.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 from heed.train import optimizer, recipe
 from heed.train.recipe import UNKNOWN, choose_size, max_source_tokens, resolve
@@ -133,3 +134,9 @@ def test_only_adam_keeps_its_long_warm_up_in_a_short_run() -> None:
 
     assert warmup(300) == 10
     assert warmup(100_000) == warmup(300, optimizer="adam") == 100
+
+
+@pytest.mark.parametrize("value", ["soon", [1], True])
+def test_a_time_that_is_none_is_told_with_its_key_and_file(value):
+    with pytest.raises(ConfigError, match=r"^my\.toml: training\.time_s"):
+        resolve({"training": {"time_s": value}}, where="my.toml")

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from heed.cli.terminal import echo
+from heed.errors import ConfigError
 
 Decorator = Callable[..., Any]
 
@@ -161,6 +162,17 @@ def options(group: str) -> Callable[..., Decorator]:
         return click.option(*flags.split(), cls=Option, group=group, help=text, **attributes)
 
     return option
+
+
+def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A callback of options that are durations, such as `90s`: refuses what is none."""
+    from heed.config import parse_duration
+
+    try:
+        parse_duration(value or "0")
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
 
 
 def _debug_option() -> Option:

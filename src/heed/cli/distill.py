@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, check_duration, command, options
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
 from heed.cli.train import OVERRIDE, finish, start, stop_signals
@@ -41,7 +41,13 @@ model_option = options("Model")
 @data_option("--dev-tgt", str, "Its translation by people.", multiple=True, metavar="FILE")
 @data_option("-t --target-lang", str, "Of several, learn this one only.", metavar="CODE")
 @run_option("--out", str, "Run folder; becomes the student's model folder.", metavar="RUN")
-@run_option("--time", str, "Wall-clock limit of all, such as 30m or 2h.", metavar="DURATION")
+@run_option(
+    "--time",
+    str,
+    "Wall-clock limit of all, such as 30m or 2h.",
+    metavar="DURATION",
+    callback=check_duration,
+)
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
 @run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")

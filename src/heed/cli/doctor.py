@@ -16,6 +16,7 @@ from heed.cli.command import command
 from heed.cli.models import home, installed
 from heed.cli.terminal import echo
 from heed.device import cpu_info
+from heed.errors import ConfigError
 
 PACKAGES = {
     "click": "always",
@@ -65,7 +66,7 @@ def facts() -> Iterator[tuple[str, str]]:
         has_gpu = torch.cuda.is_available()
         yield "gpu", torch.cuda.get_device_name() if has_gpu else "none"
     yield "engine", _engine()
-    yield "models", f"{len(installed())} in {home() / 'models'}"
+    yield "models", _models()
     for name in ("HEED_MODEL", "HEED_KERNELS", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
         if name in os.environ:
             yield name, os.environ[name]
@@ -77,6 +78,13 @@ def _engine() -> str:
     if not is_compiled():
         return "not compiled: without a C++ compiler, NumPy or torch translates, slower"
     return f"compiled, {kernels()}"
+
+
+def _models() -> str:
+    try:
+        return f"{len(installed())} in {home() / 'models'}"
+    except ConfigError as error:
+        return str(error)
 
 
 def _version(package: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Session, command, options
-from heed.cli.models import load_translator, model_options
+from heed.cli.models import checked_search, load_translator, model_options
 from heed.cli.streams import open_output
 from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
@@ -71,7 +71,9 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
         target_lang = flags["target_lang"] or translator.target_lang
         search = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
         stream = translator.translate_stream(
-            read_all(flags["src"]), target_lang=flags["target_lang"], **search
+            read_all(flags["src"]),
+            target_lang=flags["target_lang"],
+            **checked_search(translator, search),
         )
         texts = [found.text for found in stream]
         systems[flags["model"] or "model"] = texts

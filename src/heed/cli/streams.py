@@ -187,7 +187,11 @@ class LineWriter:
 
 
 def decode_lines(
-    stream: ByteLines, name: str, *, on_invalid: Callable[[int], None] | None = None
+    stream: ByteLines,
+    name: str,
+    *,
+    on_invalid: Callable[[int], None] | None = None,
+    remedy: str = "Convert it to UTF-8.",
 ) -> Iterator[str]:
     """The lines of a byte stream, read as they are asked for.
 
@@ -196,6 +200,7 @@ def decode_lines(
         name: what errors call it.
         on_invalid: told the number of a line that is not UTF-8, which is then read with U+FFFD
             for each wrong byte; None makes such a line an error.
+        remedy: the end of that error's message.
 
     Raises:
         DataError: a line is not UTF-8 or is absurdly long, or the file is damaged; names the line.
@@ -217,11 +222,15 @@ def decode_lines(
         except UnicodeDecodeError as error:
             if on_invalid is None:
                 raise DataError(
-                    f"{name} line {number} is not valid UTF-8 (byte {error.start + 1}). Convert "
-                    "the file, or pass --encoding-errors replace."
+                    f"{name} line {number} is not valid UTF-8 (byte {error.start + 1}). {remedy}"
                 ) from None
             on_invalid(number)
             yield raw.decode("utf-8", "replace")
+
+
+def on_one_line(token: str) -> str:
+    r"""A piece with line breaks spelled `\n` and `\r`: some vocabularies have such pieces."""
+    return token.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def shown_name(path: str) -> str:

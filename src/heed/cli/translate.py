@@ -15,7 +15,7 @@ import click
 from heed.cli.command import Session, command, options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.json_input import json_lines
-from heed.cli.models import load_translator, model_options
+from heed.cli.models import checked_search, load_translator, model_options
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
 from heed.errors import UsageError
 from heed.translation import Translation
@@ -141,7 +141,11 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
         lines: Iterator[str | Line]
-        source, has_paused = _input_lines(stack, text, flags, replaced)
+        # A wrong byte does not end a session of somebody who types.
+        is_replacing = is_interactive or flags["encoding_errors"] == "replace"
+        source, has_paused = _input_lines(
+            stack, text, flags["input_path"], on_invalid=replaced.add if is_replacing else None
+        )
         lines = source
         if flags["json_input"]:
             name = "TEXT" if text else shown_name(flags["input_path"])
@@ -163,7 +167,7 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
             target_lang=flags["target_lang"],
             alignment=details.alignment is not None,
             alternatives=flags["alternatives"],
-            **search,
+            **checked_search(translator, search),
         )
         for number, result in enumerate(_noted(session, results, replaced)):
             own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
@@ -182,19 +186,17 @@ def _check_together(text: tuple[str, ...], flags: dict[str, Any]) -> None:
 
 
 def _input_lines(
-    stack: ExitStack, text: tuple[str, ...], flags: dict[str, Any], replaced: set[int]
+    stack: ExitStack, text: tuple[str, ...], path: str, on_invalid: Callable[[int], None] | None
 ) -> tuple[Iterator[str], Callable[[], bool] | None]:
-    """The lines to translate, from TEXT or a file, and whether more are not there yet.
-
-    `replaced` gets the numbers of lines with invalid bytes.
-    """
+    """The lines to translate, from TEXT or a file, and whether the next is not there yet."""
     if text:
         return (line for argument in text for line in argument.split("\n")), None
-    source = stack.enter_context(open_input(flags["input_path"]))
+    source = stack.enter_context(open_input(path))
     lines = decode_lines(
         source,
-        shown_name(flags["input_path"]),
-        on_invalid=replaced.add if flags["encoding_errors"] == "replace" else None,
+        shown_name(path),
+        on_invalid=on_invalid,
+        remedy="Convert the file, or pass --encoding-errors replace.",
     )
     return lines, source.has_paused
 

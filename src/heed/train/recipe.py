@@ -8,6 +8,7 @@ given and the machine's measured speed. `docs/log.md` holds the experiments behi
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,7 +119,7 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     training = explicit.get("training", {})
     time_s = training.get("time_s")
     has_budget = time_s is not None or training.get("max_steps") is not None
-    budget_s = DEFAULT_TIME_S if time_s is None else parse_duration(time_s)
+    budget_s = _asked_seconds(time_s)
     name = preset or choose_size(facts, budget_s)
     model: Values = {
         **PRESETS[name],
@@ -160,6 +161,14 @@ def _asked(section: Mapping[str, Any], key: str, otherwise: int) -> int:
     """A number set by hand, if it is a sound one: what is unsound is complained of later."""
     value = section.get(key)
     return value if isinstance(value, int) and value > 0 else otherwise
+
+
+def _asked_seconds(value: Any) -> float:
+    """A time limit set by hand, if it is a sound one: what is unsound is complained of later."""
+    with suppress(ConfigError):
+        if isinstance(value, str | int | float):
+            return parse_duration(value)
+    return DEFAULT_TIME_S
 
 
 def _uses_muon(training: Mapping[str, Any]) -> bool:
