@@ -1,6 +1,7 @@
 """`heed translate` between two programs: the answer to a line comes before the next line."""
 
 import os
+import pty
 import select
 import subprocess
 import sys
@@ -19,11 +20,13 @@ ROWS = {"text": 1, "tsv": 1, "moses": 1, "jsonl": 1, "fairseq": 4}
 class Filter:
     """A running `heed translate` that is asked line by line."""
 
-    def __init__(self, *arguments: str, stdin: int = subprocess.PIPE) -> None:
+    def __init__(
+        self, *arguments: str, stdin: int = subprocess.PIPE, stdout: int = subprocess.PIPE
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "heed", "translate", "-q", "-b1", *arguments],
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""},
         )
 
@@ -31,13 +34,14 @@ class Filter:
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
-    def read(self, n_lines: int) -> list[str]:
-        """Exactly so many lines; fails when they do not come."""
+    def read(self, n_lines: int, fd: int | None = None) -> list[str]:
+        """Exactly so many lines, of another descriptor if one is given; fails when none come."""
+        fd = self.process.stdout.fileno() if fd is None else fd
         found, until = b"", time.monotonic() + PATIENCE_S
         while found.count(b"\n") < n_lines:
             left = until - time.monotonic()
-            assert select.select([self.process.stdout], [], [], max(0, left))[0], "no answer"
-            chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+            assert select.select([fd], [], [], max(0, left))[0], "no answer"
+            chunk = os.read(fd, 1 << 16)
             assert chunk, f"ended after {found!r}"
             found += chunk
         assert found.count(b"\n") == n_lines
@@ -108,6 +112,18 @@ def test_input_that_does_not_block_is_waited_for(start):
         heed.read(1)
     os.close(writing)
     assert heed.close() == b""
+
+
+def test_a_person_who_watches_a_log_sees_each_translation(start):
+    ours, theirs = pty.openpty()
+    heed = start(stdout=theirs)
+    os.close(theirs)
+    for _ in range(2):
+        heed.write(b"A man\n")
+        heed.read(1, ours)
+    heed.process.stdin.close()
+    assert heed.process.wait(PATIENCE_S) == 0
+    os.close(ours)
 
 
 def test_a_named_pipe_is_answered_too(start, tmp_path):

@@ -15,6 +15,7 @@ from heed.cli.streams import (
     shown_name,
 )
 from heed.errors import DataError
+from heed.lines import Line, buffers
 
 
 def lines_of(data: bytes, **options):
@@ -128,6 +129,15 @@ def test_a_pipe_has_paused_when_its_next_line_is_not_there(pipe):
     writer.close()
     assert [source.readline(99), source.readline(99)] == [b"partial\n", b""]
     assert not source.has_paused()
+
+
+def test_lines_that_are_there_fill_their_portions(pipe):
+    source, writer = pipe
+    writer.write(b"a\n" * 5000)
+    writer.close()
+    lines = (Line(text) for text in decode_lines(source, "x"))
+    found = buffers(lines, max_lines=2048, max_chars=1 << 20, has_paused=source.has_paused)
+    assert [len(portion) for portion in found] == [2048, 2048, 904]
 
 
 def test_a_trickle_of_bytes_is_a_pause(pipe, monkeypatch):
