@@ -19,6 +19,11 @@ def trained(tmp_path_factory):
     assert run(["spm-train", f"--input={corpus}", f"--model_prefix={prefix}", *flags]) == 0
     arguments = f"--input={corpus} --model_prefix={folder}/theirs {' '.join(flags)}"
     sentencepiece.SentencePieceTrainer.Train(arguments)
+    endless = {"model_prefix": str(folder / "endless"), "bos_id": -1, "eos_id": -1}
+    lines = iter(TEXT * 20)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines, vocab_size=40, hard_vocab_limit=False, **endless
+    )
     (folder / "latin").write_bytes(b"good\nb\xe4d\n")
     return folder
 
@@ -80,6 +85,16 @@ def test_files_extra_options_and_n_best_work(call, trained, tmp_path):
             "--alpha must be a number from 0, but is nan.",
         ),
         (
+            ["spm-encode", "--model", "MODEL", "--output_format=nbest_id"],
+            1,
+            "SentencePiece cannot write nbest_id: NBestEncode is not available for the current",
+        ),
+        (
+            ["spm-encode", "--model", "FOLDER/endless.model", "--extra_options=reverse:eos"],
+            2,
+            "--extra_options=eos: the model has no such piece.",
+        ),
+        (
             ["spm-encode", "--model", "MODEL", "FOLDER/latin"],
             1,
             "latin line 2 is not valid UTF-8 (byte 2). Convert it to UTF-8.",
@@ -120,6 +135,13 @@ def test_spm_train_learns_from_compressed_text_what_it_learns_from_plain_text(ca
     assert code == 0, err
     found = [(trained / f"{name}.vocab").read_bytes() for name in ("ours", "packed")]
     assert found[0] == found[1]
+
+
+def test_a_model_without_ends_encodes(call, trained):
+    model = str(trained / "endless.model")
+    processor = sentencepiece.SentencePieceProcessor(model_file=model)
+    expected = " ".join(processor.encode("A man", out_type=str))
+    assert call("spm-encode", "--model", model, stdin=b"A man\n") == (0, f"{expected}\n", "")
 
 
 def test_a_damaged_compressed_file_is_told(call, trained):

@@ -181,19 +181,27 @@ def _encoder(processor: Any, flags: dict[str, Any]) -> Encode:
     how, _, what = flags["output_format"].rpartition("_")
     kind = {"piece": str, "id": int}[what]
     ends: dict[str, Any] = {"bos": processor.bos_id(), "eos": processor.eos_id()}
-    if kind is str:
-        ends = {name: processor.id_to_piece(number) for name, number in ends.items()}
     wishes = _extras(flags["extra_options"])
+    if missing := [wish for wish in wishes if ends.get(wish, 0) < 0]:
+        raise UsageError(f"--extra_options={missing[0]}: the model has no such piece.")
+    if kind is str:
+        ends = {name: processor.id_to_piece(n) for name, n in ends.items() if n >= 0}
     drawing = {"nbest_size": flags["nbest_size"], "alpha": flags["alpha"]}
     _check_drawing(how, **drawing)
 
     def encode(text: str) -> list[list[Any]]:
-        if how == "nbest":
-            cuts = processor.nbest_encode(text, out_type=kind, nbest_size=flags["nbest_size"])
-        elif how == "sample":
-            cuts = [processor.encode(text, out_type=kind, enable_sampling=True, **drawing)]
-        else:
-            cuts = [processor.encode(text, out_type=kind)]
+        try:
+            if how == "nbest":
+                cuts = processor.nbest_encode(text, out_type=kind, nbest_size=flags["nbest_size"])
+            elif how == "sample":
+                cuts = [processor.encode(text, out_type=kind, enable_sampling=True, **drawing)]
+            else:
+                cuts = [processor.encode(text, out_type=kind)]
+        except RuntimeError as error:
+            problem = str(error).rpartition("] ")[2]
+            raise DataError(
+                f"SentencePiece cannot write {flags['output_format']}: {problem}"
+            ) from None
         return [_extended(cut, wishes, ends) for cut in cuts]
 
     return encode
