@@ -314,6 +314,12 @@ def test_wrong_requests_are_told_in_one_line(call, model, flags, code, words):
     assert out == ""
 
 
+def test_a_wrong_flag_leaves_an_older_output_alone(call, model, tmp_path):
+    (tmp_path / "out").write_bytes(b"older")
+    assert call("translate", "-m", model, "-b", "0", "-o", str(tmp_path / "out"), "x")[0] == 2
+    assert (tmp_path / "out").read_bytes() == b"older"
+
+
 def test_a_wrong_device_is_named_for_every_kind_of_model(call, model, tmp_path):
     small = str(tmp_path / "small")
     assert call("quantize", model, "--out", small)[0] == 0

@@ -135,7 +135,6 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
     )
     write = choose_format(flags["format_name"], details)
     _check_together(text, flags)
-    search = _search_options(flags)
     is_interactive = not text and flags["input_path"] == "-" and sys.stdin.isatty()
     replaced: set[int] = set()
     passed_on: deque[dict[str, Any]] = deque()
@@ -155,6 +154,7 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
             prefix_file = stack.enter_context(open_input(flags["prefix_path"]))
             prefixes = decode_lines(prefix_file, shown_name(flags["prefix_path"]))
         translator = load_translator(session, flags)
+        search = checked_search(translator, _search_options(flags))
         _set_batch_size(translator, flags)
         writer = stack.enter_context(open_output(flags["output_path"]))
         if is_interactive:
@@ -167,7 +167,7 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
             target_lang=flags["target_lang"],
             alignment=details.alignment is not None,
             alternatives=flags["alternatives"],
-            **checked_search(translator, search),
+            **search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):
             own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
