@@ -499,6 +499,12 @@ def test_buffers_end_at_lines_or_characters():
     assert list(buffers([], max_lines=2, max_chars=4)) == []
 
 
+def test_a_portion_ends_when_its_source_has_paused():
+    pauses = iter([False, True, False, False, True])
+    found = buffers([Line("a")] * 5, max_lines=9, max_chars=99, has_paused=lambda: next(pauses))
+    assert [len(portion) for portion in found] == [2, 3]
+
+
 def test_parts_of_a_line_have_keys_of_their_own(vocab):
     reader = LineReader(vocab, vocab, max_source_tokens=5)
     line = Line("A man is riding a bike.")

@@ -269,7 +269,7 @@ def _lacks_manifest(folder: Path) -> bool:
 
 def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) -> Bundle:
     """The model of these files; each is checked against the others."""
-    values = _read_config(_file(folder, files, CONFIG), folder / CONFIG)
+    values = read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
     _check_vocab(src_vocab, config, "source", config.src_vocab_size, folder)
@@ -348,7 +348,12 @@ def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
     return sorted(((int(match[1]), entry) for match, entry in named if match), reverse=True)
 
 
-def _read_config(data: bytes, where: Path) -> dict[str, Any]:
+def read_config(data: bytes, where: Path) -> dict[str, Any]:
+    """Read `config.json`; its section `model` is checked by `ModelConfig`.
+
+    Raises:
+        FormatError: it is not JSON, not heed's, or a value is of the wrong kind.
+    """
     values = parse_json(data, where)
     if values.get("format") != FORMAT:
         raise FormatError(

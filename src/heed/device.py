@@ -46,6 +46,18 @@ def has_gpu() -> bool:
     )
 
 
+def split_device(name: str) -> tuple[str, str]:
+    """The two parts of a device's name: `cuda` and `1` of `cuda:1`; the second may be empty.
+
+    Raises:
+        ConfigError: it is no name of a device.
+    """
+    kind, _, index = name.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
+        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}.")
+    return kind, index
+
+
 def choose_device(name: str = "auto") -> "torch.device":
     """The device called `auto` (CUDA where there is one), `cpu`, `cuda` or `cuda:N`.
 
@@ -54,9 +66,7 @@ def choose_device(name: str = "auto") -> "torch.device":
     """
     import torch
 
-    kind, _, index = name.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
-        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}.")
+    kind, index = split_device(name)
     n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if kind == "auto":
         return torch.device("cuda" if n_devices else "cpu")

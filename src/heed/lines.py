@@ -5,7 +5,7 @@ Not here: batches (`decode/schedule.py`), the search (`translate.py`), or where 
 """
 
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -324,14 +324,21 @@ def with_prefixes(
         yield replace(line, prefix=prefix)
 
 
-def buffers(lines: Iterable[Line], *, max_lines: int, max_chars: int) -> Iterator[list[Line]]:
-    """Gather a stream into portions."""
+def buffers(
+    lines: Iterable[Line],
+    *,
+    max_lines: int,
+    max_chars: int,
+    has_paused: Callable[[], bool] | None = None,
+) -> Iterator[list[Line]]:
+    """Gather a stream into portions; `has_paused`, asked after each line, ends one early."""
     portion: list[Line] = []
     n_chars = 0
     for line in lines:
         portion.append(line)
         n_chars += len(line.text)
-        if len(portion) >= max_lines or n_chars >= max_chars:
+        is_full = len(portion) >= max_lines or n_chars >= max_chars
+        if is_full or (has_paused and has_paused()):
             yield portion
             portion, n_chars = [], 0
     if portion:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heed.bundle import CONFIG, Bundle, load_bundle
 from heed.decode.options import DecodeOptions, options_from, require_storable
-from heed.device import choose_threads, has_gpu
+from heed.device import choose_threads, has_gpu, split_device
 from heed.engine.native import is_compiled
 from heed.engine.network import Network
 from heed.engine.packed import from_arrays
@@ -100,9 +100,10 @@ def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
 
 
 def _is_on_gpu(device: str) -> bool:
-    if device == "auto":
+    kind, _ = split_device(device)
+    if kind == "auto":
         return _has_torch() and has_gpu()
-    return device != "cpu"
+    return kind != "cpu"
 
 
 def _has_torch() -> bool:

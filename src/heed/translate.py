@@ -4,7 +4,7 @@ Not here: search (`decode/`), files (`bundle.py`), or printing (`cli/`). One lin
 normalize → ids (cut if too long) → batches of like lengths → search → text, in the order given.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -210,6 +210,7 @@ class Translator:
         prefixes: Iterable[str] | None = None,
         buffer_lines: int = 2048,
         buffer_chars: int = 1 << 20,
+        has_paused: Callable[[], bool] | None = None,
         target_lang: str | None = None,
         alignment: bool = False,
         alternatives: int = 0,
@@ -222,6 +223,8 @@ class Translator:
             prefixes: how each translation must begin, one for each of `lines`.
             buffer_lines: lines gathered, sorted by length and translated together.
             buffer_chars: a portion also ends when it holds this many characters.
+            has_paused: called after each line; True ends the portion, because the next line is
+                not there yet.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
             alternatives: at most so many other translations of each line.
@@ -232,7 +235,8 @@ class Translator:
         """
         n_done = 0
         wanted = with_prefixes(lines, prefixes, name="lines")
-        for portion in buffers(wanted, max_lines=buffer_lines, max_chars=buffer_chars):
+        limits = {"max_lines": buffer_lines, "max_chars": buffer_chars}
+        for portion in buffers(wanted, **limits, has_paused=has_paused):
             yield from self.translate(
                 portion,
                 target_lang=target_lang,

@@ -85,11 +85,13 @@ def test_a_model_translates_and_is_judged(call, files, model):
         assert saved.read().count(b"\n") == 3
 
 
-@pytest.mark.parametrize(("flag", "words"), [("-b", "beam_size"), ("--length-penalty", "alpha")])
+@pytest.mark.parametrize(
+    ("flag", "words"), [("-b", "--beam-size must"), ("--length-penalty", "--length-penalty must")]
+)
 def test_what_a_search_cannot_do_is_refused(call, files, model, flag, words):
     asked = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"]]
     code, _, err = call(*asked, flag, "-1")
-    assert code == 1
+    assert code == 2
     assert words in err
 
 

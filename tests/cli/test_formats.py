@@ -102,3 +102,11 @@ def test_the_simplest_format_that_holds_the_details_is_chosen():
 def test_text_refuses_what_it_cannot_hold():
     with pytest.raises(UsageError, match=r"--format text holds one translation a line and nothing"):
         choose_format("text", Details(alignment="soft"))
+
+
+def test_a_piece_that_is_a_line_break_stays_on_its_line():
+    odd = Translation(text="a b", tokens=["▁a", "\n", "\r"], source_tokens=["\n"])
+    rows = as_fairseq(0, odd, Details())
+    assert rows[0] == "S-0\t\\n"
+    assert rows[1].endswith("\t▁a \\n \\r")
+    assert not set("\n\r") & set("".join(rows))

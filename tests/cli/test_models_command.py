@@ -73,9 +73,22 @@ def test_a_wrong_name_gets_the_nearest_model_or_folder(installed, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"{", "is not JSON"), (b"[]", "must hold a JSON object"), (None, "cannot be read")],
+    [
+        (b"{", "is not valid JSON"),
+        (b"[]", "must hold a JSON object"),
+        (None, "is missing"),
+        (b"[" * 100_000, "is not valid JSON: nested too deeply."),
+        (b" " * (1 << 21), "has 2097152 bytes; at most 1048576 make sense here."),
+        ({"model": []}, "config.json: model must be an object, but is []."),
+        ({"target_langs": 5}, "config.json: target_langs must be a list of strings."),
+        ({"target_langs": [5]}, "config.json: target_langs must be a list of strings."),
+        ({"source_lang": None}, "config.json: source_lang must be a string, but is None."),
+    ],
 )
-def test_a_damaged_config_is_told(call, tmp_path, content, words):
+def test_a_damaged_config_is_told(call, model, tmp_path, content, words):
+    if isinstance(content, dict):
+        good = json.loads(Path(model, "config.json").read_bytes())
+        content = json.dumps({**good, **content}).encode()
     if content is not None:
         (tmp_path / "config.json").write_bytes(content)
     code, _, err = call("models", "show", str(tmp_path))
@@ -125,3 +138,42 @@ def test_languages_that_do_not_fit_a_two_way_model_are_told(call, two_way):
     )
     said = call("translate", "-m", two_way, "-s", "de", "-t", "de", "a")[2]
     assert "de is what --source-lang and --target-lang both say." in said
+
+
+def test_a_broken_model_hides_no_other(call, installed):
+    (installed / "bad").mkdir()
+    (installed / "bad" / "config.json").write_bytes(b"{")
+    code, out, _ = call("models")
+    bad, good = out.splitlines()
+    assert code == 0
+    assert bad.startswith(f"bad\tbroken: {installed / 'bad' / 'config.json'} is not valid JSON: ")
+    assert good == "en-de\ten→de"
+    listed = json.loads(call("models", "list", "--json")[1])
+    assert listed["en-de"]["target_lang"] == "de"
+    assert "is not valid JSON" in listed["bad"]["error"]
+
+
+@pytest.fixture
+def nobody(monkeypatch):
+    """A user without a home folder, as in `docker run -u 12345`."""
+
+    def unknown(_: int) -> None:
+        raise KeyError("uid not found")
+
+    for name in ("HOME", "HEED_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+
+
+def test_a_user_without_a_home_translates_with_a_folder(call, nobody, model):
+    code, out, err = call("translate", "-m", model, "-q", "dog")
+    assert (code, err) == (0, "")
+    assert out
+    code, _, err = call("translate", "-m", "nothing", "dog")
+    assert code == 1
+    assert "There is no model folder nothing. Train one with" in err
+    words = "This user has no home folder, so there is no folder of installed models. Set HEED_HOME"
+    code, _, err = call("models")
+    assert code == 1
+    assert words in err
+    assert words in call("doctor")[1]

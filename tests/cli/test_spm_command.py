@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 import sentencepiece
 
@@ -17,6 +19,12 @@ def trained(tmp_path_factory):
     assert run(["spm-train", f"--input={corpus}", f"--model_prefix={prefix}", *flags]) == 0
     arguments = f"--input={corpus} --model_prefix={folder}/theirs {' '.join(flags)}"
     sentencepiece.SentencePieceTrainer.Train(arguments)
+    endless = {"model_prefix": str(folder / "endless"), "bos_id": -1, "eos_id": -1}
+    lines = iter(TEXT * 20)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines, vocab_size=40, hard_vocab_limit=False, **endless
+    )
+    (folder / "latin").write_bytes(b"good\nb\xe4d\n")
     return folder
 
 
@@ -60,7 +68,37 @@ def test_files_extra_options_and_n_best_work(call, trained, tmp_path):
     ("arguments", "code", "words"),
     [
         (["spm-encode", "--model", "FOLDER/text"], 1, "text is not a SentencePiece model."),
-        (["spm-encode", "--model", "FOLDER/no"], 1, "no is not a SentencePiece model."),
+        (["spm-encode", "--model", "FOLDER/no"], 1, "no does not exist."),
+        (
+            ["spm-encode", "--model", "MODEL", "--output_format=nbest_id", "--nbest_size=513"],
+            2,
+            "--nbest-size must be at most 512, but is 513.",
+        ),
+        (
+            ["spm-encode", "--model", "MODEL", "--output_format=sample_id", "--nbest_size=1"],
+            2,
+            "--nbest-size must be from 2 to 512 to sample, or -1 to sample from all cuts, but is",
+        ),
+        (
+            ["spm-encode", "--model", "MODEL", "--output_format=sample_id", "--alpha=nan"],
+            2,
+            "--alpha must be a number from 0, but is nan.",
+        ),
+        (
+            ["spm-encode", "--model", "MODEL", "--output_format=nbest_id"],
+            1,
+            "SentencePiece cannot write nbest_id: NBestEncode is not available for the current",
+        ),
+        (
+            ["spm-encode", "--model", "FOLDER/endless.model", "--extra_options=reverse:eos"],
+            2,
+            "--extra_options=eos: the model has no such piece.",
+        ),
+        (
+            ["spm-encode", "--model", "MODEL", "FOLDER/latin"],
+            1,
+            "latin line 2 is not valid UTF-8 (byte 2). Convert it to UTF-8.",
+        ),
         (["spm-encode", "--model", "MODEL", "--extra_options=x"], 2, "must be bos, eos or reverse"),
         (["spm-decode", "--model", "MODEL", "--input_format=id"], 1, "Line 1 must hold ids from 0"),
         (["spm-train", "--input=FOLDER/no", "--model_prefix=x"], 1, "no does not exist."),
@@ -84,3 +122,60 @@ def test_wrong_requests_are_told(call, trained, arguments, code, words):
     found, _, err = call(*swapped, stdin=b"99999 x\n")
     assert found == code, err
     assert words in err
+
+
+def test_spm_train_learns_from_compressed_text_what_it_learns_from_plain_text(call, trained):
+    data = (trained / "text").read_bytes()
+    (trained / "text.gz").write_bytes(gzip.compress(data))
+    flags = ["--vocab_size=60", "--model_type=bpe", "--hard_vocab_limit=false"]
+    prefix = trained / "packed"
+    code, _, err = call(
+        "spm-train", f"--input={trained / 'text.gz'}", f"--model_prefix={prefix}", *flags
+    )
+    assert code == 0, err
+    found = [(trained / f"{name}.vocab").read_bytes() for name in ("ours", "packed")]
+    assert found[0] == found[1]
+
+
+def test_a_model_without_ends_encodes(call, trained):
+    model = str(trained / "endless.model")
+    processor = sentencepiece.SentencePieceProcessor(model_file=model)
+    expected = " ".join(processor.encode("A man", out_type=str))
+    assert call("spm-encode", "--model", model, stdin=b"A man\n") == (0, f"{expected}\n", "")
+
+
+def test_a_damaged_compressed_file_is_told(call, trained):
+    (trained / "cut.gz").write_bytes(gzip.compress(b"A man\n" * 1000)[:-9])
+    code, _, err = call(
+        "spm-train", f"--input={trained / 'cut.gz'}", f"--model_prefix={trained / 'x'}"
+    )
+    assert code == 1
+    assert "cut.gz is damaged after line" in err
+
+
+@pytest.fixture(scope="module")
+def with_breaks(tmp_path_factory):
+    """A model with byte pieces, and a piece that is a line break."""
+    prefix = tmp_path_factory.mktemp("breaks") / "m"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT * 20),
+        model_prefix=str(prefix),
+        vocab_size=330,
+        model_type="bpe",
+        byte_fallback=True,
+        user_defined_symbols=["\n", "\r"],
+        hard_vocab_limit=False,
+    )
+    return f"{prefix}.model"
+
+
+def test_a_byte_that_is_a_line_break_stays_out_of_the_text(call, with_breaks):
+    code, out, err = call("spm-decode", "--model", with_breaks, stdin=b"<0x0D> A <0x0A>\n")
+    assert code == 0, err
+    assert out == " A \n"
+
+
+def test_a_piece_that_is_a_line_break_stays_on_its_line(call, with_breaks):
+    code, out, err = call("spm-encode", "--model", with_breaks, stdin=b"A\rA\n")
+    assert code == 0, err
+    assert out.split() == ["▁A", "\\r", "A"]

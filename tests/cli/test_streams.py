@@ -1,12 +1,21 @@
 import io
+import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.cli import streams
-from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
+from heed.cli.streams import (
+    LineWriter,
+    PipeInput,
+    decode_lines,
+    open_input,
+    open_output,
+    shown_name,
+)
 from heed.errors import DataError
+from heed.lines import Line, buffers
 
 
 def lines_of(data: bytes, **options):
@@ -39,7 +48,7 @@ def test_one_carriage_return_is_dropped_and_no_more():
 
 def test_invalid_bytes_are_an_error_that_names_the_line():
     with pytest.raises(
-        DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\).*--encoding-errors replace"
+        DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\)\. Convert it to UTF-8\."
     ):
         lines_of(b"good\nab\xff\n")
 
@@ -98,3 +107,94 @@ def test_a_watched_stream_is_flushed_line_by_line():
 def test_standard_input_has_a_name():
     assert shown_name("-") == "standard input"
     assert shown_name("a.txt") == "a.txt"
+
+
+@pytest.fixture
+def pipe():
+    """An input that reads from a pipe, and the end to write to."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as reader, open(writing, "wb", buffering=0) as writer:
+        yield PipeInput(reader), writer
+
+
+def test_a_pipe_has_paused_when_its_next_line_is_not_there(pipe):
+    source, writer = pipe
+    assert source.has_paused()
+    writer.write(b"a\nb\npart")
+    assert not source.has_paused()
+    assert [source.readline(99), source.readline(99)] == [b"a\n", b"b\n"]
+    assert source.has_paused()
+    writer.write(b"ial\n")
+    assert not source.has_paused()
+    writer.close()
+    assert [source.readline(99), source.readline(99)] == [b"partial\n", b""]
+    assert not source.has_paused()
+
+
+def test_lines_that_are_there_fill_their_portions(pipe):
+    source, writer = pipe
+    writer.write(b"a\n" * 5000)
+    writer.close()
+    lines = (Line(text) for text in decode_lines(source, "x"))
+    found = buffers(lines, max_lines=2048, max_chars=1 << 20, has_paused=source.has_paused)
+    assert [len(portion) for portion in found] == [2048, 2048, 904]
+
+
+def test_a_trickle_of_bytes_is_a_pause(pipe, monkeypatch):
+    monkeypatch.setattr(streams, "MAX_LINE_BYTES", 1 << 30)
+    source, writer = pipe
+    seconds = iter(range(1000))
+    monkeypatch.setattr(streams.time, "monotonic", lambda: next(seconds) / 100)
+    reads = []
+
+    def read_one(fd, size):
+        reads.append(fd)
+        return b"x"
+
+    monkeypatch.setattr(streams.os, "read", read_one)
+    writer.write(b"there")
+    assert source.has_paused()
+    assert len(reads) == pytest.approx(streams.PATIENCE_S * 100, abs=1)
+
+
+@given(st.binary(max_size=60), st.integers(1, 9))
+def test_a_pipe_gives_the_lines_that_a_file_gives(data, limit):
+    reading, writing = os.pipe()
+    with open(reading, "rb") as reader:
+        os.write(writing, data)
+        os.close(writing)
+        source, expected = PipeInput(reader), io.BytesIO(data)
+        while line := expected.readline(limit):
+            assert source.readline(limit) == line
+        assert source.readline(limit) == b""
+
+
+def test_only_a_plain_pipe_is_watched_for_pauses(tmp_path):
+    path = tmp_path / "x.gz"
+    path.write_bytes(b"")
+    for name in (str(path), __file__):
+        with open_input(name) as source:
+            assert not isinstance(source, PipeInput)
+    os.mkfifo(tmp_path / "fifo")
+    keep_open = os.open(tmp_path / "fifo", os.O_RDWR)
+    with open_input(str(tmp_path / "fifo")) as source:
+        assert isinstance(source, PipeInput)
+    os.close(keep_open)
+
+
+def test_only_what_was_written_is_flushed():
+    class Stream(io.BytesIO):
+        flushes = 0
+
+        def flush(self):
+            self.flushes += 1
+
+    stream = Stream()
+    writer = LineWriter(stream)
+    writer.flush()
+    writer.write("a")
+    writer.write("b")
+    assert stream.flushes == 0
+    writer.flush()
+    writer.flush()
+    assert stream.flushes == 1

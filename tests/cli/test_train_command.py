@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import signal
 import tomllib
 from pathlib import Path
@@ -194,7 +195,7 @@ def test_a_dump_fits_separate_vocabularies(call, corpus, tmp_path):
         ([], 2, "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file"),
         (["--src=a", "--tgt=b"], 2, "Say where the model shall go: --out run/"),
         (["--src=no", "--tgt=no", "--out=OUT"], 1, "no does not exist."),
-        (["a.tsv", "--out=OUT", "--time", "soon"], 1, "a duration is written like 90s"),
+        (["a.tsv", "--out=OUT", "--time", "soon"], 2, "a duration is written like 90s"),
         (["a.tsv", "--out=OUT", "model.d_modle=3"], 1, "did you mean model.d_model?"),
         (["a.tsv", "--out=OUT", "--config", "no.toml"], 1, "no.toml cannot be read"),
         (["a.tsv", "--out=OUT", "--preset", "huge"], 2, "'huge' is not one of 'tiny', 'small'"),
@@ -416,4 +417,34 @@ def test_a_terminal_gets_one_live_line_that_is_cleaned_up():
     shown = stream.getvalue()
     assert "50%  1m left" in shown
     assert "pad 1.0%" in shown
-    assert shown.endswith("\r\x1b[K")
+    assert re.search(r"\r +\r$", shown)
+    assert "\x1b" not in shown
+
+
+def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    display = Display("chrf", stream=stream)
+    for event in EVENTS:
+        display(event)
+    display.close()
+    assert "\r" not in stream.getvalue()
+    assert "finished after 9 steps" in stream.getvalue()
+
+
+def test_samples_of_the_corpus_cannot_control_the_terminal():
+    stream = Terminal()
+    display = Display("chrf", stream=stream)
+    display.line("    src  a \u202e b \x1b[2J")
+    assert stream.getvalue().endswith("    src  a \\u202e b \\x1b[2J\n")
+
+
+@pytest.mark.parametrize("command", ["train", "distill", "demo"])
+def test_flags_that_are_wrong_are_named_as_they_were_typed(call, command):
+    teacher = ["x"] if command == "distill" else []
+    code, _, err = call(command, *teacher, "--time", "soon")
+    assert code == 2
+    assert "invalid value for '--time': a duration is written like 90s" in err
+    code, _, err = call(command, *teacher, "--threads", "0")
+    assert code == 2
+    assert "invalid value for '--threads': 0 is not in the range 1<=x<=1024." in err

@@ -2,6 +2,7 @@ import gzip
 import json
 import lzma
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -284,21 +285,24 @@ def test_a_reader_that_stops_early_is_no_error(model, heed):
     ("flags", "code", "words"),
     [
         (["-i", "in", "text"], 2, "Give either TEXT or --input, not both."),
-        (["-b", "0", "x"], 1, "decoding.beam_size must be from 1 to 1024, but is 0"),
+        (["-b", "0", "x"], 2, "--beam-size must be from 1 to 1024, but is 0. Use 1 for greedy"),
+        (["--length-penalty", "inf", "x"], 2, "--length-penalty must be from 0.0 to 10.0, but is"),
+        (["--length-penalty", "nan", "x"], 2, "--length-penalty must be from 0.0 to 10.0, but is"),
+        (["--threads", "0", "x"], 2, "'--threads': 0 is not in the range 1<=x<=1024."),
         (["--n-best", "3", "--alternatives", "2", "x"], 2, "Give either --alternatives or --n-be"),
         (["--alternatives", "2", "--format", "text", "x"], 2, "--format text holds one transla"),
         (["--alternatives", "-1", "x"], 2, "-1 is not in the range 0<=x<=1023"),
         (["--json-input", "--prefix", "p", '"x"'], 2, 'give each "prefix" in its line instead of'),
         (["--dtype", "int4", "x"], 2, "'int4' is not one of 'auto', 'float32', 'int8', 'bfloat"),
         (["--device=cpu", "--dtype=float16", "x"], 1, "dtype float16 needs a GPU; use float32 or"),
-        (["--max-length-offset", "-1", "x"], 1, "decoding.max_length_offset must be from 0.0 to"),
+        (["--max-length-offset", "-1", "x"], 2, "--max-length-offset must be from 0.0 to"),
         (["-t", "fr", "x"], 1, "This model translates into de only, not into fr."),
         (["-s", "fr", "x"], 1, "translates from en, not from fr."),
         (["--device", "tpu", "x"], 1, "device must be auto, cpu, cuda or cuda:N, but is 'tpu'."),
         (["-i", "nowhere"], 1, "nowhere does not exist."),
         (["-o", "/nowhere/out", "x"], 1, "/nowhere/out cannot be written: No such file"),
-        (["--top-p", "2", "x"], 1, "decoding.top_p must be from 0.0 to 1.0, but is 2.0"),
-        (["--n-best", "3", "-b", "2", "x"], 1, "decoding.n_best must be at most"),
+        (["--top-p", "2", "x"], 2, "--top-p must be from 0.0 to 1.0, but is 2.0"),
+        (["--n-best", "3", "-b", "2", "x"], 2, "--n-best must be at most --beam-size (2), but is"),
     ],
 )
 def test_wrong_requests_are_told_in_one_line(call, model, flags, code, words):
@@ -308,3 +312,64 @@ def test_wrong_requests_are_told_in_one_line(call, model, flags, code, words):
     assert err.startswith("heed: ")
     assert err.count("\n") == 1
     assert out == ""
+
+
+def test_a_wrong_flag_leaves_an_older_output_alone(call, model, tmp_path):
+    (tmp_path / "out").write_bytes(b"older")
+    assert call("translate", "-m", model, "-b", "0", "-o", str(tmp_path / "out"), "x")[0] == 2
+    assert (tmp_path / "out").read_bytes() == b"older"
+
+
+def test_a_wrong_device_is_named_for_every_kind_of_model(call, model, tmp_path):
+    small = str(tmp_path / "small")
+    assert call("quantize", model, "--out", small)[0] == 0
+    for folder in (model, small):
+        code, _, err = call("translate", "-m", folder, "--device", "banana", "x")
+        assert code == 1
+        assert err == "heed: device must be auto, cpu, cuda or cuda:N, but is 'banana'.\n"
+
+
+def test_a_file_in_the_place_of_a_model_is_refused_for_what_it_is(call, tmp_path):
+    (tmp_path / "model.pt").write_bytes(b"x")
+    (tmp_path / "text").write_bytes(b"x")
+    code, _, err = call("translate", "-m", str(tmp_path / "model.pt"), "x")
+    assert code == 1
+    assert "model.pt is refused unread: files of this kind can run a program" in err
+    code, _, err = call("translate", "-m", str(tmp_path / "text"), "x")
+    assert code == 1
+    assert err.endswith("text is a file; a model is a folder with config.json.\n")
+
+
+def test_a_bad_byte_in_a_file_of_prefixes_names_no_flag_that_would_not_help(call, model, tmp_path):
+    (tmp_path / "prefixes").write_bytes(b"\xff\n")
+    code, _, err = call("translate", "-m", model, "--prefix", str(tmp_path / "prefixes"), "x")
+    assert code == 1
+    assert err.endswith("prefixes line 1 is not valid UTF-8 (byte 1). Convert it to UTF-8.\n")
+
+
+def test_a_number_that_json_cannot_write_is_refused(call, model):
+    flags = ["translate", "-m", model, "--json-input", "--format", "jsonl"]
+    code, out, err = call(*flags, stdin=b'{"text": "A", "id": 1e999}\n')
+    assert (code, out) == (1, "")
+    assert "standard input line 1 is not JSON (1e999 is too large for a number)." in err
+
+
+def test_a_bad_byte_does_not_end_a_session_of_somebody_who_types(model):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "heed", "translate", "-m", model, "-b1", "--format", "jsonl"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    os.close(theirs)
+    for typed, status in ((b"A \xff man\n", "replaced_bytes"), (b"\n", "empty")):
+        os.write(ours, typed)
+        assert json.loads(process.stdout.readline())["status"] == status
+    os.write(ours, b"\x04")  # Ctrl-D, once
+    _, err = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"Type a line and press Enter; Ctrl-D ends." in err
+    assert b"1 line was not valid UTF-8" in err

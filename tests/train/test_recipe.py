@@ -232,3 +232,9 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_allocated(
         resolve({"preset": "tiny", "training": {"device": "cpu"}})
     resolve({"preset": "tiny", "training": {"device": "cuda"}})  # the rest lies in the GPU's memory
     resolve({"preset": "tiny", "training": {"shard": True}})
+
+
+@pytest.mark.parametrize("value", ["soon", [1], True])
+def test_a_time_that_is_none_is_told_with_its_key_and_file(value):
+    with pytest.raises(ConfigError, match=r"^my\.toml: training\.time_s"):
+        resolve({"training": {"time_s": value}}, where="my.toml")

@@ -13,6 +13,9 @@ from typing import Any
 
 import click
 
+from heed.cli.terminal import echo
+from heed.errors import ConfigError
+
 Decorator = Callable[..., Any]
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
@@ -36,7 +39,7 @@ class Session:
     def say(self, message: str) -> None:
         """Tell the person something; standard output stays the data's."""
         if not self.is_quiet:
-            click.echo(message, err=True)
+            echo(message, err=True)
 
 
 class Option(click.Option):
@@ -159,6 +162,17 @@ def options(group: str) -> Callable[..., Decorator]:
         return click.option(*flags.split(), cls=Option, group=group, help=text, **attributes)
 
     return option
+
+
+def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A callback of options that are durations, such as `90s`: refuses what is none."""
+    from heed.config import parse_duration
+
+    try:
+        parse_duration(value or "0")
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
 
 
 def _debug_option() -> Option:

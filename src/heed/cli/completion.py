@@ -7,6 +7,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from heed.cli.command import command
+from heed.cli.terminal import echo
 
 EXAMPLES = """
 heed completion bash >> ~/.bashrc
@@ -22,4 +23,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print a script that completes heed's commands and flags in SHELL."""
     complete = get_completion_class(shell)
     assert complete is not None, "click knows these three"
-    click.echo(complete(ctx.find_root().command, {}, "heed", "_HEED_COMPLETE").source())
+    echo(complete(ctx.find_root().command, {}, "heed", "_HEED_COMPLETE").source())

@@ -4,16 +4,15 @@ Not here: the corpus (`data/grammar.py`) or training. What a newcomer sees first
 prints was computed just now.
 """
 
-import os
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
-from heed.explain.render import choose_palette, heatmap
+from heed.cli.command import Session, check_duration, command, options
+from heed.cli.look import draw
+from heed.cli.terminal import echo
 
 if TYPE_CHECKING:
     from heed.data.grammar import Example
@@ -49,12 +48,15 @@ SETTINGS: dict[str, Any] = {
 }
 """Small batches and high rates: what learns most in two minutes from short, regular sentences."""
 
+SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
+"""The sentence to look inside with, and its translation."""
+
 option = options("Options")
 
 
 @command("demo", "Train and try a small translator in three minutes.", examples="heed demo")
 @option("--out", str, "Run folder, kept afterwards.", default="heed-demo", metavar="RUN")
-@option("--time", str, "Time for training.", metavar="DURATION")
+@option("--time", str, "Time for training.", metavar="DURATION", callback=check_duration)
 @option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
 @click.pass_obj
 def demo(session: Session, /, out: str, time: str | None, threads: int | None) -> None:
@@ -86,9 +88,11 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     if not outcome.is_finished:
         finish(session, outcome, out, stop_signal)
     translator = load(out, threads=threads)
-    for line in (*judged(translator, test), *worked(translator), *seen_inside(translator)):
-        click.echo(line)
-    click.echo(f"\n{NEXT.format(out=out).strip()}")
+    for line in (*judged(translator, test), *worked(translator), *foreseen(translator)):
+        echo(line)
+    echo("\nWhat each target piece (row) read in the source (column):")
+    draw(translator.align(*SEEN_INSIDE, target_lang="en"))
+    echo(f"\n{NEXT.format(out=out).strip()}")
 
 
 NEXT = """
@@ -151,17 +155,9 @@ def worked(translator: "Translator") -> Iterator[str]:
         yield f"    {src}  →  {found}{'' if found == tgt else f'  (expected: {tgt})'}"
 
 
-def seen_inside(translator: "Translator") -> Iterator[str]:
-    """What comes next, and what each word looked at while it was written."""
-    src, tgt = "纽约是一座城市", "New York is a city"
+def foreseen(translator: "Translator") -> Iterator[str]:
+    """What comes next, after the beginning of a translation."""
+    src, _ = SEEN_INSIDE
     first, *others = translator.next_word(src, "New York is a", k=3, target_lang="en")
     others_shown = ", ".join(f"{n.token} {n.probability:.1%}" for n in others)
     yield f"\np(next | New York is a, {src}): {first.token} {first.probability:.1%}, {others_shown}"
-    alignment = translator.align(src, tgt, target_lang="en")
-    yield "\nWhat each target piece (row) read in the source (column):"
-    palette = choose_palette(
-        os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
-    )
-    yield from heatmap(
-        alignment.weights, alignment.target_tokens, alignment.source_tokens, palette=palette
-    )

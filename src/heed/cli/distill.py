@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, check_duration, command, options
 from heed.cli.models import find_model
+from heed.cli.terminal import echo
 from heed.cli.train import OVERRIDE, finish, start, stop_signals
 from heed.errors import UsageError
 
@@ -40,7 +41,13 @@ model_option = options("Model")
 @data_option("--dev-tgt", str, "Its translation by people.", multiple=True, metavar="FILE")
 @data_option("-t --target-lang", str, "Of several, learn this one only.", metavar="CODE")
 @run_option("--out", str, "Run folder; becomes the student's model folder.", metavar="RUN")
-@run_option("--time", str, "Wall-clock limit of all, such as 30m or 2h.", metavar="DURATION")
+@run_option(
+    "--time",
+    str,
+    "Wall-clock limit of all, such as 30m or 2h.",
+    metavar="DURATION",
+    callback=check_duration,
+)
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
 @run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
@@ -210,12 +217,12 @@ def _compare(lesson: "Lesson", out: Path, flags: dict[str, Any]) -> None:
         return
     student = load(out, device=flags["device"], threads=flags["threads"])
     found = {"teacher": lesson.scores, "student": measure(student, read_dev(lesson))}
-    click.echo("development lines, greedily    chrF2    BLEU   words/s")
+    echo("development lines, greedily    chrF2    BLEU   words/s")
     for name, scores in found.items():
         chrf, bleu, speed = (scores[key] for key in ("chrf", "bleu", "words_per_s"))
-        click.echo(f"{name:>27}    {chrf:5.2f}   {bleu:5.2f}  {speed:8,.0f}")
+        echo(f"{name:>27}    {chrf:5.2f}   {bleu:5.2f}  {speed:8,.0f}")
     old, new = found.values()
-    click.echo(
+    echo(
         f"The student keeps {new['chrf'] / max(old['chrf'], 1e-9):.1%} of the teacher's chrF2, "
         f"{new['words_per_s'] / old['words_per_s']:.1f} times as fast."
     )

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
 from heed import __version__
 from heed.cli.command import command
 from heed.cli.models import home, installed
+from heed.cli.terminal import echo
 from heed.device import cpu_info
+from heed.errors import ConfigError
 
 PACKAGES = {
     "click": "always",
@@ -40,10 +40,10 @@ CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "a
 def doctor() -> None:
     """Show versions, processor, threads and which optional parts are installed."""
     for name, value in facts():
-        click.echo(f"{name:<14} {value}")
+        echo(f"{name:<14} {value}")
     missing = sorted({extra for name, extra in PACKAGES.items() if not _version(name)})
     for extra in missing:
-        click.echo(f"For the missing part: pip install 'heed[{extra}]'", err=True)
+        echo(f"For the missing part: pip install 'heed[{extra}]'", err=True)
 
 
 def facts() -> Iterator[tuple[str, str]]:
@@ -66,7 +66,7 @@ def facts() -> Iterator[tuple[str, str]]:
         has_gpu = torch.cuda.is_available()
         yield "gpu", torch.cuda.get_device_name() if has_gpu else "none"
     yield "engine", _engine()
-    yield "models", f"{len(installed())} in {home() / 'models'}"
+    yield "models", _models()
     for name in ("HEED_MODEL", "HEED_KERNELS", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
         if name in os.environ:
             yield name, os.environ[name]
@@ -78,6 +78,13 @@ def _engine() -> str:
     if not is_compiled():
         return "not compiled: without a C++ compiler, NumPy or torch translates, slower"
     return f"compiled, {kernels()}"
+
+
+def _models() -> str:
+    try:
+        return f"{len(installed())} in {home() / 'models'}"
+    except ConfigError as error:
+        return str(error)
 
 
 def _version(package: str) -> str | None:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from heed.cli.command import Session, command, options
-from heed.cli.models import load_translator, model_options
+from heed.cli.models import checked_search, load_translator, model_options
 from heed.cli.streams import LineWriter, open_output
+from heed.cli.terminal import echo
 from heed.errors import ConfigError, DataError, UsageError
 from heed.files import atomic_writer
 from heed.outputs import STANDARD, require_not_read
@@ -148,7 +149,8 @@ def reading_of(flags: dict[str, Any], target_lang: str) -> "Reading":
 
 def translate_all(translator: "Translator", sources: list[str], flags: dict[str, Any]) -> list[str]:
     """The model's translations, also written to `--save` where it is given."""
-    search = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
+    given = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
+    search = checked_search(translator, given)
     texts = []
     with ExitStack() as stack:
         # Opened first: a folder that cannot be written is told before an hour of translating.
@@ -199,10 +201,10 @@ def judge(
         }
         if differences:
             record["comparison"] = {key: each.as_dict() for key, each in differences.items()}
-        click.echo(json.dumps(record, ensure_ascii=False, indent=2))
+        echo(json.dumps(record, ensure_ascii=False, indent=2))
         return
     for line in [*describe(found), *describe_differences(differences)]:
-        click.echo(line)
+        echo(line)
     for name, each in found.items():
         for warning in each.warnings:
             session.say(f"heed: {name}: {warning}")

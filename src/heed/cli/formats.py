@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from heed.cli.streams import on_one_line
 from heed.errors import UsageError
 from heed.translation import Translation
 
@@ -110,10 +111,10 @@ def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]
 
 def as_fairseq(line: int, translation: Translation, details: Details) -> list[str]:
     """S-, H-, D-, P- and A- lines as `fairseq-generate` prints them; scores in base 2."""
-    rows = [f"S-{line}\t{' '.join(translation.source_tokens)}"]
+    rows = [f"S-{line}\t{_pieces(translation.source_tokens)}"]
     for reading in _readings(translation):
         score = reading.score / math.log(2)
-        rows.append(f"H-{line}\t{score:.4f}\t{' '.join(reading.tokens)}")
+        rows.append(f"H-{line}\t{score:.4f}\t{_pieces(reading.tokens)}")
         rows.append(f"D-{line}\t{score:.4f}\t{reading.text}")
         rows.append(f"P-{line}\t{_numbers([s / math.log(2) for s in reading.token_scores])}")
         if details.alignment:
@@ -163,6 +164,10 @@ def _record(translation: Translation, details: Details) -> dict[str, Any]:
     elif details.alignment == "soft":
         record["alignment"] = [[round(w, 6) for w in row] for row in translation.alignment or []]
     return record
+
+
+def _pieces(tokens: Sequence[str]) -> str:
+    return " ".join(map(on_one_line, tokens))
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -5,6 +5,7 @@ ignored, so that what `--format jsonl` writes can be translated on.
 """
 
 import json
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -43,7 +44,7 @@ def json_lines(
 
 def _parsed(line: str, where: str) -> Any:
     try:
-        return json.loads(line, parse_constant=_refuse)
+        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
         raise DataError(f"{where} is not usable JSON: nested too deeply.") from None
     except ValueError as error:
@@ -58,6 +59,12 @@ def _parsed(line: str, where: str) -> Any:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON number")
+
+
+def _finite(number: str) -> float:
+    if math.isinf(value := float(number)):
+        raise ValueError(f"{number} is too large for a number")
+    return value
 
 
 def _line(value: Any, where: str) -> "Line":

@@ -6,13 +6,17 @@ Not here: the pictures themselves (`explain/render.py`).
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import load_translator, model_options
+from heed.cli.terminal import echo, visible
 from heed.explain.render import choose_palette, heatmap
+
+if TYPE_CHECKING:
+    from heed.translation import Alignment
 
 option = options("Options")
 
@@ -44,11 +48,11 @@ def next_word(
     found = translator.next_word(text, prefix, k=count, target_lang=flags["target_lang"])
     if as_json:
         records = [{"token": n.token, "probability": n.probability} for n in found]
-        click.echo(json.dumps(records, ensure_ascii=False))
+        echo(json.dumps(records, ensure_ascii=False))
         return
     for choice in found:
         bar = "█" * round(20 * choice.probability)
-        click.echo(f"{choice.probability:8.4f}  {choice.token:<16} {bar}".rstrip())
+        echo(f"{choice.probability:8.4f}  {choice.token:<16} {bar}".rstrip())
 
 
 @command("align", "Show which source piece each target piece read.", examples=ALIGN_EXAMPLES)
@@ -73,10 +77,17 @@ def align(
             "target_tokens": found.target_tokens,
             "weights": found.weights,
         }
-        click.echo(json.dumps(record, ensure_ascii=False))
+        echo(json.dumps(record, ensure_ascii=False))
         return
+    draw(found)
+
+
+def draw(found: "Alignment") -> None:
+    """Write an alignment: a row for each target piece, a column for each source piece."""
     palette = choose_palette(
         os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
     )
-    for line in heatmap(found.weights, found.target_tokens, found.source_tokens, palette=palette):
-        click.echo(line)
+    rows = [visible(token) for token in found.target_tokens]
+    columns = [visible(token) for token in found.source_tokens]
+    for line in heatmap(found.weights, rows, columns, palette=palette):
+        echo(line, is_drawing=True)

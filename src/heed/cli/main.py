@@ -16,6 +16,7 @@ import click
 
 from heed import __version__
 from heed.cli.command import Session
+from heed.cli.terminal import echo, replace_closed_streams
 from heed.device import process_rank
 from heed.errors import HeedError, MissingExtraError, WorkerError
 
@@ -114,6 +115,7 @@ def heed() -> None:
 
 def main() -> None:
     """The program's entry; never returns."""
+    replace_closed_streams()
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
 
@@ -148,9 +150,9 @@ def run(args: Sequence[str]) -> int:
     except Exception as error:
         words, exit_code = explain(error)
         if session.is_debug:
-            traceback.print_exc()
+            echo(traceback.format_exc(), err=True, nl=False)
         if not (is_follower and _is_of_all(error)):
-            click.echo(f"heed: {words}", err=True)
+            echo(f"heed: {words}", err=True)
         return exit_code
 
 

@@ -6,6 +6,7 @@ A model is a folder; one under `HEED_HOME/models` may be called by its name alon
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -15,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Session, command, options
+from heed.cli.terminal import echo, visible
 from heed.errors import ConfigError, FormatError, UsageError
 from heed.text.languages import implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
     from heed.translate import Translator
+
+MAX_CONFIG_BYTES = 1 << 20
+"""Far more than the configuration of any model takes."""
 
 DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
 
@@ -92,17 +97,53 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     return translator
 
 
+def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str, Any]:
+    """The search options `given`, which are fields of `DecodeOptions`.
+
+    Raises:
+        UsageError: one of them is impossible; names its flag.
+    """
+    from heed.decode.options import options_from
+
+    try:
+        options_from(translator.options, given)
+    except ConfigError as error:
+        params = click.get_current_context().command.params
+        flags = {
+            param.name: next(flag for flag in param.opts if flag.startswith("--"))
+            for param in params
+            if param.name in given
+        }
+        words = re.sub(r"decoding\.(\w+)", lambda key: flags.get(key[1], key[0]), str(error))
+        raise UsageError(words) from None
+    return given
+
+
 def home() -> Path:
-    """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder."""
+    """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder.
+
+    Raises:
+        ConfigError: none of the variables is set, and this user has no home folder.
+    """
     if chosen := os.environ.get("HEED_HOME"):
         return Path(chosen)
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "heed"
+    if data := os.environ.get("XDG_DATA_HOME"):
+        return Path(data) / "heed"
+    try:
+        return Path.home() / ".local" / "share" / "heed"
+    except RuntimeError:
+        raise ConfigError(
+            "This user has no home folder, so there is no folder of installed models. Set "
+            "HEED_HOME, or name a model folder: -m run/"
+        ) from None
 
 
 def installed() -> dict[str, Path]:
-    """Name → folder of every installed model."""
-    folder = home() / "models"
+    """Name → folder of every installed model; none where there is no home folder."""
+    try:
+        folder = home() / "models"
+    except ConfigError:
+        return {}
     if not folder.is_dir():
         return {}
     found = sorted(entry for entry in folder.iterdir() if (entry / "config.json").is_file())
@@ -121,6 +162,10 @@ def find_model(name: str | None) -> Path:
         return Path(name)
     if name in models:
         return models[name]
+    if Path(name).exists():
+        from heed.bundle import find_model_folder
+
+        return find_model_folder(name)  # says why a file is no model
     near = get_close_matches(name, [*models, *_folders_beside(name)], n=1)
     hint = f"; did you mean {near[0]}?" if near else ". Train one with: heed train --out run/ …"
     raise ConfigError(f"There is no model folder {name}{hint}")
@@ -139,12 +184,21 @@ def _folders_beside(name: str) -> list[str]:
 @click.pass_obj
 def list_models(session: Session, as_json: bool) -> None:
     """List the models under HEED_HOME/models."""
-    models = {name: _config(folder) for name, folder in installed().items()}
+    models = installed()
+    configs: dict[str, dict[str, Any]] = {}
+    broken: dict[str, str] = {}
+    for name, folder in models.items():
+        try:
+            configs[name] = _config(folder)
+        except FormatError as error:
+            broken[name] = str(error)
     if as_json:
-        click.echo(json.dumps(models, ensure_ascii=False))
+        errors = {name: {"error": words} for name, words in broken.items()}
+        echo(json.dumps(configs | errors, ensure_ascii=False))
         return
-    for name, config in models.items():
-        click.echo(f"{name}\t{_direction(config).replace(' ', '')}")
+    for name in models:
+        state = f"broken: {broken[name]}" if name in broken else _arrow(configs[name])
+        echo(f"{name}\t{state}")
     if not models:
         session.say(f"No models in {home() / 'models'}. Copy or link a run folder there.")
 
@@ -157,15 +211,15 @@ def show(name: str, as_json: bool) -> None:
     folder = find_model(name)
     config = _config(folder)
     if as_json:
-        click.echo(json.dumps(config, ensure_ascii=False, indent=2))
+        echo(json.dumps(config, ensure_ascii=False, indent=2))
         return
-    click.echo(f"folder     {folder}")
-    click.echo(f"languages  {_direction(config)}")
-    for key, value in config.get("model", {}).items():
-        click.echo(f"{key:<22} {value}")
+    echo(f"folder     {folder}")
+    echo(f"languages  {_direction(config)}")
+    for key, value in config["model"].items():
+        echo(f"{key:<22} {value}")
     for file in sorted(folder.iterdir()):
         if file.is_file():
-            click.echo(f"{file.stat().st_size:>12,}  {file.name}")
+            echo(f"{file.stat().st_size:>12,}  {file.name}")
 
 
 @command("rm", "Delete an installed model.")
@@ -181,7 +235,7 @@ def remove(session: Session, name: str, yes: bool) -> None:
         raise ConfigError(f"There is no installed model {name}{hint}")
     folder = models[name]
     if not yes:
-        click.confirm(f"Delete {folder}?", abort=True, err=True)
+        click.confirm(visible(f"Delete {folder}?"), abort=True, err=True)
     if folder.is_symlink():
         folder.unlink()
     else:
@@ -204,18 +258,17 @@ def models(ctx: click.Context) -> None:
 
 def _direction(config: dict[str, Any]) -> str:
     return spelled_direction(
-        config.get("source_lang", ""), config.get("target_lang", ""), config.get("target_langs", ())
+        config["source_lang"], config["target_lang"], config.get("target_langs", ())
     )
 
 
+def _arrow(config: dict[str, Any]) -> str:
+    return _direction(config).replace(" ", "")
+
+
 def _config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise FormatError(f"{path} is not JSON: {error}.") from None
-    if not isinstance(config, dict):
-        raise FormatError(f"{path} must hold a JSON object.")
-    return config
+    from heed.bundle import CONFIG, read_config
+    from heed.files import read_bytes
+
+    path = folder / CONFIG
+    return read_config(read_bytes(path, max_bytes=MAX_CONFIG_BYTES), path)

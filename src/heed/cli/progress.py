@@ -4,10 +4,12 @@ Not here: what happens (`train/log.py` makes the live line's words). Everything 
 error; on anything but a terminal only the lasting lines are written.
 """
 
+import os
 import shutil
 import sys
 from typing import Any, TextIO
 
+from heed.cli.terminal import visible
 from heed.train.log import Event, LiveLine, duration, interval
 
 SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
@@ -25,7 +27,7 @@ class Display:
 
     def __init__(self, metric: str, *, stream: TextIO | None = None, n_samples: int = 1) -> None:
         self.stream = sys.stderr if stream is None else stream
-        self.is_terminal = self.stream.isatty()
+        self.is_terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
         self.n_samples = n_samples
         self.live = LiveLine(metric)
 
@@ -44,20 +46,19 @@ class Display:
         if show:
             show(event)
         if self.is_terminal and self.live.text and event["kind"] != "end":
-            width = shutil.get_terminal_size().columns - 1
-            self.stream.write(f"\r\x1b[K{self.live.text[:width]}")
+            self.stream.write(f"{_blank()}{visible(self.live.text)[: _width()]}")
             self.stream.flush()
 
     def line(self, text: str) -> None:
         """Write a lasting line, above the live one."""
-        clear = "\r\x1b[K" if self.is_terminal else ""
-        self.stream.write(f"{clear}{text}\n")
+        clear = _blank() if self.is_terminal else ""
+        self.stream.write(f"{clear}{visible(text)}\n")
         self.stream.flush()
 
     def close(self) -> None:
         """Leave the cursor on a line of its own."""
         if self.is_terminal:
-            self.stream.write("\r\x1b[K")
+            self.stream.write(_blank())
             self.stream.flush()
 
     def _start(self, event: Event) -> None:
@@ -93,6 +94,15 @@ class Display:
 
     def _end(self, event: Event) -> None:
         self.line(f"finished after {event['step']} steps and {duration(event['elapsed_s'])}")
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns - 1
+
+
+def _blank() -> str:
+    """Clears the line that the cursor is on, without an escape code."""
+    return f"\r{' ' * _width()}\r"
 
 
 def _scores(event: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import find_model
+from heed.cli.terminal import echo
 from heed.errors import ConfigError, UsageError
 
 EXAMPLES = """
@@ -76,17 +77,17 @@ def quantize(
     bundle = load_bundle(folder, is_quantized=False)
     target, network = save_rounded(bundle, None if out is None else Path(out))
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
-    click.echo(f"{target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
+    echo(f"{target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
     errors = relative_errors(network, bundle.weights)
     worst = max(errors, key=errors.__getitem__)
     mean = sum(errors.values()) / len(errors)
-    click.echo(
+    echo(
         f"rounding error of a weight matrix, root mean square: {mean:.2%} on average, "
         f"{errors[worst]:.2%} at most ({worst})"
     )
     if layers:
         for role, error in errors.items():
-            click.echo(f"  {role:<24} {error:.2%}")
+            echo(f"  {role:<24} {error:.2%}")
     if shortlist:
         _add_shortlist(session, Path(folder), target, max_changed, threads)
     if src and ref:
@@ -134,13 +135,13 @@ def _add_shortlist(
     for shortlist, is_kept in try_shortlists(translator, lexicon.shortlists(), lines, max_changed):
         kept = shortlist if is_kept else None
         n_changed, n_done = shortlist.changed
-        click.echo(
+        echo(
             f"shortlist of {len(shortlist.always):,} pieces for all, and those of the source: "
             f"{n_changed} of {n_done} translations change{'' if is_kept else ', too many'}"
         )
     save_shortlist(target, kept)
     if kept is None:
-        click.echo(
+        echo(
             f"no shortlist: all that would be faster change more than {max_changed:.2%} of the "
             "translations (--max-changed)"
         )

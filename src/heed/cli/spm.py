@@ -4,6 +4,7 @@ Not heed's tokenizer (`text/vocab.py`), which `heed train` makes by itself: thes
 SentencePiece directly so that scripts written for its tools get byte for byte the same.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import click
 
 from heed.cli.command import command, options
-from heed.cli.streams import decode_lines, open_input, open_output, shown_name
+from heed.cli.streams import decode_lines, on_one_line, open_input, open_output, shown_name
+from heed.data.lines import is_compressed, read_lines, require_file
 from heed.errors import DataError, FormatError, UsageError
 
 TRAIN_EXAMPLES = """
@@ -26,6 +28,9 @@ DECODE_EXAMPLES = """
 heed spm-decode --model=joint.model < out.pieces > out.txt
 heed spm-decode --model=joint.model --input_format=id < out.ids
 """
+
+MAX_NBEST_SIZE = 512
+"""SentencePiece's own limit."""
 
 OUTPUTS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
 
@@ -61,9 +66,12 @@ def spm_train(
             pass
     import sentencepiece
 
+    text: dict[str, Any] = {"input": input_paths}
+    if any(is_compressed(path) for path in input_paths.split(",")):
+        text = {"sentence_iterator": _training_lines(input_paths.split(","))}
     try:
         sentencepiece.SentencePieceTrainer.train(
-            input=input_paths,
+            **text,
             model_prefix=model_prefix,
             vocab_size=vocab_size,
             model_type=model_type,
@@ -97,7 +105,7 @@ def spm_encode(
     with open_output(output_path) as out:
         for line in _lines(files or (input_path,)):
             for cut in encode(line):
-                out.write(" ".join(map(str, cut)))
+                out.write(" ".join(on_one_line(str(token)) for token in cut))
 
 
 @command("spm-decode", "Pieces or ids to text (as spm_decode).", examples=DECODE_EXAMPLES)
@@ -126,7 +134,11 @@ def spm_decode(
             else:
                 text = processor.decode_ids(_ids(tokens, number, processor.get_piece_size()))
             # A byte piece can spell a line break; the output keeps one line for each line.
-            out.write(text.replace("\n", " "))
+            out.write(text.replace("\n", " ").replace("\r", " "))
+
+
+def _training_lines(paths: Iterable[str]) -> Iterator[str]:
+    return (line for path in paths for line in read_lines(path))
 
 
 def _others(arguments: Iterable[str]) -> dict[str, Any]:
@@ -143,6 +155,7 @@ def _others(arguments: Iterable[str]) -> dict[str, Any]:
 
 
 def _load(path: str) -> Any:
+    require_file(path)
     import sentencepiece
 
     processor: Any = sentencepiece.SentencePieceProcessor()
@@ -168,21 +181,43 @@ def _encoder(processor: Any, flags: dict[str, Any]) -> Encode:
     how, _, what = flags["output_format"].rpartition("_")
     kind = {"piece": str, "id": int}[what]
     ends: dict[str, Any] = {"bos": processor.bos_id(), "eos": processor.eos_id()}
-    if kind is str:
-        ends = {name: processor.id_to_piece(number) for name, number in ends.items()}
     wishes = _extras(flags["extra_options"])
+    if missing := [wish for wish in wishes if ends.get(wish, 0) < 0]:
+        raise UsageError(f"--extra_options={missing[0]}: the model has no such piece.")
+    if kind is str:
+        ends = {name: processor.id_to_piece(n) for name, n in ends.items() if n >= 0}
     drawing = {"nbest_size": flags["nbest_size"], "alpha": flags["alpha"]}
+    _check_drawing(how, **drawing)
 
     def encode(text: str) -> list[list[Any]]:
-        if how == "nbest":
-            cuts = processor.nbest_encode(text, out_type=kind, nbest_size=flags["nbest_size"])
-        elif how == "sample":
-            cuts = [processor.encode(text, out_type=kind, enable_sampling=True, **drawing)]
-        else:
-            cuts = [processor.encode(text, out_type=kind)]
+        try:
+            if how == "nbest":
+                cuts = processor.nbest_encode(text, out_type=kind, nbest_size=flags["nbest_size"])
+            elif how == "sample":
+                cuts = [processor.encode(text, out_type=kind, enable_sampling=True, **drawing)]
+            else:
+                cuts = [processor.encode(text, out_type=kind)]
+        except RuntimeError as error:
+            problem = str(error).rpartition("] ")[2]
+            raise DataError(
+                f"SentencePiece cannot write {flags['output_format']}: {problem}"
+            ) from None
         return [_extended(cut, wishes, ends) for cut in cuts]
 
     return encode
+
+
+def _check_drawing(how: str, *, nbest_size: int, alpha: float) -> None:
+    """Refuse what SentencePiece would refuse at the first line."""
+    if how and nbest_size > MAX_NBEST_SIZE:
+        raise UsageError(f"--nbest-size must be at most {MAX_NBEST_SIZE}, but is {nbest_size}.")
+    if how == "sample" and nbest_size in (0, 1):
+        raise UsageError(
+            f"--nbest-size must be from 2 to {MAX_NBEST_SIZE} to sample, or -1 to sample from all "
+            f"cuts, but is {nbest_size}."
+        )
+    if how == "sample" and not 0 <= alpha < math.inf:
+        raise UsageError(f"--alpha must be a number from 0, but is {alpha}.")
 
 
 def _extended(cut: list[Any], wishes: list[str], ends: dict[str, Any]) -> list[Any]:

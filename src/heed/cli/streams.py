@@ -3,19 +3,116 @@ r"""Lines in and lines out, as bytes: only `\n` ends a line, and what comes in g
 Not here: corpora (`data/readers.py`), or what a line means.
 """
 
+import io
+import os
+import select
+import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import IO, BinaryIO
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import IO, BinaryIO, Protocol
 
+from heed.cli.terminal import visible
 from heed.data.lines import damage_told, open_bytes, require_file
 from heed.errors import DataError
 
 MAX_LINE_BYTES = 64 << 20
 """A line beyond this is no text; the limit keeps memory bounded."""
 
+PATIENCE_S = 0.03
+"""Input has paused when its next lines keep the reader waiting for this long in all."""
 
-def open_input(path: str) -> AbstractContextManager[IO[bytes]]:
+_CHUNK_BYTES = 1 << 16
+
+
+class ByteLines(Protocol):
+    """Anything that is read line by line."""
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line with its end, at most `limit` bytes of it; nothing at the end."""
+
+
+class Input:
+    """A file as lines of bytes; it never pauses."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line with its end, at most `limit` bytes of it; nothing at the end."""
+        return self._stream.readline(limit)
+
+    def has_paused(self) -> bool:
+        """Whether the next line is not there yet."""
+        return False
+
+
+class PipeInput(Input):
+    """A pipe, socket or terminal as lines of bytes; its writer may pause.
+
+    Nothing else may read from `stream`, before or after.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(stream)
+        self._fd = stream.fileno()
+        self._bytes = bytearray()
+        self._start = 0
+        self._searched = 0
+        self._is_at_end = False
+        self._patience_s = PATIENCE_S
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line with its end, at most `limit` bytes of it; nothing at the end."""
+        while (end := self._end_of_line(limit)) is None:
+            self._read(None)
+        line = bytes(self._bytes[self._start : end])
+        self._start = end
+        return line
+
+    def has_paused(self) -> bool:
+        """Whether the next line is not there yet, after waiting for what is left of the patience.
+
+        The patience is shared by successive lines, so that a slow trickle is a pause too.
+        """
+        while self._end_of_line(MAX_LINE_BYTES) is None:
+            started_at = time.monotonic()
+            try:
+                is_read = self._read(self._patience_s)
+            except OSError:  # `readline` meets it again, and tells it
+                return False
+            self._patience_s -= time.monotonic() - started_at
+            if not is_read or self._patience_s <= 0:
+                self._patience_s = PATIENCE_S
+                return self._end_of_line(MAX_LINE_BYTES) is None
+        return False
+
+    def _end_of_line(self, limit: int) -> int | None:
+        """Where the next line ends in what was read; None = more has to be read."""
+        end = self._bytes.find(b"\n", max(self._start, self._searched)) + 1
+        if not end:
+            end = self._searched = len(self._bytes)
+            if not self._is_at_end and end - self._start < limit:
+                return None
+        return min(end, self._start + limit)
+
+    def _read(self, timeout_s: float | None) -> bool:
+        """Read what is there, after waiting for it; None = for ever. Says whether it came."""
+        # Also for a descriptor that does not block: another program may have set that.
+        if not select.select([self._fd], [], [], timeout_s)[0]:
+            return False
+        with suppress(BlockingIOError):
+            chunk = os.read(self._fd, _CHUNK_BYTES)
+            self._is_at_end = not chunk
+            del self._bytes[: self._start]
+            self._searched -= self._start
+            self._start = 0
+            self._bytes += chunk
+        return True
+
+
+def open_input(path: str) -> AbstractContextManager[Input]:
     """A file, decompressed if its name ends in .gz, .xz or .zst, or standard input for `-`.
 
     Raises:
@@ -24,7 +121,20 @@ def open_input(path: str) -> AbstractContextManager[IO[bytes]]:
     if path != "-":
         # At once, not when the first line is asked for: a model may have to be loaded before.
         require_file(path)
-    return open_bytes(path)
+    return _opened(path)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Input]:
+    with open_bytes(path) as stream:
+        yield PipeInput(stream) if _may_pause(stream) else Input(stream)
+
+
+def _may_pause(stream: IO[bytes]) -> bool:
+    # A decompressor has the descriptor of its file, but other bytes.
+    if not isinstance(stream, io.BufferedReader) or not isinstance(stream.raw, io.FileIO):
+        return False
+    return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
 @contextmanager
@@ -47,7 +157,7 @@ def open_output(path: str) -> Iterator["LineWriter"]:
 
 
 class LineWriter:
-    """Writes text as UTF-8 lines.
+    """Writes text as UTF-8 lines; on a terminal, control characters are made visible.
 
     Args:
         stream: where to.
@@ -57,17 +167,31 @@ class LineWriter:
     def __init__(self, stream: BinaryIO, *, is_live: bool = False) -> None:
         self.stream = stream
         self.is_live = is_live
+        self._is_terminal = stream.isatty()
+        self._is_flushed = True
 
     def write(self, line: str) -> None:
         """Write one line; a line break inside would shift all that follow, so it is a mistake."""
         assert "\n" not in line
+        line = visible(line) if self._is_terminal else line
         self.stream.write(line.encode("utf-8", "replace") + b"\n")
+        self._is_flushed = False
         if self.is_live:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send on what was written, if anything was."""
+        if not self._is_flushed:
             self.stream.flush()
+            self._is_flushed = True
 
 
 def decode_lines(
-    stream: IO[bytes], name: str, *, on_invalid: Callable[[int], None] | None = None
+    stream: ByteLines,
+    name: str,
+    *,
+    on_invalid: Callable[[int], None] | None = None,
+    remedy: str = "Convert it to UTF-8.",
 ) -> Iterator[str]:
     """The lines of a byte stream, read as they are asked for.
 
@@ -76,6 +200,7 @@ def decode_lines(
         name: what errors call it.
         on_invalid: told the number of a line that is not UTF-8, which is then read with U+FFFD
             for each wrong byte; None makes such a line an error.
+        remedy: the end of that error's message.
 
     Raises:
         DataError: a line is not UTF-8 or is absurdly long, or the file is damaged; names the line.
@@ -97,11 +222,15 @@ def decode_lines(
         except UnicodeDecodeError as error:
             if on_invalid is None:
                 raise DataError(
-                    f"{name} line {number} is not valid UTF-8 (byte {error.start + 1}). Convert "
-                    "the file, or pass --encoding-errors replace."
+                    f"{name} line {number} is not valid UTF-8 (byte {error.start + 1}). {remedy}"
                 ) from None
             on_invalid(number)
             yield raw.decode("utf-8", "replace")
+
+
+def on_one_line(token: str) -> str:
+    r"""A piece with line breaks spelled `\n` and `\r`: some vocabularies have such pieces."""
+    return token.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def shown_name(path: str) -> str:

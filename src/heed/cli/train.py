@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, check_duration, command, options
 from heed.cli.models import find_model
+from heed.cli.terminal import echo
 from heed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,11 +78,17 @@ LANGUAGE = re.compile(r"[a-z]{2}")
     default=None,
 )
 @run_option("--out", str, "Run folder; becomes the model folder.", metavar="RUN")
-@run_option("--time", str, "Wall-clock limit, such as 90s, 30m or 2h.", metavar="DURATION")
+@run_option(
+    "--time",
+    str,
+    "Wall-clock limit, such as 90s, 30m or 2h.",
+    metavar="DURATION",
+    callback=check_duration,
+)
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--checkpoint-every", int, "Steps between checkpoints; default: by the clock.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
-@run_option("--threads", int, "CPU threads; default: all cores.")
+@run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.")
 @run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
 @model_option(
@@ -112,7 +119,7 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(flags, overrides, from_environment=_flags_from_environment())
     if flags["dump_config"]:
-        click.echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
+        echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
         return
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
     corpus = corpus_from(flags, files, say=session.say)

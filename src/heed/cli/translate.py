@@ -5,23 +5,25 @@ Not here: output formats (`formats.py`), bytes (`streams.py`), or translation (`
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.json_input import json_lines
-from heed.cli.models import load_translator, model_options
-from heed.cli.streams import decode_lines, open_input, open_output, shown_name
+from heed.cli.models import checked_search, load_translator, model_options
+from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
 from heed.errors import UsageError
 from heed.translation import Translation
 
 if TYPE_CHECKING:
     from heed.lines import Line
+
+T = TypeVar("T")
 
 SEARCH_OPTIONS = (
     "alpha",
@@ -122,7 +124,8 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
     """Translate standard input, a file, or TEXT, line by line.
 
     Every input line becomes exactly one output line, an empty one an empty one (an n-best list or
-    alternatives become as many lines as there are readings, but in jsonl one).
+    alternatives become as many lines as there are readings, but in jsonl one). When the input
+    pauses, what was read is translated and written.
     """
     details = Details(
         n_best=flags["n_best"] or flags["alternatives"] + 1,
@@ -132,13 +135,17 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
     )
     write = choose_format(flags["format_name"], details)
     _check_together(text, flags)
-    search = _search_options(flags)
     is_interactive = not text and flags["input_path"] == "-" and sys.stdin.isatty()
     replaced: set[int] = set()
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
         lines: Iterator[str | Line]
-        lines = source = _input_lines(stack, text, flags, replaced)
+        # A wrong byte does not end a session of somebody who types.
+        is_replacing = is_interactive or flags["encoding_errors"] == "replace"
+        source, has_paused = _input_lines(
+            stack, text, flags["input_path"], on_invalid=replaced.add if is_replacing else None
+        )
+        lines = source
         if flags["json_input"]:
             name = "TEXT" if text else shown_name(flags["input_path"])
             lines = json_lines(source, name, passed_on)
@@ -147,14 +154,16 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
             prefix_file = stack.enter_context(open_input(flags["prefix_path"]))
             prefixes = decode_lines(prefix_file, shown_name(flags["prefix_path"]))
         translator = load_translator(session, flags)
+        search = checked_search(translator, _search_options(flags))
         _set_batch_size(translator, flags)
         writer = stack.enter_context(open_output(flags["output_path"]))
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
         results = translator.translate_stream(
-            lines,
+            _flushing(lines, writer),
             prefixes=prefixes,
             buffer_lines=1 if is_interactive else flags["buffer_size"],
+            has_paused=has_paused,
             target_lang=flags["target_lang"],
             alignment=details.alignment is not None,
             alternatives=flags["alternatives"],
@@ -177,16 +186,27 @@ def _check_together(text: tuple[str, ...], flags: dict[str, Any]) -> None:
 
 
 def _input_lines(
-    stack: ExitStack, text: tuple[str, ...], flags: dict[str, Any], replaced: set[int]
-) -> Iterator[str]:
-    """The lines to translate, from TEXT or a file; `replaced` gets the numbers of broken ones."""
+    stack: ExitStack, text: tuple[str, ...], path: str, on_invalid: Callable[[int], None] | None
+) -> tuple[Iterator[str], Callable[[], bool] | None]:
+    """The lines to translate, from TEXT or a file, and whether the next is not there yet."""
     if text:
-        return (line for argument in text for line in argument.split("\n"))
-    return decode_lines(
-        stack.enter_context(open_input(flags["input_path"])),
-        shown_name(flags["input_path"]),
-        on_invalid=replaced.add if flags["encoding_errors"] == "replace" else None,
+        return (line for argument in text for line in argument.split("\n")), None
+    source = stack.enter_context(open_input(path))
+    lines = decode_lines(
+        source,
+        shown_name(path),
+        on_invalid=on_invalid,
+        remedy="Convert the file, or pass --encoding-errors replace.",
     )
+    return lines, source.has_paused
+
+
+def _flushing(lines: Iterable[T], writer: LineWriter) -> Iterator[T]:
+    """Pass lines on; what was written is sent before a line is read, which may take long."""
+    writer.flush()
+    for line in lines:
+        yield line
+        writer.flush()
 
 
 def _search_options(flags: dict[str, Any]) -> dict[str, Any]:

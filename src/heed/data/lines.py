@@ -72,7 +72,12 @@ def read_chunks(path: str | Path) -> Iterator[bytes]:
 def suffix_of(path: str | Path) -> str:
     """What a name ends in, without the compression: `.tsv` of `corpus.tsv.gz`."""
     name = Path(path)
-    return (name.with_suffix("") if name.suffix.lower() in _COMPRESSED else name).suffix.lower()
+    return (name.with_suffix("") if is_compressed(name) else name).suffix.lower()
+
+
+def is_compressed(path: str | Path) -> bool:
+    """Whether a name says that the file is compressed."""
+    return Path(path).suffix.lower() in _COMPRESSED
 
 
 def require_file(path: str | Path) -> None:

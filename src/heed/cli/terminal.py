@@ -1,0 +1,97 @@
+"""Words for a person: no character of theirs controls the terminal.
+
+Every command writes words through `echo`, and data through `LineWriter` (`streams.py`), which
+escapes only what goes to a terminal.
+"""
+
+import io
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from heed.errors import DataError
+
+KEPT = "\n\t"
+"""Control characters that are shown as they are."""
+
+# C0; DEL and C1; the marks that change the order of the characters around them; surrogates.
+_HIDDEN = [
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    0x061C,
+    *range(0x200E, 0x2010),
+    *range(0x202A, 0x202F),
+    *range(0x2066, 0x206A),
+    *range(0xD800, 0xE000),
+]
+# Above C0 as JSON spells it, so that escaped JSON is still the same JSON.
+_SPELLED = {
+    code: f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
+    for code in _HIDDEN
+    if chr(code) not in KEPT
+}
+
+
+def visible(text: str) -> str:
+    r"""`text` with control and bidirectional characters as `\x1b` or `\u202e`.
+
+    Line breaks and tabs stay.
+    """
+    return text if text.isprintable() and text.isascii() else text.translate(_SPELLED)
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True, is_drawing: bool = False) -> None:
+    """Write words for a person.
+
+    Args:
+        text: what to write; control characters are made visible.
+        err: to standard error instead of standard output.
+        nl: end the line.
+        is_drawing: `text` holds color codes of ours, and nothing that is not visible already.
+    """
+    click.echo(text if is_drawing else visible(text), err=err, nl=nl)
+
+
+class _Closed(io.RawIOBase):
+    """A standard stream that was closed by whoever started heed (`<&-`)."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> NoReturn:
+        raise DataError(self._message)
+
+    def write(self, data: Any) -> NoReturn:
+        raise DataError(self._message)
+
+
+def replace_closed_streams() -> None:
+    """Put something in the place of standard streams that are closed.
+
+    Reading or writing is then a `DataError`; words on a closed standard error are dropped.
+    """
+    if sys.stdin is None:
+        message = "standard input is closed: there is nothing to read. Give a file or a pipe."
+        sys.stdin = io.TextIOWrapper(_Closed(message), encoding="utf-8")
+    if sys.stdout is None:
+        message = "standard output is closed: nothing can be written to it."
+        sys.stdout = io.TextIOWrapper(
+            _Closed(message),
+            encoding="utf-8",
+            write_through=True,
+        )
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    # Otherwise the next file opened would get the number of a standard stream, and with it all
+    # that libraries in C write there.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
