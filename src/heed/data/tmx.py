@@ -4,7 +4,7 @@ Not here: compression (`lines.py`) and encodings (`xml_encoding.py`). The format
 Read on in `readers.py`, which makes pairs of this.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.entities import html5
 from pathlib import Path
 from typing import NamedTuple
@@ -66,19 +66,19 @@ class _UnitReader:
     """Collects what the XML parser reports."""
 
     def __init__(self, path: str, source_lang: str, target_lang: str) -> None:
-        self.languages: set[str] = set()
+        self.languages: dict[str, _Ranks] = {}
         self.has_pair = False
         self._path = path
         self._wanted = (source_lang, target_lang)
         self._units: list[Unit] = []
         self._texts: list[_Text | None] = [None, None]  # of the unit being read, by side
-        self._ranks: tuple[int | None, ...] = (None, None)  # of the variant being read, by side
+        self._ranks: _Ranks = ()  # of the variant being read
         self._segment: list[str] | None = None
         self._n_chars = 0
         self._is_complete = True
         self._depth = self._code_depth = 0
         self._root = ""
-        self._n_fed_bytes = self._n_unit_chars = 0
+        self._n_fed_bytes = self._n_ended_chars = 0
         self._doctype_start: int | None = None  # while its declarations are read
         self._parser = expat.ParserCreate("utf-8")
         self._parser.buffer_text = True
@@ -102,7 +102,7 @@ class _UnitReader:
             ) from error
         self._n_fed_bytes += len(chunk)
         self._check_limits()
-        units, self._units, self._n_unit_chars = self._units, [], 0
+        units, self._units, self._n_ended_chars = self._units, [], 0
         return units
 
     def _check_limits(self) -> None:
@@ -150,10 +150,8 @@ class _UnitReader:
                 raise DataError(
                     f"{self._where()}: <tuv> has no xml:lang. Add it: it says whose words follow."
                 )
-            if len(self.languages) <= _MAX_LANGUAGES:
-                self.languages.add(language[:_MAX_LANGUAGE_CHARS])
-            self._ranks = tuple(_rank(language, wanted) for wanted in self._wanted)
-        elif tag == "seg" and any(rank is not None for rank in self._ranks):
+            self._ranks = self._ranks_of(language[:_MAX_LANGUAGE_CHARS])
+        elif tag == "seg" and self._ranks:
             self._segment, self._n_chars, self._is_complete = [], 0, True
         elif tag in _CODES:
             self._code_depth += 1
@@ -195,33 +193,44 @@ class _UnitReader:
         return 1
 
     def _end_segment(self, text: str) -> None:
-        for side, rank in enumerate(self._ranks):
+        for side, rank in self._ranks:
             held = self._texts[side]
-            if rank is not None and (held is None or rank < held.rank):
+            if held is None or rank < held.rank:
                 self._texts[side] = _Text(text, rank, self._is_complete)
-
-    def _end_unit(self) -> None:
-        src, tgt = self._texts
-        if src and tgt:
-            self.has_pair = True
-        self._n_unit_chars += sum(len(text.text) for text in (src, tgt) if text)
-        if self._n_unit_chars > 4 * _MAX_SEGMENT_CHARS:  # more than a chunk has without entities
+        self._n_ended_chars += len(text)
+        if self._n_ended_chars > 4 * _MAX_SEGMENT_CHARS:  # more than a chunk has without entities
             raise DataError(
                 f"{self._where()}: entities must stand for at most {4 * _MAX_SEGMENT_CHARS} "
                 "characters in one place, but stand for more."
             )
-        if src or tgt:
-            self._units.append(
-                Unit(
-                    src.text if src else "",
-                    tgt.text if tgt else "",
-                    self._parser.CurrentLineNumber,
-                    all(text.is_complete for text in (src, tgt) if text),
-                )
-            )
+
+    def _end_unit(self) -> None:
+        src, tgt = self._texts
+        line = self._parser.CurrentLineNumber
+        if src and tgt:
+            self.has_pair = True
+            is_complete = src.is_complete and tgt.is_complete
+            self._units.append(Unit(src.text, tgt.text, line, is_complete))
+        elif src:
+            self._units.append(Unit(src.text, "", line, src.is_complete))
+        elif tgt:
+            self._units.append(Unit("", tgt.text, line, tgt.is_complete))
+
+    def _ranks_of(self, language: str) -> "_Ranks":
+        ranks = self.languages.get(language)
+        if ranks is None:
+            found = ((side, _rank(language, tag)) for side, tag in enumerate(self._wanted))
+            ranks = tuple((side, rank) for side, rank in found if rank is not None)
+            if len(self.languages) <= _MAX_LANGUAGES:
+                self.languages[language] = ranks
+        return ranks
 
     def _where(self) -> str:
         return f"{self._path} line {self._parser.CurrentLineNumber}"
+
+
+_Ranks = tuple[tuple[int, int], ...]
+"""The sides that a language fits, 0 the source and 1 the target, each with its `_rank`."""
 
 
 class _Text(NamedTuple):
@@ -242,7 +251,7 @@ def _rank(language: str, wanted: str) -> int | None:
     return 2 if found == tag.partition("-")[0] else None
 
 
-def _listed(languages: set[str]) -> str:
+def _listed(languages: Iterable[str]) -> str:
     """The first names of many."""
     names = sorted(languages)
     shown = ", ".join(names[:_SHOWN_LANGUAGES]) or "none"
