@@ -229,6 +229,14 @@ def test_one_step_of_unpacking_holds_little_whatever_the_file_unpacks_to(
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("suffix", [".xz", ".zst"])
+def test_an_archive_without_a_byte_is_damaged(tmp_path, suffix):
+    path = tmp_path / f"text{suffix}"
+    path.touch()
+    with pytest.raises(DataError, match="is damaged after line 0: it ends in the middle"):
+        list(read_lines(path))
+
+
 def test_padding_between_xz_streams_does_not_end_the_file(tmp_path):
     path = tmp_path / "text.xz"
     path.write_bytes(lzma.compress(b"a\n") + bytes(1000) + lzma.compress(b"b\n") + bytes(4))

@@ -257,6 +257,9 @@ def test_other_xml_is_refused(tmp_path):
     path.write_text("<html>\n</html>")
     with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but with <html>"):
         list(read_units(path, "en", "de"))
+    path.write_text(f"<{'h' * 5000}/>")
+    with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but with <h{40}>"):
+        list(read_units(path, "en", "de"))
 
 
 def test_entities_neither_explode_nor_reach_for_files(tmp_path):

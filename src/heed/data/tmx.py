@@ -24,7 +24,7 @@ _MAX_DOCTYPE_BYTES = 1 << 20
 _MAX_DEPTH = 1000
 _MAX_NAMES = 10_000  # of elements and attributes
 _MAX_LANGUAGES = 1000
-_MAX_LANGUAGE_CHARS = 40
+_MAX_NAME_CHARS = 40  # of a language, or of an element in a message
 _SHOWN_LANGUAGES = 25  # a memory of the European Union has 24
 
 
@@ -141,7 +141,8 @@ class _UnitReader:
         if not self._root:
             self._root = tag
             if tag != "tmx":
-                raise DataError(f"{self._where()}: must begin with <tmx>, but with <{tag}>.")
+                found = tag[:_MAX_NAME_CHARS]
+                raise DataError(f"{self._where()}: must begin with <tmx>, but with <{found}>.")
         elif tag == "tu":
             self._texts = [None, None]
         elif tag == "tuv":
@@ -150,7 +151,7 @@ class _UnitReader:
                 raise DataError(
                     f"{self._where()}: <tuv> has no xml:lang. Add it: it says whose words follow."
                 )
-            self._ranks = self._ranks_of(language[:_MAX_LANGUAGE_CHARS])
+            self._ranks = self._ranks_of(language[:_MAX_NAME_CHARS])
         elif tag == "seg" and self._ranks:
             self._segment, self._n_chars, self._is_complete = [], 0, True
         elif tag in _CODES:
