@@ -136,3 +136,10 @@ def test_impossible_limits_are_refused():
         CleanConfig(max_chars=0)
     with pytest.raises(ConfigError, match=r"data\.max_ratio must be above 1, but is 1"):
         CleanConfig(max_ratio=1)
+
+
+def test_a_pair_that_could_not_be_read_whole_falls_and_is_counted():
+    report = CleanReport()
+    pairs = [Pair("a b", "ab", 1, "m.tmx", fault="unknown_entity"), Pair("one", "eins", 2)]
+    assert [pair.src for pair in clean(pairs, CleanConfig(), report)] == ["one"]
+    assert report.n_dropped == {"unknown_entity": 1}

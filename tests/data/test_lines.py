@@ -5,6 +5,8 @@ import io
 import lzma
 import os
 import sys
+import time
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
@@ -111,9 +113,47 @@ def test_the_end_of_a_terminal_is_read_once(monkeypatch, reads):
 def test_bytes_that_are_not_utf8_are_named_by_line_and_place(packed):
     path = packed("gut\nschön\n".encode("latin1"))
     with pytest.raises(
-        DataError, match=r"line 2: must be UTF-8, but byte 4 of the line is 0xF6. Convert .* iconv"
+        DataError,
+        match=r"line 2: must be UTF-8, but byte 4 of the line is 0xF6. Convert the file: .*"
+        r"iconv -f ENCODING -t utf-8.*, where ENCODING is what it was saved in, such as cp1252",
     ):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "advised"),
+    [
+        ("utf-16", "utf-16"),
+        ("utf-32", "utf-32"),
+        ("utf-16-le", "utf-16le"),
+        ("utf-16-be", "utf-16be"),
+        ("utf-32-le", "utf-32le"),
+        ("utf-32-be", "utf-32be"),
+    ],
+)
+def test_utf16_and_utf32_are_refused_with_the_command_that_converts_them(
+    tmp_path, encoding, advised
+):
+    path = tmp_path / "text"
+    path.write_bytes("Good morning, everybody!\nHow are you?\n".encode(encoding))
+    with pytest.raises(DataError) as error:
+        list(read_lines(path))
+    assert str(error.value) == (
+        f"{path} must be UTF-8, but its first bytes are {advised.upper()}. "
+        f"Convert the file: iconv -f {advised} -t utf-8 {path}"
+    )
+
+
+def test_the_command_that_converts_a_compressed_file_unpacks_it(tmp_path):
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress("Hello".encode("utf-16")))
+    with pytest.raises(DataError, match=r": gzip -dc .*text\.gz \| iconv -f utf-16 -t utf-8$"):
+        list(read_lines(path))
+
+
+def test_a_line_of_nul_characters_is_text(tmp_path):
+    (tmp_path / "text").write_bytes(b"\0" * 100 + b"\na\0b\0")
+    assert list(read_lines(tmp_path / "text")) == ["\0" * 100, "a\0b\0"]
 
 
 @pytest.mark.parametrize("bad", [b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff"])
@@ -157,6 +197,96 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monk
     (tmp_path / "text").write_bytes(b"ten bytes!\neleven byte")
     with pytest.raises(DataError, match=r"line 2: a line must have at most 10 bytes, but has more"):
         list(read_lines(tmp_path / "text"))
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_one_huge_line_is_refused_in_seconds_and_little_memory(tmp_path, suffix):
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(PACKERS[suffix](b"a" * (20 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="line 1: a line must have at most 16777216 bytes"):
+            list(read_lines(path))
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.reliability
+def test_a_small_zst_with_one_line_of_1500_mb_is_refused_in_seconds(tmp_path):
+    path = tmp_path / "line.zst"
+    with zstandard.ZstdCompressor().stream_writer(open(path, "wb")) as file:
+        for _ in range(1500):
+            file.write(b"a" * 1_000_000)
+    assert path.stat().st_size < 1 << 20
+    begin = time.monotonic()
+    with pytest.raises(DataError, match="line 1: a line must have at most 16777216 bytes"):
+        list(read_lines(path))
+    assert time.monotonic() - begin < 5
+
+
+def test_unpacking_repetitive_text_takes_time_in_proportion_to_its_size(tmp_path):
+    """A quadratic cost would make the second file sixteen times as slow as the first."""
+    seconds = []
+    for n_lines in (200_000, 800_000):
+        path = tmp_path / f"{n_lines}.zst"
+        path.write_bytes(zstandard.compress(b"Hello world, this is a line\n" * n_lines))
+        begin = time.process_time()
+        assert sum(map(len, read_chunks(path))) == 28 * n_lines
+        seconds.append(time.process_time() - begin)
+    assert seconds[1] < 0.5 + 8 * seconds[0]
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".zst"])
+def test_one_step_of_unpacking_holds_little_whatever_the_file_unpacks_to(
+    tmp_path, monkeypatch, suffix
+):
+    monkeypatch.setattr(lines, "_PACKED_BYTES", 8)
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(PACKERS[suffix](b"Hello world\n" * 1_000_000))
+    tracemalloc.start()
+    try:
+        assert sum(map(len, read_chunks(path))) == 12_000_000
+        assert tracemalloc.get_traced_memory()[1] < 12 << 20  # xz: a window of 8
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".zst"])
+def test_an_archive_without_a_byte_is_damaged(tmp_path, suffix):
+    path = tmp_path / f"text{suffix}"
+    path.touch()
+    with pytest.raises(DataError, match="is damaged after line 0: it ends in the middle"):
+        list(read_lines(path))
+
+
+def test_padding_between_xz_streams_does_not_end_the_file(tmp_path):
+    path = tmp_path / "text.xz"
+    path.write_bytes(lzma.compress(b"a\n") + bytes(1000) + lzma.compress(b"b\n") + bytes(4))
+    assert list(read_lines(path)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_bytes_behind_an_archive_that_are_no_archive_are_damage(tmp_path, suffix):
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(PACKERS[suffix](b"a\n") + b"garbage")
+    with pytest.raises(DataError, match="is damaged after line"):
+        list(read_lines(path))
+
+
+def test_an_archive_that_needs_a_huge_window_is_refused(tmp_path):
+    window = zstandard.ZstdCompressionParameters(window_log=28, compression_level=1)
+    zst = zstandard.ZstdCompressor(compression_params=window).compressobj()
+    (tmp_path / "a.zst").write_bytes(zst.compress(b"a\n") + zst.flush())
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 28}]
+    (tmp_path / "a.xz").write_bytes(lzma.compress(b"a\n", filters=filters))
+    for name in ("a.zst", "a.xz"):
+        with pytest.raises(
+            DataError,
+            match=rf"{name} needs more than 128 MiB of memory to be unpacked\. Pack it again .*: "
+            r"xz -9 or zstd -19, without --long\.",
+        ):
+            list(read_lines(tmp_path / name))
 
 
 def test_a_missing_file_suggests_the_nearest_name(tmp_path):

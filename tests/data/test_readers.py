@@ -1,11 +1,13 @@
 """Pairs stay pairs: lines and rows are matched by number, and a mismatch is never silent."""
 
+import csv
 import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heed.data import readers
 from heed.data.readers import Pair, Part, read_parallel, read_part, read_table, read_tmx
 from heed.errors import ConfigError, DataError
 
@@ -80,6 +82,62 @@ def test_an_open_quote_is_refused_with_its_line(tmp_path):
     path = write(tmp_path / "c.csv", ["a,b", '"c,d', "e,f"])
     with pytest.raises(DataError, match=r"c\.csv line 2: not valid CSV: unexpected end of data"):
         list(read_table(path))
+
+
+@pytest.mark.parametrize(
+    "row", ['"Hello", "Hallo, du"', 'a 5" disk,eine Diskette', 'Hello,Hallo "du', '"a", "b\nc"']
+)
+def test_a_quote_inside_an_unquoted_cell_is_refused_with_its_line(tmp_path, row):
+    path = write(tmp_path / "c.csv", ["a,b", '"c","d\ne"', row])
+    with pytest.raises(DataError) as error:
+        list(read_table(path))
+    assert str(error.value) == (
+        f"{path} line 4: not valid CSV: a quote stands inside a cell that does not begin with one. "
+        "Begin quoted cells right after the comma, and write a quote inside them twice "
+        '(""); or save the table as .tsv, where quotes mean nothing.'
+    )
+
+
+cells = st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"]), max_size=8)
+
+
+@given(rows=st.lists(st.tuples(cells, cells), min_size=1))
+def test_what_a_csv_writer_writes_is_read_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "c.csv"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerow(("source", "target"))
+        csv.writer(file).writerows(rows)
+    expected = [pair if any(pair) else ("", "") for pair in rows]
+    assert texts(read_table(path)) == expected
+
+
+def test_a_long_cell_of_a_csv_is_a_cell(tmp_path):
+    limit = csv.field_size_limit()
+    path = write(tmp_path / "c.csv", ["a" * 200_000 + ",b", '"c","' + "d\n" * 100_000 + '"'])
+    assert texts(read_table(path)) == [("a" * 200_000, "b"), ("c", "d\n" * 100_000)]
+    assert csv.field_size_limit() == limit
+
+
+def test_a_row_of_a_csv_that_never_ends_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "MAX_LINE_BYTES", 1000)
+    for open_end in ('"c', '"c","'):
+        path = write(tmp_path / "c.csv", ["a,b", open_end, *["d,e"] * 500])
+        with pytest.raises(
+            DataError,
+            match=r"c\.csv line 2: a row must have at most 1000 characters, but has more\. Is a "
+            r"quote left open\?",
+        ):
+            list(read_table(path))
+
+
+def test_a_pair_with_an_unknown_entity_has_a_fault(tmp_path):
+    memory = tmp_path / "m.tmx"
+    memory.write_text(
+        '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><tu><tuv xml:lang="en"><seg>a&foo;b</seg></tuv>'
+        '<tuv xml:lang="de"><seg>b</seg></tuv></tu></tmx>'
+    )
+    (pair,) = read_tmx(memory, "en", "de")
+    assert (pair.src, pair.tgt, pair.fault) == ("a b", "b", "unknown_entity")
 
 
 def test_a_header_names_the_columns(tmp_path):

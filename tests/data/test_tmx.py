@@ -1,11 +1,13 @@
 """Translation memories: languages found, codes dropped, faults named by line."""
 
 import gzip
+import time
+import tracemalloc
 
 import pytest
 
 from heed.data import tmx
-from heed.data.tmx import read_units
+from heed.data.tmx import Unit, read_units
 from heed.errors import DataError
 
 
@@ -28,13 +30,16 @@ def unit(**texts):
 
 def test_units_are_read_in_either_direction_with_their_lines(tmp_path):
     path = write(tmp_path, unit(en="Hello", de="Hallo"), unit(de="Tür &amp; Tor", en="door"))
-    assert list(read_units(path, "en", "de")) == [("Hello", "Hallo", 5), ("door", "Tür & Tor", 6)]
-    assert next(read_units(path, "de", "en")) == ("Hallo", "Hello", 5)
+    assert list(read_units(path, "en", "de")) == [
+        Unit("Hello", "Hallo", 5),
+        Unit("door", "Tür & Tor", 6),
+    ]
+    assert next(read_units(path, "de", "en")) == Unit("Hallo", "Hello", 5)
 
 
 def test_a_compressed_memory_is_read_alike(tmp_path):
     path = write(tmp_path, unit(en="a", de="b"), name="memory.tmx.gz")
-    assert list(read_units(path, "en", "de")) == [("a", "b", 5)]
+    assert list(read_units(path, "en", "de")) == [Unit("a", "b", 5)]
 
 
 def test_a_language_is_found_under_the_name_of_its_region(tmp_path):
@@ -90,6 +95,21 @@ def test_a_missing_language_lists_the_languages_there_are(tmp_path):
         list(read_units(write(tmp_path), "en", "de"))
 
 
+def test_a_missing_language_lists_only_the_first_of_many_languages(tmp_path, monkeypatch):
+    monkeypatch.setattr(tmx, "_SHOWN_LANGUAGES", 3)
+    many = [unit(**{f"x{n:02}": "a"}) for n in range(20)]
+    with pytest.raises(DataError, match=r"Languages found: x00, x01, x02 and 17 more\.$"):
+        list(read_units(write(tmp_path, *many), "en", "de"))
+    monkeypatch.setattr(tmx, "_MAX_LANGUAGES", 10)
+    with pytest.raises(DataError, match=r"Languages found: x00, x01, x02 and more than 7 more\.$"):
+        list(read_units(write(tmp_path, *many), "en", "de"))
+
+
+def test_a_long_language_code_is_cut_in_the_list(tmp_path):
+    with pytest.raises(DataError, match=r"Languages found: x{40}\.$"):
+        list(read_units(write(tmp_path, unit(**{"x" * 5000: "a"})), "en", "de"))
+
+
 def test_a_variant_without_language_is_named_by_line(tmp_path):
     path = write(tmp_path, unit(en="a", de="b"), "<tu>\n<tuv><seg>a</seg></tuv></tu>")
     with pytest.raises(DataError, match=r"memory\.tmx line 7: <tuv> has no xml:lang\. Add it"):
@@ -107,15 +127,138 @@ def test_broken_xml_is_named_by_line(tmp_path):
 
 def test_an_endless_segment_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tmx, "_MAX_SEGMENT_CHARS", 10)
+    path = write(tmp_path, unit(fr="a" * 11, en="a" * 10, de="b"))
+    assert next(read_units(path, "en", "de")).tgt == "b"
     path = write(tmp_path, unit(en="a" * 11, de="b"))
     with pytest.raises(DataError, match=r"line 5: a <seg> must have at most 10 characters"):
         list(read_units(path, "en", "de"))
+
+
+LONG = "A" * 300_000
+TOKENS = {
+    "attribute": f'<tu x="{LONG}"/>',
+    "comment": f"<!-- {LONG} -->",
+    "name": f"<{LONG}/>",
+    "instruction": f"<?x {LONG}?>",
+    "entity": f"&{LONG};",
+}
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_long_token_is_refused_by_the_line_where_it_begins(tmp_path, monkeypatch, token):
+    monkeypatch.setattr(tmx, "_MAX_TOKEN_BYTES", 100_000)
+    path = write(tmp_path, unit(en="a", de="b"), TOKENS[token])
+    with pytest.raises(DataError) as error:
+        list(read_units(path, "en", "de"))
+    assert str(error.value) == (
+        f"{path} line 6: a tag, comment or declaration must have at most 100000 bytes, but has "
+        "more. Is this a TMX file?"
+    )
+
+
+def test_long_text_is_no_long_token(tmp_path, monkeypatch):
+    monkeypatch.setattr(tmx, "_MAX_TOKEN_BYTES", 100_000)
+    path = write(tmp_path, unit(en=f"<![CDATA[{LONG}]]>", de=LONG), " " * 300_000, unit(en="a"))
+    assert list(read_units(path, "en", "de")) == [Unit(LONG, LONG, 5), Unit("a", "", 7)]
+
+
+@pytest.mark.reliability
+@pytest.mark.parametrize(
+    ("begin", "end"), [(b'<tmx version="', b'">'), (b"<!-- ", b"-->"), (b"<tmx", b">")]
+)
+def test_a_token_of_1500_mb_is_refused_in_seconds_and_little_memory(tmp_path, begin, end):
+    path = tmp_path / "memory.tmx.gz"
+    million = gzip.compress(b"A" * 1_000_000)
+    path.write_bytes(gzip.compress(begin) + 1500 * million + gzip.compress(end))
+    start = time.monotonic()
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="line 1: a tag, comment or declaration must have"):
+            list(read_units(path, "en", "de"))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert time.monotonic() - start < 5
+
+
+def test_a_long_doctype_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tmx, "_MAX_DOCTYPE_BYTES", 100_000)
+    path = tmp_path / "memory.tmx"
+    entities = "".join(f"<!ENTITY e{n} 'a'>\n" for n in range(20_000))
+    path.write_text(f"<!DOCTYPE tmx [{entities}]><tmx/>")
+    with pytest.raises(DataError, match=r"<!DOCTYPE> must have at most 100000 bytes, but has more"):
+        list(read_units(path, "en", "de"))
+
+
+def test_many_names_of_elements_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tmx, "_MAX_NAMES", 100)
+    path = write(tmp_path, *(f"<e{n}/>" for n in range(200)))
+    with pytest.raises(DataError, match="must have at most 100 different names, but have more"):
+        list(read_units(path, "en", "de"))
+
+
+def test_elements_that_are_too_deep_in_each_other_are_refused(tmp_path):
+    deep = "<a>" * 998 + "</a>" * 998  # in <body>, in <tmx>
+    path = write(tmp_path, deep, unit(en="a", de="b"))
+    assert list(read_units(path, "en", "de")) == [Unit("a", "b", 6)]
+    path = write(tmp_path, "<a>" * 999)
+    with pytest.raises(DataError, match="line 5: elements must be at most 1000 deep in each other"):
+        list(read_units(path, "en", "de"))
+
+
+def test_entities_that_stand_for_much_text_in_many_units_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tmx, "_MAX_SEGMENT_CHARS", 1000)
+    path = tmp_path / "memory.tmx"
+    units = unit(en="&e;", de="b") * 5
+    path.write_text(f"<!DOCTYPE tmx [<!ENTITY e '{'a' * 900}'>]><tmx>{units}</tmx>")
+    with pytest.raises(DataError, match="entities must stand for at most 4000 characters in one"):
+        list(read_units(path, "en", "de"))
+
+
+def outside_dtd(tmp_path, *units):
+    path = write(tmp_path, *units)
+    begin, body = path.read_text().split("\n", 1)
+    path.write_text(f'{begin}\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">{body}')
+    return path
+
+
+def test_an_entity_of_html_becomes_its_character(tmp_path):
+    path = outside_dtd(tmp_path, unit(en="a&nbsp;b &ndash; &Auml; &lt;", de="b<ph>&foo;</ph>"))
+    assert list(read_units(path, "en", "de")) == [Unit("a\xa0b – Ä <", "b", 5)]
+
+
+def test_an_unknown_entity_becomes_a_blank_and_its_unit_is_incomplete(tmp_path):
+    path = outside_dtd(
+        tmp_path, unit(en="use&foo;it", de="b"), unit(en="a", fr="&foo;"), unit(en="a", de="b")
+    )
+    assert list(read_units(path, "en", "de")) == [
+        Unit("use it", "b", 5, is_complete=False),
+        Unit("a", "", 6),
+        Unit("a", "b", 7),
+    ]
+
+
+def test_an_entity_without_any_dtd_is_refused(tmp_path):
+    path = write(tmp_path, unit(en="a&nbsp;b", de="b"))
+    with pytest.raises(DataError, match=r"line 5: not well-formed XML: undefined entity\.$"):
+        list(read_units(path, "en", "de"))
+
+
+@pytest.mark.parametrize("encoding", ["GB2312", "GBK", "Big5", "Shift_JIS", "EUC-JP", "UTF-32"])
+def test_a_memory_in_an_asian_encoding_is_read_with_its_lines(tmp_path, encoding):
+    text = write(tmp_path, unit(en="hello", zh="日本")).read_text(encoding="utf-8")
+    path = tmp_path / "memory.tmx"
+    path.write_bytes(text.replace("UTF-8", encoding).encode(encoding))
+    assert list(read_units(path, "en", "zh")) == [Unit("hello", "日本", 5)]
 
 
 def test_other_xml_is_refused(tmp_path):
     path = tmp_path / "page.tmx"
     path.write_text("<html>\n</html>")
     with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but with <html>"):
+        list(read_units(path, "en", "de"))
+    path.write_text(f"<{'h' * 5000}/>")
+    with pytest.raises(DataError, match=r"line 1: must begin with <tmx>, but with <h{40}>"):
         list(read_units(path, "en", "de"))
 
 
@@ -129,4 +272,4 @@ def test_entities_neither_explode_nor_reach_for_files(tmp_path):
     (tmp_path / "secret").write_text("password")
     outside = f'<!DOCTYPE tmx [<!ENTITY s SYSTEM "{tmp_path}/secret">]><tmx>'
     path.write_text(f"{outside}<body>{unit(en='x&s;', de='b')}</body></tmx>")
-    assert next(read_units(path, "en", "de"))[0] == "x"
+    assert next(read_units(path, "en", "de")) == Unit("x ", "b", 1, is_complete=False)

@@ -125,7 +125,7 @@ def clean(
         is_changed = (src, tgt) != (raw.src, raw.tgt)
         pair = replace(raw, src=src, tgt=tgt) if is_changed else raw
         # Normalizing hides what tells bad encoding, so this one rule sees the raw text.
-        reason = bad_encoding(raw)
+        reason = raw.fault or bad_encoding(raw)
         for rule in rules:
             reason = reason or rule(pair)
         if reason:

@@ -4,6 +4,7 @@ Not here: what the lines mean (`readers.py`). Only `\n` ends a line, and memory 
 that goes on after 16 MiB is refused. Read on in `readers.py`.
 """
 
+import codecs
 import difflib
 import gzip
 import io
@@ -11,8 +12,9 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -21,7 +23,11 @@ from heed.errors import DataError, MissingExtraError
 STDIN = "-"
 MAX_LINE_BYTES = 16 << 20
 _CHUNK_BYTES = 1 << 16
-_COMPRESSED = (".gz", ".xz", ".zst")
+_HEAD_BYTES = 4096  # enough to recognize UTF-16 and UTF-32
+# Four bytes of a .zst file can unpack to 128 KiB, so this many unpack to 8 MiB at most.
+_PACKED_BYTES = 256
+_MAX_WINDOW_BYTES = 128 << 20
+_UNPACK = {".gz": "gzip -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -32,26 +38,32 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises:
         DataError: the file is missing, not UTF-8, damaged, or has a line above 16 MiB.
     """
-    n_read, rest = 0, b""
+    n_read, n_open_bytes = 0, 0
+    pieces: list[bytes] = []  # of a line that has not ended yet
     with open_bytes(path) as file:
         while True:
             with damage_told(path, n_read):
                 chunk = file.read(_CHUNK_BYTES)
             if not chunk:
                 break
-            block, newline, rest = (rest + chunk).rpartition(b"\n")
+            if not n_read and not pieces:
+                _require_single_bytes(chunk, path)
+            head, newline, rest = chunk.rpartition(b"\n")
             if newline:
-                yield from (lines := _decoded(block, path, n_read))
+                yield from (lines := _decoded(b"".join([*pieces, head]), path, n_read))
                 n_read += len(lines)
-            if len(rest) > MAX_LINE_BYTES:
+                pieces, n_open_bytes = [], 0
+            pieces.append(rest)
+            n_open_bytes += len(rest)
+            if n_open_bytes > MAX_LINE_BYTES:
                 raise DataError(
                     f"{path} line {n_read + 1}: a line must have at most {MAX_LINE_BYTES} bytes, "
                     "but has more. Is this text, with one sentence a line?"
                 )
-            if len(chunk) < _CHUNK_BYTES:
-                break  # the end; a terminal that is asked again waits for another Ctrl-D
-    if rest:
-        yield from _decoded(rest, path, n_read)
+            if len(chunk) < _CHUNK_BYTES and file.isatty():
+                break  # Ctrl-D; a terminal that is read again waits for another one
+    if n_open_bytes:
+        yield from _decoded(b"".join(pieces), path, n_read)
 
 
 def read_chunks(path: str | Path) -> Iterator[bytes]:
@@ -77,7 +89,7 @@ def suffix_of(path: str | Path) -> str:
 
 def is_compressed(path: str | Path) -> bool:
     """Whether a name says that the file is compressed."""
-    return Path(path).suffix.lower() in _COMPRESSED
+    return Path(path).suffix.lower() in _UNPACK
 
 
 def require_file(path: str | Path) -> None:
@@ -117,45 +129,57 @@ def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
                 with gzip.GzipFile(fileobj=raw) as file:
                     yield cast(IO[bytes], file)
             case ".xz":
-                with lzma.LZMAFile(raw) as file:
-                    yield cast(IO[bytes], file)
+                yield io.BufferedReader(_unpacked_xz(raw))
             case ".zst":
-                yield io.BufferedReader(_ZstdFrames(raw))
+                yield io.BufferedReader(_unpacked_zst(raw))
             case _:
                 yield raw
 
 
-class _ZstdFrames(io.RawIOBase):
-    """Zstandard frames end to end, as `zstd` and `cat` write them.
+class _Unpacked(io.RawIOBase):
+    """The content of .xz or .zst frames that stand end to end, as `cat` writes them.
 
-    The package's own reader takes a file that was cut short for one that ends there.
+    It holds at most what `_PACKED_BYTES` unpack to. The readers of both packages stop silently
+    where they must not: zstandard's in a file that was cut short, lzma's at padding.
+
+    Args:
+        file: the packed bytes.
+        new_frame: returns an object that unpacks one frame.
+        error: what that object raises on bytes that it cannot unpack.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise MissingExtraError("reading .zst files", "train") from None
-        self._new_frame = zstandard.ZstdDecompressor().decompressobj
-        self._error = zstandard.ZstdError
+    def __init__(
+        self, file: IO[bytes], new_frame: Callable[[], Any], error: type[Exception]
+    ) -> None:
         self._file = file
-        self._frame: Any = None
-        self._packed = self._ready = b""
+        self._new_frame = new_frame
+        self._error = error
+        self._frame: Any = new_frame()
+        self._packed = b""
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            self._packed = self._packed or self._file.read(_CHUNK_BYTES)
-            if not self._packed:
+            packed = self._packed or self._file.read(_PACKED_BYTES)
+            if not packed:
                 if self._frame is not None:
                     raise EOFError("it ends in the middle")
                 return 0
-            self._frame = self._frame or self._new_frame()
+            self._packed = b""
+            if self._frame is None:
+                packed = packed.lstrip(b"\0")  # .xz may have padding between frames
+                if not packed:
+                    continue
+                self._frame = self._new_frame()
             try:
-                self._ready = self._frame.decompress(self._packed)
+                self._ready = memoryview(self._frame.decompress(packed))
             except self._error as error:
+                # Neither library has a class of its own for this.
+                if "memory" in str(error).lower():
+                    raise _WindowTooLarge from error
                 raise EOFError(str(error)) from error
             self._packed = self._frame.unused_data
             if self._frame.eof:
@@ -163,6 +187,24 @@ class _ZstdFrames(io.RawIOBase):
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size
+
+
+class _WindowTooLarge(Exception):
+    """A frame needs more than `_MAX_WINDOW_BYTES` of memory to be unpacked."""
+
+
+def _unpacked_xz(file: IO[bytes]) -> _Unpacked:
+    new_frame = partial(lzma.LZMADecompressor, memlimit=_MAX_WINDOW_BYTES)
+    return _Unpacked(file, new_frame, lzma.LZMAError)
+
+
+def _unpacked_zst(file: IO[bytes]) -> _Unpacked:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("reading .zst files", "train") from None
+    new_frame = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj
+    return _Unpacked(file, new_frame, zstandard.ZstdError)
 
 
 @contextmanager
@@ -178,6 +220,11 @@ def damage_told(path: str | Path, number: int | None = None) -> Iterator[None]:
     """
     try:
         yield
+    except _WindowTooLarge as error:
+        raise DataError(
+            f"{path} needs more than {_MAX_WINDOW_BYTES >> 20} MiB of memory to be unpacked. Pack "
+            "it again with a smaller window: xz -9 or zstd -19, without --long."
+        ) from error
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         after = "" if number is None else f" after line {number}"
         raise DataError(f"{path} is damaged{after}: {error}. Copy or download it again.") from error
@@ -192,10 +239,51 @@ def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
         byte = error.start - block.rfind(b"\n", 0, error.start)
         raise DataError(
             f"{path} line {number}: must be UTF-8, but byte {byte} of the line is "
-            f"0x{block[error.start]:02X}. Convert the file, for example: "
-            f"iconv -f latin1 -t utf-8 {path}"
+            f"0x{block[error.start]:02X}. Convert the file: {_conversion('ENCODING', path)}, where "
+            "ENCODING is what it was saved in, such as cp1252, gb18030 or shift_jis."
         ) from error
     if n_before == 0:
         text = text.removeprefix("\ufeff")
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def _require_single_bytes(head: bytes, path: str | Path) -> None:
+    """Refuse a file that is UTF-16 or UTF-32 by its first bytes.
+
+    Without a byte order mark, English text in them is valid UTF-8 full of NUL characters.
+    """
+    encoding = _wide_encoding(head)
+    if encoding:
+        raise DataError(
+            f"{path} must be UTF-8, but its first bytes are {encoding.upper()}. Convert the file: "
+            f"{_conversion(encoding, path)}"
+        )
+
+
+def _wide_encoding(head: bytes) -> str:
+    """`utf-16`, `utf-32` or one of their byte orders; "" for any other encoding."""
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    n = min(len(head), _HEAD_BYTES) // 4
+    zeros = [head[start : 4 * n : 4].count(0) for start in range(4)]
+    if n < 8 or not any(zeros):
+        return ""
+    if not zeros[0]:
+        if zeros[2] == zeros[3] == n:
+            return "utf-32le"
+        return "utf-16le" if not zeros[2] and zeros[1] + zeros[3] >= n else ""
+    if not zeros[3]:
+        if zeros[0] == zeros[1] == n:
+            return "utf-32be"
+        return "utf-16be" if not zeros[1] and zeros[0] + zeros[2] >= n else ""
+    return ""
+
+
+def _conversion(encoding: str, path: str | Path) -> str:
+    """The command that converts a file from an encoding."""
+    command = f"iconv -f {encoding} -t utf-8"
+    unpack = _UNPACK.get(Path(path).suffix.lower())
+    return f"{unpack} {path} | {command}" if unpack else f"{command} {path}"

@@ -5,6 +5,7 @@ stays small whatever the size of a file (four bytes a line and side). Read on in
 """
 
 import csv
+import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.lines import read_lines, suffix_of
+from heed.data.lines import MAX_LINE_BYTES, read_lines, suffix_of
 from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
 from heed.text.languages import require_language
@@ -22,6 +23,10 @@ from heed.text.languages import require_language
 _TABLE_DELIMITERS = {".tsv": "\t", ".tab": "\t", ".csv": ","}
 BILINGUAL = (*_TABLE_DELIMITERS, ".tmx")
 """What names of files end in that hold both languages."""
+
+# RFC 4180. The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
+_CSV_CELL = r"""(?:"[^"]*+(?:""[^"]*+)*+"|[^",\n]*+)"""
+_CSV_ROW = re.compile(rf"{_CSV_CELL}(?:,{_CSV_CELL})*+\n")
 
 _NAMES = (("source", "src"), ("target", "tgt"))
 
@@ -37,6 +42,7 @@ class Pair:
         origin: the file, as the user named it.
         source_lang: code such as `en`; "" where nobody said.
         target_lang: the same for the translation.
+        fault: why not all of it could be read, in a word; "" if all could.
     """
 
     src: str
@@ -45,6 +51,7 @@ class Pair:
     origin: str = ""
     source_lang: str = ""
     target_lang: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,18 +186,44 @@ def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(read_lines(path), start=1):
             yield number, line.split("\t")
         return
-    # The csv module takes a lone carriage return for a line break, and a line for a record's part.
-    lines = (line.replace("\r", " ") + "\n" for line in read_lines(path))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    record: list[str] = []  # the lines of the row being read
+
+    def lines() -> Iterator[str]:
+        n_chars = 0
+        for line in read_lines(path):
+            n_chars = (n_chars if record else 0) + len(line) + 1
+            if n_chars > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{path} line {number}: a row must have at most {MAX_LINE_BYTES} characters, "
+                    "but has more. Is a quote left open?"
+                )
+            # The csv module takes a lone carriage return for a line break.
+            record.append(line.replace("\r", " ") + "\n")
+            yield record[-1]
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    number = 1
     while True:
-        number = reader.line_num + 1
+        # The limit holds for the whole process, so it is set for this row only.
+        usual_limit = csv.field_size_limit(MAX_LINE_BYTES)
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             raise DataError(f"{path} line {number}: not valid CSV: {error}.") from error
+        finally:
+            csv.field_size_limit(usual_limit)
+        text = "".join(record)
+        if '"' in text and not _CSV_ROW.fullmatch(text):
+            raise DataError(
+                f"{path} line {number}: not valid CSV: a quote stands inside a cell that does not "
+                "begin with one. Begin quoted cells right after the comma, and write a quote "
+                'inside them twice (""); or save the table as .tsv, where quotes mean nothing.'
+            )
         yield number, row
+        number += len(record)
+        record.clear()
 
 
 def _named_columns(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int] | None:
@@ -218,10 +251,13 @@ def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[P
     """Pairs from a translation memory (TMX 1.1 to 1.4b); `en` finds `en-US` if there is no `en`.
 
     Inline codes (`<bpt>`, `<ph>` and their like) are left out, the text around them is kept. A unit
-    that has only one of the two languages gives a pair with an empty side.
+    that has only one of the two languages gives a pair with an empty side. HTML's entities, such as
+    `&nbsp;`, become their characters; a pair with another one that only an external DTD defines has
+    a blank there and the fault `unknown_entity`.
 
     Raises:
         DataError: the file is missing, damaged or no TMX; or lacks a language: says what it has.
     """
-    for src, tgt, line in read_units(path, source_lang, target_lang):
-        yield Pair(src, tgt, line, str(path), source_lang, target_lang)
+    for src, tgt, line, is_complete in read_units(path, source_lang, target_lang):
+        fault = "" if is_complete else "unknown_entity"
+        yield Pair(src, tgt, line, str(path), source_lang, target_lang, fault)
