@@ -59,7 +59,7 @@ def test_a_kill_at_any_point_leaves_no_folder_or_a_whole_one(
         else:
             n_before += 1
     assert n_before >= 3 * len(NEW), "most points lie before the folder has its name"
-    folders.remove_temporaries(tmp_path)
+    folders.remove_temporaries(tmp_path, ["folder"])
     assert os.listdir(tmp_path) == ["folder"]
 
 

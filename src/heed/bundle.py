@@ -49,6 +49,8 @@ JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
 CARD = "README.md"
+MODEL_FILES = (CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD)
+"""All that a model folder holds beside its manifest."""
 CHECKPOINTS = "checkpoints"
 BEST = "best"
 STEP = re.compile(r"step-(\d{6,12})")
@@ -116,7 +118,7 @@ def save_bundle(
     files = bundle_files(bundle, numbers=numbers)
     folder = Path(path)
     others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    others -= {MANIFEST, CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD}
+    others -= {MANIFEST, *MODEL_FILES}
     (update_directory if others else write_directory)(folder, files)
 
 

@@ -141,6 +141,7 @@ def _lesson(
         require_own,
         teach,
     )
+    from heed.train.folder import OWN_FILES, OWN_FOLDERS, TEACHER, require_outside
     from heed.train.recipe import resolve
     from heed.translate import load
 
@@ -148,6 +149,7 @@ def _lesson(
     choices = {"beam size": flags["beam_size"], "target language": flags["target_lang"]}
     wanted = made_from(teacher, flags["src"], dev, **choices)
     require_own(out)
+    require_outside(out, [*flags["src"], *dev], (*OWN_FILES, *OWN_FOLDERS, TEACHER))
     progress = _Progress(session)
     with lock(out), stop_signals() as received:
         if lesson := recall(out, wanted):

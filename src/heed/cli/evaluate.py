@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heed.cli.command import Session, command, options
-from heed.cli.models import load_translator, model_options
+from heed.cli.models import load_translator, model_files, model_options
 from heed.cli.streams import open_output
 from heed.errors import DataError, UsageError
+from heed.outputs import require_not_read
 
 if TYPE_CHECKING:
     from heed.evaluate.metrics import Difference, Evaluation
@@ -150,6 +151,7 @@ def describe_differences(differences: "dict[str, Difference]") -> Iterator[str]:
 @click.pass_obj
 def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) -> None:
     """Write log p(translation | source) for each pair: natural logarithm, end of line counted."""
+    require_not_read(output, [src, tgt, *model_files(flags["model"])])
     translator = load_translator(session, flags)
     pairs = paired(src, tgt)
     with open_output(output) as writer:

@@ -92,6 +92,20 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
     return translator
 
 
+def model_files(name: str | None) -> list[str]:
+    """The files that `load_translator` reads for this `--model`, and those beside them.
+
+    Raises:
+        UsageError: no model is named and there is not exactly one installed.
+        ConfigError: there is no such model.
+        FormatError: the folder holds no model.
+    """
+    folder = find_model(name)
+    from heed.bundle import find_model_folder
+
+    return [str(path) for path in find_model_folder(folder).iterdir()]
+
+
 def home() -> Path:
     """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder."""
     if chosen := os.environ.get("HEED_HOME"):

@@ -141,7 +141,7 @@ class MonoPairs:
         started_at, reading = time.monotonic(), CleanReport()
         limit_s = TIME_SHARE * (self.recipe.training.time_s or np.inf)
         samples: list[dict[str, str]] = []
-        remove_temporaries(self.folder)
+        remove_temporaries(self.folder, (BACK_FILE, FACTS_FILE))
         with (
             using_weights(trainer.model, trainer.averaged),
             Store.create(self.folder / BACK_FILE, vocab.hash, vocab.hash) as store,
