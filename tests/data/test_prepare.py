@@ -127,10 +127,13 @@ def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tm
     assert (tmp_path / "data" / "train.bin").stat().st_mtime_ns == changed
     assert (stored(second), second.dev, second.report) == (stored(first), first.dev, first.report)
     (tmp_path / "data" / "report.json").unlink()  # it is written last, so a kill leaves none
-    (tmp_path / "data" / "train.bin.tmp-00000000").touch()
+    left = ("train.bin.tmp-00000000", "spool.tsv.tmp-00000000", "mono.de.bin.tmp-00000000")
+    for name in (*left, "mine.tmp-00000000"):
+        (tmp_path / "data" / name).touch()
     third = run(tmp_path, [part])
     assert (stored(third), third.dev) == (stored(first), first.dev)
-    assert not list((tmp_path / "data").glob("*tmp*"))
+    found = [path.name for path in (tmp_path / "data").glob("*tmp*")]
+    assert found == ["mine.tmp-00000000"]
 
 
 def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
