@@ -82,9 +82,8 @@ def run_training(
     Raises:
         ConfigError: a setting is unknown or impossible.
         DataError: the corpus cannot be read.
-        RunError: `out` holds something else than a run, another process works there, the recipe
-            changed, or the disk is full.
-        UsageError: a file of the corpus lies where the run keeps its own.
+        RunError: `out` is not a run, another process works in it, its recipe changed, or the disk is
+            full.
     """
     started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
