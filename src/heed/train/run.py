@@ -82,8 +82,8 @@ def run_training(
     Raises:
         ConfigError: a setting is unknown or impossible.
         DataError: the corpus cannot be read.
-        RunError: `out` is not a run, another process works in it, its recipe changed, or the disk is
-            full.
+        RunError: `out` holds something else, another process works in it, the recipe changed, or
+            the disk is full.
     """
     started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
