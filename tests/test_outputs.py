@@ -131,7 +131,7 @@ def test_files_broken_links_checkpoints_and_the_current_folder_are_refused(
         ("file", r"file must be a folder, but is not\. Use another --out\."),
         ("broken", r"broken is a link to .*gone, which is missing\. Use another --out\."),
         ("checkpoints/best", r"best lies among the checkpoints of a run\. Use another --out\."),
-        ("here", r"here is the current folder, in whose place a new one would come\. Use another"),
+        ("here", r"here is the current folder, which cannot be replaced\. Use another"),
     ):
         with pytest.raises((RunError, UsageError), match=words):
             require_replaceable(str(tmp_path / name), [], is_forced=True)

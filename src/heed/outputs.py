@@ -72,8 +72,8 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
             raise UsageError(f"{out} holds {path}, which is read. Use another --out.")
     if target.samefile("."):
         raise UsageError(
-            f"{out} is the current folder, in whose place a new one would come. Use another --out, "
-            "or go to another folder."
+            f"{out} is the current folder, which cannot be replaced. Use another --out, or run the "
+            "command in another folder."
         )
     if foreign := _foreign(target):
         raise RunError(

@@ -141,5 +141,5 @@ def test_text_in_the_folder_of_the_lesson_is_refused(call, model, tmp_path):
     text.write_text("A man.\n")
     code, _, err = call("distill", model, "--out", str(out), "--src", str(text), "-t", "de")
     assert code == 2
-    assert f"{text} lies in {out} where heed keeps files of the run itself." in err
+    assert f"{text} is a file that heed writes in {out} itself. Copy it to another place" in err
     assert text.read_text() == "A man.\n"

@@ -94,7 +94,7 @@ def test_the_current_folder_is_not_replaced(call, own, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "docs")
     code, _, err = call("quantize", "../own", "--out", ".")
     assert code == 2
-    assert err.startswith("heed: . is the current folder, in whose place a new one would come.")
+    assert err.startswith("heed: . is the current folder, which cannot be replaced.")
 
 
 def test_a_model_behind_links_is_not_deleted_by_its_copy(call, own, tmp_path):

@@ -119,7 +119,7 @@ def test_files_of_a_person_in_a_run_stay(
 
 
 @pytest.mark.parametrize(
-    "name", ["data/pairs.tsv", "checkpoints/best/x.tsv", "metrics.jsonl", "link/dev.tsv"]
+    "name", ["data/test.tsv", "checkpoints/best/x.tsv", "metrics.jsonl", "link/mono.de.bin"]
 )
 def test_a_corpus_among_the_files_of_its_run_is_refused(
     tmp_path: Path, small_run: Run, name: str
@@ -131,12 +131,13 @@ def test_a_corpus_among_the_files_of_its_run_is_refused(
     file.parent.mkdir(exist_ok=True, parents=True)
     file.touch()
     before = contents(out)
-    words = rf"{name} lies in .*run where heed keeps files of the run itself\. Copy it to another"
+    words = rf"{name} is a file that heed writes in .*run itself\. Copy it to another place and"
     with pytest.raises(UsageError, match=words):
         small_run(out, corpus=Corpus(train=(Part(files=(str(file),)),)))
     assert contents(out) == before
 
 
 def test_a_corpus_elsewhere_in_the_folder_of_its_run_is_fine(tmp_path: Path) -> None:
-    require_outside(tmp_path, ["-", str(tmp_path / "corpus" / "a.tsv"), str(tmp_path / "a.tsv")])
-    require_outside(tmp_path / "run", [str(tmp_path / "data" / "a.tsv")])
+    for name in ("corpus/train.bin", "a.tsv", "data/pairs.tsv", "data/sub/dev.tsv"):
+        require_outside(tmp_path, ["-", str(tmp_path / name)])
+    require_outside(tmp_path / "run", [str(tmp_path / "data" / "dev.tsv")])

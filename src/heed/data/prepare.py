@@ -57,10 +57,11 @@ TEST_FILE = "test.tsv"
 STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
 _SPOOL_FILE = "spool.tsv"
-_OWN_FILES = (
+OWN_FILES = (
     *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
     *VOCAB_FILES,
 )
+"""Names of all that is written here; `*` stands for any characters."""
 _FORMAT_VERSION = 1
 _COUNTED_PAIRS = 200_000
 _BLOCK_PAIRS = 4096
@@ -221,7 +222,7 @@ def _write_all(
     base: tuple[Vocab, Vocab] | None,
 ) -> dict[str, Any]:
     """Everything but the report, which is returned: it goes last, and says that all is there."""
-    remove_temporaries(directory, _OWN_FILES)
+    remove_temporaries(directory, OWN_FILES)
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
     dev, dev_reading = _held_out(corpus.dev)
     test, test_reading = _held_out(corpus.test)

@@ -23,16 +23,13 @@ from heed.data.store import Store, StoreWriter
 from heed.files import parse_json, read_bytes, to_json, write_atomically
 from heed.folders import remove_temporaries
 from heed.text.extend import control_id
+from heed.train.folder import BACK_FILE, FACTS_FILE
 from heed.train.keeper import make_translator
 from heed.train.log import Report
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.recipe import Recipe
 from heed.train.weights import using_weights
 from heed.translate import Translator
-
-BACK_FILE = "back-translated.bin"
-FACTS_FILE = "back-translated.json"
-"""Written last: says that all is there, and from which epoch on it is learnt from."""
 
 TIME_SHARE = 0.1
 """Most of the time given that translating back may take."""

@@ -3,26 +3,38 @@
 Read on in `run.py`, which says what the files hold.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from dataclasses import fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from heed.bundle import CHECKPOINTS, MODEL_FILES
 from heed.data.lines import STDIN
 from heed.data.prepare import DATA, REPORT_FILE
+from heed.data.prepare import OWN_FILES as DATA_FILES
 from heed.errors import FormatError, RunError, UsageError
 from heed.files import LOCK, parse_json, read_bytes
 from heed.folders import MANIFEST, is_temporary
 from heed.train.finetune import PARENT_FILE
 from heed.train.log import METRICS_FILE, TENSORBOARD
+from heed.train.recipe import Recipe
 from heed.train.settings import ASKED_FILE, RECIPE_FILE
 
+BACK_FILE = "back-translated.bin"
+FACTS_FILE = "back-translated.json"
+"""Written last: says that all is there, and from which epoch on it is learnt from."""
 TEACHER = "teacher"
 """In the folder of a student's run: what `heed distill` made for it."""
 MADE_FROM = "made-from.json"
 
 OWN_FILES = (ASKED_FILE, RECIPE_FILE, METRICS_FILE, PARENT_FILE, LOCK, MANIFEST, *MODEL_FILES)
-OWN_FOLDERS = (DATA, CHECKPOINTS, TENSORBOARD)
-_SECTIONS = {"preset", "data", "tokenizer", "model", "training", "decoding"}
+OWN_PATHS = (
+    *OWN_FILES,
+    *(f"{DATA}/{name}" for name in (*DATA_FILES, BACK_FILE, FACTS_FILE)),
+    *(f"{folder}/*" for folder in (CHECKPOINTS, TENSORBOARD)),
+)
+"""In the run folder, all that training writes and removes; `*` stands for any characters."""
+_SECTIONS = {"preset", *(section.name for section in fields(Recipe))}
 
 
 def require_run_folder(out: Path) -> None:
@@ -56,28 +68,27 @@ def require_unused(out: Path, other: str) -> None:
         )
 
 
-def require_outside(
-    out: Path, files: Iterable[str], own: Collection[str] = (*OWN_FILES, *OWN_FOLDERS)
-) -> None:
-    """Refuse files to read that lie where a run writes and removes its own.
+def require_outside(out: Path, files: Iterable[str], own: Iterable[str] = OWN_PATHS) -> None:
+    """Refuse to read from files that a run writes itself.
 
     Args:
         out: the run folder.
         files: paths; standard input is passed over.
-        own: names in `out`.
+        own: paths below `out`, `*` standing for any characters.
 
     Raises:
         UsageError: names the file.
     """
-    folder = out.resolve()
+    patterns = tuple(own)
     for file in files:
         path = Path(file).resolve()
-        if file == STDIN or not path.is_relative_to(folder):
+        if file == STDIN or not path.is_relative_to(out.resolve()):
             continue
-        if path.relative_to(folder).parts[0] in own:
+        name = path.relative_to(out.resolve()).as_posix()
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
             raise UsageError(
-                f"{file} lies in {out} where heed keeps files of the run itself. Copy it to "
-                "another place and read it from there."
+                f"{file} is a file that heed writes in {out} itself. Copy it to another place and "
+                "read it from there."
             )
 
 
