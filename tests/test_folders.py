@@ -59,8 +59,28 @@ def test_a_kill_at_any_point_leaves_no_folder_or_a_whole_one(
         else:
             n_before += 1
     assert n_before >= 3 * len(NEW), "most points lie before the folder has its name"
-    folders.remove_temporaries(tmp_path)
+    folders.remove_temporaries(tmp_path, ["folder"])
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_only_temporaries_of_the_names_given_are_removed(tmp_path: Path) -> None:
+    mine = [
+        "notes.tmp-12345678",
+        "train.bin.tmp-1234567",
+        "train.bin.tmp-12345678.txt",
+        "train.bin",
+    ]
+    own = [
+        "train.bin.tmp-12345678",
+        "mono.de.bin.tmp-0a0b0c0d",
+        "train.bin.tmp-12345678.tmp-90abcdef",
+    ]
+    for name in [*mine, *own]:
+        (tmp_path / name).touch()
+    (tmp_path / "step-000001.tmp-12345678").mkdir()
+    (tmp_path / "notes.tmp-87654321").mkdir()
+    folders.remove_temporaries(tmp_path, ["train.bin", "mono.*.bin", "step-*"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*mine, "notes.tmp-87654321"])
 
 
 def test_a_kill_at_any_point_of_replacing_leaves_the_old_folder_or_the_new(

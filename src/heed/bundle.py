@@ -51,6 +51,8 @@ ALIGNMENT = 64
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
+MODEL_FILES = (CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD)
+"""All that a model folder holds beside its manifest."""
 CHECKPOINTS = "checkpoints"
 BEST = "best"
 _DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
@@ -125,7 +127,7 @@ def save_bundle(
     folder = Path(path)
     files = _with_edited_card(folder, bundle_files(bundle, numbers=numbers))
     others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    others -= {MANIFEST, WEIGHTS, INT8, SHORTLIST, CARD, *_DESCRIPTION}
+    others -= {MANIFEST, *MODEL_FILES}
     (update_directory if others else write_directory)(folder, files, metadata)
 
 

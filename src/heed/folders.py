@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 << 20
 # Names a manifest may list: plain ones, so that no folder can make us read outside itself.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
+# More than one suffix where the file itself is a temporary one.
+_TEMPORARY_NAME = re.compile(rf"(.+?)(?:{re.escape(TEMPORARY)}[0-9a-f]{{8}})+", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,9 +305,28 @@ def remove_directory(path: str | os.PathLike[str]) -> None:
         fault_point()
 
 
-def remove_temporaries(directory: str | os.PathLike[str]) -> None:
-    """Remove what killed writers left in `directory`. Call it with the run's lock held."""
+def is_temporary(name: str, of: Iterable[str]) -> bool:
+    """Whether `name` is what a killed writer of one of these files or folders leaves.
+
+    Args:
+        name: without its folder.
+        of: names, `*` standing for any characters.
+    """
+    match = _TEMPORARY_NAME.fullmatch(name)
+    return match is not None and any(fnmatchcase(match[1], pattern) for pattern in of)
+
+
+def remove_temporaries(directory: str | os.PathLike[str], of: Iterable[str]) -> None:
+    """Remove what killed writers left in `directory`. Call it with the run's lock held.
+
+    Args:
+        directory: other files in it stay, also those of a person that end in `.tmp-…`.
+        of: names of the files and folders that these writers write, as `is_temporary` takes them.
+    """
+    patterns = tuple(of)
     for leftover in Path(directory).glob(f"*{TEMPORARY}*"):
+        if not is_temporary(leftover.name, patterns):
+            continue
         if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
         else:

@@ -131,3 +131,15 @@ def test_what_is_wrong_is_said_before_the_teacher_works(
     found, _, err = call("distill", *arguments)
     assert words in err
     assert found == code
+
+
+def test_text_in_the_folder_of_the_lesson_is_refused(call, model, tmp_path):
+    out = tmp_path / "student"
+    (out / "teacher").mkdir(parents=True)
+    (out / "teacher" / "made-from.json").write_text('{"teacher": "abc"}')
+    text = out / "teacher" / "train.en-de.src"
+    text.write_text("A man.\n")
+    code, _, err = call("distill", model, "--out", str(out), "--src", str(text), "-t", "de")
+    assert code == 2
+    assert f"{text} is a file that heed writes in {out} itself. Copy it to another place" in err
+    assert text.read_text() == "A man.\n"

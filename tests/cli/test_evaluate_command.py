@@ -274,3 +274,16 @@ def test_score_refuses_files_of_unequal_length(call, files, model):
         assert code == 1
         assert "must have as many lines, but" in err
         assert f"{files[ends]} ends after line 1." in err
+
+
+def test_scores_are_not_written_onto_what_is_scored(call, model, tmp_path):
+    src, tgt = tmp_path / "src", tmp_path / "tgt"
+    src.write_text("A man.\n")
+    tgt.write_text("Ein Mann.\n")
+    for output in (src, tgt, Path(model) / "config.json"):
+        before = output.read_bytes()
+        files = ("--src", str(src), "--tgt", str(tgt), "-o", str(output))
+        code, _, err = call("score", "-m", model, *files)
+        assert code == 2
+        assert "are the same file: it would be overwritten while it is read." in err
+        assert output.read_bytes() == before

@@ -46,6 +46,72 @@ def test_a_folder_of_its_own_translates(call, own, tmp_path):
     assert "holds int8 weights only" in err
 
 
+def test_a_folder_with_other_files_is_left_alone(call, own, tmp_path):
+    docs = tmp_path / "docs"
+    (docs / "thesis").mkdir(parents=True)
+    (docs / "thesis" / "1.txt").write_text("mine")
+    for force in ([], ["--force"]):
+        code, _, err = call("quantize", str(own), "--out", str(docs), *force)
+        assert code == 1
+        assert err == (
+            f"heed: {docs} must be a new folder, but holds thesis, which is not of a heed model. "
+            "Use another --out.\n"
+        )
+        code, _, err = call("quantize", str(own), "--out", str(tmp_path), *force)
+        assert code == 2
+        assert err == f"heed: {tmp_path} holds {own}, which is read. Use another --out.\n"
+    assert (docs / "thesis" / "1.txt").read_text() == "mine"
+    assert not (own / "model.int8.safetensors").exists()
+
+
+def test_a_model_that_is_there_is_replaced_with_force(call, own, tmp_path):
+    small = tmp_path / "small"
+    assert call("quantize", str(own), "--out", str(small))[0] == 0
+    inode = small.stat().st_ino
+    code, _, err = call("quantize", str(own), "--out", str(small))
+    assert code == 1
+    assert err.startswith(f"heed: {small} holds a model already. Replace it with --force")
+    assert small.stat().st_ino == inode
+    assert call("quantize", str(own), "--out", str(small), "--force")[0] == 0
+    assert small.stat().st_ino != inode
+    assert call("translate", "-m", str(small), "A man.")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["own", "link", "."])
+def test_the_model_as_its_own_out_gets_int8_beside_its_weights(
+    call, own, tmp_path, monkeypatch, name
+):
+    (tmp_path / "link").symlink_to(own)
+    (own / "notes.txt").write_text("mine")
+    before = {path.name for path in own.iterdir()}
+    monkeypatch.chdir(own if name == "." else tmp_path)
+    code, out, err = call("quantize", str(own), "--out", name)
+    assert code == 0, err
+    assert out.startswith(f"{name}: ")
+    assert {path.name for path in own.iterdir()} == before | {"model.int8.safetensors"}
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_the_current_folder_is_not_replaced(call, own, tmp_path, monkeypatch):
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path / "docs")
+    code, _, err = call("quantize", "../own", "--out", ".")
+    assert code == 2
+    assert err.startswith("heed: . is the current folder, which cannot be replaced.")
+
+
+def test_a_model_behind_links_is_not_deleted_by_its_copy(call, own, tmp_path):
+    """The files of one model folder are links into another."""
+    links = tmp_path / "links"
+    links.mkdir()
+    for path in own.iterdir():
+        (links / path.name).symlink_to(path)
+    code, _, err = call("quantize", str(links), "--out", str(own), "--force")
+    assert code == 2
+    assert f"{own} holds {links}" in err
+    assert call("translate", "-m", str(links), "A man.")[0] == 0
+
+
 def test_the_cost_is_told_with_its_interval(call, own, tmp_path):
     for name, lines in (
         ("src", ["A man.", "Two dogs play."]),

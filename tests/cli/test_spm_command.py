@@ -179,3 +179,27 @@ def test_a_piece_that_is_a_line_break_stays_on_its_line(call, with_breaks):
     code, out, err = call("spm-encode", "--model", with_breaks, stdin=b"A\rA\n")
     assert code == 0, err
     assert out.split() == ["▁A", "\\r", "A"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["spm-encode", "--model=M", "-i", "x", "-o", "x"], "x"),
+        (["spm-encode", "--model=M", "y", "x", "-o", "./x"], "x"),
+        (["spm-decode", "--model=M", "-i", "x", "-o", "x"], "x"),
+        (["spm-encode", "--model=M", "-i", "x", "-o", "M"], "M"),
+        (["spm-train", "--input=y,x.model", "--model_prefix=x"], "x.model"),
+        (["spm-train", "--input=x.vocab", "--model_prefix=x"], "x.vocab"),
+        (["spm-train", "--input=x", "--model_prefix=x", "--seed_sentencepieces_file=x.model"], "x"),
+    ],
+)
+def test_an_output_that_is_read_is_refused(call, trained, tmp_path, monkeypatch, arguments, kept):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x", "y", "x.model", "x.vocab"):
+        (tmp_path / name).write_text("A man\n")
+    (tmp_path / "M").write_bytes((trained / "ours.model").read_bytes())
+    before = (tmp_path / kept).read_bytes()
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert "are the same file: it would be overwritten while it is read." in err
+    assert (tmp_path / kept).read_bytes() == before

@@ -87,6 +87,47 @@ def test_written_lines_can_be_read_back(tmp_path):
         assert list(decode_lines(stream, path)) == ["ünï", "", "a\u2028b", "?"]
 
 
+def test_an_older_file_is_kept_when_nothing_is_written_before_an_error(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("old\n")
+    with pytest.raises(ValueError), open_output(str(path)):
+        raise ValueError
+    assert path.read_text() == "old\n"
+    with open_output(str(path)):
+        pass
+    assert path.read_text() == ""
+
+
+def test_lines_before_an_error_are_kept_and_other_names_of_the_file_stay(tmp_path):
+    path, other = tmp_path / "out", tmp_path / "other"
+    path.write_text("an older file that is longer\n")
+    other.hardlink_to(path)
+    with pytest.raises(ValueError), open_output(str(path)) as writer:
+        writer.write("new")
+        raise ValueError
+    assert path.read_text() == other.read_text() == "new\n"
+
+
+def test_a_named_pipe_is_written_as_it_is(tmp_path):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open_output(path) as writer:
+        writer.write("line")
+    assert os.read(reader, 100) == b"line\n"
+    os.close(reader)
+
+
+@pytest.mark.parametrize("n_lines", [1, 100_000])
+def test_a_full_disk_names_the_file(n_lines):
+    with (
+        pytest.raises(DataError, match=r"^/dev/full cannot be written: No space left on device\.$"),
+        open_output("/dev/full") as writer,
+    ):
+        for _ in range(n_lines):
+            writer.write("line")
+
+
 def test_a_line_break_inside_a_line_is_a_mistake_of_ours():
     with pytest.raises(AssertionError):
         LineWriter(io.BytesIO()).write("a\nb")

@@ -86,6 +86,20 @@ def test_the_same_command_trains_then_says_it_is_finished(call, corpus, tmp_path
     assert "model.d_ff" in err
 
 
+def test_a_folder_with_other_files_is_left_as_it_is(call, tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "pairs.tsv").write_text("a cat\teine Katze\n")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call("train", "data/pairs.tsv", "--out", ".", "--max-steps", "1", *TINY)
+    assert (code, err) == (
+        1,
+        "heed: . must be a new folder or a run of heed to go on with, but holds data. "
+        "Use another --out.\n",
+    )
+    assert [path.name for path in tmp_path.rglob("*")] == ["data", "pairs.tsv"]
+    assert (tmp_path / "data" / "pairs.tsv").read_text() == "a cat\teine Katze\n"
+
+
 def test_a_stop_signal_pauses_and_the_same_command_goes_on(call, corpus, tmp_path, monkeypatch):
     from heed.train import run as run_module
 

@@ -373,3 +373,46 @@ def test_a_bad_byte_does_not_end_a_session_of_somebody_who_types(model):
     assert process.returncode == 0
     assert b"Type a line and press Enter; Ctrl-D ends." in err
     assert b"1 line was not valid UTF-8" in err
+
+
+@pytest.mark.parametrize(
+    "inputs", [["-i", "x.txt"], ["--prefix", "x.txt", "-i", "y.txt"], ["-i", "y.txt", "-o", "M"]]
+)
+def test_an_output_that_is_read_is_refused_and_nothing_is_emptied(
+    call, model, tmp_path, monkeypatch, inputs
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.txt", "y.txt"):
+        (tmp_path / name).write_text("A man.\n")
+    (tmp_path / "again").hardlink_to("x.txt")
+    weights = Path(model) / "model.safetensors"
+    before = weights.read_bytes()
+    inputs = [str(weights) if each == "M" else each for each in inputs]
+    code, out, err = call("translate", "-m", model, "-o", "again", *inputs)
+    assert (code, out) == (2, "")
+    assert "are the same file: it would be overwritten while it is read. Write to another" in err
+    assert (tmp_path / "x.txt").read_text() == "A man.\n"
+    assert weights.read_bytes() == before
+
+
+def test_an_output_that_is_redirected_to_the_input_is_refused(heed, model, tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("A man.\n")
+    with path.open("rb") as source:
+        done = subprocess.run(
+            [sys.executable, "-m", "heed", "translate", "-m", model, "-o", str(path)],
+            stdin=source,
+            capture_output=True,
+        )
+    assert done.returncode == 2
+    assert b"x.txt and standard input are the same file" in done.stderr
+    assert path.read_text() == "A man.\n"
+
+
+def test_an_older_output_outlives_an_input_that_cannot_be_read(call, model, tmp_path):
+    (tmp_path / "bad").write_bytes(b"\xff\nA man.\n")
+    (tmp_path / "out").write_text("old\n")
+    code, _, err = call("translate", "-m", model, "-i", f"{tmp_path}/bad", "-o", f"{tmp_path}/out")
+    assert code == 1
+    assert "line 1 is not valid UTF-8" in err
+    assert (tmp_path / "out").read_text() == "old\n"

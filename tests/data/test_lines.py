@@ -96,6 +96,9 @@ class Terminal(io.RawIOBase):
     def readable(self):
         return True
 
+    def isatty(self):
+        return True
+
     def readinto(self, buffer):
         read = self.reads.pop(0)
         buffer[: len(read)] = read

@@ -127,10 +127,13 @@ def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tm
     assert (tmp_path / "data" / "train.bin").stat().st_mtime_ns == changed
     assert (stored(second), second.dev, second.report) == (stored(first), first.dev, first.report)
     (tmp_path / "data" / "report.json").unlink()  # it is written last, so a kill leaves none
-    (tmp_path / "data" / "train.bin.tmp-00000000").touch()
+    left = ("train.bin.tmp-00000000", "spool.tsv.tmp-00000000", "mono.de.bin.tmp-00000000")
+    for name in (*left, "mine.tmp-00000000"):
+        (tmp_path / "data" / name).touch()
     third = run(tmp_path, [part])
     assert (stored(third), third.dev) == (stored(first), first.dev)
-    assert not list((tmp_path / "data").glob("*tmp*"))
+    found = [path.name for path in (tmp_path / "data").glob("*tmp*")]
+    assert found == ["mine.tmp-00000000"]
 
 
 def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
@@ -274,7 +277,7 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
     with pytest.raises(DataError, match=r"every pair has more than 4 pieces on a side"):
         run(tmp_path, [plain(tmp_path, numbered(30))], max_length=4)
     assert not (tmp_path / "data" / "report.json").exists()
-    assert not (tmp_path / "data" / "pairs.tsv").exists()
+    assert not list((tmp_path / "data").glob("*spool*"))
 
 
 def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path):

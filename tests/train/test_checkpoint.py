@@ -203,7 +203,7 @@ def test_what_is_not_finite_is_not_saved(tmp_path: Path) -> None:
 def test_what_a_killed_save_left_is_swept_up(tmp_path: Path) -> None:
     save_step(tmp_path, 1)
     (tmp_path / "checkpoints" / "step-000002.tmp-abcd1234").mkdir()
-    (tmp_path / "checkpoints" / "file.tmp-abcd1234").touch()
+    (tmp_path / "checkpoints" / "best.tmp-abcd1234").touch()
     save_step(tmp_path, 2)
     assert steps(tmp_path) == ["step-000001", "step-000002"]
 

@@ -12,7 +12,6 @@ from heed.errors import ConfigError, DataError, RunError
 from heed.files import write_atomically
 from heed.train import distill
 from heed.train.distill import (
-    FOLDER,
     LESSON,
     Lesson,
     Sources,
@@ -25,6 +24,7 @@ from heed.train.distill import (
     teach,
     training_seconds,
 )
+from heed.train.folder import TEACHER
 from heed.train.run import run_training
 from heed.translate import Translator, load
 
@@ -178,7 +178,7 @@ def test_stopped_and_begun_again_nothing_is_translated_twice(
     assert translator.lines == once
     assert parts
     assert list(lessons(parts)) == list(lessons(whole))
-    assert not list((out / FOLDER).glob("portion-*"))
+    assert not list((out / TEACHER).glob("portion-*"))
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ def test_too_little_time_is_refused_and_more_goes_on(
     translator.seconds = 10.0
     with pytest.raises(ConfigError, match="--time of 11s is too short: the teacher took 10s"):
         learn(teacher, translator, tmp_path, time_s=11.0, clock=lambda: translator.now)
-    assert not (tmp_path / FOLDER / LESSON).exists()
+    assert not (tmp_path / TEACHER / LESSON).exists()
     translator.now = 0.0
     lesson = learn(teacher, translator, tmp_path, time_s=99.0, clock=lambda: translator.now)
     assert lesson

@@ -51,8 +51,8 @@ def test_a_finished_run_folder_is_a_model_folder(small_run: Run, tmp_path: Path)
 
 def test_a_checkpoint_of_a_run_in_bfloat16_holds_float32(small_run: Run, tmp_path: Path) -> None:
     """Only products are computed in it. NumPy, which writes checkpoints, has no such type."""
-    small_run(tmp_path, stop_at=2, precision="bfloat16", ema_decay=0.9)
-    found = load_newest(tmp_path)
+    small_run(tmp_path / "run", stop_at=2, precision="bfloat16", ema_decay=0.9)
+    found = load_newest(tmp_path / "run")
     assert found
     for tensors in (found.model, found.optimizer, found.average):
         assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}

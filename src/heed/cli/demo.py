@@ -68,6 +68,8 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     from heed.cli.train import finish, start
     from heed.data.corpus import Corpus
     from heed.data.grammar import demo_corpus
+    from heed.train.folder import require_run_folder
+    from heed.train.settings import require_same_asked
     from heed.translate import load
 
     train, dev, test = demo_corpus(
@@ -76,14 +78,17 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     session.say(f"The built-in corpus: {len(train):,} sentence pairs in four directions, such as")
     for source_lang, target_lang, src, tgt in train[:3]:
         session.say(f"    {source_lang}→{target_lang}  {src}  →  {tgt}")
+    asked = {**SETTINGS, "training": dict(SETTINGS["training"])}
+    asked["training"] |= {"time_s": time} if time else {}
+    asked["training"] |= {"threads": threads} if threads else {}
+    require_run_folder(Path(out))
+    # Written before the corpus, so that a folder in which a demo was killed is known as a run.
+    require_same_asked(Path(out), asked)
     folder = Path(out) / "corpus"
     corpus = Corpus(
         train=tuple(write_parts(folder, "train", train)),
         dev=tuple(write_parts(folder, "dev", dev)),
     )
-    asked = {**SETTINGS, "training": dict(SETTINGS["training"])}
-    asked["training"] |= {"time_s": time} if time else {}
-    asked["training"] |= {"threads": threads} if threads else {}
     outcome, stop_signal = start(session, asked, corpus, out)
     if not outcome.is_finished:
         finish(session, outcome, out, stop_signal)

@@ -142,12 +142,14 @@ def _lesson(
     """The teacher's translations, and whether they became complete just now."""
     from heed.files import lock
     from heed.train.distill import (
+        OWN_FILES,
         find_sources,
         made_from,
         recall,
         require_own,
         teach,
     )
+    from heed.train.folder import OWN_PATHS, TEACHER, require_outside
     from heed.train.recipe import resolve
     from heed.translate import load
 
@@ -155,6 +157,8 @@ def _lesson(
     choices = {"beam size": flags["beam_size"], "target language": flags["target_lang"]}
     wanted = made_from(teacher, flags["src"], dev, **choices)
     require_own(out)
+    lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
+    require_outside(out, [*flags["src"], *dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
     with lock(out), stop_signals() as received:
         if lesson := recall(out, wanted):

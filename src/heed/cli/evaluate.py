@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from heed.cli.command import Session, command, options
-from heed.cli.models import checked_search, load_translator, model_options
+from heed.cli.models import checked_search, load_translator, model_files, model_options
 from heed.cli.streams import LineWriter, open_output
 from heed.cli.terminal import echo
 from heed.errors import ConfigError, DataError, UsageError
@@ -102,7 +102,8 @@ def require_sensible(ref_paths: list[str], flags: dict[str, Any]) -> None:
     hyp_paths = flags["hyp"]
     inputs = [*ref_paths, *hyp_paths, *([flags["src"]] if flags["src"] else [])]
     if flags["save"]:
-        require_not_read(flags["save"], inputs)
+        models = model_files(flags["model"]) if flags["src"] else []
+        require_not_read(flags["save"], [*inputs, *models])
     if not ref_paths:
         raise UsageError("Give the references: --ref FILE")
     if not flags["src"] and not hyp_paths:
@@ -243,6 +244,7 @@ def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) ->
     A pair with more than 1,024 tokens on a side (or than the model reads in one piece, if that is
     more) is not scored: its line is nan, in JSON null with the status "too_long".
     """
+    require_not_read(output, [src, tgt, *model_files(flags["model"])])
     translator = load_translator(session, flags)
     pairs = paired(src, tgt)
     n_done = 0

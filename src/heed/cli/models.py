@@ -119,6 +119,20 @@ def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str,
     return given
 
 
+def model_files(name: str | None) -> list[str]:
+    """The files that `load_translator` reads for this `--model`, and those beside them.
+
+    Raises:
+        UsageError: no model is named and there is not exactly one installed.
+        ConfigError: there is no such model.
+        FormatError: the folder holds no model.
+    """
+    folder = find_model(name)
+    from heed.bundle import find_model_folder
+
+    return [str(path) for path in find_model_folder(folder).iterdir()]
+
+
 def home() -> Path:
     """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder.
 

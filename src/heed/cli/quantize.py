@@ -3,6 +3,7 @@
 Not here: rounding (`heed/engine/matrices.py`), files (`heed/bundle.py`), or scores.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ option = options("Options")
 @command("quantize", "Round a model to int8: small and fast.", examples=EXAMPLES)
 @click.argument("model")
 @option("--out", str, "Write a model folder of its own, without float32.", metavar="FOLDER")
+@option("--force", bool, "Replace the model that FOLDER holds.")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
 @option("--ref", str, "… and their references: what does it cost?", metavar="FILE")
 @option("--shortlist", bool, "Also learn which words may follow, by the source: faster.")
@@ -46,6 +48,7 @@ def quantize(
     /,
     model: str,
     out: str | None,
+    force: bool,
     src: str | None,
     ref: str | None,
     shortlist: bool,
@@ -56,7 +59,8 @@ def quantize(
     """Round the weights of MODEL to int8, one scale an output channel.
 
     From then on `heed translate` and `heed.load` use them on a CPU; --dtype float32 gives the exact
-    ones. A folder made with --out can be translated with, but not trained on.
+    ones. A folder made with --out can be translated with, but not trained on; --out MODEL is as
+    without --out.
 
     --shortlist learns from the pairs of a run folder which target pieces translate a source, and
     keeps the smallest list with which not more than --max-changed of the development sentences are
@@ -69,15 +73,16 @@ def quantize(
     from heed.engine.packed import save_rounded
 
     folder = find_model(model)
+    place = _place(folder, out, [path for path in (src, ref) if path], is_forced=force)
     if out is None and restore_manifest(folder):
         session.say(
             f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
             "it was written again; a changed number in the weights cannot be noticed that way."
         )
     bundle = load_bundle(folder, is_quantized=False)
-    target, network = save_rounded(bundle, None if out is None else Path(out))
+    target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
-    echo(f"{target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
+    echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
     errors = relative_errors(network, bundle.weights)
     worst = max(errors, key=errors.__getitem__)
     mean = sum(errors.values()) / len(errors)
@@ -92,6 +97,20 @@ def quantize(
         _add_shortlist(session, Path(folder), target, max_changed, threads)
     if src and ref:
         _compare(session, bundle.path, target, src, ref, threads)
+
+
+def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -> Path | None:
+    """Where the int8 weights go: a folder of their own, or None = beside those of the model."""
+    from heed.bundle import find_model_folder
+    from heed.outputs import require_replaceable
+
+    source = find_model_folder(model)
+    if out is None or any(os.path.exists(out) and path.samefile(out) for path in (model, source)):
+        # Beside, also where --out names the model itself: a run folder would lose its checkpoints.
+        return None
+    # A file of the model may be a link to another folder.
+    files = [str(path) for path in source.iterdir() if path.is_file()]
+    return require_replaceable(out, [str(model), *files, *texts], is_forced=is_forced)
 
 
 def _megabytes(folder: Path | None, kind: str) -> float:

@@ -15,6 +15,7 @@ from heed.cli.command import command, options
 from heed.cli.streams import decode_lines, on_one_line, open_input, open_output, shown_name
 from heed.data.lines import is_compressed, read_lines, require_file
 from heed.errors import DataError, FormatError, UsageError
+from heed.outputs import require_not_read
 
 TRAIN_EXAMPLES = """
 heed spm-train --input=train.en,train.de --model_prefix=joint --vocab_size=8000
@@ -64,6 +65,10 @@ def spm_train(
     for path in input_paths.split(","):
         with open_input(path):
             pass
+    for ending in ("model", "vocab"):
+        # SentencePiece's own flags name files to read, too.
+        inputs = [*input_paths.split(","), *map(str, settings.values())]
+        require_not_read(f"{model_prefix}.{ending}", inputs)
     import sentencepiece
 
     text: dict[str, Any] = {"input": input_paths}
@@ -96,6 +101,7 @@ def spm_encode(
     model_path: str, input_path: str, output_path: str, files: tuple[str, ...], **flags: Any
 ) -> None:
     """Cut text into pieces or ids."""
+    require_not_read(output_path, [model_path, *(files or (input_path,))])
     processor = _load(model_path)
     if flags["random_seed"] is not None:
         import sentencepiece
@@ -124,6 +130,7 @@ def spm_decode(
     files: tuple[str, ...],
 ) -> None:
     """Join pieces or ids to text."""
+    require_not_read(output_path, [model_path, *(files or (input_path,))])
     processor, is_reversed = _load(model_path), "reverse" in _extras(extra_options)
     with open_output(output_path) as out:
         for number, line in enumerate(_lines(files or (input_path,)), start=1):

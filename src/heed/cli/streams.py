@@ -10,8 +10,8 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import IO, BinaryIO, Protocol
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import IO, Any, BinaryIO, Protocol
 
 from heed.cli.terminal import visible
 from heed.data.lines import damage_told, open_bytes, require_file
@@ -141,19 +141,62 @@ def _may_pause(stream: IO[bytes]) -> bool:
 def open_output(path: str) -> Iterator["LineWriter"]:
     """A file, or standard output for `-`.
 
+    A file is written in place, so that a person can watch it, it stays the same file under all of
+    its names, and the lines before an error are kept; it is not emptied before there are lines, so
+    that a command that fails earlier leaves an older file as it was.
+
     Raises:
-        DataError: the file cannot be written.
+        DataError: the file cannot be written, or the disk is full.
     """
     if path == "-":
         yield LineWriter(sys.stdout.buffer, is_live=sys.stdout.isatty() or sys.stdin.isatty())
         sys.stdout.buffer.flush()
         return
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(path, "wb"))
-        except OSError as error:
-            raise DataError(f"{path} cannot be written: {error.strerror}.") from None
+    output = _Output(path)
+    with io.BufferedWriter(output) as file:
         yield LineWriter(file)
+        file.flush()
+        output.begin()
+
+
+class _Output(io.FileIO):
+    """A file that keeps what it held until something else is written.
+
+    Args:
+        path: also what errors call it.
+    """
+
+    def __init__(self, path: str) -> None:
+        with _written(path):
+            super().__init__(path, "wb", opener=_open_as_it_is)
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Drop what a regular file held, once."""
+        if not self._has_begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+            with _written(self.name):
+                self.truncate(0)
+        self._has_begun = True
+
+    def write(self, data: Any) -> int:
+        """Write after `begin`."""
+        self.begin()
+        with _written(self.name):
+            return super().write(data)
+
+
+def _open_as_it_is(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
+
+
+@contextmanager
+def _written(path: Any) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # of a named pipe: nobody reads on
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 class LineWriter:

@@ -15,9 +15,10 @@ import click
 from heed.cli.command import Session, command, options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.json_input import json_lines
-from heed.cli.models import checked_search, load_translator, model_options
+from heed.cli.models import checked_search, load_translator, model_files, model_options
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
 from heed.errors import UsageError
+from heed.outputs import require_not_read
 from heed.translation import Translation
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
         if flags["prefix_path"]:
             prefix_file = stack.enter_context(open_input(flags["prefix_path"]))
             prefixes = decode_lines(prefix_file, shown_name(flags["prefix_path"]))
+        _require_other_output(text, flags)
         translator = load_translator(session, flags)
         search = checked_search(translator, _search_options(flags))
         _set_batch_size(translator, flags)
@@ -183,6 +185,14 @@ def _check_together(text: tuple[str, ...], flags: dict[str, Any]) -> None:
         raise UsageError('With --json-input, give each "prefix" in its line instead of --prefix.')
     if flags["alternatives"] and flags["n_best"] is not None:
         raise UsageError("Give either --alternatives or --n-best, not both.")
+
+
+def _require_other_output(text: tuple[str, ...], flags: dict[str, Any]) -> None:
+    """Refuse to write onto a file that is read."""
+    inputs = [] if text else [flags["input_path"]]
+    if flags["prefix_path"]:
+        inputs.append(flags["prefix_path"])
+    require_not_read(flags["output_path"], [*inputs, *model_files(flags["model"])])
 
 
 def _input_lines(

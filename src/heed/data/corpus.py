@@ -31,6 +31,12 @@ class Corpus:
     test: tuple[Part, ...] = ()
     mono: tuple[Mono, ...] = ()
 
+    @property
+    def files(self) -> list[str]:
+        """The names of all files."""
+        parts = (*self.train, *self.dev, *self.test)
+        return [*(name for part in parts for name in part.files), *(m.file for m in self.mono)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CleanConfig):

@@ -17,6 +17,9 @@ from heed.data.store import Store
 from heed.errors import DataError
 from heed.text.vocab import Vocab
 
+MONO_FILES = "mono.*.bin"
+"""Pattern of the names of what `write_mono` writes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mono:

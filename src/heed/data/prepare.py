@@ -19,13 +19,14 @@ from heed.data.clean import CleanReport, Rule, clean, empty
 from heed.data.corpus import Corpus, DataConfig, names_of, tagged_languages
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
-from heed.data.mono import open_mono, write_mono
+from heed.data.mono import MONO_FILES, open_mono, write_mono
 from heed.data.readers import Pair, Part, read_part
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, read_pairs, write_pairs
 from heed.data.stdin import keep_stdin
 from heed.data.store import Store
 from heed.data.vocabularies import (
+    VOCAB_FILES,
     extend_vocabs,
     learn_vocabs,
     read_vocabs,
@@ -35,14 +36,15 @@ from heed.data.vocabularies import (
 )
 from heed.errors import ConfigError, DataError, FormatError
 from heed.files import (
-    TEMPORARY,
     crc32,
     make_directory,
     parse_json,
     read_bytes,
+    temporary_beside,
     to_json,
     write_atomically,
 )
+from heed.folders import remove_temporaries
 from heed.text.extend import with_controls
 from heed.text.normalize import normalize
 from heed.text.vocab import MAX_CHARACTERS, TokenizerConfig, Vocab
@@ -55,7 +57,12 @@ DEV_FILE = "dev.tsv"
 TEST_FILE = "test.tsv"
 STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
-_SPOOL_FILE = "pairs.tsv"
+_SPOOL_FILE = "spool.tsv"
+OWN_FILES = (
+    *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
+    *VOCAB_FILES,
+)
+"""Names of all that is written here; `*` stands for any characters."""
 _FORMAT_VERSION = 1
 _REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
 """What a report is read for, and the type of each value."""
@@ -246,14 +253,14 @@ def _write_all(
     base: tuple[Vocab, Vocab] | None,
 ) -> dict[str, Any]:
     """Everything but the report, which is returned: it goes last, and says that all is there."""
-    for left_over in directory.glob(f"*{TEMPORARY}*"):
-        left_over.unlink()
+    remove_temporaries(directory, OWN_FILES)
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
     dev, dev_reading = _held_out(corpus.dev)
     test, test_reading = _held_out(corpus.test)
     rules = [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
     cleaning = CleanReport()
-    spool = directory / _SPOOL_FILE
+    # A name that no file of a person can have: it is written, and removed.
+    spool = temporary_beside(directory / _SPOOL_FILE)
     try:
         facts = _spool(corpus, spool, config, rules, cleaning)
         parts = _split(facts, config, seed, needs_dev=not dev, needs_test=not test)

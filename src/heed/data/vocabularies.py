@@ -24,6 +24,7 @@ from heed.text.vocab import (
 JOINT_VOCAB_FILE = "spm.model"
 SRC_VOCAB_FILE = "source.spm"
 TGT_VOCAB_FILE = "target.spm"
+VOCAB_FILES = (JOINT_VOCAB_FILE, SRC_VOCAB_FILE, TGT_VOCAB_FILE)
 
 
 def learn_vocabs(

@@ -23,16 +23,13 @@ from heed.data.store import Store, StoreWriter
 from heed.files import parse_json, read_bytes, to_json, write_atomically
 from heed.folders import remove_temporaries
 from heed.text.extend import control_id
+from heed.train.folder import BACK_FILE, FACTS_FILE
 from heed.train.keeper import make_translator
 from heed.train.log import Report
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.recipe import Recipe
 from heed.train.weights import using_weights
 from heed.translate import Translator
-
-BACK_FILE = "back-translated.bin"
-FACTS_FILE = "back-translated.json"
-"""Written last: says that all is there, and from which epoch on it is learnt from."""
 
 TIME_SHARE = 0.1
 """Most of the time given that translating back may take."""
@@ -141,7 +138,7 @@ class MonoPairs:
         started_at, reading = time.monotonic(), CleanReport()
         limit_s = TIME_SHARE * (self.recipe.training.time_s or np.inf)
         samples: list[dict[str, str]] = []
-        remove_temporaries(self.folder)
+        remove_temporaries(self.folder, (BACK_FILE, FACTS_FILE))
         with (
             using_weights(trainer.model, trainer.averaged),
             Store.create(self.folder / BACK_FILE, vocab.hash, vocab.hash) as store,

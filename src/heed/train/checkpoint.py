@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.bundle import AVERAGE, CHECKPOINTS, WEIGHTS, step_folders
+from heed.bundle import AVERAGE, BEST, CHECKPOINTS, WEIGHTS, step_folders
 from heed.errors import FormatError, RunError
 from heed.files import parse_json, to_json
 from heed.folders import (
@@ -96,7 +96,7 @@ def save(
         PROGRESS: to_json(dict(progress)),
     }
     if folder.parent.is_dir():
-        remove_temporaries(folder.parent)
+        remove_temporaries(folder.parent, ("step-*", BEST))
     write_directory(folder, files, {"step": step, "environment": dict(environment or {})})
     try:
         verify_directory(folder)

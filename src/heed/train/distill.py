@@ -26,31 +26,24 @@ from heed.data.lines import read_lines
 from heed.data.prepare import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
 from heed.data.readers import Pair, Part, read_parallel
 from heed.data.split import shared_with
-from heed.data.vocabularies import write_vocabs
+from heed.data.vocabularies import VOCAB_FILES, write_vocabs
 from heed.device import derive_seed
 from heed.engine.packed import save_rounded
-from heed.errors import ConfigError, DataError, RunError
+from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import Reading, count_bleu, count_chrf
-from heed.files import (
-    LOCK,
-    TEMPORARY,
-    atomic_writer,
-    parse_json,
-    read_bytes,
-    to_json,
-    write_atomically,
-)
+from heed.files import atomic_writer, parse_json, read_bytes, to_json, write_atomically
 from heed.folders import read_manifest, remove_temporaries
 from heed.text.extend import kind_of
 from heed.train.finetune import model_hash
+from heed.train.folder import MADE_FROM, TEACHER, require_unused
 from heed.train.log import Report
 from heed.train.settings import RECIPE_FILE
 from heed.translate import Translator
 
-FOLDER = "teacher"
-MADE_FROM = "made-from.json"
 SCORES = "scores.json"
 LESSON = "lesson.json"
+OWN_FILES = (*VOCAB_FILES, MADE_FROM, SCORES, LESSON, "portion-*.json", "train.*", "dev.*")
+"""All that is written into the folder of a lesson; `*` stands for any characters."""
 
 TIME_SHARE = 0.4
 """Most of the time given that translating may take."""
@@ -182,15 +175,8 @@ def require_own(out: Path) -> None:
     Raises:
         RunError: names what is in it.
     """
-    if (out / FOLDER / MADE_FROM).exists() or not out.exists():
-        return
-    found = [entry.name for entry in out.rglob("*") if entry.is_file()] if out.is_dir() else ["it"]
-    others = [name for name in found if name != LOCK and TEMPORARY not in name]
-    if others:
-        raise RunError(
-            f"{out} must be a new folder or one of a heed distill to go on with, but holds "
-            f"{others[0]} and {len(others) - 1} other files. Use another --out."
-        )
+    if not (out / TEACHER / MADE_FROM).exists():
+        require_unused(out, "one of a heed distill to go on with")
 
 
 def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
@@ -199,7 +185,7 @@ def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
     Raises:
         RunError: the folder was begun from something else.
     """
-    folder = out / FOLDER
+    folder = out / TEACHER
     path = folder / MADE_FROM
     if path.exists():
         require_same(parse_json(read_bytes(path), path), wanted, out)
@@ -303,8 +289,8 @@ def teach(
     Raises:
         ConfigError: no time is left for the student.
     """
-    folder = out / FOLDER
-    remove_temporaries(folder)
+    folder = out / TEACHER
+    remove_temporaries(folder, OWN_FILES)
     n_done, before_s = 0, 0.0
     for portion in _portions(folder):
         n_done, before_s = n_done + len(portion["translations"]), portion["seconds"]

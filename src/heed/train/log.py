@@ -17,6 +17,7 @@ Event = dict[str, Any]
 Report = Callable[[Event], None]
 
 METRICS_FILE = "metrics.jsonl"
+TENSORBOARD = "tensorboard"
 
 
 def fan_out(*reports: Report) -> Report:
@@ -170,11 +171,14 @@ def tensorboard(run_dir: Path) -> Report:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingExtraError("--tensorboard", "tensorboard") from error
-    writer = SummaryWriter(str(run_dir / "tensorboard"))
+    # Made at the first event: the run folder is checked by then, and nothing is written before.
+    writer: Any = None
 
     def report(event: Event) -> None:
+        nonlocal writer
         if event["kind"] not in ("step", "validation"):
             return
+        writer = writer or SummaryWriter(str(run_dir / TENSORBOARD))
         for name, value in event.items():
             if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
                 writer.add_scalar(f"{event['kind']}/{name}", value, event["step"])

@@ -20,6 +20,7 @@ from heed.files import crc32, lock, read_json_lines, to_json
 from heed.model.build import count_parameters
 from heed.train.backtranslate import MonoPairs
 from heed.train.distributed import Group, joined
+from heed.train.folder import require_outside, require_run_folder
 from heed.train.keeper import (
     RunKeeper,
     best_validation,
@@ -83,13 +84,14 @@ def run_training(
     Raises:
         ConfigError: a setting is unknown or impossible.
         DataError: the corpus cannot be read.
-        RunError: another process works in `out`, the recipe changed, or the disk is full.
+        RunError: `out` holds something else, another process works in it, the recipe changed, or
+            the disk is full.
     """
     started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
     prepare_cpu()
     set_threads(draft.training.threads or None)
-    with joined(draft.training.device) as group, _held_by_leader(out, group):
+    with joined(draft.training.device) as group, _held_by_leader(out, corpus, group):
         require_company(draft.training.shard, group)
         if group.is_leader:
             recipe, data = set_up(out, asked, draft, corpus, group, where)
@@ -121,8 +123,12 @@ def run_training(
         )
 
 
-def _held_by_leader(out: Path, group: Group) -> AbstractContextManager[None]:
-    return lock(out) if group.is_leader else nullcontext()
+def _held_by_leader(out: Path, corpus: Corpus, group: Group) -> AbstractContextManager[None]:
+    if not group.is_leader:
+        return nullcontext()
+    require_run_folder(out)
+    require_outside(out, corpus.files)
+    return lock(out)
 
 
 def _train(

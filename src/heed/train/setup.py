@@ -24,6 +24,7 @@ from heed.train.checkpoint import Checkpoint
 from heed.train.company import acquainted
 from heed.train.distributed import Group
 from heed.train.finetune import Parent, inherited, open_parent, require_same_parent
+from heed.train.folder import OWN_FILES
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.optimizer import Optimizer
 from heed.train.progress import Progress, training_seconds
@@ -46,7 +47,7 @@ def set_up(
     folder = draft.training.parent
     parent = open_parent(folder, asked) if folder else None
     require_same_asked(out, asked)
-    remove_temporaries(out)
+    remove_temporaries(out, OWN_FILES)
     finish_update(out)
     if parent:
         require_same_parent(parent, out)
