@@ -73,12 +73,12 @@ def quantize(
     from heed.engine.packed import save_rounded
 
     folder = find_model(model)
-    place = _place(folder, out, [path for path in (src, ref) if path], is_forced=force)
     if out is None and restore_manifest(folder):
         session.say(
             f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
             "it was written again; a changed number in the weights cannot be noticed that way."
         )
+    place = _place(folder, out, [path for path in (src, ref) if path], is_forced=force)
     bundle = load_bundle(folder, is_quantized=False)
     target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
