@@ -7,7 +7,7 @@ import time
 import pytest
 
 from heed.data import prepare as prepare_module
-from heed.data import toy
+from heed.data import progress, toy
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import prepare
 from heed.data.readers import Part
@@ -131,6 +131,29 @@ def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tm
     third = run(tmp_path, [part])
     assert (stored(third), third.dev) == (stored(first), first.dev)
     assert not list((tmp_path / "data").glob("*tmp*"))
+
+
+def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 50)
+    corpus = Corpus(train=(plain(tmp_path, [*numbered(100), ("", "leer")]),))
+    choices = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
+    events = []
+    data = prepare(corpus, tmp_path / "data", **choices, report=events.append)
+    *phases, last = events
+    assert [(event["phase"], event["done"], event["of"]) for event in phases] == [
+        ("reading the corpus", 0, None),
+        ("reading the corpus", 0, None),
+        ("reading the corpus", 50, None),
+        ("reading the corpus", 100, None),
+        ("learning the vocabulary", 0, None),
+        ("encoding", 0, 95),
+        ("encoding", 50, 95),
+    ]
+    assert last == {"kind": "prepared", "report": data.report}
+    assert last["report"]["pairs"]["dropped"] == {"empty": 1}
+    again = []
+    prepare(corpus, tmp_path / "data", **choices, report=again.append)
+    assert [event["phase"] for event in again] == ["checking that the corpus is the same"]
 
 
 def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(

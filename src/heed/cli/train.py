@@ -7,8 +7,7 @@ Flags and `section.key=value` become one nested dict of settings; the run fills 
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import find_model
+from heed.cli.stopping import stop_signals
 from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -52,9 +52,6 @@ SETTINGS = {
     "preset": "preset",
 }
 """Flag → the setting it makes."""
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""Ctrl-C, an orderly shutdown, and what schedulers send a while before they end a job."""
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 LANGUAGE = re.compile(r"[a-z]{2}")
@@ -134,32 +131,42 @@ def start(
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; a first signal pauses it, a second one ends it at once.
 
+    Before the first step there is nothing to save, and the first signal ends the process.
+
     Returns:
         The outcome, and the signal that stopped the run or None.
     """
     from heed.cli.progress import Display
     from heed.device import process_rank
     from heed.train.log import Report, fan_out, tensorboard
-    from heed.train.run import run_training
 
     metric = asked.get("training", {}).get("metric", "chrf")
     display = Display(metric)
     reports: list[Report] = [] if session.is_quiet else [display]
-    if is_on_tensorboard and process_rank() == 0:
-        reports.append(tensorboard(Path(out)))
-    with stop_signals() as received:
-        outcome = run_training(
-            asked,
-            corpus,
-            Path(out),
-            report=fan_out(*reports),
-            should_stop=lambda: bool(received),
-            where=where,
-            started_at=session.started_at,
-        )
-    if not session.is_quiet:
-        display.close()
-    return outcome, received[0] if received else None
+    with stop_signals(_silent if session.is_quiet else display.line) as stop:
+        from heed.train.run import run_training  # with torch: seconds on a slow disk
+
+        if is_on_tensorboard and process_rank() == 0:
+            reports.append(tensorboard(Path(out)))
+        try:
+            outcome = run_training(
+                asked,
+                corpus,
+                Path(out),
+                report=fan_out(*reports),
+                should_stop=lambda: bool(stop.received),
+                before_step=stop.only_note,
+                where=where,
+                started_at=session.started_at,
+            )
+        finally:
+            if not session.is_quiet:
+                display.close()
+    return outcome, stop.received[0] if stop.received else None
+
+
+def _silent(message: str) -> None:
+    """Say nothing."""
 
 
 def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | None) -> None:
@@ -315,20 +322,3 @@ def language_of(path: str) -> str:
 
     stem, language = split_name(Path(path).name)
     return language if stem and LANGUAGE.fullmatch(language) else ""
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """Note a stop signal instead of dying; the same one again does what it always does."""
-    received: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        received.append(number)
-        signal.signal(number, before[number])
-
-    before: dict[int, Any] = {number: signal.signal(number, note) for number in STOP_SIGNALS}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -85,15 +85,36 @@ class CleanReport:
         }
 
 
-def as_table(report: Mapping[str, Any]) -> str:
-    """What `CleanReport.to_dict` gave, as a small table for people."""
-    lines = [f"{report['read']:>12,} pairs read"]
+def as_table(report: Mapping[str, Any], *, unit: str = "pairs") -> str:
+    """What `CleanReport.to_dict` gave, for people: a sentence, and a line for each reason.
+
+    Args:
+        report: the counts and examples.
+        unit: what was counted.
+    """
+    n_dropped = sum(report["dropped"].values())
+    if not n_dropped:
+        return f"{report['read']:,} {unit} read, all kept"
+    lines = [f"{report['read']:,} {unit} read, {report['kept']:,} kept, {n_dropped:,} dropped:"]
     for reason, count in sorted(report["dropped"].items(), key=lambda item: -item[1]):
         first = report["examples"][reason][0]
+        texts = " | ".join(clipped(first[side]) for side in ("src", "tgt"))
         lines.append(
-            f"{count:>12,} dropped: {reason} (the first: {first['origin']} line {first['line']})"
+            f"{count:>12,} {reason} (the first: {first['origin']} line {first['line']}: {texts})"
         )
-    return "\n".join([*lines, f"{report['kept']:>12,} pairs kept"])
+    return "\n".join(lines)
+
+
+def dropped(n_read: int, n_dropped: Mapping[str, int]) -> str:
+    """`of 20 pairs read, 19 were dropped (duplicate 18, empty 1)`, for messages."""
+    reasons = ", ".join(f"{reason} {count}" for reason, count in n_dropped.items())
+    return f"of {n_read} pairs read, {sum(n_dropped.values())} were dropped ({reasons})"
+
+
+def clipped(text: str, length: int = 30) -> str:
+    """The beginning of a text in quotes, with … where it goes on."""
+    text = " ".join(text.split())
+    return f'"{text}"' if len(text) <= length else f'"{text[:length]}…"'
 
 
 def clean(

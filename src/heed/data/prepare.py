@@ -20,6 +20,7 @@ from heed.data.corpus import Corpus, DataConfig, names_of, tagged_languages
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import open_mono, write_mono
+from heed.data.progress import Report, counted, phase, silent
 from heed.data.readers import Pair, Part, read_part
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, read_pairs, write_pairs
@@ -54,6 +55,7 @@ DEV_FILE = "dev.tsv"
 TEST_FILE = "test.tsv"
 STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
+READING = "reading the corpus"
 _SPOOL_FILE = "pairs.tsv"
 _FORMAT_VERSION = 1
 _COUNTED_PAIRS = 200_000
@@ -98,6 +100,7 @@ def prepare(
     tokenizer: TokenizerConfig,
     seed: int,
     base: tuple[Vocab, Vocab] | None = None,
+    report: Report = silent,
 ) -> Prepared:
     """Read, clean, split and encode a corpus into `directory`, or find it there already.
 
@@ -112,6 +115,8 @@ def prepare(
         seed: decides what is set aside.
         base: the vocabularies of a model to go on from, the same object twice if joint: they are
             extended, and a model that has language tags keeps them.
+        report: hears what is being done (`prepare` events) and, when a corpus was prepared by this
+            call, what was read and dropped (a `prepared` event).
 
     Raises:
         DataError: a file is missing or cannot be read as what it is; or nothing is left of it.
@@ -121,8 +126,9 @@ def prepare(
     """
     directory = Path(directory)
     report_path, kept_stdin = directory / REPORT_FILE, directory / STDIN_FILE
-    is_prepared = report_path.exists()
-    stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if _has_stdin(corpus) else ""
+    is_prepared, has_stdin = report_path.exists(), _has_stdin(corpus)
+    phase(report, "checking that the corpus is the same" if is_prepared else READING)
+    stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if has_stdin else ""
     wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
     for side, vocab in zip(("source", "target"), base or (), strict=False):
         wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
@@ -130,14 +136,15 @@ def prepare(
     for side, vocab in zip(("source", "target"), taken or (), strict=False):
         wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
     if is_prepared:
-        report = parse_json(read_bytes(report_path), report_path)
-        require_same(report.get("fingerprint"), wanted, directory)
+        found = parse_json(read_bytes(report_path), report_path)
+        require_same(found.get("fingerprint"), wanted, directory)
     else:
         make_directory(directory)
-        found = _from_file(corpus, kept_stdin)
-        report = _write_all(found, directory, config, tokenizer, seed, taken or base)
-        report["fingerprint"] = wanted
-        write_atomically(report_path, to_json(report))
+        files = _from_file(corpus, kept_stdin)
+        found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
+        found["fingerprint"] = wanted
+        write_atomically(report_path, to_json(found))
+        report({"kind": "prepared", "report": found})
     return open_prepared(corpus, directory)
 
 
@@ -213,6 +220,7 @@ def _write_all(
     tokenizer: TokenizerConfig,
     seed: int,
     base: tuple[Vocab, Vocab] | None,
+    report: Report,
 ) -> dict[str, Any]:
     """Everything but the report, which is returned: it goes last, and says that all is there."""
     for left_over in directory.glob(f"*{TEMPORARY}*"):
@@ -224,18 +232,25 @@ def _write_all(
     cleaning = CleanReport()
     spool = directory / _SPOOL_FILE
     try:
-        facts = _spool(corpus, spool, config, rules, cleaning)
+        facts = _spool(corpus, spool, config, rules, cleaning, report)
         parts = _split(facts, config, seed, needs_dev=not dev, needs_test=not test)
         kept = Spool(spool, parts)
         dev, test = dev or list(kept.part(DEV)), test or list(kept.part(TEST))
+        phase(report, "learning the vocabulary")
         vocabs = _make_vocabs(base, kept, tokenizer, facts, languages)
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
         mono = write_mono(
-            corpus.mono, directory, vocabs[0], config, rules, max_length=config.max_length
+            corpus.mono,
+            directory,
+            vocabs[0],
+            config,
+            rules,
+            max_length=config.max_length,
+            report=report,
         )
-        tokens = _encode(kept, vocabs, directory, config, cleaning)
+        tokens = _encode(kept, vocabs, directory, config, cleaning, report)
     finally:
         spool.unlink(missing_ok=True)
     for name, pairs in ((DEV_FILE, dev), (TEST_FILE, test)):
@@ -276,28 +291,33 @@ class _Facts(NamedTuple):
 
 
 def _spool(
-    corpus: Corpus, path: Path, config: DataConfig, rules: list[Rule], report: CleanReport
+    corpus: Corpus,
+    path: Path,
+    config: DataConfig,
+    rules: list[Rule],
+    cleaning: CleanReport,
+    report: Report,
 ) -> _Facts:
     """Write the clean pairs to one file."""
     facts = _Facts(array("Q"), array("Q"), Counter(), Counter())
-    raw = chain.from_iterable(map(read_part, corpus.train))
+    raw = counted(chain.from_iterable(map(read_part, corpus.train)), report, READING)
 
     def noted() -> Iterator[Pair]:
-        for pair in clean(raw, config, report, extra_rules=rules):
+        for pair in clean(raw, config, cleaning, extra_rules=rules):
             facts.src_keys.append(sentence_key(pair.src))
             facts.tgt_keys.append(sentence_key(pair.tgt))
-            if report.n_kept <= _COUNTED_PAIRS:
+            if cleaning.n_kept <= _COUNTED_PAIRS:
                 facts.src_characters.update(pair.src)
                 facts.tgt_characters.update(pair.tgt)
             yield pair
 
     write_pairs(path, noted())
-    if report.n_read == 0:
+    if cleaning.n_read == 0:
         raise DataError(f"{names_of(corpus.train)} must hold sentence pairs, but holds none.")
-    if report.n_kept == 0:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in report.n_dropped.items())
+    if cleaning.n_kept == 0:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in cleaning.n_dropped.items())
         raise DataError(
-            f"{names_of(corpus.train)} must hold usable pairs, but all {report.n_read} were "
+            f"{names_of(corpus.train)} must hold usable pairs, but all {cleaning.n_read} were "
             f"dropped ({reasons})."
         )
     return facts
@@ -362,19 +382,22 @@ def _encode(
     vocabs: tuple[Vocab, Vocab],
     directory: Path,
     config: DataConfig,
-    report: CleanReport,
+    cleaning: CleanReport,
+    report: Report,
 ) -> dict[str, int]:
     """Write the training pairs as ids; returns how many tokens they have, `<eos>` included."""
     src_vocab, tgt_vocab = vocabs
     tokens = {"source": 0, "target": 0}
+    n_pairs = int((kept.parts == TRAIN).sum())
+    pairs = counted(_encoded(kept.part(TRAIN), vocabs), report, "encoding", of=n_pairs)
     with Store.create(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash) as store:
-        for pair, src_ids, tgt_ids in _encoded(kept.part(TRAIN), vocabs):
+        for pair, src_ids, tgt_ids in pairs:
             rows = [(_tag(src_vocab, pair.target_lang) + src_ids, tgt_ids)]
             if config.both_directions:
                 rows.append((_tag(src_vocab, pair.source_lang) + tgt_ids, src_ids))
             if max(len(ids) for row in rows for ids in row) + 1 > config.max_length:
-                report.n_kept -= 1
-                report.drop("too_long", pair)
+                cleaning.n_kept -= 1
+                cleaning.drop("too_long", pair)
                 continue
             for row in rows:
                 store.add(*row)

@@ -64,6 +64,7 @@ def run_training(
     *,
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
+    before_step: Callable[[], None] = lambda: None,
     where: str = "",
     started_at: float | None = None,
 ) -> Outcome:
@@ -75,6 +76,7 @@ def run_training(
         out: the run folder; made if it is not there.
         report: hears every event.
         should_stop: asked after each step; True saves and pauses.
+        before_step: called before each step, in every process.
         where: the file the settings come from, for messages.
         started_at: `time.monotonic()` from which the time given counts; None = now.
 
@@ -90,7 +92,7 @@ def run_training(
     with joined(draft.training.device) as group, _held_by_leader(out, group):
         require_company(draft.training.shard, group)
         if group.is_leader:
-            recipe, data = set_up(out, asked, draft, corpus, group, where)
+            recipe, data = set_up(out, asked, draft, corpus, group, where, report)
         group.wait()
         if not group.is_leader:
             with group.on_its_own():
@@ -109,7 +111,7 @@ def run_training(
         was_finished, notes = resume(trainer, out)
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
-            _train(trainer, recipe, data, out, notes, report, should_stop)
+            _train(trainer, recipe, data, out, notes, report, should_stop, before_step)
         return Outcome(
             is_finished=trainer.progress.is_finished,
             was_finished=was_finished,
@@ -130,6 +132,7 @@ def _train(
     notes: list[str],
     report: Report,
     should_stop: Callable[[], bool],
+    before_step: Callable[[], None],
 ) -> None:
     """Train to the end or to a pause; at the end put the model into the run folder.
 
@@ -155,6 +158,7 @@ def _train(
         validate=lambda trainer: validate_trainer(trainer, data, recipe, examine),
         report=report,
         should_stop=should_stop,
+        before_step=before_step,
     )
     if is_finished:
         whole = trainer.whole()
