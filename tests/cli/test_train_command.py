@@ -230,6 +230,19 @@ def test_several_files_and_kinds_make_one_corpus():
         corpus_from({**flags, "tgt": ("a",)}, [])
 
 
+def test_columns_are_for_tables():
+    flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "columns": "2, 3"}
+    parts = corpus_from(flags, ["b.csv.gz", "c.tmx", "-"]).train
+    assert [part.columns for part in parts] == [(), ("2", "3"), (), ("2", "3")]
+    with pytest.raises(
+        UsageError, match=r"--columns is for tables \(\.tsv, \.csv or -\), but none"
+    ):
+        corpus_from(flags, ["c.tmx"])
+    for wrong in ("2", "1,2,3", "2,", "2,2"):
+        with pytest.raises(UsageError, match=f"such as 2,3 or en,de, but is '{wrong}'"):
+            corpus_from({**flags, "columns": wrong}, ["b.tsv"])
+
+
 def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
     for name in ("train.en", "train.de", "val.en", "val.de", "test.tsv", "notes.txt"):
         (tmp_path / name).write_text("", "utf-8")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, Threads, command, options
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.train import OVERRIDE, finish, start
@@ -44,7 +44,7 @@ model_option = options("Model")
 @run_option("--time", str, "Wall-clock limit of all, such as 30m or 2h.", metavar="DURATION")
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
-@run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.", default="auto")
 @model_option(
     "--preset",

@@ -8,12 +8,13 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, Threads, command, options
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.errors import ConfigError, UsageError
@@ -61,6 +62,7 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @click.argument("arguments", nargs=-1, metavar="[CORPUS]... [SECTION.KEY=VALUE]...")
 @data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
+@data_option("--columns", str, "Of a table: 2,3 or en,de; default: found.", metavar="SRC,TGT")
 @data_option("--dev-src", str, "To choose the best model by.", multiple=True, metavar="FILE")
 @data_option("--dev-tgt", str, "Its translation.", multiple=True, metavar="FILE")
 @data_option("--source-lang", str, "Language code; needed for TMX.", metavar="CODE")
@@ -78,7 +80,7 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--checkpoint-every", int, "Steps between checkpoints; default: by the clock.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
-@run_option("--threads", int, "CPU threads; default: all cores.")
+@run_option("--threads", Threads(), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.")
 @run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
 @model_option(
@@ -273,13 +275,20 @@ def corpus_from(
         say(str(found))
     train_parts += tuple(part for found in folders for part in found.train)
     train_parts += tuple(
-        Part(files=(path,), **languages) for path in files if not Path(path).is_dir()
+        Part(
+            files=(path,),
+            source_lang=languages["source_lang"],
+            target_lang=languages["target_lang"],
+        )
+        for path in files
+        if not Path(path).is_dir()
     )
     if not train_parts:
         raise UsageError(
             "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
             "folder of them (- is TSV from standard input)."
         )
+    train_parts = _with_columns(train_parts, flags.get("columns"))
     dev = _parallel_parts(flags, "dev_")
     mono = [("source_lang", path) for path in flags["mono_src"]]
     mono += [("target_lang", path) for path in flags["mono_tgt"]]
@@ -289,6 +298,22 @@ def corpus_from(
         test=tuple(part for found in folders for part in found.test),
         mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
     )
+
+
+def _with_columns(parts: tuple["Part", ...], asked: str | None) -> tuple["Part", ...]:
+    """The parts, each table among them with the columns that `--columns` names."""
+    if asked is None:
+        return parts
+    from heed.data.readers import is_table
+
+    columns = tuple(column.strip() for column in asked.split(","))
+    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
+        raise UsageError(
+            f"--columns must name two columns of a table, such as 2,3 or en,de, but is {asked!r}."
+        )
+    if not any(map(is_table, parts)):
+        raise UsageError("--columns is for tables (.tsv, .csv or -), but none is given.")
+    return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
 
 
 def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["Part", ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from heed.data.columns import clipped
 from heed.data.readers import Pair
 from heed.errors import ConfigError
 from heed.text.normalize import normalize
@@ -64,6 +65,17 @@ class CleanReport:
         if len(examples) < _MAX_EXAMPLES:
             examples.append(pair)
 
+    def reasons(self) -> str:
+        """`duplicate 18, empty 1`, for messages."""
+        return ", ".join(f"{reason} {count}" for reason, count in self.n_dropped.items())
+
+    def fallen(self) -> str:
+        """`Of 20 pairs read, 19 were dropped (duplicate 18, empty 1). `; empty if none were."""
+        n_dropped = sum(self.n_dropped.values())
+        if not n_dropped:
+            return ""
+        return f"Of {self.n_read} pairs read, {n_dropped} were dropped ({self.reasons()}). "
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON takes it."""
         return {
@@ -103,18 +115,6 @@ def as_table(report: Mapping[str, Any], *, unit: str = "pairs") -> str:
             f"{count:>12,} {reason} (the first: {first['origin']} line {first['line']}: {texts})"
         )
     return "\n".join(lines)
-
-
-def dropped(n_read: int, n_dropped: Mapping[str, int]) -> str:
-    """`of 20 pairs read, 19 were dropped (duplicate 18, empty 1)`, for messages."""
-    reasons = ", ".join(f"{reason} {count}" for reason, count in n_dropped.items())
-    return f"of {n_read} pairs read, {sum(n_dropped.values())} were dropped ({reasons})"
-
-
-def clipped(text: str, length: int = 30) -> str:
-    """The beginning of a text in quotes, with … where it goes on."""
-    text = " ".join(text.split())
-    return f'"{text}"' if len(text) <= length else f'"{text[:length]}…"'
 
 
 def clean(

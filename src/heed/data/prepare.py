@@ -21,7 +21,7 @@ from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import open_mono, write_mono
 from heed.data.progress import Report, counted, phase, silent
-from heed.data.readers import Pair, Part, read_part
+from heed.data.readers import Pair, Part, read_part, table_columns
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, read_pairs, write_pairs
 from heed.data.stdin import keep_stdin
@@ -141,6 +141,9 @@ def prepare(
     else:
         make_directory(directory)
         files = _from_file(corpus, kept_stdin)
+        for part in (*files.train, *files.dev, *files.test):
+            if columns := table_columns(part):
+                report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
         found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
         found["fingerprint"] = wanted
         write_atomically(report_path, to_json(found))
@@ -233,7 +236,7 @@ def _write_all(
     spool = directory / _SPOOL_FILE
     try:
         facts = _spool(corpus, spool, config, rules, cleaning, report)
-        parts = _split(facts, config, seed, needs_dev=not dev, needs_test=not test)
+        parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)
         kept = Spool(spool, parts)
         dev, test = dev or list(kept.part(DEV)), test or list(kept.part(TEST))
         phase(report, "learning the vocabulary")
@@ -315,16 +318,21 @@ def _spool(
     if cleaning.n_read == 0:
         raise DataError(f"{names_of(corpus.train)} must hold sentence pairs, but holds none.")
     if cleaning.n_kept == 0:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in cleaning.n_dropped.items())
         raise DataError(
             f"{names_of(corpus.train)} must hold usable pairs, but all {cleaning.n_read} were "
-            f"dropped ({reasons})."
+            f"dropped ({cleaning.reasons()})."
         )
     return facts
 
 
 def _split(
-    facts: _Facts, config: DataConfig, seed: int, *, needs_dev: bool, needs_test: bool
+    facts: _Facts,
+    config: DataConfig,
+    seed: int,
+    cleaning: CleanReport,
+    *,
+    needs_dev: bool,
+    needs_test: bool,
 ) -> NDArray[np.uint8]:
     n_pairs = len(facts.src_keys)
     usual_size = min(1000, max(1, n_pairs // 20))
@@ -339,12 +347,12 @@ def _split(
     if needs_dev and not (parts == DEV).any():
         raise DataError(
             f"No dev set can be drawn from {n_pairs} pairs that share their sentences. "
-            "Give one with --dev-src and --dev-tgt."
+            f"{cleaning.fallen()}Give one with --dev-src and --dev-tgt."
         )
     if not (parts == TRAIN).any():
         raise DataError(
             f"Nothing is left to learn from: of {n_pairs} usable pairs all went to dev and test. "
-            "Lower data.dev_size and data.test_size, or give more pairs."
+            f"{cleaning.fallen()}Lower data.dev_size and data.test_size, or give more pairs."
         )
     return parts
 
@@ -406,7 +414,7 @@ def _encode(
         if not tokens["target"]:
             raise DataError(
                 f"Nothing is left to learn from: every pair has more than {config.max_length} "
-                "pieces on a side. Raise data.max_length."
+                f"pieces on a side. {cleaning.fallen()}Raise data.max_length."
             )
     return tokens
 
@@ -449,7 +457,11 @@ def _fingerprint(
     roles = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
     files = {
         f"{role} file {number + 1}.{side + 1}": ", ".join(
-            (stdin if name == STDIN else file_facts(name), f"{part.source_lang}-{part.target_lang}")
+            (
+                stdin if name == STDIN else file_facts(name),
+                f"{part.source_lang}-{part.target_lang}",
+                *((f"columns {' and '.join(part.columns)}",) if part.columns else ()),
+            )
         )
         for role, parts in roles.items()
         for number, part in enumerate(parts)

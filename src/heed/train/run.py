@@ -15,7 +15,7 @@ from typing import Any
 
 from heed.data.corpus import Corpus
 from heed.data.prepare import Prepared
-from heed.device import describe_environment, prepare_cpu, set_threads
+from heed.device import describe_environment, prepare_cpu, set_threads, too_many_threads
 from heed.files import crc32, lock, read_json_lines, to_json
 from heed.model.build import count_parameters
 from heed.train.backtranslate import MonoPairs
@@ -89,6 +89,8 @@ def run_training(
     draft = resolve(asked, where=where)
     prepare_cpu()
     set_threads(draft.training.threads or None)
+    if remark := too_many_threads(draft.training.threads):
+        report({"kind": "note", "text": f"training.threads: {remark}"})
     with joined(draft.training.device) as group, _held_by_leader(out, group):
         require_company(draft.training.shard, group)
         if group.is_leader:
