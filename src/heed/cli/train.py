@@ -288,22 +288,23 @@ def corpus_from(
             "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
             "folder of them (- is TSV from standard input)."
         )
-    train_parts = _with_columns(train_parts, flags.get("columns"))
-    dev = _parallel_parts(flags, "dev_")
+    columns = _columns(flags.get("columns"), train_parts)
+    dev = _parallel_parts(flags, "dev_") or tuple(part for found in folders for part in found.dev)
+    test = tuple(part for found in folders for part in found.test)
     mono = [("source_lang", path) for path in flags["mono_src"]]
     mono += [("target_lang", path) for path in flags["mono_tgt"]]
     return Corpus(
-        train=train_parts,
-        dev=dev or tuple(part for found in folders for part in found.dev),
-        test=tuple(part for found in folders for part in found.test),
+        train=_with_columns(train_parts, columns),
+        dev=_with_columns(dev, columns),
+        test=_with_columns(test, columns),
         mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
     )
 
 
-def _with_columns(parts: tuple["Part", ...], asked: str | None) -> tuple["Part", ...]:
-    """The parts, each table among them with the columns that `--columns` names."""
+def _columns(asked: str | None, parts: tuple["Part", ...]) -> tuple[str, ...]:
+    """The two columns that `--columns` names; none without it."""
     if asked is None:
-        return parts
+        return ()
     from heed.data.readers import is_table
 
     columns = tuple(column.strip() for column in asked.split(","))
@@ -313,6 +314,13 @@ def _with_columns(parts: tuple["Part", ...], asked: str | None) -> tuple["Part",
         )
     if not any(map(is_table, parts)):
         raise UsageError("--columns is for tables (.tsv, .csv or -), but none is given.")
+    return columns
+
+
+def _with_columns(parts: tuple["Part", ...], columns: tuple[str, ...]) -> tuple["Part", ...]:
+    """The parts, with these columns for the tables among them."""
+    from heed.data.readers import is_table
+
     return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
 
 

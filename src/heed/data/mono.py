@@ -38,7 +38,6 @@ def write_mono(
     vocab: Vocab,
     config: CleanConfig,
     rules: Iterable[Rule],
-    *,
     max_length: int,
     report: Report = silent,
 ) -> dict[str, Any]:

@@ -245,21 +245,12 @@ def _write_all(
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
         mono = write_mono(
-            corpus.mono,
-            directory,
-            vocabs[0],
-            config,
-            rules,
-            max_length=config.max_length,
-            report=report,
+            corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
         )
         tokens = _encode(kept, vocabs, directory, config, cleaning, report)
     finally:
         spool.unlink(missing_ok=True)
-    for name, pairs in ((DEV_FILE, dev), (TEST_FILE, test)):
-        if pairs:
-            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
-            write_pairs(directory / name, both)
+    _write_held_out(directory, config, dev, test)
     src_vocab, tgt_vocab = vocabs
     return {
         "pairs": cleaning.to_dict(),
@@ -282,6 +273,13 @@ def _write_all(
             "target_size": tgt_vocab.size,
         },
     }
+
+
+def _write_held_out(directory: Path, config: DataConfig, dev: list[Pair], test: list[Pair]) -> None:
+    for name, pairs in ((DEV_FILE, dev), (TEST_FILE, test)):
+        if pairs:
+            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
+            write_pairs(directory / name, both)
 
 
 class _Facts(NamedTuple):

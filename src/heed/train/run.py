@@ -87,10 +87,7 @@ def run_training(
     """
     started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
-    prepare_cpu()
-    set_threads(draft.training.threads or None)
-    if remark := too_many_threads(draft.training.threads):
-        report({"kind": "note", "text": f"training.threads: {remark}"})
+    _prepare_cpu(draft.training.threads, report)
     with joined(draft.training.device) as group, _held_by_leader(out, group):
         require_company(draft.training.shard, group)
         if group.is_leader:
@@ -120,6 +117,13 @@ def run_training(
             progress=trainer.progress,
             validation=best_validation(out),
         )
+
+
+def _prepare_cpu(n_threads: int, report: Report) -> None:
+    prepare_cpu()
+    set_threads(n_threads or None)
+    if remark := too_many_threads(n_threads):
+        report({"kind": "note", "text": f"training.threads: {remark}"})
 
 
 def _held_by_leader(out: Path, group: Group) -> AbstractContextManager[None]:
