@@ -80,6 +80,7 @@ def test_autocast_changes_matrix_products_and_float32_changes_nothing() -> None:
 def test_threads_are_asked_for_taken_from_the_environment_or_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(device, "count_cores", lambda: 2)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert device.set_threads(2) == torch.get_num_threads() == 2
     assert device.set_threads() == torch.get_num_threads() == 3
@@ -87,6 +88,22 @@ def test_threads_are_asked_for_taken_from_the_environment_or_counted(
     assert device.set_threads() == device.choose_threads() == device.count_cores() >= 1
     with pytest.raises(ConfigError, match="threads must be a whole number from 1, but is 0"):
         device.set_threads(0)
+
+
+def test_more_threads_than_cores_are_lowered_to_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "count_cores", lambda: 2)
+    before = torch.get_num_threads()
+    try:
+        assert device.set_threads(999) == torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert device.too_many_threads(2) == ""
+    assert device.too_many_threads(999) == (
+        "999 threads are more than the 2 cores of this machine; 2 will be used."
+    )
+    monkeypatch.setattr(device, "count_cores", lambda: 1)
+    assert device.choose_threads(3) == 1
+    assert "more than the 1 core of this machine; 1 will" in device.too_many_threads(3)
 
 
 @pytest.mark.parametrize(

@@ -129,15 +129,27 @@ def set_threads(n_threads: int | None = None) -> int:
 def choose_threads(n_threads: int | None = None) -> int:
     """How many threads to compute with: `n_threads`, or as many as `count_cores` finds.
 
-    `OMP_NUM_THREADS` speaks for those who do not ask for a number.
+    More than there are cores would make each step take minutes, so `n_threads` is at most that.
+    Where no number is asked for, `OMP_NUM_THREADS` counts.
 
     Raises:
         ConfigError: it is no whole number from 1 on.
     """
     if n_threads is not None and (type(n_threads) is not int or n_threads < 1):
         raise ConfigError(f"threads must be a whole number from 1, but is {n_threads!r}.")
+    if n_threads:
+        return min(n_threads, count_cores())
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return n_threads or (int(asked) if asked.isdigit() and int(asked) else count_cores())
+    return int(asked) if asked.isdigit() and int(asked) else count_cores()
+
+
+def too_many_threads(asked: int) -> str:
+    """A remark if more threads are asked for than there are cores, else ""."""
+    n_cores = count_cores()
+    if asked <= n_cores:
+        return ""
+    cores = "1 core" if n_cores == 1 else f"{n_cores} cores"
+    return f"{asked} threads are more than the {cores} of this machine; {n_cores} will be used."
 
 
 def count_cores() -> int:

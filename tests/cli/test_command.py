@@ -6,7 +6,9 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from heed.cli.command import Option, command, options
+from heed import device
+from heed.cli import command as command_module
+from heed.cli.command import Option, Session, Threads, command, options
 from heed.cli.main import COMMANDS
 from heed.cli.main import heed as program
 
@@ -106,3 +108,24 @@ def test_what_is_typed_wins_then_the_commands_variable_then_the_common_one(monke
 
 def test_every_option_of_ours_stands_in_a_group():
     assert all(isinstance(param, Option) for _, _, param, flag in FLAGS if flag != "--help")
+
+
+@command("work", "A command.")
+@options("Options")("--threads", Threads(1, 1024), "How many.")
+def work(threads):
+    click.echo(threads)
+
+
+def test_more_threads_than_cores_are_lowered_with_a_remark(monkeypatch, capsys):
+    for room in (device, command_module):
+        monkeypatch.setattr(room, "count_cores", lambda: 2)
+    remark = "--threads: 999 threads are more than the 2 cores of this machine; 2 will be used.\n"
+    for arguments, words in (
+        (["--threads", "2"], ""),
+        (["--threads", "999"], remark),
+        (["--threads", "999", "-q"], ""),
+    ):
+        work.main(arguments, obj=Session(), standalone_mode=False)
+        assert capsys.readouterr() == ("2\n", words)
+    with pytest.raises(click.BadParameter, match="0 is not in the range"):
+        work.main(["--threads", "0"], obj=Session(), standalone_mode=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heed.cli.progress import Display
-from heed.cli.train import corpus_from, language_of, settings_from, stop_signals
+from heed.cli.train import corpus_from, language_of, settings_from
 from heed.errors import ConfigError, UsageError
 
 NO_FLAGS = {
@@ -101,22 +101,23 @@ def test_a_folder_with_other_files_is_left_as_it_is(call, tmp_path, monkeypatch)
 
 
 def test_a_stop_signal_pauses_and_the_same_command_goes_on(call, corpus, tmp_path, monkeypatch):
-    from heed.train import run as run_module
+    from heed.train import loop
 
     out = str(tmp_path / "run")
     command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out, "-q"]
     command += ["--max-steps", "3", "--threads", "1", "--vocab-size", "330", *TINY]
-    train = run_module.train
+    train_step = loop.train_step
 
-    def terminated(*arguments, **options):
+    def terminated(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
-        return train(*arguments, **options)
+        return train_step(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "train", terminated)
+        patch.setattr(loop, "train_step", terminated)
         with pytest.raises(SystemExit) as ended:
             call(*command)
         assert ended.value.code == 143
+    assert (tmp_path / "run" / "checkpoints" / "step-000001").exists()
     code, _, err = call(*[part for part in command if part != "-q"])
     assert code == 0, err
     assert "is finished, after 3 steps." in err
@@ -276,6 +277,19 @@ def test_several_files_and_kinds_make_one_corpus():
         corpus_from({**flags, "tgt": ("a",)}, [])
 
 
+def test_columns_are_for_tables():
+    flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "columns": "2, 3"}
+    parts = corpus_from(flags, ["b.csv.gz", "c.tmx", "-"]).train
+    assert [part.columns for part in parts] == [(), ("2", "3"), (), ("2", "3")]
+    with pytest.raises(
+        UsageError, match=r"--columns is for tables \(\.tsv, \.csv or -\), but none"
+    ):
+        corpus_from(flags, ["c.tmx"])
+    for wrong in ("2", "1,2,3", "2,", "2,2"):
+        with pytest.raises(UsageError, match=f"such as 2,3 or en,de, but is '{wrong}'"):
+            corpus_from({**flags, "columns": wrong}, ["b.tsv"])
+
+
 def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
     for name in ("train.en", "train.de", "val.en", "val.de", "test.tsv", "notes.txt"):
         (tmp_path / name).write_text("", "utf-8")
@@ -332,24 +346,6 @@ def test_a_language_is_read_off_a_file_name(path, language):
     assert language_of(path) == language
 
 
-@pytest.fixture
-def _interruptible():
-    """SIGINT interrupts, though a shell that starts tests in the background has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
-def test_the_first_signal_is_noted_and_the_second_acts():
-    with stop_signals() as received:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert received == [signal.SIGINT]
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -401,6 +397,72 @@ EVENTS = [
     },
     {"kind": "end", "step": 9, "elapsed_s": 61.0},
 ]
+
+
+FELL = {
+    "read": 1500,
+    "kept": 1493,
+    "dropped": {"empty": 2, "duplicate": 5},
+    "examples": {
+        "empty": [{"origin": "x.en", "line": 3, "src": "", "tgt": "leer"}],
+        "duplicate": [{"origin": "x.en", "line": 9, "src": "A man " * 9, "tgt": "Ein Mann"}],
+    },
+}
+NOTHING_FELL = {"read": 20, "kept": 20, "dropped": {}, "examples": {}}
+
+
+def prepare_event(phase, done=0, of=None):
+    return {"kind": "prepare", "phase": phase, "done": done, "of": of, "unit": "pairs"}
+
+
+def test_each_phase_of_the_preparation_is_one_line_and_a_long_one_another_every_ten_seconds(
+    monkeypatch,
+):
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream = io.StringIO()
+    display = Display("chrf", stream=stream)
+    display(prepare_event("reading the corpus"))
+    display(prepare_event("reading the corpus", 2000))
+    now += 10.0
+    display(prepare_event("reading the corpus", 4000))
+    display(prepare_event("encoding", of=3000))
+    now += 10.0
+    display(prepare_event("encoding", 2000, of=3000))
+    assert stream.getvalue().splitlines() == [
+        "reading the corpus …",
+        "reading the corpus: 4,000 pairs",
+        "encoding …",
+        "encoding: 2,000 of 3,000 pairs",
+    ]
+
+
+def test_a_terminal_shows_the_preparation_in_one_live_line_that_goes_away():
+    stream = Terminal()
+    display = Display("chrf", stream=stream)
+    for done in (0, 2000, 4000):
+        display(prepare_event("reading the corpus", done))
+    display(EVENTS[0])
+    shown = stream.getvalue()
+    assert "\r\x1b[Kreading the corpus: 4,000 pairs" in shown
+    lines = shown.split("\n")
+    assert len(lines) == 2  # one lasting line, and nothing behind it
+    assert lines[0].split("\x1b[K")[-1].startswith("1,000 training pairs")
+    assert lines[1] == ""
+
+
+def test_what_was_dropped_is_shown_with_its_reasons():
+    stream = io.StringIO()
+    reports = {"pairs": FELL, "dev_pairs": NOTHING_FELL, "test_pairs": NOTHING_FELL}
+    event = {"kind": "prepared", "report": {**reports, "mono": {"de": NOTHING_FELL}}}
+    Display("chrf", stream=stream)(event)
+    assert stream.getvalue().splitlines() == [
+        "1,500 pairs read, 1,493 kept, 7 dropped:",
+        '           5 duplicate (the first: x.en line 9: "A man A man A man A man A man …" | '
+        '"Ein Mann")',
+        '           2 empty (the first: x.en line 3: "" | "leer")',
+        "20 lines of de read, all kept",
+    ]
 
 
 def test_only_lasting_lines_are_written_where_no_terminal_reads():

@@ -125,9 +125,8 @@ def test_the_report_gives_examples_and_survives_json():
         "tgt": "x" * 120 + "…",
     }
     assert as_table(found).splitlines() == [
-        "           6 pairs read",
-        "           5 dropped: empty (the first: corpus line 1)",
-        "           1 pairs kept",
+        "6 pairs read, 1 kept, 5 dropped:",
+        f'           5 empty (the first: corpus line 1: "" | "{"x" * 30}…")',
     ]
 
 

@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import os
 import time
 
 import pytest
 
 from heed.data import prepare as prepare_module
-from heed.data import toy
+from heed.data import progress, toy
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import prepare
 from heed.data.readers import Part
@@ -134,6 +135,29 @@ def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tm
     assert (stored(third), third.dev) == (stored(first), first.dev)
     found = [path.name for path in (tmp_path / "data").glob("*tmp*")]
     assert found == ["mine.tmp-00000000"]
+
+
+def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 50)
+    corpus = Corpus(train=(plain(tmp_path, [*numbered(100), ("", "leer")]),))
+    choices = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
+    events = []
+    data = prepare(corpus, tmp_path / "data", **choices, report=events.append)
+    *phases, last = events
+    assert [(event["phase"], event["done"], event["of"]) for event in phases] == [
+        ("reading the corpus", 0, None),
+        ("reading the corpus", 0, None),
+        ("reading the corpus", 50, None),
+        ("reading the corpus", 100, None),
+        ("learning the vocabulary", 0, None),
+        ("encoding", 0, 95),
+        ("encoding", 50, 95),
+    ]
+    assert last == {"kind": "prepared", "report": data.report}
+    assert last["report"]["pairs"]["dropped"] == {"empty": 1}
+    again = []
+    prepare(corpus, tmp_path / "data", **choices, report=again.append)
+    assert [event["phase"] for event in again] == ["checking that the corpus is the same"]
 
 
 def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
@@ -272,6 +296,18 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
         run(tmp_path, [plain(tmp_path, numbered(5))], dev=[plain(tmp_path, [("", "")], "dev")])
     with pytest.raises(DataError, match="Nothing is left to learn from: of 1 usable pairs all"):
         run(tmp_path, [plain(tmp_path, numbered(1))])
+    with pytest.raises(
+        DataError,
+        match=r"of 1 usable pairs all went to dev and test\. Of 7 pairs read, 6 were dropped "
+        r"\(duplicate 4, empty 2\)\. Lower data\.dev_size and data\.test_size",
+    ):
+        run(tmp_path, [plain(tmp_path, [*numbered(1) * 5, ("", "a"), ("a", "")])])
+    with pytest.raises(
+        DataError,
+        match=r"more than 4 pieces on a side\. Of 31 pairs read, 30 were dropped "
+        r"\(empty 1, too_long 29\)\. Raise data\.max_length\.",
+    ):
+        run(tmp_path, [plain(tmp_path, [*numbered(30), ("", "a")])], max_length=4)
     with pytest.raises(DataError, match="No dev set can be drawn from 3 pairs that share"):
         run(tmp_path, [plain(tmp_path, [("one", t) for t in ("eins", "ein", "einer")])])
     with pytest.raises(DataError, match=r"every pair has more than 4 pieces on a side"):
@@ -287,6 +323,43 @@ def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path):
         run(tmp_path, [Part(files=("-", "-"))])
     with pytest.raises(ConfigError, match="can be given once"):
         run(tmp_path, [Part(files=("-",))], dev=[Part(files=("-",))])
+
+
+def test_a_pipe_that_cannot_be_read_twice_is_refused_with_the_way_out(tmp_path):
+    src, tgt = plain(tmp_path, numbered(20)).files
+    os.mkfifo(tmp_path / "fifo.de")
+    for files in ((src, str(tmp_path / "fifo.de")), (str(tmp_path / "fifo.de"), tgt)):
+        with pytest.raises(DataError, match=r"fifo\.de must be a regular file, .* heed train -"):
+            run(tmp_path, [Part(files=files)])
+
+
+def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpus(tmp_path):
+    path = write(
+        tmp_path, "c.tsv", [f"news-{n}\t{a}\t{b}" for n, (a, b) in enumerate(numbered(40))]
+    )
+    choices = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
+    notes = []
+
+    def note(event):
+        notes.extend([event["text"]] if event["kind"] == "note" else [])
+
+    def prepared(*columns, out="data"):
+        corpus = Corpus(train=(Part(files=(path,), columns=columns),))
+        return prepare(corpus, tmp_path / out, **choices, report=note)
+
+    data = prepared()
+    assert sorted([*stored(data), *sides(data.dev)]) == sorted(numbered(40))
+    assert notes == [
+        f'{path}: source = column 2 ("sentence number 0 here"), '
+        'target = column 3 ("Satz Nummer 0, hier")'
+    ]
+    prepared()
+    assert len(notes) == 1
+    with pytest.raises(RunError, match=r"train file 1\.1 was .*, but is .*, columns 3 and 2\. Use"):
+        prepared("3", "2")
+    turned = prepared("3", "2", out="turned")
+    assert sorted([*stored(turned), *sides(turned.dev)]) == sorted((b, a) for a, b in numbered(40))
+    prepared("3", "2", out="turned")
 
 
 def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path):

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.data import readers
-from heed.data.readers import Pair, Part, read_parallel, read_part, read_table, read_tmx
+from heed.data.readers import (
+    Pair,
+    Part,
+    read_parallel,
+    read_part,
+    read_table,
+    read_tmx,
+    table_columns,
+)
 from heed.errors import ConfigError, DataError
 
 TROUBLE = ["", " ", "\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\0", "a\rb", "\ufeff"]
@@ -152,6 +160,60 @@ def test_without_header_the_columns_with_letters_are_taken(tmp_path):
     assert texts(read_table(tatoeba)) == [("Try!", "Versuch es!"), ("1", "1.")]
     anki = write(tmp_path / "c.tsv", ["Go.\tGeh.\tCC-BY 2.0 (France)", "Hi.\tHallo!\tCC-BY"])
     assert texts(read_table(anki)) == [("Go.", "Geh."), ("Hi.", "Hallo!")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (["news-1\tHi.\tHallo.", "news-2\tYes.\tJa."], (1, 2)),
+        (["news-1\tHi.\tHallo."], (1, 2)),
+        (["1\ten\tHi.\tde\tHallo.", "2\ten\tYes.\tde\tJa."], (2, 4)),
+        (["Hi.\tHallo.\t0.98\thttps://x.org/1", "Yes.\tJa.\t1e-05\thttps://x.org/2"], (0, 1)),
+        (["纽约\t1\tNew York", "你好\t2\tHello"], (0, 2)),
+        (["no-1\tno-2", "no-3\tno-4"], (0, 1)),
+        (["1\t2", "3\t4"], (0, 1)),
+    ],
+)
+def test_columns_of_labels_are_not_taken_for_text(tmp_path, rows, columns):
+    path = write(tmp_path / "c.tsv", rows)
+    assert texts(read_table(path)) == [
+        tuple(row.split("\t")[column] for column in columns) for row in rows
+    ]
+
+
+@pytest.mark.parametrize("n_text", [1, 3])
+def test_a_table_whose_columns_are_unclear_is_refused_with_the_way_out(tmp_path, n_text):
+    row = {1: "1\t2\tHi.", 3: "Hi.\tHallo.\tSalut."}[n_text]
+    path = write(tmp_path / "c.tsv", [row])
+    words = rf"c\.tsv: which two of its 3 columns hold the sentences\? {n_text} may\. Say which, "
+    with pytest.raises(
+        DataError, match=words + r"for example: --columns 1,2 .* 3 \"(Hi|Salut)\.\""
+    ):
+        list(read_table(path))
+    assert texts(read_table(path, columns=("3", "1"))) == [(row.split("\t")[2], row.split("\t")[0])]
+
+
+def test_columns_can_be_named_by_the_header(tmp_path):
+    path = write(tmp_path / "c.tsv", ["id\tEnglish\tnote\tGerman", "x\tyes\tso\tja"])
+    assert texts(read_table(path, columns=("German", "English"))) == [("ja", "yes")]
+    path = write(tmp_path / "c.tsv", ["note\ten\tde", "so\tyes\tja"])
+    by_number = read_table(path, source_lang="en", target_lang="de", columns=("1", "3"))
+    assert texts(by_number) == [("so", "ja")]  # the header is seen to be one
+    for wrong in ("4", "0", "fr"):
+        with pytest.raises(ConfigError, match=rf"from 1 to 3 or names .* but one is '{wrong}'"):
+            list(read_table(path, columns=("1", wrong)))
+
+
+def test_the_columns_taken_can_be_told(tmp_path):
+    path = str(write(tmp_path / "c.tsv", ["1\tde\ten", "1\tja\tyes"]))
+    named = Part(files=(path,), source_lang="en", target_lang="de")
+    assert str(table_columns(named)) == "source = column 3 (en), target = column 2 (de)"
+    path = str(write(tmp_path / "d.tsv", ["A very long sentence that goes on\tHallo"]))
+    assert str(table_columns(Part(files=(path,)))) == (
+        'source = column 1 ("A very long sentence that goes…"), target = column 2 ("Hallo")'
+    )
+    assert table_columns(Part(files=(path, path))) is None
+    assert table_columns(Part(files=(str(write(tmp_path / "e.tsv", [])),))) is None
 
 
 def test_a_row_of_other_width_is_refused(tmp_path):

@@ -193,7 +193,7 @@ def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
     tmp_path: Path, small_corpus: Corpus, small_run: Run
 ) -> None:
     """R8."""
-    from heed.cli.train import stop_signals
+    from heed.cli.stopping import stop_signals
     from heed.train.run import run_training
 
     small_run(tmp_path / "whole", **EXACT)
@@ -207,10 +207,10 @@ def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
             if event["kind"] == "step" and event["step"] == at:
                 os.kill(os.getpid(), number)
 
-        with stop_signals() as received, pytest.MonkeyPatch.context() as patch:
+        with stop_signals() as stop, pytest.MonkeyPatch.context() as patch:
 
             def pausing(*arguments: Any, **options: Any) -> Any:
-                options["should_stop"] = lambda: bool(received)
+                options["should_stop"] = lambda: bool(stop.received)
                 return run_training(*arguments, **options)
 
             patch.setitem(small_run.__globals__, "run_training", pausing)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from heed import device
 from heed.bundle import load_bundle
 from heed.data.prepare import Corpus
 from heed.errors import ConfigError, RunError
@@ -338,3 +339,13 @@ def test_killed_at_ten_random_moments_ends_with_identical_weights(
         process.wait()
     assert start(tmp_path / "killed").wait() == 0
     assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
+
+
+def test_more_threads_than_cores_are_lowered_with_a_remark(tmp_path, small_run, monkeypatch):
+    monkeypatch.setattr(device, "count_cores", lambda: 1)
+    _, events = small_run(tmp_path / "run", stop_at=1, threads=999)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert notes == [
+        "training.threads: 999 threads are more than the 1 core of this machine; 1 will be used."
+    ]
+    assert next(e for e in events if e["kind"] == "start")["environment"]["threads"] == 1

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from heed.cli.terminal import echo
+from heed.device import count_cores, too_many_threads
 from heed.errors import ConfigError
 
 Decorator = Callable[..., Any]
@@ -40,6 +41,19 @@ class Session:
         """Tell the person something; standard output stays the data's."""
         if not self.is_quiet:
             echo(message, err=True)
+
+
+class Threads(click.IntRange):
+    """A number of threads, lowered with a remark to the number of cores."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; at most as many as there are cores."""
+        asked = int(super().convert(value, param, ctx))
+        if remark := too_many_threads(asked):
+            if ctx and isinstance(ctx.obj, Session):
+                ctx.obj.say(f"--threads: {remark}")
+            return count_cores()
+        return asked
 
 
 class Option(click.Option):
@@ -191,6 +205,7 @@ def _quiet_option() -> Option:
         ["-q", "--quiet"],
         group="Other",
         is_flag=True,
+        is_eager=True,  # before any option that has something to remark
         expose_value=False,
         callback=lambda ctx, _, value: _remember(ctx, "is_quiet", value),
         help="No progress and no remarks, only errors.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, check_duration, command, options
+from heed.cli.command import Session, Threads, check_duration, command, options
 from heed.cli.look import draw
 from heed.cli.terminal import echo
 
@@ -57,7 +57,7 @@ option = options("Options")
 @command("demo", "Train and try a small translator in three minutes.", examples="heed demo")
 @option("--out", str, "Run folder, kept afterwards.", default="heed-demo", metavar="RUN")
 @option("--time", str, "Time for training.", metavar="DURATION", callback=check_duration)
-@option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @click.pass_obj
 def demo(session: Session, /, out: str, time: str | None, threads: int | None) -> None:
     """Train a translator on the built-in corpus, and show what it learnt.

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, check_duration, command, options
+from heed.cli.command import Session, Threads, check_duration, command, options
 from heed.cli.models import find_model
+from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
-from heed.cli.train import OVERRIDE, finish, start, stop_signals
+from heed.cli.train import OVERRIDE, finish, start
 from heed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ model_option = options("Model")
 )
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
-@run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.", default="auto")
 @model_option(
     "--preset",
@@ -160,12 +161,13 @@ def _lesson(
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
     require_outside(out, [*flags["src"], *dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
-    with lock(out), stop_signals() as received:
+    with lock(out), stop_signals(session.say) as stop:
         if lesson := recall(out, wanted):
             return lesson, False
         translator = load(teacher, device=flags["device"], threads=flags["threads"])
         config = resolve(asked).data
         sources = find_sources(teacher, translator, flags["src"], dev, flags["target_lang"], config)
+        stop.only_note()
         lesson = teach(
             translator,
             sources,
@@ -173,13 +175,13 @@ def _lesson(
             time_s=time_s,
             started_at=session.started_at,
             beam_size=flags["beam_size"],
-            should_stop=lambda: bool(received),
+            should_stop=lambda: bool(stop.received),
             report=progress,
         )
         progress.close()
     if lesson is None:
         session.say("Paused; what is translated is kept. To go on, type the same command again.")
-        sys.exit(128 + received[0])
+        sys.exit(128 + stop.received[0])
     real = f", {lesson.n_real:,} keep the corpus's own" if lesson.n_real else ""
     session.say(
         f"The teacher translated {lesson.n_translated:,} sentences in {lesson.seconds:.0f} s{real}."

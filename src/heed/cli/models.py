@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, Threads, command, options
 from heed.cli.terminal import echo, visible
 from heed.errors import ConfigError, FormatError, UsageError
 from heed.text.languages import implied_target, source_languages, spelled_direction
@@ -35,7 +35,7 @@ output_option = options("Options")
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that loads a model."""
     for decorate in (
-        option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores."),
+        option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
         option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
         option(
             "--shortlist/--no-shortlist",

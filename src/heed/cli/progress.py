@@ -7,10 +7,15 @@ error; on anything but a terminal only the lasting lines are written.
 import os
 import shutil
 import sys
+import time
 from typing import Any, TextIO
 
 from heed.cli.terminal import visible
+from heed.data.clean import as_table
 from heed.train.log import Event, LiveLine, duration, interval
+
+LINE_EVERY_S = 10.0
+"""How often progress is written while a corpus is prepared, where there is no terminal."""
 
 SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
 """Score → how it is spelled."""
@@ -30,11 +35,15 @@ class Display:
         self.is_terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
         self.n_samples = n_samples
         self.live = LiveLine(metric)
+        self._phase = ""
+        self._shown_at = 0.0
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
         self.live(event)
         show = {
+            "prepare": self._prepare,
+            "prepared": self._prepared,
             "start": self._start,
             "note": self._note,
             "alarm": self._alarm,
@@ -61,7 +70,27 @@ class Display:
             self.stream.write(_blank())
             self.stream.flush()
 
+    def _prepare(self, event: Event) -> None:
+        """Show what is being done: a live line, or elsewhere a line for each phase and for 10 s."""
+        of = f" of {event['of']:,}" if event["of"] else ""
+        done = f": {event['done']:,}{of} {event['unit']}" if event["done"] else " …"
+        self.live.text = f"{event['phase']}{done}"
+        is_new, now = event["phase"] != self._phase, time.monotonic()
+        if not self.is_terminal and (is_new or now >= self._shown_at + LINE_EVERY_S):
+            self.line(self.live.text)
+            self._phase, self._shown_at = event["phase"], now
+
+    def _prepared(self, event: Event) -> None:
+        report = event["report"]
+        self.line(as_table(report["pairs"]))
+        for name in ("dev", "test"):
+            if report[f"{name}_pairs"]["dropped"]:
+                self.line(as_table(report[f"{name}_pairs"], unit=f"{name} pairs"))
+        for language, found in report["mono"].items():
+            self.line(as_table(found, unit=f"lines of {language}"))
+
     def _start(self, event: Event) -> None:
+        self.live.text = ""
         model = event["model"]
         n_threads = event["environment"]["threads"]
         n_processes = event["environment"]["processes"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, Threads, command, options
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
 from heed.errors import ConfigError, UsageError
@@ -40,7 +40,7 @@ option = options("Options")
     "Share of translations that it may change.",
     default=0.02,
 )
-@option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @option("--layers", bool, "Also tell the error of every matrix.")
 @click.pass_obj
 def quantize(

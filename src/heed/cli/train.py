@@ -7,15 +7,16 @@ Flags and `section.key=value` become one nested dict of settings; the run fills 
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, check_duration, command, options
+from heed.cli.command import Session, Threads, check_duration, command, options
 from heed.cli.models import find_model
+from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
 from heed.errors import UsageError
 
@@ -54,9 +55,6 @@ SETTINGS = {
 }
 """Flag → the setting it makes."""
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""Ctrl-C, an orderly shutdown, and what schedulers send a while before they end a job."""
-
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 LANGUAGE = re.compile(r"[a-z]{2}")
 
@@ -65,6 +63,7 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @click.argument("arguments", nargs=-1, metavar="[CORPUS]... [SECTION.KEY=VALUE]...")
 @data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
+@data_option("--columns", str, "Of a table: 2,3 or en,de; default: found.", metavar="SRC,TGT")
 @data_option("--dev-src", str, "To choose the best model by.", multiple=True, metavar="FILE")
 @data_option("--dev-tgt", str, "Its translation.", multiple=True, metavar="FILE")
 @data_option("--source-lang", str, "Language code; needed for TMX.", metavar="CODE")
@@ -88,7 +87,7 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--checkpoint-every", int, "Steps between checkpoints; default: by the clock.")
 @run_option("--seed", int, "Same seed, same machine: same weights.")
-@run_option("--threads", click.IntRange(1, 1024), "CPU threads; default: all cores.")
+@run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.")
 @run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
 @model_option(
@@ -141,32 +140,42 @@ def start(
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; a first signal pauses it, a second one ends it at once.
 
+    Before the first step there is nothing to save, and the first signal ends the process.
+
     Returns:
         The outcome, and the signal that stopped the run or None.
     """
     from heed.cli.progress import Display
     from heed.device import process_rank
     from heed.train.log import Report, fan_out, tensorboard
-    from heed.train.run import run_training
 
     metric = asked.get("training", {}).get("metric", "chrf")
     display = Display(metric)
     reports: list[Report] = [] if session.is_quiet else [display]
-    if is_on_tensorboard and process_rank() == 0:
-        reports.append(tensorboard(Path(out)))
-    with stop_signals() as received:
-        outcome = run_training(
-            asked,
-            corpus,
-            Path(out),
-            report=fan_out(*reports),
-            should_stop=lambda: bool(received),
-            where=where,
-            started_at=session.started_at,
-        )
-    if not session.is_quiet:
-        display.close()
-    return outcome, received[0] if received else None
+    with stop_signals(_silent if session.is_quiet else display.line) as stop:
+        from heed.train.run import run_training  # with torch: seconds on a slow disk
+
+        if is_on_tensorboard and process_rank() == 0:
+            reports.append(tensorboard(Path(out)))
+        try:
+            outcome = run_training(
+                asked,
+                corpus,
+                Path(out),
+                report=fan_out(*reports),
+                should_stop=lambda: bool(stop.received),
+                before_step=stop.only_note,
+                where=where,
+                started_at=session.started_at,
+            )
+        finally:
+            if not session.is_quiet:
+                display.close()
+    return outcome, stop.received[0] if stop.received else None
+
+
+def _silent(message: str) -> None:
+    """Say nothing."""
 
 
 def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | None) -> None:
@@ -281,22 +290,53 @@ def corpus_from(
         say(str(found))
     train_parts += tuple(part for found in folders for part in found.train)
     train_parts += tuple(
-        Part(files=(path,), **languages) for path in files if not Path(path).is_dir()
+        Part(
+            files=(path,),
+            source_lang=languages["source_lang"],
+            target_lang=languages["target_lang"],
+        )
+        for path in files
+        if not Path(path).is_dir()
     )
     if not train_parts:
         raise UsageError(
             "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
             "folder of them (- is TSV from standard input)."
         )
-    dev = _parallel_parts(flags, "dev_")
+    columns = _columns(flags.get("columns"), train_parts)
+    dev = _parallel_parts(flags, "dev_") or tuple(part for found in folders for part in found.dev)
+    test = tuple(part for found in folders for part in found.test)
     mono = [("source_lang", path) for path in flags["mono_src"]]
     mono += [("target_lang", path) for path in flags["mono_tgt"]]
     return Corpus(
-        train=train_parts,
-        dev=dev or tuple(part for found in folders for part in found.dev),
-        test=tuple(part for found in folders for part in found.test),
+        train=_with_columns(train_parts, columns),
+        dev=_with_columns(dev, columns),
+        test=_with_columns(test, columns),
         mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
     )
+
+
+def _columns(asked: str | None, parts: tuple["Part", ...]) -> tuple[str, ...]:
+    """The two columns that `--columns` names; none without it."""
+    if asked is None:
+        return ()
+    from heed.data.readers import is_table
+
+    columns = tuple(column.strip() for column in asked.split(","))
+    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
+        raise UsageError(
+            f"--columns must name two columns of a table, such as 2,3 or en,de, but is {asked!r}."
+        )
+    if not any(map(is_table, parts)):
+        raise UsageError("--columns is for tables (.tsv, .csv or -), but none is given.")
+    return columns
+
+
+def _with_columns(parts: tuple["Part", ...], columns: tuple[str, ...]) -> tuple["Part", ...]:
+    """The parts, with these columns for the tables among them."""
+    from heed.data.readers import is_table
+
+    return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
 
 
 def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["Part", ...]:
@@ -330,20 +370,3 @@ def language_of(path: str) -> str:
 
     stem, language = split_name(Path(path).name)
     return language if stem and LANGUAGE.fullmatch(language) else ""
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """Note a stop signal instead of dying; the same one again does what it always does."""
-    received: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        received.append(number)
-        signal.signal(number, before[number])
-
-    before: dict[int, Any] = {number: signal.signal(number, note) for number in STOP_SIGNALS}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

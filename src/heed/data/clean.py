@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from heed.data.columns import clipped
 from heed.data.readers import Pair
 from heed.errors import ConfigError
 from heed.text.normalize import normalize
@@ -64,6 +65,17 @@ class CleanReport:
         if len(examples) < _MAX_EXAMPLES:
             examples.append(pair)
 
+    def reasons(self) -> str:
+        """`duplicate 18, empty 1`, for messages."""
+        return ", ".join(f"{reason} {count}" for reason, count in self.n_dropped.items())
+
+    def fallen(self) -> str:
+        """`Of 20 pairs read, 19 were dropped (duplicate 18, empty 1). `; empty if none were."""
+        n_dropped = sum(self.n_dropped.values())
+        if not n_dropped:
+            return ""
+        return f"Of {self.n_read} pairs read, {n_dropped} were dropped ({self.reasons()}). "
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON takes it."""
         return {
@@ -85,15 +97,24 @@ class CleanReport:
         }
 
 
-def as_table(report: Mapping[str, Any]) -> str:
-    """What `CleanReport.to_dict` gave, as a small table for people."""
-    lines = [f"{report['read']:>12,} pairs read"]
+def as_table(report: Mapping[str, Any], *, unit: str = "pairs") -> str:
+    """What `CleanReport.to_dict` gave, for people: a sentence, and a line for each reason.
+
+    Args:
+        report: the counts and examples.
+        unit: what was counted.
+    """
+    n_dropped = sum(report["dropped"].values())
+    if not n_dropped:
+        return f"{report['read']:,} {unit} read, all kept"
+    lines = [f"{report['read']:,} {unit} read, {report['kept']:,} kept, {n_dropped:,} dropped:"]
     for reason, count in sorted(report["dropped"].items(), key=lambda item: -item[1]):
         first = report["examples"][reason][0]
+        texts = " | ".join(clipped(first[side]) for side in ("src", "tgt"))
         lines.append(
-            f"{count:>12,} dropped: {reason} (the first: {first['origin']} line {first['line']})"
+            f"{count:>12,} {reason} (the first: {first['origin']} line {first['line']}: {texts})"
         )
-    return "\n".join([*lines, f"{report['kept']:>12,} pairs kept"])
+    return "\n".join(lines)
 
 
 def clean(

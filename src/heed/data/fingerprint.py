@@ -8,12 +8,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heed.errors import RunError
+from heed.errors import DataError, RunError
 from heed.files import crc32
 
 
 def file_facts(name: str) -> str:
-    """What tells a file from any other, such as one of the same name with one line changed."""
+    """What tells a file from any other, such as one of the same name with one line changed.
+
+    Raises:
+        DataError: it is a pipe or a device, which cannot be read again.
+    """
+    if not Path(name).is_file():
+        raise DataError(
+            f"{name} must be a regular file, because heed reads a corpus more than once, but is a "
+            "pipe or a device. Save it to a file first; .gz, .xz and .zst can be read as they are. "
+            "A table of both languages may also come from standard input: heed train -"
+        )
     return f"{name}, {Path(name).stat().st_size} bytes, checksum {crc32(name):08x}"
 
 

@@ -62,7 +62,6 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
             f"{folder} is a folder: say which languages to take from it, with --source-lang and "
             "--target-lang."
         )
-    languages = {"source_lang": source_lang, "target_lang": target_lang}
     names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
     by_key = {split_name(name): name for name in names}
     parts: dict[str, Part] = {}
@@ -77,7 +76,11 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
         else:
             continue
         used.update(files)
-        parts[name] = Part(files=tuple(str(Path(folder) / file) for file in files), **languages)
+        parts[name] = Part(
+            files=tuple(str(Path(folder) / file) for file in files),
+            source_lang=source_lang,
+            target_lang=target_lang,
+        )
     dev = {name for name in parts if _DEV.match(name)}
     test = {name for name in parts if _TEST.match(name)}
     found = Found(

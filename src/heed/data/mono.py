@@ -12,6 +12,7 @@ from typing import Any
 
 from heed.data.clean import CleanConfig, CleanReport, Rule, clean
 from heed.data.lines import read_lines
+from heed.data.progress import Report, counted, silent
 from heed.data.readers import Pair
 from heed.data.store import Store
 from heed.errors import DataError
@@ -40,8 +41,8 @@ def write_mono(
     vocab: Vocab,
     config: CleanConfig,
     rules: Iterable[Rule],
-    *,
     max_length: int,
+    report: Report = silent,
 ) -> dict[str, Any]:
     """Store the sentences of each language as ids, all files of a language together.
 
@@ -52,6 +53,7 @@ def write_mono(
         config: what is dropped, as from pairs.
         rules: further ones; a sentence is given to them as a pair with itself.
         max_length: most pieces of a sentence, `<eos>` included.
+        report: hears how many lines were read.
 
     Returns:
         What was read, dropped and kept, by language.
@@ -62,24 +64,25 @@ def write_mono(
     found = {}
     for language in dict.fromkeys(text.language for text in texts):
         files = [text.file for text in texts if text.language == language]
-        report = CleanReport()
-        lines = chain.from_iterable(map(_as_pairs, files))
+        cleaning = CleanReport()
+        raw = chain.from_iterable(map(_as_pairs, files))
+        lines = counted(raw, report, f"reading and encoding text in {language}", unit="lines")
         # Told apart from its translation by nothing, a sentence is a copy of itself: that is fine.
-        kept = clean(lines, replace(config, keep_copies=True), report, extra_rules=rules)
+        kept = clean(lines, replace(config, keep_copies=True), cleaning, extra_rules=rules)
         with Store.create(_path(directory, language), vocab.hash, vocab.hash) as store:
             for pair in kept:
                 ids = vocab.encode(pair.tgt)
                 if len(ids) + 1 > max_length:
-                    report.n_kept -= 1
-                    report.drop("too_long", pair)
+                    cleaning.n_kept -= 1
+                    cleaning.drop("too_long", pair)
                 else:
                     store.add([], ids)
-            if not report.n_kept:
+            if not cleaning.n_kept:
                 raise DataError(
                     f"{' and '.join(files)} must hold sentences to learn from, but none of "
-                    f"{report.n_read} lines can be used."
+                    f"{cleaning.n_read} lines can be used."
                 )
-        found[language] = report.to_dict()
+        found[language] = cleaning.to_dict()
     return found
 
 

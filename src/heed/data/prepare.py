@@ -20,7 +20,8 @@ from heed.data.corpus import Corpus, DataConfig, names_of, tagged_languages
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import MONO_FILES, open_mono, write_mono
-from heed.data.readers import Pair, Part, read_part
+from heed.data.progress import Report, counted, phase, silent
+from heed.data.readers import Pair, Part, read_part, table_columns
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, read_pairs, write_pairs
 from heed.data.stdin import keep_stdin
@@ -57,6 +58,7 @@ DEV_FILE = "dev.tsv"
 TEST_FILE = "test.tsv"
 STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
+READING = "reading the corpus"
 _SPOOL_FILE = "spool.tsv"
 OWN_FILES = (
     *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
@@ -108,6 +110,7 @@ def prepare(
     tokenizer: TokenizerConfig,
     seed: int,
     base: tuple[Vocab, Vocab] | None = None,
+    report: Report = silent,
 ) -> Prepared:
     """Read, clean, split and encode a corpus into `directory`, or find it there already.
 
@@ -122,6 +125,8 @@ def prepare(
         seed: decides what is set aside.
         base: the vocabularies of a model to go on from, the same object twice if joint: they are
             extended, and a model that has language tags keeps them.
+        report: hears what is being done (`prepare` events) and, when a corpus was prepared by this
+            call, what was read and dropped (a `prepared` event).
 
     Raises:
         DataError: a file is missing or cannot be read as what it is; or nothing is left of it.
@@ -131,8 +136,9 @@ def prepare(
     """
     directory = Path(directory)
     report_path, kept_stdin = directory / REPORT_FILE, directory / STDIN_FILE
-    is_prepared = report_path.exists()
-    stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if _has_stdin(corpus) else ""
+    is_prepared, has_stdin = report_path.exists(), _has_stdin(corpus)
+    phase(report, "checking that the corpus is the same" if is_prepared else READING)
+    stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if has_stdin else ""
     wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
     for side, vocab in zip(("source", "target"), base or (), strict=False):
         wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
@@ -140,14 +146,18 @@ def prepare(
     for side, vocab in zip(("source", "target"), taken or (), strict=False):
         wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
     if is_prepared:
-        report = _read_report(directory)
-        require_same(report.get("fingerprint"), wanted, directory)
+        found = _read_report(directory)
+        require_same(found.get("fingerprint"), wanted, directory)
     else:
         make_directory(directory)
-        found = _from_file(corpus, kept_stdin)
-        report = _write_all(found, directory, config, tokenizer, seed, taken or base)
-        report["fingerprint"] = wanted
-        write_atomically(report_path, to_json(report))
+        files = _from_file(corpus, kept_stdin)
+        for part in (*files.train, *files.dev, *files.test):
+            if columns := table_columns(part):
+                report({"kind": "note", "text": f"{part.files[0]}: {columns}"})
+        found = _write_all(files, directory, config, tokenizer, seed, taken or base, report)
+        found["fingerprint"] = wanted
+        write_atomically(report_path, to_json(found))
+        report({"kind": "prepared", "report": found})
     return open_prepared(corpus, directory)
 
 
@@ -251,6 +261,7 @@ def _write_all(
     tokenizer: TokenizerConfig,
     seed: int,
     base: tuple[Vocab, Vocab] | None,
+    report: Report,
 ) -> dict[str, Any]:
     """Everything but the report, which is returned: it goes last, and says that all is there."""
     remove_temporaries(directory, OWN_FILES)
@@ -262,18 +273,19 @@ def _write_all(
     # A name that no file of a person can have: it is written, and removed.
     spool = temporary_beside(directory / _SPOOL_FILE)
     try:
-        facts = _spool(corpus, spool, config, rules, cleaning)
-        parts = _split(facts, config, seed, needs_dev=not dev, needs_test=not test)
+        facts = _spool(corpus, spool, config, rules, cleaning, report)
+        parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)
         kept = Spool(spool, parts)
         dev, test = dev or list(kept.part(DEV)), test or list(kept.part(TEST))
+        phase(report, "learning the vocabulary")
         vocabs = _make_vocabs(base, kept, tokenizer, facts, languages)
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
         mono = write_mono(
-            corpus.mono, directory, vocabs[0], config, rules, max_length=config.max_length
+            corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
         )
-        tokens = _encode(kept, vocabs, directory, config, cleaning)
+        tokens = _encode(kept, vocabs, directory, config, cleaning, report)
     finally:
         spool.unlink(missing_ok=True)
     checksums = _write_held_out(directory, {DEV_FILE: dev, TEST_FILE: test}, config)
@@ -325,35 +337,45 @@ class _Facts(NamedTuple):
 
 
 def _spool(
-    corpus: Corpus, path: Path, config: DataConfig, rules: list[Rule], report: CleanReport
+    corpus: Corpus,
+    path: Path,
+    config: DataConfig,
+    rules: list[Rule],
+    cleaning: CleanReport,
+    report: Report,
 ) -> _Facts:
     """Write the clean pairs to one file."""
     facts = _Facts(array("Q"), array("Q"), Counter(), Counter())
-    raw = chain.from_iterable(map(read_part, corpus.train))
+    raw = counted(chain.from_iterable(map(read_part, corpus.train)), report, READING)
 
     def noted() -> Iterator[Pair]:
-        for pair in clean(raw, config, report, extra_rules=rules):
+        for pair in clean(raw, config, cleaning, extra_rules=rules):
             facts.src_keys.append(sentence_key(pair.src))
             facts.tgt_keys.append(sentence_key(pair.tgt))
-            if report.n_kept <= _COUNTED_PAIRS:
+            if cleaning.n_kept <= _COUNTED_PAIRS:
                 facts.src_characters.update(pair.src)
                 facts.tgt_characters.update(pair.tgt)
             yield pair
 
     write_pairs(path, noted())
-    if report.n_read == 0:
+    if cleaning.n_read == 0:
         raise DataError(f"{names_of(corpus.train)} must hold sentence pairs, but holds none.")
-    if report.n_kept == 0:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in report.n_dropped.items())
+    if cleaning.n_kept == 0:
         raise DataError(
-            f"{names_of(corpus.train)} must hold usable pairs, but all {report.n_read} were "
-            f"dropped ({reasons})."
+            f"{names_of(corpus.train)} must hold usable pairs, but all {cleaning.n_read} were "
+            f"dropped ({cleaning.reasons()})."
         )
     return facts
 
 
 def _split(
-    facts: _Facts, config: DataConfig, seed: int, *, needs_dev: bool, needs_test: bool
+    facts: _Facts,
+    config: DataConfig,
+    seed: int,
+    cleaning: CleanReport,
+    *,
+    needs_dev: bool,
+    needs_test: bool,
 ) -> NDArray[np.uint8]:
     n_pairs = len(facts.src_keys)
     usual_size = min(1000, max(1, n_pairs // 20))
@@ -368,12 +390,12 @@ def _split(
     if needs_dev and not (parts == DEV).any():
         raise DataError(
             f"No dev set can be drawn from {n_pairs} pairs that share their sentences. "
-            "Give one with --dev-src and --dev-tgt."
+            f"{cleaning.fallen()}Give one with --dev-src and --dev-tgt."
         )
     if not (parts == TRAIN).any():
         raise DataError(
             f"Nothing is left to learn from: of {n_pairs} usable pairs all went to dev and test. "
-            "Lower data.dev_size and data.test_size, or give more pairs."
+            f"{cleaning.fallen()}Lower data.dev_size and data.test_size, or give more pairs."
         )
     return parts
 
@@ -411,19 +433,22 @@ def _encode(
     vocabs: tuple[Vocab, Vocab],
     directory: Path,
     config: DataConfig,
-    report: CleanReport,
+    cleaning: CleanReport,
+    report: Report,
 ) -> dict[str, int]:
     """Write the training pairs as ids; returns how many tokens they have, `<eos>` included."""
     src_vocab, tgt_vocab = vocabs
     tokens = {"source": 0, "target": 0}
+    n_pairs = int((kept.parts == TRAIN).sum())
+    pairs = counted(_encoded(kept.part(TRAIN), vocabs), report, "encoding", of=n_pairs)
     with Store.create(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash) as store:
-        for pair, src_ids, tgt_ids in _encoded(kept.part(TRAIN), vocabs):
+        for pair, src_ids, tgt_ids in pairs:
             rows = [(_tag(src_vocab, pair.target_lang) + src_ids, tgt_ids)]
             if config.both_directions:
                 rows.append((_tag(src_vocab, pair.source_lang) + tgt_ids, src_ids))
             if max(len(ids) for row in rows for ids in row) + 1 > config.max_length:
-                report.n_kept -= 1
-                report.drop("too_long", pair)
+                cleaning.n_kept -= 1
+                cleaning.drop("too_long", pair)
                 continue
             for row in rows:
                 store.add(*row)
@@ -432,7 +457,7 @@ def _encode(
         if not tokens["target"]:
             raise DataError(
                 f"Nothing is left to learn from: every pair has more than {config.max_length} "
-                "pieces on a side. Raise data.max_length."
+                f"pieces on a side. {cleaning.fallen()}Raise data.max_length."
             )
     return tokens
 
@@ -475,7 +500,11 @@ def _fingerprint(
     roles = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
     files = {
         f"{role} file {number + 1}.{side + 1}": ", ".join(
-            (stdin if name == STDIN else file_facts(name), f"{part.source_lang}-{part.target_lang}")
+            (
+                stdin if name == STDIN else file_facts(name),
+                f"{part.source_lang}-{part.target_lang}",
+                *((f"columns {' and '.join(part.columns)}",) if part.columns else ()),
+            )
         )
         for role, parts in roles.items()
         for number, part in enumerate(parts)

@@ -9,13 +9,14 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.lines import MAX_LINE_BYTES, read_lines, suffix_of
+from heed.data.columns import SAMPLE_ROWS, Columns, choose_columns
+from heed.data.lines import MAX_LINE_BYTES, STDIN, read_lines, suffix_of
 from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
 from heed.text.languages import require_language
@@ -27,8 +28,6 @@ BILINGUAL = (*_TABLE_DELIMITERS, ".tmx")
 # RFC 4180. The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
 _CSV_CELL = r"""(?:"[^"]*+(?:""[^"]*+)*+"|[^",\n]*+)"""
 _CSV_ROW = re.compile(rf"{_CSV_CELL}(?:,{_CSV_CELL})*+\n")
-
-_NAMES = (("source", "src"), ("target", "tgt"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,8 @@ class Part:
             each may also end in `.gz`, `.xz` or `.zst`.
         source_lang: code such as `en`; needed for TMX, finds the column in tables with a header.
         target_lang: the same for the target.
+        columns: which columns of a table hold source and target: numbers from 1 or names in the
+            first row; empty = they are found.
 
     Raises:
         ConfigError: a language code is none.
@@ -71,6 +72,7 @@ class Part:
     files: tuple[str, ...]
     source_lang: str = ""
     target_lang: str = ""
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for code in (self.source_lang, self.target_lang):
@@ -90,7 +92,7 @@ def read_part(part: Part) -> Iterator[Pair]:
     if len(part.files) == 2:
         return read_parallel(*part.files, **languages)
     if suffix_of(path) in _TABLE_DELIMITERS:
-        return read_table(path, **languages)
+        return read_table(path, **languages, columns=part.columns)
     if suffix_of(path) != ".tmx":
         raise ConfigError(
             f"{path} must end in .tsv, .csv or .tmx to hold both languages. "
@@ -152,33 +154,73 @@ def _parting_line(src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]
     return int(np.argmin(before + after)) + 1
 
 
-def read_table(path: str | Path, *, source_lang: str = "", target_lang: str = "") -> Iterator[Pair]:
+def read_table(
+    path: str | Path,
+    *,
+    source_lang: str = "",
+    target_lang: str = "",
+    columns: tuple[str, ...] = (),
+) -> Iterator[Pair]:
     """Pairs from a table: `.tsv` (tabs, quotes mean nothing) or `.csv` (commas, RFC 4180 quotes).
 
-    If the first row names the columns (`en`, `de`; or `source`, `target`), it is a header and they
-    are found by name. Else they are the first two columns whose first row holds a letter, so that
-    Tatoeba's "id, sentence, id, sentence" is understood.
+    `columns` says which hold the sentences. Else, if the first row names them (`en`, `de`; or
+    `source`, `target`), it is a header. Else they are the only two that hold text: of Tatoeba's
+    "id, sentence, id, sentence" the second and the fourth.
 
     Raises:
-        DataError: as `read_lines`; or a row has another number of columns than the first.
+        DataError: as `read_lines`; or a row has another number of columns than the first; or it is
+            unclear which columns hold the sentences.
+        ConfigError: a column that was asked for is not there.
     """
-    delimiter = _TABLE_DELIMITERS.get(suffix_of(path), "\t")
-    columns: tuple[int, int] | None = None
-    n_columns, origin = 0, str(path)
-    for number, row in _rows(path, delimiter):
-        if columns is None:
-            n_columns = len(row)
-            if header := _named_columns(row, source_lang, target_lang):
-                columns = header
-                continue
-            columns = _spoken_columns(row, path)
+    rows = _rows(path, _TABLE_DELIMITERS.get(suffix_of(path), "\t"))
+    first = list(islice(rows, SAMPLE_ROWS))
+    if not first:
+        return
+    chosen, origin = _columns(first, path, source_lang, target_lang, columns), str(path)
+    n_columns = len(first[0][1])
+    for number, row in chain(first[chosen.has_header :], rows):
         if len(row) != n_columns and any(row):
             raise DataError(
                 f"{path} line {number}: must have {n_columns} columns like the first line, but has "
                 f"{len(row)}."
             )
-        src, tgt = (row[column] if any(row) else "" for column in columns)
+        src, tgt = (row[column] if any(row) else "" for column in (chosen.src, chosen.tgt))
         yield Pair(src, tgt, number, origin, source_lang, target_lang)
+
+
+def is_table(part: Part) -> bool:
+    """Whether both languages are columns of one file; standard input is such a table."""
+    path = part.files[0]
+    return len(part.files) == 1 and (path == STDIN or suffix_of(path) in _TABLE_DELIMITERS)
+
+
+def table_columns(part: Part) -> Columns | None:
+    """The columns that `read_part` takes from a table; None for other files and an empty table.
+
+    Raises:
+        DataError: as `read_table`.
+        ConfigError: as `read_table`.
+    """
+    path = part.files[0]
+    if not is_table(part):
+        return None
+    first = list(islice(_rows(path, _TABLE_DELIMITERS.get(suffix_of(path), "\t")), SAMPLE_ROWS))
+    if not first:
+        return None
+    return _columns(first, path, part.source_lang, part.target_lang, part.columns)
+
+
+def _columns(
+    rows: list[tuple[int, list[str]]],
+    path: str | Path,
+    source_lang: str,
+    target_lang: str,
+    asked: tuple[str, ...],
+) -> Columns:
+    cells = [row for _, row in rows]
+    return choose_columns(
+        cells, str(path), source_lang=source_lang, target_lang=target_lang, asked=asked
+    )
 
 
 def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -224,27 +266,6 @@ def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         yield number, row
         number += len(record)
         record.clear()
-
-
-def _named_columns(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int] | None:
-    names = [cell.strip().casefold() for cell in row]
-
-    def column(language: str, generic: tuple[str, ...]) -> int | None:
-        wanted = (*generic, (language or generic[0]).casefold())
-        return next((number for number, name in enumerate(names) if name in wanted), None)
-
-    src, tgt = (column(*names) for names in zip((source_lang, target_lang), _NAMES, strict=True))
-    return None if src is None or tgt is None else (src, tgt)
-
-
-def _spoken_columns(row: list[str], path: str | Path) -> tuple[int, int]:
-    spoken = [column for column, cell in enumerate(row) if any(map(str.isalpha, cell))]
-    columns = spoken if len(spoken) >= 2 else list(range(len(row)))
-    if len(columns) < 2:
-        raise DataError(
-            f"{path} line 1: must have a column for each of two languages, but has {len(row)}."
-        )
-    return columns[0], columns[1]
 
 
 def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[Pair]:

@@ -208,6 +208,7 @@ def train(
     validate: Validate,
     report: Report,
     should_stop: Callable[[], bool],
+    before_step: Callable[[], None] = lambda: None,
 ) -> bool:
     """Train until the budget is used up; of several processes only the leader keeps and validates.
 
@@ -230,6 +231,7 @@ def train(
         _save(trainer, keeper)
     while not progress.is_finished:
         for batches in ahead(partial(_batches, trainer), _rest_of_epoch(trainer, report)):
+            before_step()
             began_at = time.monotonic()
             result = train_step(trainer, batches)
             report(_step_event(trainer, result, time.monotonic() - began_at))

@@ -15,7 +15,7 @@ from typing import Any
 
 from heed.data.corpus import Corpus
 from heed.data.prepare import Prepared
-from heed.device import describe_environment, prepare_cpu, set_threads
+from heed.device import describe_environment, prepare_cpu, set_threads, too_many_threads
 from heed.files import crc32, lock, read_json_lines, to_json
 from heed.model.build import count_parameters
 from heed.train.backtranslate import MonoPairs
@@ -67,6 +67,7 @@ def run_training(
     *,
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
+    before_step: Callable[[], None] = lambda: None,
     where: str = "",
     started_at: float | None = None,
 ) -> Outcome:
@@ -78,6 +79,7 @@ def run_training(
         out: the run folder; made if it is not there.
         report: hears every event.
         should_stop: asked after each step; True saves and pauses.
+        before_step: called before each step, in every process.
         where: the file the settings come from, for messages.
         started_at: `time.monotonic()` from which the time given counts; None = now.
 
@@ -89,12 +91,11 @@ def run_training(
     """
     started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
-    prepare_cpu()
-    set_threads(draft.training.threads or None)
+    _prepare_cpu(draft.training.threads, report)
     with joined(draft.training.device) as group, _held_by_leader(out, corpus, group):
         require_company(draft.training.shard, group)
         if group.is_leader:
-            recipe, data = set_up(out, asked, draft, corpus, group, where)
+            recipe, data = set_up(out, asked, draft, corpus, group, where, report)
         group.wait()
         if not group.is_leader:
             with group.on_its_own():
@@ -113,7 +114,7 @@ def run_training(
         was_finished, notes = resume(trainer, out)
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
-            _train(trainer, recipe, data, out, notes, report, should_stop)
+            _train(trainer, recipe, data, out, notes, report, should_stop, before_step)
         return Outcome(
             is_finished=trainer.progress.is_finished,
             was_finished=was_finished,
@@ -121,6 +122,13 @@ def run_training(
             validation=best_validation(out),
             limits=reached_limits(trainer) if trainer.progress.is_finished else "",
         )
+
+
+def _prepare_cpu(n_threads: int, report: Report) -> None:
+    prepare_cpu()
+    set_threads(n_threads or None)
+    if remark := too_many_threads(n_threads):
+        report({"kind": "note", "text": f"training.threads: {remark}"})
 
 
 def _held_by_leader(out: Path, corpus: Corpus, group: Group) -> AbstractContextManager[None]:
@@ -139,6 +147,7 @@ def _train(
     notes: list[str],
     report: Report,
     should_stop: Callable[[], bool],
+    before_step: Callable[[], None],
 ) -> None:
     """Train to the end or to a pause; at the end put the model into the run folder.
 
@@ -164,6 +173,7 @@ def _train(
         validate=lambda trainer: validate_trainer(trainer, data, recipe, examine),
         report=report,
         should_stop=should_stop,
+        before_step=before_step,
     )
     if is_finished:
         whole = trainer.whole()

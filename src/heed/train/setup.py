@@ -15,6 +15,7 @@ from heed.bundle import CONFIG, step_folders
 from heed.config import load_config
 from heed.data.corpus import Corpus
 from heed.data.prepare import DATA, Prepared, open_prepared, prepare
+from heed.data.progress import phase
 from heed.device import choose_dtype, seed_everything
 from heed.errors import ConfigError, FormatError, RunError
 from heed.folders import finish_update, remove_temporaries, verify_directory
@@ -25,6 +26,7 @@ from heed.train.company import acquainted
 from heed.train.distributed import Group
 from heed.train.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.folder import OWN_FILES
+from heed.train.log import Report
 from heed.train.loop import EpochPairs, Trainer
 from heed.train.optimizer import Optimizer
 from heed.train.progress import Progress, training_seconds
@@ -42,6 +44,7 @@ def set_up(
     corpus: Corpus,
     group: Group,
     where: str,
+    report: Report,
 ) -> tuple[Recipe, Prepared]:
     """Write all that training starts from into the run folder, or find it there."""
     folder = draft.training.parent
@@ -58,16 +61,23 @@ def set_up(
         tokenizer=parent.tokenizer(draft.tokenizer) if parent else draft.tokenizer,
         seed=draft.training.seed,
         base=parent.vocabs if parent else None,
+        report=report,
     )
+
+    def gflops() -> float:
+        phase(report, "measuring the speed of this machine")
+        return group.size * measure_gflops(group.device)
+
     recipe = settle(
         out,
         asked,
         data,
-        lambda: group.size * measure_gflops(group.device),
+        gflops,
         where,
         parent.settings(data) if parent else {},
     )
     if not step_folders(out) and (parent or recipe.training.first_embeddings == "company"):
+        phase(report, "making the first weights")
         # The leader is alone here, and needs to know only what a fresh trainer remembers.
         _begin(make_trainer(recipe, data, Group(device=group.device)), recipe, data, parent, out)
     return recipe, data

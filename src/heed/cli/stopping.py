@@ -1,0 +1,123 @@
+"""Signals that stop a long command: at once while it prepares, after the step while it trains.
+
+Not here: what a run saves when it is asked to stop (`train/loop.py`).
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""Ctrl-C, an orderly shutdown, and what schedulers send a while before they end a job."""
+
+STOPPING = "stopping …"
+STOPPED = "Stopped before training began; nothing was lost. To begin again, type the same command."
+
+GRACE_S = 0.3
+"""How long the main thread may take to end by itself before the process is ended."""
+
+Say = Callable[[str], None]
+
+
+class Stopped(SystemExit):
+    """Raised in the main thread by a signal that ends the command at once; `code` is for exit."""
+
+
+class Stop:
+    """The signals received so far, and what the next one does.
+
+    Attributes:
+        received: their numbers, in order.
+        is_at_once: True: a signal ends the command. False: it is only noted in `received`.
+    """
+
+    def __init__(self, say: Say | None) -> None:
+        self.received: list[int] = []
+        self.is_at_once = say is not None
+        self._say = say
+        self._lock = threading.Lock()
+        self._said: set[str] = set()
+
+    def only_note(self) -> None:
+        """From now on, only note signals: the command looks at `received` after each step."""
+        self.is_at_once = False
+
+    def tell(self, *messages: str) -> None:
+        """Say each message that has not been said; from any thread."""
+        with self._lock, suppress(OSError, ValueError):  # nobody may read standard error any more
+            for message in messages:
+                if self._say and message not in self._said:
+                    self._said.add(message)
+                    self._say(message)
+
+
+@contextmanager
+def stop_signals(say: Say | None = None) -> Iterator[Stop]:
+    """Note a stop signal instead of dying; the same one again does what it always does.
+
+    With `say`, a signal ends the process within a second, until `Stop.only_note` is called.
+
+    Args:
+        say: tells the person; None = signals are only noted.
+
+    Raises:
+        Stopped: a signal has come that ends the process.
+    """
+    stop = Stop(say)
+
+    def note(number: int, _: object) -> None:
+        stop.received.append(number)
+        signal.signal(number, before[number])
+        if stop.is_at_once:
+            raise Stopped(128 + number)
+
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in STOP_SIGNALS}
+    try:
+        with _ended_in_time(stop):
+            yield stop
+    except Stopped:
+        stop.only_note()
+        stop.tell(STOPPING, STOPPED)
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _ended_in_time(stop: Stop) -> Iterator[None]:
+    """Let a thread end the process if the main thread does not.
+
+    Python runs a signal's handler in the main thread only, and only between two of its own
+    instructions. Learning the vocabulary is one call into C++ that can take minutes. All files are
+    written so that a process may end anywhere.
+    """
+    if not stop.is_at_once:
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while number := int.from_bytes(os.read(reader, 1)):  # nothing comes when it is closed
+            if number in STOP_SIGNALS and stop.is_at_once:
+                stop.tell(STOPPING)
+                if not is_over.wait(GRACE_S) and stop.is_at_once:
+                    stop.tell(STOPPED)
+                    os._exit(128 + number)
+
+    watcher = threading.Thread(target=watch, name="stop signals", daemon=True)
+    watcher.start()
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        is_over.set()
+        signal.set_wakeup_fd(previous)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)

@@ -1,0 +1,140 @@
+"""Which two columns of a table hold the sentences: as asked, by the header, or by what is in them.
+
+Not here: reading a table's rows (`readers.py`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heed.errors import ConfigError, DataError
+
+SAMPLE_ROWS = 20
+"""Rows at the beginning of a table that the columns are chosen by."""
+
+_NAMES = (("source", "src"), ("target", "tgt"))
+# One word of ASCII with a digit in it: news-1, 2024-05-01, tatoeba.org/1276, 1e-5.
+_LABEL = re.compile(r"(?=[^\s]*\d)[!-~]+")
+_LICENSE = re.compile(r"CC[ -](BY|0)\b")  # the third column of Anki's files from Tatoeba
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The two columns of a table.
+
+    Attributes:
+        src: number of the source's column, from 0.
+        tgt: number of the target's.
+        has_header: whether the first row names the columns.
+        names: what each is called for people, by the header or by its first text.
+    """
+
+    src: int
+    tgt: int
+    has_header: bool
+    names: tuple[str, str]
+
+    def __str__(self) -> str:
+        src, tgt = self.names
+        return f"source = column {self.src + 1} ({src}), target = column {self.tgt + 1} ({tgt})"
+
+
+def choose_columns(
+    rows: Sequence[list[str]],
+    path: str,
+    *,
+    source_lang: str,
+    target_lang: str,
+    asked: tuple[str, ...] = (),
+) -> Columns:
+    """Choose the columns of source and target by the first rows of a table.
+
+    Args:
+        rows: at least one.
+        path: the table, for messages.
+        source_lang: code that may be a column's name.
+        target_lang: the same for the target.
+        asked: numbers from 1, or names in the first row; empty = to be found.
+
+    Raises:
+        DataError: there are fewer than two columns, or which hold the sentences is unclear.
+        ConfigError: a column asked for is not there.
+    """
+    first = rows[0]
+    if len(first) < 2:
+        raise DataError(
+            f"{path} line 1: must have a column for each of two languages, but has {len(first)}."
+        )
+    named = _named(first, source_lang, target_lang)
+    if asked:
+        places = tuple(_asked(column, first, path) for column in asked)
+        has_header = bool(named) or not all(map(str.isdecimal, asked))
+    elif named:
+        places, has_header = named, True
+    else:
+        places, has_header = _found(rows, path), False
+    names = tuple(first[place] if has_header else clipped(first[place]) for place in places)
+    return Columns(places[0], places[1], has_header, (names[0], names[1]))
+
+
+def _named(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int] | None:
+    names = [cell.strip().casefold() for cell in row]
+
+    def column(language: str, generic: tuple[str, ...]) -> int | None:
+        wanted = (*generic, (language or generic[0]).casefold())
+        return next((number for number, name in enumerate(names) if name in wanted), None)
+
+    src, tgt = (column(*names) for names in zip((source_lang, target_lang), _NAMES, strict=True))
+    return None if src is None or tgt is None else (src, tgt)
+
+
+def _asked(column: str, first: list[str], path: str) -> int:
+    names = [cell.strip() for cell in first]
+    if column in names:
+        return names.index(column)
+    if column.isdecimal() and 1 <= int(column) <= len(first):
+        return int(column) - 1
+    raise ConfigError(
+        f"{path}: --columns must be numbers from 1 to {len(first)} or names in the first line, but "
+        f"one is {column!r}. The first line is: {_shown(first)}."
+    )
+
+
+def _found(rows: Sequence[list[str]], path: str) -> tuple[int, int]:
+    """The only two columns, or the only two that hold text."""
+    first = rows[0]
+    if len(first) == 2:
+        return 0, 1
+    whole = [row for row in rows if len(row) == len(first)]
+    spoken = [place for place in range(len(first)) if _is_text([row[place] for row in whole])]
+    if len(spoken) != 2:
+        raise DataError(
+            f"{path}: which two of its {len(first)} columns hold the sentences? {len(spoken)} may. "
+            "Say which, for example: --columns 1,2 (numbers, or names in the first line). The "
+            f"first line is: {_shown(first)}."
+        )
+    return spoken[0], spoken[1]
+
+
+def _is_text(cells: list[str]) -> bool:
+    """Whether at least half of a column's cells have letters, and not all are labels or licenses.
+
+    Numbers, dates, addresses and names such as `news-1` are labels; so is one word in all cells.
+    """
+    cells = [cell.strip() for cell in cells if cell.strip()]
+    if 2 * sum(any(map(str.isalpha, cell)) for cell in cells) < max(1, len(cells)):
+        return False
+    is_one_word = len(cells) > 1 and len(set(cells)) == 1 and len(cells[0].split()) == 1
+    return not is_one_word and not all(
+        _LABEL.fullmatch(cell) or _LICENSE.match(cell) for cell in cells
+    )
+
+
+def _shown(row: list[str]) -> str:
+    return ", ".join(f"{number} {clipped(cell)}" for number, cell in enumerate(row[:8], start=1))
+
+
+def clipped(text: str, length: int = 30) -> str:
+    """The beginning of a text in quotes, with … where it goes on."""
+    text = " ".join(text.split())
+    return f'"{text}"' if len(text) <= length else f'"{text[:length]}…"'
