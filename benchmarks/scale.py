@@ -112,8 +112,8 @@ def sentence(words: list[str], row: "np.ndarray[Any, Any]") -> str:
 def measure_preparing(settings: Settings) -> Numbers:
     """Clean, split, learn the pieces and encode, as `heed train` does."""
     from heed.data.prepare import prepare
-    from heed.device import prepare_cpu
-    from heed.train.recipe import resolve
+    from heed.machine.cpu import prepare_cpu
+    from heed.train.recipe.recipe import resolve
 
     draft, out = resolve({}), Path(settings["folder"]) / "data"
     prepare_cpu()

@@ -68,8 +68,9 @@ def memory_mb() -> float:
 
 def measure_peak(settings: Settings) -> Numbers:
     """What matrix products reach: the roof that `peak_share` is a share of."""
-    from heed.device import prepare_cpu, set_threads
-    from heed.train.recipe import measure_gflops
+    from heed.machine.cpu import prepare_cpu
+    from heed.machine.threads import set_threads
+    from heed.train.recipe.recipe import measure_gflops
 
     prepare_cpu()
     n_threads = set_threads(settings["threads"])
@@ -79,7 +80,7 @@ def measure_peak(settings: Settings) -> Numbers:
 def measure_preparing(settings: Settings) -> Numbers:
     """Clean, split and encode the corpus; `measure_training` finds it ready."""
     from heed.data.prepare import prepare
-    from heed.train.recipe import resolve
+    from heed.train.recipe.recipe import resolve
 
     asked, corpus = asked_of(settings)
     draft, out = resolve(asked), Path(settings["folder"]) / "data"
@@ -90,8 +91,8 @@ def measure_preparing(settings: Settings) -> Numbers:
 
 def measure_training(settings: Settings) -> Numbers:
     """A real run, paused after some steps: reading and laying out batches is part of it."""
-    from heed.train.recipe import UNKNOWN, flops_per_epoch
-    from heed.train.run import run_training
+    from heed.train.recipe.recipe import UNKNOWN, flops_per_epoch
+    from heed.train.run.run import run_training
 
     before = measure_peak(settings)
     out = Path(tempfile.mkdtemp(dir=settings["folder"]))
@@ -125,12 +126,12 @@ def measure_training(settings: Settings) -> Numbers:
 
 def measure_translating(settings: Settings) -> Numbers:
     """The road of `heed translate`: lines in, lines out, after a few lines to warm up."""
-    from heed.bundle import find_model_folder, load_bundle
+    from heed.bundle.bundle import find_model_folder, load_bundle
     from heed.data.lines import read_lines
-    from heed.device import choose_threads
-    from heed.folders import read_manifest
+    from heed.disk.folders import read_manifest
+    from heed.machine.threads import choose_threads
     from heed.model.shapes import stored_weights
-    from heed.translate import load
+    from heed.translate.translator import load
 
     lines = list(read_lines(settings["input"]))
     folder = find_model_folder(settings["model"])
@@ -155,8 +156,8 @@ def asked_of(settings: Settings) -> tuple[Settings, "Corpus"]:
     """What `heed train` is asked for: full batches from the start, no end and no validation."""
     from heed.config import override
     from heed.data.corpus import Corpus
-    from heed.data.grammar import pairs
     from heed.data.readers import Part
+    from heed.demo.grammar import pairs
 
     asked: Settings = {"preset": settings["preset"]}
     fixed = ("max_steps=1000000000", "validations=0", "checkpoint_every_s=1e8", "device=cpu")

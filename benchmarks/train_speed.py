@@ -52,7 +52,7 @@ def install_peer(folder: Path) -> Path:
 def write_pieces(settings: speed.Settings, folder: Path) -> None:
     """The corpus that heed has prepared, as the peer reads it: pieces with blanks between them."""
     from heed.data.prepare import prepare
-    from heed.train.recipe import resolve
+    from heed.train.recipe.recipe import resolve
 
     asked, corpus = speed.asked_of(settings)
     draft = resolve(asked)

@@ -75,7 +75,7 @@ def test_training_is_measured(speed: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_translating_is_measured(speed: ModuleType, tmp_path: Path) -> None:
-    from heed.bundle import Bundle, save_bundle
+    from heed.bundle.bundle import Bundle, save_bundle
     from heed.model.build import build_model, count_parameters
     from heed.model.config import ModelConfig
     from heed.text.vocab import train_vocab

@@ -30,6 +30,8 @@ from heed.model.build import build_model
 from heed.model.cache import KVCache
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable, TorchNext, top
+from heed.model.fast.packing import Packing, Spans
+from heed.model.fast.products import Linear, linear
 from heed.model.interface import Decodable, Next, largest
 from heed.model.layers import (
     DecoderLayer,
@@ -40,7 +42,6 @@ from heed.model.layers import (
     SwiGLU,
 )
 from heed.model.masks import causal_mask, padding_mask
-from heed.model.packing import Packing, Spans
 from heed.model.positions import (
     POSITIONS,
     LearnedPositions,
@@ -52,7 +53,6 @@ from heed.model.positions import (
     sinusoidal_halves_table,
     sinusoidal_table,
 )
-from heed.model.products import Linear, linear
 from heed.model.transformer import Embedding, Transformer
 
 SIZES = {

@@ -1,15 +1,15 @@
 """heed turns parallel text into a Transformer translator, runs it, and shows every step inside.
 
 Importing this costs nothing: torch and all rooms of the house load when a name is first used.
-Start with `heed.load("model-folder")("text")`; read on in `translate.py`.
+Start with `heed.load("model-folder")("text")`; read on in `translate/translator.py`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heed.translate import Translator as Translator
-    from heed.translate import load as load
-    from heed.translation import Translation as Translation
+    from heed.translate.result import Translation as Translation
+    from heed.translate.translator import Translator as Translator
+    from heed.translate.translator import load as load
 
 __version__ = "0.1.0"
 
@@ -21,9 +21,9 @@ _IN_TRANSLATE = ("Translation", "Translator", "load")
 def __getattr__(name: str) -> Any:
     if name not in _IN_TRANSLATE:
         raise AttributeError(f"module 'heed' has no attribute {name!r}")
-    from heed import translate
+    from heed.translate import translator
 
-    return getattr(translate, name)
+    return getattr(translator, name)
 
 
 def __dir__() -> list[str]:

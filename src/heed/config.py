@@ -1,7 +1,8 @@
 """Frozen dataclasses from TOML and back: overrides, durations, and all mistakes told at once.
 
 Knows no section and no setting: those are dataclasses beside the code they steer.
-Read on in `train/config.py` for such a dataclass, and in `cli/train.py` for a recipe of several.
+Read on in `train/step/config.py` for such a dataclass, and in `cli/train.py` for a recipe of
+several.
 """
 
 import dataclasses

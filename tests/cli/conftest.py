@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heed.bundle import Bundle, save_bundle
+from heed.bundle.bundle import Bundle, save_bundle
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.text.vocab import train_vocab

@@ -324,9 +324,9 @@ def run_command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple
     """`run_command(folder, command)`: its exit code and what it said, from a fork of this one."""
     import sacrebleu  # noqa: F401 - loaded here once, not in each fork
 
-    import heed.train.distill
-    import heed.train.run
-    import heed.translate  # noqa: F401
+    import heed.compress.distill
+    import heed.train.run.run
+    import heed.translate.translator  # noqa: F401
     from heed.cli.main import run
 
     log = tmp_path_factory.mktemp("log") / "said"

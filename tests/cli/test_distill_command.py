@@ -76,7 +76,7 @@ def test_a_student_of_another_width_begins_from_nothing(call, teacher, tmp_path)
 def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
     call, teacher, tmp_path, monkeypatch, capsys
 ):
-    from heed.train import distill
+    from heed.compress import distill
 
     out = tmp_path / "student"
     asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", *TINY)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heed.errors import DataError
-from heed.translation import Translation
+from heed.translate.result import Translation
 
 
 @pytest.fixture
@@ -146,7 +146,9 @@ def test_what_can_be_checked_is_checked_before_translating(
 ):
     monkeypatch.setitem(sys.modules, "MeCab", None)
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
-    monkeypatch.setattr("heed.translate.Translator.translate", lambda *_, **__: pytest.fail())
+    monkeypatch.setattr(
+        "heed.translate.translator.Translator.translate", lambda *_, **__: pytest.fail()
+    )
     names = {name.upper(): files[name] for name in ("ref", "src", "short", "old")}
     for name, path in names.items():
         flags = [flag.replace(name, path) for flag in flags]
@@ -183,7 +185,7 @@ def test_a_translation_that_fails_leaves_an_older_saved_file_as_it_was(
         yield Translation(text="eins")
         raise DataError("line 2 cannot be translated")
 
-    monkeypatch.setattr("heed.translate.Translator.translate_stream", fail)
+    monkeypatch.setattr("heed.translate.translator.Translator.translate_stream", fail)
     saved = Path(files["out"])
     saved.write_text("older", encoding="utf-8")
     flags = ["--src", files["src"], "--ref", files["ref"], "--save", files["out"]]

@@ -14,7 +14,7 @@ from heed.cli.formats import (
     spell_alignment,
 )
 from heed.errors import UsageError
-from heed.translation import Translation
+from heed.translate.result import Translation
 
 SECOND = Translation(text="De rien", score=-0.9, log_prob=-2.7, tokens=["▁De", "▁rien"])
 FIRST = Translation(

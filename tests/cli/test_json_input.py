@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from heed.cli.json_input import json_lines
 from heed.errors import DataError
-from heed.lines import Line
+from heed.translate.lines import Line
 
 TEXTS = st.text(max_size=8)
 

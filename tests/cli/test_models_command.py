@@ -109,7 +109,7 @@ def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch):
 
 @pytest.fixture(scope="module")
 def two_way(model, tmp_path_factory) -> str:
-    from heed.bundle import load_bundle, save_bundle
+    from heed.bundle.bundle import load_bundle, save_bundle
 
     folder = tmp_path_factory.mktemp("models") / "both"
     bundle = load_bundle(model)

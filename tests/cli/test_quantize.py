@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heed.bundle import load_bundle, save_int8
+from heed.bundle.bundle import load_bundle, save_int8
 from heed.data.readers import Pair
 from heed.data.spool import write_pairs
 from heed.data.store import Store
-from heed.folders import read_manifest, verify_directory
+from heed.disk.folders import read_manifest, verify_directory
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from heed.cli.streams import (
     shown_name,
 )
 from heed.errors import DataError
-from heed.lines import Line, buffers
+from heed.translate.lines import Line, buffers
 
 
 def lines_of(data: bytes, **options):

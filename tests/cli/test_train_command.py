@@ -101,7 +101,7 @@ def test_a_folder_with_other_files_is_left_as_it_is(call, tmp_path, monkeypatch)
 
 
 def test_a_stop_signal_pauses_and_the_same_command_goes_on(call, corpus, tmp_path, monkeypatch):
-    from heed.train import loop
+    from heed.train.step import loop
 
     out = str(tmp_path / "run")
     command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out, "-q"]

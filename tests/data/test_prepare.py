@@ -8,11 +8,12 @@ import time
 import pytest
 
 from heed.data import prepare as prepare_module
-from heed.data import progress, toy
+from heed.data import progress
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import prepare
 from heed.data.readers import Part
 from heed.data.vocabularies import learn_vocabs
+from heed.demo import toy
 from heed.errors import ConfigError, DataError, FormatError, RunError
 from heed.text.vocab import TokenizerConfig
 

@@ -6,8 +6,8 @@ import pytest
 from heed.data.readers import Pair
 from heed.data.split import DEV, TRAIN
 from heed.data.spool import Spool, read_pairs, write_pairs
+from heed.disk.files import crc32
 from heed.errors import DataError, FormatError
-from heed.files import crc32
 
 PAIRS = [Pair(f"s{n}", f"t{n}", n, "a file", "en", "de") for n in range(100)]
 

@@ -1,4 +1,4 @@
-"""The numbers of `lanes.h`, in NumPy, against independent truth; that the kernels agree is
+"""The numbers of `engine/lanes.h`, in NumPy, against independent truth; that the kernels agree is
 `test_equal.py`'s."""
 
 import numpy as np

@@ -14,10 +14,10 @@ from torch.autograd import gradcheck
 from heed.data.batch import Batch, collate
 from heed.model import attention
 from heed.model.attention import attend, attend_packed
+from heed.model.fast.packing import Packing, Spans
 from heed.model.masks import causal_mask
-from heed.model.packing import Packing, Spans
 from heed.model.transformer import Transformer
-from heed.train.forward import losses, pack
+from heed.train.step.forward import losses, pack
 
 Tiny = Callable[..., Transformer]
 
@@ -186,7 +186,7 @@ def test_the_kernel_is_told_what_the_plain_road_computes(
         return slow_kernel(*args, **kwargs)
 
     monkeypatch.setattr(varlen, "varlen_attn", called)
-    monkeypatch.setattr("heed.model.packing.has_kernel", lambda device: True)
+    monkeypatch.setattr("heed.model.fast.packing.has_kernel", lambda device: True)
     monkeypatch.setattr(attention, "_fits_kernel", lambda query, value: True)
     found = learn(model, is_packed=True, dtype=torch.float32)
     assert calls == [(-1, -1)] * 2 + [(-1, 0), (-1, -1)] * 2  # encoder; decoder: itself, source

@@ -1,6 +1,6 @@
 """What every learning test does: pairs of ids in memory, heed's own loop, greedy decoding.
 
-Not here: the tasks, or what counts as learnt. Read on in `heed/train/loop.py`.
+Not here: the tasks, or what counts as learnt. Read on in `heed/train/step/loop.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from heed.decode.search import decode
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
-from heed.train.config import TrainConfig
-from heed.train.loop import Trainer, train
-from heed.train.optimizer import Optimizer
-from heed.train.validate import Validation
+from heed.train.step.config import TrainConfig
+from heed.train.step.loop import Trainer, train
+from heed.train.step.optimizer import Optimizer
+from heed.train.step.validate import Validation
 
 Row = tuple[int, ...]
 

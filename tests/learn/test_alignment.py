@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from heed.data.grammar import compositional_split
 from heed.data.prepare import Corpus
 from heed.data.readers import Pair, Part
-from heed.train.run import run_training
-from heed.translate import Translator, load
+from heed.demo.grammar import compositional_split
+from heed.train.run.run import run_training
+from heed.translate.translator import Translator, load
 
 SETTINGS: dict[str, Any] = {
     # A character of Chinese is a piece, and a frequent word of English.

@@ -1,7 +1,7 @@
 """Copy, reverse and sort: learnt from nothing, judged on sentences that training never saw.
 
 Not language: that is `test_alignment.py`. If one of these fails, something between the batch and
-the optimizer is broken. The tasks are made in `heed/data/toy.py`.
+the optimizer is broken. The tasks are made in `heed/demo/toy.py`.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from heed.data import toy
+from heed.demo import toy
 
 Row = tuple[int, ...]
 Learn = Callable[..., Any]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from heed.bundle import load_bundle
+from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
 from heed.data.prepare import open_prepared
+from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, RunError
-from heed.files import read_json_lines
-from heed.translate import load
+from heed.translate.translator import load
 
 Run = Callable[..., Any]
 

@@ -1,6 +1,6 @@
 """Disks that are full, read-only, broken or gone (RELIABILITY R4, R5): told in words, nothing torn.
 
-Not what a kill leaves (`test_checkpoint.py`, `test_reliability.py`), nor a power cut
+Not what a kill leaves (`run/test_checkpoint.py`, `test_reliability.py`), nor a power cut
 (`test_power_loss.py`).
 """
 
@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 import torch
 
-from heed import files
 from heed.data.prepare import Corpus
+from heed.disk import files
+from heed.disk.folders import read_directory, write_directory
 from heed.errors import RunError
-from heed.folders import read_directory, write_directory
-from heed.train.checkpoint import load_newest, save
+from heed.train.run.checkpoint import load_newest, save
 
 Run = Callable[..., Any]
 Fork = Callable[..., int]

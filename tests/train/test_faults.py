@@ -18,13 +18,16 @@ import pytest
 import torch
 from torch import nn
 
-from heed.data import batch, grammar, toy
+from heed.data import batch
 from heed.data.prepare import Corpus
 from heed.data.readers import Part
+from heed.demo import grammar, toy
 from heed.model.attention import MultiHeadAttention
 from heed.model.transformer import Transformer
-from heed.train import loop, observe, run
-from heed.train.optimizer import Optimizer
+from heed.train.run import run
+from heed.train.step import loop
+from heed.train.step.optimizer import Optimizer
+from heed.train.watch import observe
 
 Asked = dict[str, Any]
 Sentences = list[tuple[str, str]]

@@ -1,6 +1,6 @@
 """RELIABILITY R3: the power goes at any moment, and what was not synced is lost, torn or kept.
 
-Not a kill, after which the system still writes what it was given: that is `test_checkpoint.py`.
+Not a kill, after which the system still writes what it was given: that is `run/test_checkpoint.py`.
 Everything that a save does to the disk is noted with what a sync has made sure of; then disks are
 made with every subset of the rest, and read. Rivals do the same: SQLite's test of crashes.
 """
@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import torch
 
-from heed import folders
-from heed.files import write_atomically
-from heed.folders import read_directory, update_directory, write_directory
-from heed.train.checkpoint import load_newest, save
+from heed.disk import folders
+from heed.disk.files import write_atomically
+from heed.disk.folders import read_directory, update_directory, write_directory
+from heed.train.run.checkpoint import load_newest, save
 
 Visible = tuple[tuple[str, bytes | None], ...]
 

@@ -1,8 +1,8 @@
 """Whole runs under faults, row by row of RELIABILITY's tables 5.1, 5.2 and N10.
 
-Not the parts by themselves: saves and files are in `test_checkpoint.py` and `tests/test_files.py`,
-full disks in `test_disk.py`, lost power in `test_power_loss.py`, several processes in
-`test_distributed.py`, numbers that burst in `test_mend.py`.
+Not the parts by themselves: saves and files are in `run/test_checkpoint.py` and
+`tests/disk/test_files.py`, full disks in `test_disk.py`, lost power in `test_power_loss.py`,
+several processes in `parallel/test_distributed.py`, numbers that burst in `step/test_rollback.py`.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-from heed.data import grammar
 from heed.data.prepare import Corpus
+from heed.demo import grammar
+from heed.disk.files import lock, read_json_lines
+from heed.disk.folders import verify_directory
 from heed.errors import RunError
-from heed.files import lock, read_json_lines
-from heed.folders import verify_directory
-from heed.train import keeper
-from heed.translate import load
+from heed.train.run import artifacts as keeper
+from heed.translate.translator import load
 
 Run = Callable[..., Any]
 Fork = Callable[..., int]
@@ -90,7 +90,7 @@ def test_fifty_kills_at_random_moments_change_no_bit(
 def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
     tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled
 ) -> None:
-    """R2: `test_checkpoint.py` tries every point of one save, this one those of a whole run."""
+    """R2: `run/test_checkpoint.py` tries every point of one save, this one those of a whole run."""
     settings = {**EXACT, "max_steps": 9}
     small_run(tmp_path / "whole", **settings)
     expected, fault, is_killed = digest(tmp_path / "whole"), 1, True
@@ -194,7 +194,7 @@ def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
 ) -> None:
     """R8."""
     from heed.cli.stopping import stop_signals
-    from heed.train.run import run_training
+    from heed.train.run.run import run_training
 
     small_run(tmp_path / "whole", **EXACT)
     chooser, numbers = random.Random(0), (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)

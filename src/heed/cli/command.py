@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from heed.cli.terminal import echo
-from heed.device import count_cores, too_many_threads
 from heed.errors import ConfigError
+from heed.machine.threads import count_cores, too_many_threads
 
 Decorator = Callable[..., Any]
 

@@ -1,6 +1,6 @@
 """`heed demo`: train a small translator from nothing, test it, and look inside, in three minutes.
 
-Not here: the corpus (`data/grammar.py`) or training. What a newcomer sees first; everything it
+Not here: the corpus (`demo/grammar.py`) or training. What a newcomer sees first; everything it
 prints was computed just now.
 """
 
@@ -15,9 +15,9 @@ from heed.cli.look import draw
 from heed.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from heed.data.grammar import Example
     from heed.data.readers import Part
-    from heed.translate import Translator
+    from heed.demo.grammar import Example
+    from heed.translate.translator import Translator
 
 SEED = 1
 TRAIN_SIZE, DEV_SIZE, TEST_SIZE = 2500, 25, 50
@@ -67,10 +67,10 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     """
     from heed.cli.train import finish, start
     from heed.data.corpus import Corpus
-    from heed.data.grammar import demo_corpus
-    from heed.train.folder import require_run_folder
-    from heed.train.settings import require_same_asked
-    from heed.translate import load
+    from heed.demo.grammar import demo_corpus
+    from heed.train.recipe.folder import require_run_folder
+    from heed.train.recipe.settings import require_same_asked
+    from heed.translate.translator import load
 
     train, dev, test = demo_corpus(
         SEED, train_size=TRAIN_SIZE, dev_size=DEV_SIZE, test_size=TEST_SIZE
@@ -112,7 +112,7 @@ Next:
 def write_parts(folder: Path, name: str, examples: "Iterable[Example]") -> "Iterator[Part]":
     """Write sentences as parallel files, a pair of files for each direction."""
     from heed.data.readers import Part
-    from heed.files import make_directory, write_atomically
+    from heed.disk.files import make_directory, write_atomically
 
     directions: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for source_lang, target_lang, src, tgt in examples:
@@ -152,7 +152,7 @@ def judged(translator: "Translator", test: "list[Example]") -> Iterator[str]:
 
 def worked(translator: "Translator") -> Iterator[str]:
     """The sentences that every tutorial on attention explains."""
-    from heed.data.grammar import WORKED
+    from heed.demo.grammar import WORKED
 
     yield "\nWell-known sentences:"
     for _, target_lang, src, tgt in WORKED:

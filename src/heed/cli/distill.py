@@ -1,6 +1,6 @@
 """`heed distill`: a small, fast student learns from what a trained model writes.
 
-Not here: the teacher's translations (`train/distill.py`), or the training, which is that of
+Not here: the teacher's translations (`compress/distill.py`), or the training, which is that of
 `heed train` with its display and its ways to pause and go on (`train.py`).
 """
 
@@ -21,7 +21,7 @@ from heed.cli.train import OVERRIDE, finish, start
 from heed.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.train.distill import Lesson
+    from heed.compress.distill import Lesson
 
 EXAMPLES = """
 heed distill run/ --out student/ --time 30m
@@ -76,7 +76,7 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
         raise UsageError("--dev-src and --dev-tgt go together: one of each, or neither.")
     if "-" in (*flags["src"], *flags["dev_src"], *flags["dev_tgt"]):
         raise UsageError("--src must be a file: it is read again when an interrupted run goes on.")
-    from heed.train.distill import training_seconds
+    from heed.compress.distill import training_seconds
 
     out, folder = Path(flags["out"]), find_model(teacher)
     asked, time_s = _asked(folder, flags, overrides)
@@ -105,10 +105,10 @@ def _asked(
     teacher: Path, flags: dict[str, Any], overrides: tuple[str, ...]
 ) -> tuple[dict[str, Any], float | None]:
     """The student's settings, and the seconds for all; None = as many as its steps take."""
+    from heed.compress.distill import inherited_settings
+    from heed.compress.student import student_settings
     from heed.config import override, parse_duration
-    from heed.train.distill import inherited_settings
-    from heed.train.recipe import DEFAULT_TIME_S, resolve
-    from heed.train.student import student_settings
+    from heed.train.recipe.recipe import DEFAULT_TIME_S, resolve
 
     training = {
         key: flags[key] for key in ("max_steps", "seed", "threads") if flags[key] is not None
@@ -141,18 +141,11 @@ def _lesson(
     time_s: float | None,
 ) -> "tuple[Lesson, bool]":
     """The teacher's translations, and whether they became complete just now."""
-    from heed.files import lock
-    from heed.train.distill import (
-        OWN_FILES,
-        find_sources,
-        made_from,
-        recall,
-        require_own,
-        teach,
-    )
-    from heed.train.folder import OWN_PATHS, TEACHER, require_outside
-    from heed.train.recipe import resolve
-    from heed.translate import load
+    from heed.compress.distill import OWN_FILES, find_sources, made_from, recall, require_own, teach
+    from heed.disk.files import lock
+    from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
+    from heed.train.recipe.recipe import resolve
+    from heed.translate.translator import load
 
     dev = [path for two in zip(flags["dev_src"], flags["dev_tgt"], strict=True) for path in two]
     choices = {"beam size": flags["beam_size"], "target language": flags["target_lang"]}
@@ -198,7 +191,7 @@ class _Progress:
         self.display = None if session.is_quiet else Display("chrf")
 
     def __call__(self, event: dict[str, Any]) -> None:
-        from heed.train.log import duration
+        from heed.train.step.events import duration
 
         if not self.display:
             return
@@ -215,8 +208,8 @@ class _Progress:
 
 def _compare(lesson: "Lesson", out: Path, flags: dict[str, Any]) -> None:
     """Round the student to int8 and print its scores and speed beside the teacher's."""
-    from heed.train.distill import measure, read_dev, round_off
-    from heed.translate import load
+    from heed.compress.distill import measure, read_dev, round_off
+    from heed.translate.translator import load
 
     round_off(out)
     if not lesson.dev:

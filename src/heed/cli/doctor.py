@@ -15,8 +15,8 @@ from heed import __version__
 from heed.cli.command import command
 from heed.cli.models import home, installed
 from heed.cli.terminal import echo
-from heed.device import cpu_info
 from heed.errors import ConfigError
+from heed.machine.cpu import cpu_info
 
 PACKAGES = {
     "click": "always",

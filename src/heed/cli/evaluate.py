@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
+from heed.bundle.outputs import STANDARD, require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.models import checked_search, load_translator, model_files, model_options
 from heed.cli.streams import LineWriter, open_output
 from heed.cli.terminal import echo
+from heed.disk.files import atomic_writer
 from heed.errors import ConfigError, DataError, UsageError
-from heed.files import atomic_writer
-from heed.outputs import STANDARD, require_not_read
 
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
     from heed.evaluate.metrics import Difference, Evaluation
-    from heed.translate import Translator
-    from heed.translation import PairScore
+    from heed.translate.result import PairScore
+    from heed.translate.translator import Translator
 
 EVALUATE_EXAMPLES = """
 heed evaluate -m run/ --src test.en --ref test.de

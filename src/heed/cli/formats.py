@@ -12,7 +12,7 @@ from typing import Any
 
 from heed.cli.streams import on_one_line
 from heed.errors import UsageError
-from heed.translation import Translation
+from heed.translate.result import Translation
 
 
 @dataclass(frozen=True, kw_only=True)

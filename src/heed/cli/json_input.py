@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from heed.errors import DataError
 
 if TYPE_CHECKING:
-    from heed.lines import Line
+    from heed.translate.lines import Line
 
 WISHES = ("target_lang", "prefix")
 """Keys an object may have beside `text` and `id`."""
@@ -68,7 +68,7 @@ def _finite(number: str) -> float:
 
 
 def _line(value: Any, where: str) -> "Line":
-    from heed.lines import Line
+    from heed.translate.lines import Line
 
     if not isinstance(value, dict):
         raise DataError(

@@ -16,7 +16,7 @@ from heed.cli.terminal import echo, visible
 from heed.explain.render import choose_palette, heatmap
 
 if TYPE_CHECKING:
-    from heed.translation import Alignment
+    from heed.translate.result import Alignment
 
 option = options("Options")
 

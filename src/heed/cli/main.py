@@ -18,8 +18,8 @@ from heed import __version__
 from heed.cli.command import Session
 from heed.cli.stopping import Stopped
 from heed.cli.terminal import echo, replace_closed_streams
-from heed.device import process_rank
 from heed.errors import HeedError, MissingExtraError, WorkerError
+from heed.machine.threads import process_rank
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Everyday": {

@@ -1,6 +1,6 @@
 """`heed models`: the models on this machine; and how every command finds the one it is asked for.
 
-Not here: what a model folder holds (`heed/bundle.py`). Nothing is ever fetched from a network.
+Not here: what a model folder holds (`bundle/bundle.py`). Nothing is ever fetched from a network.
 A model is a folder; one under `HEED_HOME/models` may be called by its name alone.
 """
 
@@ -21,7 +21,7 @@ from heed.errors import ConfigError, FormatError, UsageError
 from heed.text.languages import implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
-    from heed.translate import Translator
+    from heed.translate.translator import Translator
 
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the configuration of any model takes."""
@@ -70,7 +70,7 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
             compute in the type asked for.
     """
     folder = find_model(flags["model"])
-    from heed.translate import load
+    from heed.translate.translator import load
 
     translator = load(
         folder,
@@ -128,7 +128,7 @@ def model_files(name: str | None) -> list[str]:
         FormatError: the folder holds no model.
     """
     folder = find_model(name)
-    from heed.bundle import find_model_folder
+    from heed.bundle.bundle import find_model_folder
 
     return [str(path) for path in find_model_folder(folder).iterdir()]
 
@@ -177,7 +177,7 @@ def find_model(name: str | None) -> Path:
     if name in models:
         return models[name]
     if Path(name).exists():
-        from heed.bundle import find_model_folder
+        from heed.bundle.bundle import find_model_folder
 
         return find_model_folder(name)  # says why a file is no model
     near = get_close_matches(name, [*models, *_folders_beside(name)], n=1)
@@ -281,8 +281,8 @@ def _arrow(config: dict[str, Any]) -> str:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    from heed.bundle import CONFIG, read_config
-    from heed.files import read_bytes
+    from heed.bundle.bundle import CONFIG, read_config
+    from heed.disk.files import read_bytes
 
     path = folder / CONFIG
     return read_config(read_bytes(path, max_bytes=MAX_CONFIG_BYTES), path)

@@ -1,7 +1,7 @@
 """A training run on the terminal: one live line, and a few lasting ones.
 
-Not here: what happens (`train/log.py` makes the live line's words). Everything goes to standard
-error; on anything but a terminal only the lasting lines are written.
+Not here: what happens (`train/step/events.py` makes the live line's words). Everything goes to
+standard error; on anything but a terminal only the lasting lines are written.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from heed.cli.terminal import visible
 from heed.data.clean import as_table
-from heed.train.log import Event, LiveLine, duration, interval
+from heed.train.step.events import Event, LiveLine, duration, interval
 
 LINE_EVERY_S = 10.0
 """How often progress is written while a corpus is prepared, where there is no terminal."""

@@ -1,6 +1,6 @@
 """`heed quantize`: int8 weights beside a model's own, or in a small folder by themselves.
 
-Not here: rounding (`heed/engine/matrices.py`), files (`heed/bundle.py`), or scores.
+Not here: rounding (`heed/engine/matrices.py`), files (`bundle/bundle.py`), or scores.
 """
 
 import os
@@ -68,7 +68,7 @@ def quantize(
     """
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
-    from heed.bundle import load_bundle, restore_manifest
+    from heed.bundle.bundle import load_bundle, restore_manifest
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
 
@@ -101,8 +101,8 @@ def quantize(
 
 def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -> Path | None:
     """Where the int8 weights go: a folder of their own, or None = beside those of the model."""
-    from heed.bundle import find_model_folder
-    from heed.outputs import require_replaceable
+    from heed.bundle.bundle import find_model_folder
+    from heed.bundle.outputs import require_replaceable
 
     source = find_model_folder(model)
     if out is None or any(os.path.exists(out) and path.samefile(out) for path in (model, source)):
@@ -114,7 +114,7 @@ def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -
 
 
 def _megabytes(folder: Path | None, kind: str) -> float:
-    from heed.bundle import AVERAGE, INT8, WEIGHTS
+    from heed.bundle.bundle import AVERAGE, INT8, WEIGHTS
 
     assert folder is not None
     names = (INT8,) if kind == "int8" else (AVERAGE, WEIGHTS)
@@ -126,12 +126,12 @@ def _add_shortlist(
     session: Session, run: Path, target: Path, max_changed: float, threads: int | None
 ) -> None:
     """Find a shortlist for the int8 weights of a folder and put it there, or none."""
+    from heed.compress.choose_shortlist import try_shortlists
+    from heed.compress.lexicon import Lexicon
     from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE, read_held_out
     from heed.data.store import Store
     from heed.engine.shortlist import save_shortlist
-    from heed.train.lexicon import Lexicon
-    from heed.train.shorten import try_shortlists
-    from heed.translate import load
+    from heed.translate.translator import load
 
     if not (run / DATA / TRAIN_FILE).exists():
         raise ConfigError(
@@ -171,7 +171,7 @@ def _compare(
 ) -> None:
     """Translate with both and print scores, difference and interval."""
     from heed.cli.evaluate import judge, read_all
-    from heed.translate import load
+    from heed.translate.translator import load
 
     systems, lines, target_lang = {}, read_all(src), ""
     for name, path in (("float32", folder), ("int8", target)):

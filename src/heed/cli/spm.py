@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
+from heed.bundle.outputs import require_not_read
 from heed.cli.command import command, options
 from heed.cli.streams import decode_lines, on_one_line, open_input, open_output, shown_name
 from heed.data.lines import is_compressed, read_lines, require_file
 from heed.errors import DataError, FormatError, UsageError
-from heed.outputs import require_not_read
 
 TRAIN_EXAMPLES = """
 heed spm-train --input=train.en,train.de --model_prefix=joint --vocab_size=8000

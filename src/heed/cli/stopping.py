@@ -1,6 +1,6 @@
 """Signals that stop a long command: at once while it prepares, after the step while it trains.
 
-Not here: what a run saves when it is asked to stop (`train/loop.py`).
+Not here: what a run saves when it is asked to stop (`train/step/loop.py`).
 """
 
 import os

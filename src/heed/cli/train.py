@@ -1,6 +1,6 @@
 """`heed train`: parallel text in, a model folder out.
 
-Not here: the run itself (`train/run.py`), or what the terminal shows meanwhile (`progress.py`).
+Not here: the run itself (`train/run/run.py`), or what the terminal shows meanwhile (`progress.py`).
 Flags and `section.key=value` become one nested dict of settings; the run fills in the rest.
 """
 
@@ -23,7 +23,7 @@ from heed.errors import UsageError
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
     from heed.data.readers import Part
-    from heed.train.run import Outcome
+    from heed.train.run.run import Outcome
 
 EXAMPLES = """
 heed train --src train.en --tgt train.de --out run/
@@ -146,14 +146,14 @@ def start(
         The outcome, and the signal that stopped the run or None.
     """
     from heed.cli.progress import Display
-    from heed.device import process_rank
-    from heed.train.log import Report, fan_out, tensorboard
+    from heed.machine.threads import process_rank
+    from heed.train.step.events import Report, fan_out, tensorboard
 
     metric = asked.get("training", {}).get("metric", "chrf")
     display = Display(metric)
     reports: list[Report] = [] if session.is_quiet else [display]
     with stop_signals(_silent if session.is_quiet else display.line) as stop:
-        from heed.train.run import run_training  # with torch: seconds on a slow disk
+        from heed.train.run.run import run_training
 
         if is_on_tensorboard and process_rank() == 0:
             reports.append(tensorboard(Path(out)))
@@ -211,7 +211,7 @@ def settings_from(
             override is malformed.
     """
     from heed.config import override, read_toml
-    from heed.train.recipe import resolve
+    from heed.train.recipe.recipe import resolve
 
     asked = read_toml(flags["config"]) if flags["config"] else {}
     sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
@@ -250,7 +250,7 @@ def dump(asked: dict[str, Any], kind: str, where: str = "") -> str:
         ConfigError: a setting is unknown or impossible.
     """
     from heed.config import to_toml
-    from heed.train.recipe import resolve
+    from heed.train.recipe.recipe import resolve
 
     recipe = resolve(asked, where=where)
     if kind == "minimal":

@@ -1,6 +1,7 @@
 """`heed translate`: lines in, as many lines out, in order.
 
-Not here: output formats (`formats.py`), bytes (`streams.py`), or translation (`heed/translate.py`).
+Not here: output formats (`formats.py`), bytes (`streams.py`), or translation
+(`translate/translator.py`).
 """
 
 import sys
@@ -12,17 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.json_input import json_lines
 from heed.cli.models import checked_search, load_translator, model_files, model_options
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
 from heed.errors import UsageError
-from heed.outputs import require_not_read
-from heed.translation import Translation
+from heed.translate.result import Translation
 
 if TYPE_CHECKING:
-    from heed.lines import Line
+    from heed.translate.lines import Line
 
 T = TypeVar("T")
 

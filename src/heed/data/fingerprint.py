@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from heed.disk.files import crc32
 from heed.errors import DataError, RunError
-from heed.files import crc32
 
 
 def file_facts(name: str) -> str:

@@ -1,7 +1,7 @@
 """Text in one language only: read, cleaned and stored, to be restored from gaps or back-translated.
 
-Not here: the gaps (`denoise.py`), or translation (`heed/train/backtranslate.py`). Read on in
-`prepare.py`, which calls this.
+Not here: the gaps (`train/epochs/denoise.py`), or translation
+(`heed/train/epochs/back_translation.py`). Read on in `prepare.py`, which calls this.
 """
 
 from collections.abc import Iterable, Iterator

@@ -35,8 +35,7 @@ from heed.data.vocabularies import (
     take_over_vocabs,
     write_vocabs,
 )
-from heed.errors import ConfigError, DataError, FormatError
-from heed.files import (
+from heed.disk.files import (
     crc32,
     make_directory,
     parse_json,
@@ -45,7 +44,8 @@ from heed.files import (
     to_json,
     write_atomically,
 )
-from heed.folders import remove_temporaries
+from heed.disk.folders import remove_temporaries
+from heed.errors import ConfigError, DataError, FormatError
 from heed.text.extend import with_controls
 from heed.text.normalize import normalize
 from heed.text.vocab import MAX_CHARACTERS, TokenizerConfig, Vocab

@@ -1,4 +1,4 @@
-"""What preparing a corpus reports while it works, as events like those of `train/log.py`.
+"""What preparing a corpus reports while it works, as events like those of `train/step/events.py`.
 
 Not here: how a person sees them (`heed/cli/progress.py`).
 """

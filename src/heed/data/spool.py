@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from heed.data.lines import read_lines, require_file
 from heed.data.readers import Pair
+from heed.disk.files import atomic_writer, crc32
 from heed.errors import FormatError
-from heed.files import atomic_writer, crc32
 
 
 class Spool(NamedTuple):

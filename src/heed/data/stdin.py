@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from heed.data.lines import STDIN, read_chunks
+from heed.disk.files import atomic_writer
 from heed.errors import DataError
-from heed.files import atomic_writer
 
 
 def keep_stdin(path: Path, *, is_kept: bool) -> str:

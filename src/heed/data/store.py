@@ -18,8 +18,8 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.disk.files import atomic_writer
 from heed.errors import FormatError
-from heed.files import atomic_writer
 
 _MAGIC = b"HEEDIDS\n"
 _VERSION = 1

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from heed.data.readers import Pair
+from heed.disk.files import write_atomically
 from heed.errors import ConfigError
-from heed.files import write_atomically
 from heed.text.extend import extend_vocab
 from heed.text.vocab import (
     TokenizerConfig,

@@ -1,9 +1,9 @@
 """The engine in NumPy, for machines where nothing could be compiled: slower, with the same answers.
 
 With int8 weights it gives the same numbers as `engine/*.cpp` to the last bit: products of int8 are
-exact, and everything else is done in the same order, sixteen columns at a time (`lanes.h`). With
-float32 weights only the order of additions inside a product differs.
-Not here: what the model consists of (`network.py`), or the interface of searches (`runtime.py`).
+exact, and everything else is done in the same order, sixteen columns at a time (`engine/lanes.h`).
+With float32 weights only the order of additions inside a product differs. Not here: what the model
+consists of (`network.py`), or the interface of searches (`runtime.py`).
 """
 
 from collections.abc import Callable

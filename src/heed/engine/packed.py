@@ -1,6 +1,6 @@
 """An int8 network as named arrays, in the layout that the engine multiplies: nothing to convert.
 
-Not here: bytes and checksums (`heed/tensors.py`, `heed/bundle.py`), nor how a weight is rounded
+Not here: bytes and checksums (`disk/tensors.py`, `bundle/bundle.py`), nor how a weight is rounded
 (`matrices.py`).
 Shapes and types follow from the model's config alone, so a file is checked before it is used.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.bundle import Bundle, save_int8
+from heed.bundle.bundle import Bundle, save_int8
 from heed.engine.matrices import COLUMNS, GROUP, MOST_INT, Matrix
 from heed.engine.network import Network, norm_roles, roles, sizes
 from heed.errors import FormatError
@@ -23,7 +23,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def save_rounded(bundle: Bundle, target: Path | None = None) -> tuple[Path, Network]:
-    """Round the weights of a bundle to int8 and save them; see `heed.bundle.save_int8`.
+    """Round the weights of a bundle to int8 and save them; see `heed.bundle.bundle.save_int8`.
 
     Returns:
         The folder, and the network that is in it now.

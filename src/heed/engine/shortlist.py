@@ -1,6 +1,6 @@
 """Which target ids may follow, by the ids of the source: the output layer then computes only these.
 
-Not here: how they are learnt (`heed/train/lexicon.py`), or what is computed (`engine/model.cpp`,
+Not here: how they are learnt (`heed/compress/lexicon.py`), or what is computed (`engine/model.cpp`,
 `fallback.py`). Source: Schwenk et al. 2007, section 3; Jean et al. 2015, section 3.3.
 """
 
@@ -14,12 +14,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.bundle import SHORTLIST
+from heed.bundle.bundle import SHORTLIST
+from heed.disk.folders import read_directory, read_manifest, update_directory
+from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.engine.matrices import COLUMNS, Matrix, ShortIds, with_mean
 from heed.errors import FormatError
-from heed.folders import read_directory, read_manifest, update_directory
 from heed.model.config import ModelConfig
-from heed.tensors import decode_tensors, encode_tensors
 
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """Attention as coloured blocks on a terminal.
 
-Not here: where weights come from (`heed/translate.py`), or printing (`cli/`).
+Not here: where weights come from (`translate/translator.py`), or printing (`cli/`).
 A row is a target piece, a column a source piece; brighter is more.
 """
 

@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.model.cache import KVCache
+from heed.model.fast.packing import Mask, Spans
+from heed.model.fast.products import Linear, linear
 from heed.model.masks import both, causal_mask
-from heed.model.packing import Mask, Spans
 from heed.model.positions import Rotation, rotate
-from heed.model.products import Linear, linear
 
 
 def attend(

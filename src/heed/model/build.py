@@ -1,7 +1,7 @@
 """From a `ModelConfig` to a module with fresh weights.
 
 The only code that reads the config's choices; the parts take plain arguments.
-Not here: loading trained weights (`heed/bundle.py`).
+Not here: loading trained weights (`bundle/bundle.py`).
 """
 
 import functools

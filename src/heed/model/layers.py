@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from heed.model.attention import MultiHeadAttention
 from heed.model.cache import KVCache
-from heed.model.dropout import Dropout
-from heed.model.packing import Mask
+from heed.model.fast.dropout import Dropout
+from heed.model.fast.packing import Mask
+from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
-from heed.model.products import Linear
 
 
 class PostNorm(nn.Module):

@@ -1,7 +1,7 @@
 """The names and shapes of a model's weights, from its config alone.
 
-Not here: the weights (`heed/bundle.py`), nor the modules that compute with them (`build.py`), whose
-names these are; a test compares the two. Nothing is allocated, and torch is not needed.
+Not here: the weights (`bundle/bundle.py`), nor the modules that compute with them (`build.py`),
+whose names these are; a test compares the two. Nothing is allocated, and torch is not needed.
 """
 
 from collections.abc import Iterator

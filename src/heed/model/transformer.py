@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from heed.model.cache import KVCache
-from heed.model.dropout import Dropout
+from heed.model.fast.dropout import Dropout
+from heed.model.fast.packing import Mask, Packing, Spans
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
-from heed.model.packing import Mask, Packing, Spans
 from heed.model.positions import Positions, Rotation
 
 

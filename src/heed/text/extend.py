@@ -1,8 +1,8 @@
 """More pieces for a vocabulary that a model knows already: none of its old ids changes.
 
 Not here: learning a vocabulary (`vocab.py`), or what the new pieces mean to a model
-(`heed/train/finetune.py`). A SentencePiece model is a protocol buffer that lists its pieces one by
-one, so further ones can be put behind it; https://protobuf.dev/programming-guides/encoding/.
+(`heed/train/start/finetune.py`). A SentencePiece model is a protocol buffer that lists its pieces
+one by one, so further ones can be put behind it; https://protobuf.dev/programming-guides/encoding/.
 """
 
 import itertools

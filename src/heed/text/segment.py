@@ -1,7 +1,8 @@
 """Long text into sentences, and what is still too long into parts that fit; nothing is lost.
 
 Not here: the meaning of a text, so a rare abbreviation may end a sentence too early or too late.
-Why cut at all: a model reads sentences as long as those it learnt from; read on in `translate.py`.
+Why cut at all: a model reads sentences as long as those it learnt from; read on in
+`translate/translator.py`.
 """
 
 import re

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 
 import sentencepiece
 
-from heed.device import count_cores
 from heed.errors import ConfigError, DataError, FormatError
+from heed.machine.threads import count_cores
 from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
 

@@ -1,0 +1,479 @@
+"""A model on disk: config, vocabulary and weights in one folder that notices any damage.
+
+Not here: training state (`train/run/checkpoint.py`), nor how bytes survive a crash
+(`disk/folders.py`). A run folder is a model folder too; while it trains, its best checkpoint stands
+in.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.bundle.card import is_edited, model_card
+from heed.disk.files import parse_json, read_bytes, to_json
+from heed.disk.folders import (
+    CARD,
+    MANIFEST,
+    Entry,
+    Manifest,
+    finish_update,
+    map_file,
+    read_directory,
+    read_manifest,
+    update_directory,
+    verify_directory,
+    write_directory,
+)
+from heed.disk.tensors import decode_tensors, encode_tensors
+from heed.errors import ConfigError, FormatError
+from heed.model.config import ModelConfig
+from heed.model.shapes import stored_weights
+from heed.text.vocab import Vocab
+
+FORMAT = "heed"
+FORMAT_VERSION = 1
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+AVERAGE = "average.safetensors"
+"""In a checkpoint, the averaged weights; these are the ones to translate with."""
+INT8 = "model.int8.safetensors"
+"""The same rounded, as `heed.engine` multiplies them; beside the weights, or in their place."""
+SHORTLIST = "shortlist.safetensors"
+"""What may follow, by source ids: see `heed.engine.shortlist`."""
+ALIGNMENT = 64
+"""A line of the processor's cache; all int8 arrays but learned positions are multiples of it."""
+JOINT_VOCAB = "spm.model"
+SRC_VOCAB = "source.spm"
+TGT_VOCAB = "target.spm"
+MODEL_FILES = (CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD)
+"""All that a model folder holds beside its manifest."""
+CHECKPOINTS = "checkpoints"
+BEST = "best"
+_DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
+"""The files that a model is read from, besides its weights."""
+STEP = re.compile(r"step-(\d{6,12})")
+_KEYS = (
+    "format",
+    "format_version",
+    "source_lang",
+    "target_lang",
+    "target_langs",
+    "model",
+    "decoding",
+)
+_FOREIGN = re.compile(r".*\.(pt|pth|bin|ckpt|pkl|pickle|npz|h5|tar|zip)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """A model and all that is needed to translate with it.
+
+    Attributes:
+        config: the model's shape.
+        weights: its parameters by the names of `Transformer.state_dict`; a tied one may stand
+            under all of its names or under the first. Read-only when they come from a file
+            (`torch.tensor` takes them without a warning, `torch.as_tensor` does not).
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side; equal to `src_vocab` when it is joint.
+        source_lang: language code of the input.
+        target_lang: language code of the output; of a model with several, the default.
+        target_langs: all output languages when there are several: source ids then start with the
+            tag of the one wanted.
+        decoding: decoding options that this model prefers, by name.
+        int8: the rounded weights by the names of `heed.engine.packed`, or None. They stand instead
+            of `weights`, of which there are then none, and lie in the file, which is mapped.
+        path: the folder it was read from.
+    """
+
+    config: ModelConfig
+    weights: dict[str, NDArray[np.float32]]
+    src_vocab: Vocab
+    tgt_vocab: Vocab
+    source_lang: str = ""
+    target_lang: str = ""
+    target_langs: tuple[str, ...] = ()
+    decoding: dict[str, Any] = field(default_factory=dict)
+    int8: dict[str, NDArray[Any]] | None = None
+    path: Path | None = None
+
+
+def save_bundle(
+    path: str | os.PathLike[str],
+    bundle: Bundle,
+    *,
+    numbers: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model folder; at every moment it holds the old model or the new one.
+
+    A new folder, or one that holds a model and nothing else, is replaced as a whole. In any other,
+    such as a run folder, the other files stay. A card that a person has edited stays.
+
+    Args:
+        path: the folder.
+        bundle: the model.
+        numbers: what was measured, name → value, for the model card.
+        metadata: for the manifest.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours, or a weight is not finite.
+    """
+    folder = Path(path)
+    files = _with_edited_card(folder, bundle_files(bundle, numbers=numbers))
+    others = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    others -= {MANIFEST, *MODEL_FILES}
+    (update_directory if others else write_directory)(folder, files, metadata)
+
+
+def bundle_files(bundle: Bundle, *, numbers: Mapping[str, Any] | None = None) -> dict[str, bytes]:
+    """The files of a model folder, by name; tied weights are stored once."""
+    shapes, _ = stored_weights(bundle.config)
+    weights = {name: bundle.weights[name] for name in shapes}
+    for name, shape in shapes.items():
+        assert tuple(weights[name].shape) == shape, f"{name}: {weights[name].shape} is not {shape}"
+    return {WEIGHTS: encode_tensors(weights), **description_files(bundle, numbers=numbers)}
+
+
+def description_files(
+    bundle: Bundle, *, numbers: Mapping[str, Any] | None = None
+) -> dict[str, bytes]:
+    """A model folder's files but for the weights: what turns a checkpoint into a model."""
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "source_lang": bundle.source_lang,
+        "target_lang": bundle.target_lang,
+        "target_langs": list(bundle.target_langs),
+        "model": asdict(bundle.config),
+        "decoding": bundle.decoding,
+    }
+    card = model_card(
+        bundle.config,
+        (bundle.src_vocab, bundle.tgt_vocab),
+        (bundle.source_lang, bundle.target_lang, bundle.target_langs),
+        numbers or {},
+    )
+    files = {CONFIG: to_json(config), CARD: card}
+    if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
+        return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
+    return {
+        **files,
+        SRC_VOCAB: bundle.src_vocab.to_bytes(),
+        TGT_VOCAB: bundle.tgt_vocab.to_bytes(),
+    }
+
+
+def save_int8(
+    bundle: Bundle, arrays: Mapping[str, NDArray[Any]], target: Path | None = None
+) -> Path:
+    """Put rounded weights beside those that a bundle was read with, or into a folder of their own.
+
+    Args:
+        bundle: from `load_bundle`.
+        arrays: from `heed.engine.packed.to_arrays`.
+        target: a new folder, which gets no other weights; None = beside.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: the bundle is a checkpoint, which will not last.
+        RunError: the disk is full, read-only or not ours, or `target` holds something else.
+    """
+    assert bundle.path is not None
+    if target is None and bundle.path.parent.name == CHECKPOINTS:
+        raise ConfigError(
+            f"{bundle.path} is a checkpoint of a run that has not ended, and will be replaced. "
+            "Finish the run with the same heed train command, or write a folder of its own with "
+            "--out."
+        )
+    data = {INT8: encode_tensors(arrays, alignment=ALIGNMENT)}
+    if target is not None:
+        write_directory(target, data | _with_edited_card(target, description_files(bundle)))
+        return target
+    manifest = read_manifest(bundle.path)
+    update_directory(bundle.path, data, manifest.metadata, others=manifest.checked)
+    return bundle.path
+
+
+def _with_edited_card(folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
+    """Files to be written into a folder, with its own card if a person has edited that."""
+    if not (folder / CARD).is_file():
+        return files
+    card = read_bytes(folder / CARD)
+    try:
+        # A card of heed 0.1 carries no checksum; its manifest does.
+        is_as_written = read_manifest(folder).files.get(CARD) == Entry.of(card)
+    except FormatError:
+        is_as_written = False
+    return files if is_as_written or not is_edited(card) else files | {CARD: card}
+
+
+def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> Bundle:
+    """Read a model folder, or the best model of a run folder.
+
+    Every byte that is used is compared with the manifest, every tensor with the config. Weights
+    come as read-only float32, tied ones under each of their names. Needs no torch.
+
+    Args:
+        path: the folder.
+        is_quantized: read the int8 weights, where there are some, instead of the others.
+
+    Raises:
+        FormatError: it is no model folder, or something in it is missing, damaged, made by a newer
+            heed, or does not fit the rest.
+    """
+    folder = find_model_folder(path)
+    manifest = read_manifest(folder)
+    kind = _kind_of_weights(folder, manifest, is_quantized=is_quantized)
+    names = _DESCRIPTION if kind == INT8 else (kind, *_DESCRIPTION)
+    _, files = read_directory(folder, names, manifest)
+    bundle = _from_files(folder, files, has_weights=kind != INT8)
+    if kind != INT8:
+        return bundle
+    return replace(bundle, int8=decode_tensors(map_file(folder / INT8, manifest), folder / INT8))
+
+
+def restore_manifest(path: str | os.PathLike[str]) -> bool:
+    """Write the manifest of a model folder that lacks it, once its files were seen to fit together.
+
+    heed 0.1 left such a folder when it was killed while it added int8 weights. Rounded weights and
+    a shortlist are left out, for without a manifest nothing tells whether they are damaged.
+
+    Returns:
+        Whether there was something to restore; not in a run folder, which has its checkpoints.
+
+    Raises:
+        FormatError: a file is missing, is not heed's, or does not fit the rest.
+        RunError: the disk is full, read-only or not ours.
+    """
+    folder = Path(path)
+    if not _lacks_manifest(folder) or any(_checkpoints(folder)):
+        return False
+    finish_update(folder, (WEIGHTS, INT8, SHORTLIST, CARD, *_DESCRIPTION))
+    names = [name for name in (WEIGHTS, *_DESCRIPTION) if (folder / name).is_file()]
+    files = {name: read_bytes(folder / name) for name in names}
+    _from_files(folder, files, has_weights=True)
+    update_directory(folder, files)
+    return True
+
+
+def _lacks_manifest(folder: Path) -> bool:
+    has_model = all((folder / name).is_file() for name in (CONFIG, WEIGHTS))
+    return has_model and not (folder / MANIFEST).exists()
+
+
+def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) -> Bundle:
+    """The model of these files; each is checked against the others."""
+    values = read_config(_file(folder, files, CONFIG), folder / CONFIG)
+    config = _model_config(values["model"], folder / CONFIG)
+    src_vocab, tgt_vocab = _read_vocabs(folder, files)
+    _check_vocab(src_vocab, config, "source", config.src_vocab_size, folder)
+    _check_vocab(tgt_vocab, config, "target", config.tgt_vocab_size, folder)
+    target_langs = tuple(values.get("target_langs", ()))
+    if unknown := set(target_langs) - set(src_vocab.languages):
+        raise FormatError(
+            f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
+            "source vocabulary has no tags for."
+        )
+    return Bundle(
+        config=config,
+        weights=_read_weights(folder, files, config) if has_weights else {},
+        src_vocab=src_vocab,
+        tgt_vocab=tgt_vocab,
+        source_lang=values["source_lang"],
+        target_lang=values["target_lang"],
+        target_langs=target_langs,
+        decoding=values["decoding"],
+        path=folder,
+    )
+
+
+def _kind_of_weights(folder: Path, manifest: Manifest, *, is_quantized: bool) -> str:
+    """The file to read weights from."""
+    listed = manifest.files
+    if INT8 in listed:
+        if is_quantized:
+            return INT8
+        if AVERAGE not in listed and WEIGHTS not in listed:
+            raise FormatError(
+                f"{folder} holds int8 weights only: translate with it on a CPU, or use the folder "
+                "it was made from."
+            )
+    return AVERAGE if AVERAGE in listed else WEIGHTS
+
+
+def find_model_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder to read a model from: `path` itself, or a checkpoint of the run it holds.
+
+    A finished run has its model at the top. An unfinished one has `checkpoints/best`; before its
+    first validation, the newest checkpoint that is whole.
+
+    Raises:
+        FormatError: there is none; says what there is instead.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise FormatError(_no_folder(folder))
+    if (folder / CONFIG).is_file() and (folder / MANIFEST).is_file():
+        return folder
+    problems = []
+    for candidate in _checkpoints(folder):
+        try:
+            if CONFIG in verify_directory(candidate).files:
+                return candidate
+        except FormatError as error:
+            problems.append(str(error))
+    if problems:
+        raise FormatError(f"{folder} has no checkpoint that can be used. {problems[0]}")
+    if (folder / CONFIG).is_file():
+        way_out = f" To check its files and to write {MANIFEST} again: heed quantize {folder}"
+        raise FormatError(
+            f"{folder} has no {MANIFEST}: it was not completely written, or not by heed."
+            f"{way_out if _lacks_manifest(folder) else ''}"
+        )
+    raise FormatError(_no_config(folder))
+
+
+def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
+    """The numbered checkpoints of a run as (step, folder), newest first, whole or not."""
+    folder = Path(run) / CHECKPOINTS
+    if not folder.is_dir():
+        return []
+    named = ((STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
+    return sorted(((int(match[1]), entry) for match, entry in named if match), reverse=True)
+
+
+def read_config(data: bytes, where: Path) -> dict[str, Any]:
+    """Read `config.json`; its section `model` is checked by `ModelConfig`.
+
+    Raises:
+        FormatError: it is not JSON, not heed's, or a value is of the wrong kind.
+    """
+    values = parse_json(data, where)
+    if values.get("format") != FORMAT:
+        raise FormatError(
+            f"{where} was not written by heed: format is {values.get('format')!r}, not {FORMAT!r}."
+        )
+    version = values.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise FormatError(
+            f"{where} has format_version {version!r}; this heed reads "
+            f"{FORMAT_VERSION}. Use the heed that wrote it, or a newer one."
+        )
+    for key in values:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            raise FormatError(f"{where}: {key} is not a key of a model{hint}")
+    kinds = {"model": dict, "decoding": dict, "source_lang": str, "target_lang": str}
+    for key, kind in kinds.items():
+        if not isinstance(values.get(key), kind):
+            what = "an object" if kind is dict else "a string"
+            raise FormatError(f"{where}: {key} must be {what}, but is {values.get(key)!r}.")
+    languages = values.get("target_langs", [])
+    if not isinstance(languages, list) or not all(isinstance(item, str) for item in languages):
+        raise FormatError(f"{where}: target_langs must be a list of strings.")
+    return values
+
+
+def _model_config(values: Mapping[str, Any], where: Path) -> ModelConfig:
+    try:
+        return ModelConfig.from_dict(values)
+    except ConfigError as error:
+        raise FormatError(f"{where}: {error}") from None
+
+
+def _read_vocabs(folder: Path, files: Mapping[str, bytes]) -> tuple[Vocab, Vocab]:
+    if JOINT_VOCAB in files:
+        joint = Vocab(files[JOINT_VOCAB], name=str(folder / JOINT_VOCAB))
+        return joint, joint
+    src = Vocab(_file(folder, files, SRC_VOCAB), name=str(folder / SRC_VOCAB))
+    return src, Vocab(_file(folder, files, TGT_VOCAB), name=str(folder / TGT_VOCAB))
+
+
+def _check_vocab(vocab: Vocab, config: ModelConfig, side: str, size: int, folder: Path) -> None:
+    if vocab.size != size:
+        raise FormatError(
+            f"{folder}: the {side} vocabulary has {vocab.size} pieces, but the model was made for "
+            f"{size}."
+        )
+    in_vocab = (vocab.pad_id, vocab.bos_id, vocab.eos_id)
+    if in_vocab != (config.pad_id, config.bos_id, config.eos_id):
+        raise FormatError(f"{folder}: the {side} vocabulary has other special ids than the model.")
+
+
+def _read_weights(
+    folder: Path, files: Mapping[str, bytes], config: ModelConfig
+) -> dict[str, NDArray[np.float32]]:
+    file = AVERAGE if AVERAGE in files else WEIGHTS
+    data, where = _file(folder, files, file), folder / file
+    shapes, aliases = stored_weights(config)
+    weights = {
+        name: _as_float32(tensor, name, where)
+        for name, tensor in decode_tensors(data, where, expected=shapes).items()
+    }
+    return weights | {alias: weights[first] for alias, first in aliases.items()}
+
+
+def _as_float32(tensor: NDArray[Any], name: str, where: Path) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="raise"):
+            narrow = tensor.astype(np.float32, copy=False)
+    except FloatingPointError:
+        raise FormatError(f"{where}: {name} holds a number beyond those of float32.") from None
+    narrow.flags.writeable = False
+    return narrow
+
+
+def _file(folder: Path, files: Mapping[str, bytes], name: str) -> bytes:
+    if name not in files:
+        raise FormatError(f"{folder} has no {name}, or its {MANIFEST} does not list it.")
+    return files[name]
+
+
+def _checkpoints(folder: Path) -> Iterator[Path]:
+    """Folders that can stand in for the run's model, best first."""
+    run = folder.parent if folder.name == CHECKPOINTS else folder
+    best = run / CHECKPOINTS / BEST
+    if best.is_dir():
+        yield best
+    yield from (path for _, path in step_folders(run))
+
+
+def _no_folder(folder: Path) -> str:
+    if folder.is_file():
+        if _FOREIGN.fullmatch(folder.name):
+            return _pickle_words(folder)
+        return f"{folder} is a file; a model is a folder with {CONFIG}."
+    parent = folder.parent
+    siblings = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    near = difflib.get_close_matches(folder.name, siblings, n=1)
+    hint = f"; did you mean {parent / near[0]}?" if near else "."
+    return f"there is no model folder {folder}{hint}"
+
+
+def _no_config(folder: Path) -> str:
+    entries = sorted(folder.iterdir())
+    below = [folder / BEST, *entries, *(e / BEST for e in entries), folder.parent]
+    for candidate in below:
+        if (candidate / CONFIG).is_file():
+            return f"model folder {folder} has no {CONFIG}; did you mean {candidate}?"
+    for entry in entries:
+        if _FOREIGN.fullmatch(entry.name):
+            return _pickle_words(entry)
+    return f"model folder {folder} has no {CONFIG}, so it holds no model."
+
+
+def _pickle_words(path: Path) -> str:
+    return (
+        f"{path} is refused unread: files of this kind can run a program when they are opened. "
+        f"heed reads folders with {CONFIG} and {WEIGHTS} only."
+    )

@@ -1,0 +1,1 @@
+"""Smaller and faster models: students, int8, shortlists."""

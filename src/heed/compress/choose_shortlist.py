@@ -1,0 +1,102 @@
+"""The smallest shortlist that leaves a model's translations as they are, but for a stated share.
+
+Not here: how lists are learnt (`lexicon.py`), or what they are for (`heed/engine/shortlist.py`).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+
+from heed.engine.runtime import Engine
+from heed.engine.shortlist import MAX_REST, Shortlist
+from heed.model.interface import Floats, Ids
+from heed.translate.lines import Line
+from heed.translate.translator import Translator
+
+MOST_OF_VOCABULARY = 0.75
+"""A list that keeps more of the target ids than that saves too little to be worth a file."""
+
+_LINES_AT_ONCE = 64
+_MEASURED_LINES = 64
+
+Sample = list[tuple[Ids, Floats]]
+"""Source ids, and log-probs of all that may follow each token of its translation."""
+
+
+def try_shortlists(
+    translator: Translator,
+    shortlists: Iterable[Shortlist],
+    lines: Sequence[Line],
+    max_changed: float,
+) -> Iterator[tuple[Shortlist, bool]]:
+    """Translate with one shortlist after the other until one may stay.
+
+    Args:
+        translator: with the engine, and no shortlist.
+        shortlists: from the smallest.
+        lines: development sentences; their translations are compared.
+        max_changed: the share of translations that may differ, 0 to 1.
+
+    Yields:
+        Each shortlist with what was measured, and whether it may stay, which the last one may. Of
+        one that may not, only so many lines are translated as it takes to tell.
+    """
+    before = [found.text for found in translator.translate(lines)]
+    sample = [
+        _measured(translator, line, text)
+        for line, text in zip(lines[:_MEASURED_LINES], before, strict=False)
+    ]
+    for draft in shortlists:
+        if len(draft.always) > MOST_OF_VOCABULARY * translator.tgt_vocab.size:
+            return
+        shortlist = replace(draft, rest=rest_of(draft, sample))
+        n_changed, n_done = 0, 0
+        for now, text in zip(_texts(translator, shortlist, lines), before, strict=False):
+            n_changed, n_done = n_changed + (now != text), n_done + 1
+            if n_changed > max_changed * len(lines):
+                break
+        is_kept = n_changed <= max_changed * len(lines)
+        yield replace(shortlist, changed=(n_changed, n_done)), is_kept
+        if is_kept:
+            return
+
+
+def rest_of(shortlist: Shortlist, sample: Sample) -> float:
+    """What gives the column for the rest, on average, the chance of what is left out.
+
+    Args:
+        shortlist: without it.
+        sample: what the model says by its whole vocabulary.
+    """
+    left_out = stand_in = 0.0
+    for src, log_probs in sample:
+        is_out = np.ones(log_probs.shape[1], bool)
+        is_out[shortlist.always] = False
+        others = log_probs[:, is_out]
+        stand_in += np.exp(others.mean(axis=1)).sum() * others.shape[1] if others.size else 0.0
+        own, _ = shortlist.own(src[None], np.ones((1, len(src)), bool))
+        is_out[own] = False
+        left_out += np.exp(log_probs[:, is_out]).sum()
+    if not stand_in or not left_out:
+        return 0.0
+    return float(np.clip(math.log(left_out / stand_in), -MAX_REST, MAX_REST))
+
+
+def _measured(translator: Translator, line: Line, text: str) -> tuple[Ids, Floats]:
+    """One line of a sample."""
+    reader, vocab = translator.reader, translator.tgt_vocab
+    src = np.array(reader.src_ids(line.text, reader.tag(line.target_lang)))
+    tgt_in = np.array([vocab.bos_id, *reader.tgt_ids(text)])
+    return src, translator.model.forced(src[None], tgt_in[None]).all()
+
+
+def _texts(translator: Translator, shortlist: Shortlist, lines: Sequence[Line]) -> Iterator[str]:
+    """Translations with a shortlist."""
+    assert isinstance(translator.model, Engine)
+    shortened = copy(translator)
+    shortened.model = translator.model.with_shortlist(shortlist)
+    found = shortened.translate_stream(lines, buffer_lines=_LINES_AT_ONCE)
+    return (one.text for one in found)

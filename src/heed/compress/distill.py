@@ -1,0 +1,459 @@
+"""What a student learns from: its teacher's translations, made once and kept in the run folder.
+
+Not here: the training, which is as always (`train/run/run.py`), or the command
+(`heed/cli/distill.py`). `teacher/` in the run folder holds `made-from.json`, written first; then a
+file for each portion translated, so that nothing is translated twice; at the end the pairs, and
+last `lesson.json`. Source: Kim and Rush 2016, "Sequence-Level Knowledge Distillation".
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heed.bundle.bundle import INT8, load_bundle
+from heed.config import read_toml
+from heed.data.clean import CleanReport, clean
+from heed.data.corpus import Corpus, DataConfig
+from heed.data.fingerprint import file_facts, require_same
+from heed.data.lines import read_lines
+from heed.data.prepare import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
+from heed.data.readers import Pair, Part, read_parallel
+from heed.data.split import shared_with
+from heed.data.vocabularies import VOCAB_FILES, write_vocabs
+from heed.disk.files import atomic_writer, parse_json, read_bytes, to_json, write_atomically
+from heed.disk.folders import read_manifest, remove_temporaries
+from heed.engine.packed import save_rounded
+from heed.errors import ConfigError, DataError
+from heed.evaluate.counts import Reading, count_bleu, count_chrf
+from heed.machine.seeds import derive_seed
+from heed.text.extend import kind_of
+from heed.train.recipe.folder import MADE_FROM, TEACHER, require_unused
+from heed.train.recipe.settings import RECIPE_FILE
+from heed.train.start.finetune import model_hash
+from heed.train.step.events import Report
+from heed.translate.translator import Translator
+
+SCORES = "scores.json"
+LESSON = "lesson.json"
+OWN_FILES = (*VOCAB_FILES, MADE_FROM, SCORES, LESSON, "portion-*.json", "train.*", "dev.*")
+"""All that is written into the folder of a lesson; `*` stands for any characters."""
+
+TIME_SHARE = 0.4
+"""Most of the time given that translating may take."""
+
+PORTION = 512
+"""Sentences translated and kept together; a pause waits for one portion at most."""
+
+DEV_LINES = 500
+"""Development sentences by which teacher and student are compared."""
+
+ROUNDING_S = 1.0
+"""Set aside at the end, to round the student to int8."""
+
+INHERITED = ("max_chars", "max_ratio", "keep_copies", "keep_duplicates", "max_length")
+"""Settings of the teacher's corpus that hold for the student's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """What the teacher is to translate.
+
+    Attributes:
+        pairs: begins anew at each call, always in the same order; an empty target is unknown.
+        dev: to choose by; none = some pairs are set aside for it.
+        n_pairs: how many there are; None = unknown.
+    """
+
+    pairs: Callable[[], Iterator[Pair]]
+    dev: list[Pair]
+    n_pairs: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What came of it: all that a student's training needs, without the teacher.
+
+    Attributes:
+        folder: where the files lie, with the vocabularies.
+        seconds: what it took, all sittings together.
+        n_translated: pairs with the teacher's translation.
+        n_real: pairs that it did not reach, with the translation of the corpus.
+        train: source and target language of each pair of training files.
+        dev: the same of the development files.
+        tokenizer: kind of the vocabularies, and whether one serves both sides.
+        scores: what `measure` found of the teacher; empty without development pairs.
+    """
+
+    folder: Path
+    seconds: float
+    n_translated: int
+    n_real: int
+    train: list[list[str]]
+    dev: list[list[str]]
+    tokenizer: dict[str, Any]
+    scores: dict[str, float]
+
+    @property
+    def corpus(self) -> Corpus:
+        """The pairs, as training reads them."""
+        train, dev = (
+            tuple(
+                Part(
+                    files=_names(self.folder, role, source_lang, target_lang),
+                    source_lang=source_lang,
+                    target_lang=target_lang,
+                )
+                for source_lang, target_lang in directions
+            )
+            for role, directions in (("train", self.train), ("dev", self.dev))
+        )
+        return Corpus(train=train, dev=dev)
+
+
+def training_seconds(
+    time_s: float | None, spent_s: float, scores: dict[str, float]
+) -> float | None:
+    """What the teacher leaves of the time given for the student.
+
+    Args:
+        time_s: for all; None = no limit.
+        spent_s: on translating.
+        scores: the teacher's; the student is measured at the end, and will take no longer.
+
+    Raises:
+        ConfigError: nothing is left.
+    """
+    if time_s is None:
+        return None
+    left_s = time_s - spent_s - scores.get("seconds", 0.0) - ROUNDING_S
+    if left_s < 1:
+        raise ConfigError(
+            f"--time of {time_s:.0f}s is too short: the teacher took {spent_s:.0f}s of it. Give "
+            "more, and the same command goes on: what is translated is kept."
+        )
+    return left_s
+
+
+def made_from(
+    teacher: Path, files: Sequence[str], dev: Sequence[str], **choices: Any
+) -> dict[str, str]:
+    """What decides a lesson, in words.
+
+    Args:
+        teacher: model or run folder.
+        files: text to translate instead of the teacher's own corpus.
+        dev: development files, source and target in turn.
+        **choices: what else does.
+
+    Raises:
+        ConfigError: there is neither text nor a corpus.
+    """
+    if not files and not _is_run(teacher):
+        raise ConfigError(
+            f"{teacher} is a model without the text it learnt from: say what it shall translate, "
+            "with --src FILE."
+        )
+    texts = files or [str(teacher / DATA / TRAIN_FILE)]
+    return {
+        "teacher": model_hash(str(teacher))[:12],
+        **{f"text {number}": file_facts(name) for number, name in enumerate(texts, start=1)},
+        **{f"dev file {number}": file_facts(name) for number, name in enumerate(dev, start=1)},
+        **{key: str(value) for key, value in choices.items()},
+    }
+
+
+def require_own(out: Path) -> None:
+    """Refuse a folder that holds something else.
+
+    Raises:
+        RunError: names what is in it.
+    """
+    if not (out / TEACHER / MADE_FROM).exists():
+        require_unused(out, "one of a heed distill to go on with")
+
+
+def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
+    """The lesson that lies in a run folder; None if it is still to be made, or to be finished.
+
+    Raises:
+        RunError: the folder was begun from something else.
+    """
+    folder = out / TEACHER
+    path = folder / MADE_FROM
+    if path.exists():
+        require_same(parse_json(read_bytes(path), path), wanted, out)
+    else:
+        write_atomically(path, to_json(wanted))
+    if not (folder / LESSON).exists():
+        return None
+    return Lesson(folder=folder, **parse_json(read_bytes(folder / LESSON), folder / LESSON))
+
+
+def inherited_settings(teacher: Path) -> dict[str, Any]:
+    """How the teacher's corpus was cleaned, as settings of `[data]`."""
+    path = teacher / RECIPE_FILE
+    found = read_toml(path).get("data", {}) if path.exists() else {}
+    return {key: found[key] for key in INHERITED if key in found}
+
+
+def find_sources(
+    teacher: Path,
+    translator: Translator,
+    files: Sequence[str],
+    dev_files: Sequence[str],
+    target_lang: str | None,
+    config: DataConfig,
+) -> Sources:
+    """The text to translate: these files, or else what the teacher learnt from.
+
+    Args:
+        teacher: model or run folder.
+        translator: the teacher.
+        files: a sentence a line.
+        dev_files: source and target in turn; none = those of the teacher's run.
+        target_lang: only into this one; None = into each that the teacher knows.
+        config: cleans the files' lines.
+
+    Raises:
+        ConfigError: the teacher does not translate into `target_lang`, or it must be given.
+        DataError: there is nothing to translate.
+    """
+    languages = translator.reader.target_langs
+    translator.reader.tag(target_lang)
+    target = target_lang or ("" if languages else translator.target_lang)
+    if (files or dev_files) and not target and languages:
+        raise ConfigError(
+            f"{teacher} translates into {', '.join(languages)}: say which with --target-lang."
+        )
+    source = next((lang for lang in (translator.source_lang, *languages) if lang != target), "")
+    run = open_prepared(Corpus(train=()), teacher / DATA) if _is_run(teacher) else None
+    dev = [pair for pair in run.dev if not target or pair.target_lang == target] if run else []
+    if dev_files:
+        given = (read_parallel(*two) for two in zip(dev_files[::2], dev_files[1::2], strict=True))
+        dev = [
+            replace(pair, source_lang=source, target_lang=target)
+            for pair in chain.from_iterable(given)
+        ]
+    if files:
+        into = Pair("", "", source_lang=source, target_lang=target)
+        found = Sources(pairs=lambda: _lines(files, into, dev, config), dev=dev)
+    else:
+        assert run
+        is_all = not target or not languages
+        found = Sources(
+            pairs=lambda: _learnt(run, translator, target),
+            dev=dev,
+            n_pairs=len(run.train) if is_all else None,
+        )
+    if next(found.pairs(), None) is None:
+        raise DataError(f"{' and '.join(files) or teacher} must hold text to translate, but none.")
+    return found
+
+
+def teach(
+    translator: Translator,
+    sources: Sources,
+    out: Path,
+    *,
+    time_s: float | None,
+    started_at: float,
+    beam_size: int = 1,
+    should_stop: Callable[[], bool] = lambda: False,
+    report: Report = lambda event: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Lesson | None:
+    """Translate, or go on with it, while there is time; then put pairs where training finds them.
+
+    Args:
+        translator: the teacher.
+        sources: what to translate.
+        out: the run folder.
+        time_s: for all; translating takes `TIME_SHARE` of it at most, all sittings together, but
+            the first portion is translated in any case. None = no limit.
+        started_at: on `clock`, when this sitting began.
+        beam_size: of the search.
+        should_stop: asked before each portion.
+        report: hears of each portion: event `translated`.
+        clock: seconds that only grow.
+
+    Returns:
+        The lesson; None if it was stopped before: the same call goes on.
+
+    Raises:
+        ConfigError: no time is left for the student.
+    """
+    folder = out / TEACHER
+    remove_temporaries(folder, OWN_FILES)
+    n_done, before_s = 0, 0.0
+    for portion in _portions(folder):
+        n_done, before_s = n_done + len(portion["translations"]), portion["seconds"]
+    scores = _scores(translator, sources.dev, folder)
+    limit_s = math.inf if time_s is None else TIME_SHARE * time_s
+    left, cost_s = islice(sources.pairs(), n_done, None), 0.0
+    while pairs := list(islice(left, PORTION)):
+        begun_s = before_s + clock() - started_at
+        if n_done and begun_s + cost_s > limit_s:
+            break
+        if should_stop():
+            return None
+        found = _translated(translator, pairs, beam_size)
+        spent_s = before_s + clock() - started_at
+        cost_s = spent_s - begun_s
+        _keep(folder / f"portion-{n_done:010}.json", {"seconds": spent_s, "translations": found})
+        n_done += len(found)
+        numbers = {"seconds": spent_s, "left_s": limit_s - spent_s}
+        report({"kind": "translated", "done": n_done, "of": sources.n_pairs, **numbers})
+    training_seconds(time_s, before_s + clock() - started_at, scores)  # or it ends here, to go on
+    facts: dict[str, Any] = {"scores": scores, **_write(translator, sources, folder)}
+    facts["seconds"] = before_s + clock() - started_at
+    write_atomically(folder / LESSON, to_json(facts))
+    for path in _portion_files(folder):
+        path.unlink()
+    return Lesson(folder=folder, **facts)
+
+
+def _translated(translator: Translator, pairs: Sequence[Pair], beam_size: int) -> list[str]:
+    lines = [translator.reader.line(pair.src, pair.target_lang) for pair in pairs]
+    return [one.text for one in translator.translate(lines, beam_size=beam_size)]
+
+
+def measure(translator: Translator, dev: Sequence[Pair]) -> dict[str, float]:
+    """BLEU and chrF of greedy translations, source words a second, and the seconds it took."""
+    pairs = dev[:: -(-len(dev) // DEV_LINES)]
+    started_at = time.monotonic()
+    found = _translated(translator, pairs, beam_size=1)
+    seconds = time.monotonic() - started_at
+    languages = {pair.target_lang for pair in pairs}
+    reading = Reading(target_lang=languages.pop() if len(languages) == 1 else "")
+    references = [[pair.tgt for pair in pairs]]
+    return {
+        "bleu": count_bleu(found, references, reading).of(),
+        "chrf": count_chrf(found, references, reading).of(),
+        "words_per_s": sum(len(pair.src.split()) for pair in pairs) / max(seconds, 1e-9),
+        "seconds": seconds,
+    }
+
+
+def round_off(out: Path) -> None:
+    """Put int8 weights beside a finished student's own, unless they are there."""
+    if INT8 in read_manifest(out).files:
+        return
+    save_rounded(load_bundle(out))
+
+
+def read_dev(lesson: Lesson) -> list[Pair]:
+    """The development pairs of a lesson."""
+    found = []
+    for part in lesson.corpus.dev:
+        languages = {"source_lang": part.source_lang, "target_lang": part.target_lang}
+        found += list(read_parallel(*part.files, **languages))
+    return found
+
+
+def _is_run(teacher: Path) -> bool:
+    return (teacher / DATA / REPORT_FILE).exists()
+
+
+def _learnt(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
+    """The pairs that the teacher learnt from, shuffled: there may not be time for all."""
+    vocab, store = run.src_vocab, run.train
+    by_tag = {vocab.language_id(language): language for language in run.target_langs}
+    sources = {pair.target_lang: pair.source_lang for pair in run.dev}
+    random = np.random.Generator(np.random.Philox(key=derive_seed(0, "distill")))
+    for number in map(int, random.permutation(len(store))):
+        ids, into = store.src(number).tolist(), translator.target_lang
+        if by_tag:
+            into, ids = by_tag[ids[0]], ids[1:]
+        if target_lang in ("", into):
+            yield Pair(
+                vocab.decode(ids),
+                run.tgt_vocab.decode(store.tgt(number).tolist()),
+                source_lang=sources.get(into, translator.source_lang),
+                target_lang=into,
+            )
+
+
+def _lines(
+    files: Sequence[str], into: Pair, dev: Iterable[Pair], config: DataConfig
+) -> Iterator[Pair]:
+    """The lines of files that are worth translating."""
+    lines = (
+        replace(into, src=line, tgt=line, line=number, origin=name)
+        for name in files
+        for number, line in enumerate(read_lines(name), start=1)
+    )
+    # Told apart from its translation by nothing yet, a sentence is a copy of itself: that is fine.
+    config = replace(config, keep_copies=True)
+    for pair in clean(lines, config, CleanReport(), extra_rules=[shared_with(dev, "dev")]):
+        yield replace(pair, tgt="")
+
+
+def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, float]:
+    """The teacher's own, measured once."""
+    path = folder / SCORES
+    if not path.exists():
+        write_atomically(path, to_json(measure(translator, dev) if dev else {}))
+    return parse_json(read_bytes(path), path)
+
+
+def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, Any]:
+    """Vocabularies and pairs, and what `Lesson` says of them."""
+    vocabs = translator.src_vocab, translator.tgt_vocab
+    write_vocabs(folder, vocabs)
+    counts = {"n_translated": 0, "n_real": 0}
+
+    def taught() -> Iterator[Pair]:
+        texts = chain.from_iterable(portion["translations"] for portion in _portions(folder))
+        for pair in sources.pairs():
+            text = next(texts, None)
+            # What it said nothing to is as good as not reached.
+            if text or pair.tgt:
+                counts["n_translated" if text else "n_real"] += 1
+                yield replace(pair, tgt=text or pair.tgt)
+            elif text is None:
+                return
+
+    return {
+        "train": _write_pairs(folder, "train", taught()),
+        "dev": _write_pairs(folder, "dev", sources.dev),
+        "tokenizer": {"kind": kind_of(vocabs[0]), "joint": vocabs[0] is vocabs[1]},
+        **counts,
+    }
+
+
+def _write_pairs(folder: Path, role: str, pairs: Iterable[Pair]) -> list[list[str]]:
+    """Write two files for each direction; returns the directions."""
+    with ExitStack() as stack:
+        files: dict[tuple[str, str], list[Any]] = {}
+        for pair in pairs:
+            direction = pair.source_lang, pair.target_lang
+            if direction not in files:
+                names = _names(folder, role, *direction)
+                files[direction] = [stack.enter_context(atomic_writer(name)) for name in names]
+            for file, text in zip(files[direction], (pair.src, pair.tgt), strict=True):
+                file.write((" ".join(text.splitlines()) + "\n").encode("utf-8", "replace"))
+    return [list(direction) for direction in files]
+
+
+def _names(folder: Path, role: str, source_lang: str, target_lang: str) -> tuple[str, str]:
+    stem = f"{role}.{source_lang or 'src'}-{target_lang or 'tgt'}"
+    return str(folder / f"{stem}.src"), str(folder / f"{stem}.tgt")
+
+
+def _keep(path: Path, values: dict[str, Any]) -> None:
+    write_atomically(path, to_json(values, indent=None))
+
+
+def _portion_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("portion-*.json"))
+
+
+def _portions(folder: Path) -> Iterator[dict[str, Any]]:
+    return (parse_json(read_bytes(path), path) for path in _portion_files(folder))

@@ -1,0 +1,182 @@
+"""Which target pieces translate which source pieces: learnt from pairs, by how they meet.
+
+Not here: what a shortlist does (`heed/engine/shortlist.py`), or whether it may
+(`choose_shortlist.py`). Source: Brown et al. 1993, section 4.1 (model 1), with a word that stands
+for nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.data.portions import PAIRS_AT_ONCE, random_portions
+from heed.data.store import Store
+from heed.engine.shortlist import Shortlist
+from heed.machine.seeds import derive_seed
+from heed.text.vocab import Vocab
+
+MAX_LINKS = 1 << 25
+"""Pairs of a source and a target piece looked at: bounds memory (half a gigabyte) and time (half a
+minute); some 150,000 short sentence pairs."""
+
+ROUNDS = 5
+"""Of expectation and maximization; as GIZA++ has it."""
+
+EACH = 100
+"""Target pieces that a source piece asks for, at most."""
+
+FIRST_ALWAYS = 125
+"""The most frequent target pieces in the smallest shortlist; each after it has twice as many."""
+
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+
+Numbers = NDArray[np.int64]
+
+
+class _Links(NamedTuple):
+    """Which links some sentence pairs hold.
+
+    Attributes:
+        places: of each link in the list of distinct ones; those of a target piece side by side.
+        counts: how many links each target piece has, `(n_target_pieces,)`.
+    """
+
+    places: NDArray[np.int32]
+    counts: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexicon:
+    """Translations of pieces, and how frequent the target's are.
+
+    Attributes:
+        src: source id of each entry, ascending, `(n_entries,)`.
+        tgt: target id of each entry, the most probable of a source id first, `(n_entries,)`.
+        frequent: target ids that occur, the most frequent first, `(n_seen,)`.
+        needed: target ids that are in every shortlist: the end, and bytes that occur.
+        src_vocab_size: source ids.
+        tgt_vocab_size: target ids.
+    """
+
+    src: Numbers
+    tgt: Numbers
+    frequent: Numbers
+    needed: Numbers
+    src_vocab_size: int
+    tgt_vocab_size: int
+
+    @classmethod
+    def learn(cls, pairs: Store, src_vocab: Vocab, tgt_vocab: Vocab) -> Self:
+        """Read pairs, as many as `MAX_LINKS` allows, in random order.
+
+        Args:
+            pairs: ids without special pieces.
+            src_vocab: pieces of their sources.
+            tgt_vocab: pieces of their targets.
+        """
+        keys, links = _read_links(pairs, src_vocab.size, tgt_vocab.size)
+        src, tgt = np.divmod(keys, tgt_vocab.size)
+        chances = _estimate(links, src)
+        same = _same_pieces(src_vocab, tgt_vocab)
+        src, tgt = np.append(src, same[:, 0]), np.append(tgt, same[:, 1])
+        # A name is written as it stands, whether or not the pairs hold it: that comes first.
+        order = np.lexsort((-np.append(chances, np.full(len(same), 2.0)), src))
+        order = order[src[order] < src_vocab.size]
+        counts = np.zeros(tgt_vocab.size, np.int64)
+        for first in range(0, len(pairs), PAIRS_AT_ONCE):
+            numbers = range(first, min(first + PAIRS_AT_ONCE, len(pairs)))
+            counts += np.bincount(
+                np.concatenate([pairs.tgt(number) for number in numbers]), minlength=len(counts)
+            )
+        frequent = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        is_byte = [bool(_BYTE.fullmatch(piece)) for piece in tgt_vocab.pieces(range(len(counts)))]
+        return cls(
+            src=src[order],
+            tgt=tgt[order],
+            frequent=frequent,
+            needed=np.append(np.flatnonzero(is_byte & (counts > 0)), tgt_vocab.eos_id),
+            src_vocab_size=src_vocab.size,
+            tgt_vocab_size=tgt_vocab.size,
+        )
+
+    def shortlists(self) -> Iterator[Shortlist]:
+        """From the smallest, with `FIRST_ALWAYS` pieces for all, to one with all that occur."""
+        n_always = FIRST_ALWAYS
+        while n_always < len(self.frequent):
+            yield self.shortlist(n_always)
+            n_always *= 2
+        yield self.shortlist(len(self.frequent))
+
+    def shortlist(self, n_always: int, n_each: int = EACH) -> Shortlist:
+        """Choose what may follow.
+
+        Args:
+            n_always: the most frequent target pieces, whatever the source.
+            n_each: the most probable translations of each source piece.
+        """
+        always = np.union1d(self.frequent[:n_always], self.needed)
+        rank = np.arange(len(self.src)) - np.searchsorted(self.src, self.src)
+        is_in = (rank < n_each) & ~np.isin(self.tgt, always)
+        keys = np.unique(self.src[is_in] * self.tgt_vocab_size + self.tgt[is_in])
+        src, tgt = np.divmod(keys, self.tgt_vocab_size)
+        offsets = np.searchsorted(src, np.arange(self.src_vocab_size + 1))
+        return Shortlist(
+            always=always.astype(np.int32),
+            offsets=offsets.astype(np.int32),
+            ids=tgt.astype(np.int32),
+        )
+
+
+def _read_links(
+    pairs: Store, src_vocab_size: int, tgt_vocab_size: int
+) -> tuple[Numbers, list[_Links]]:
+    """The distinct links, source * tgt_vocab_size + target, ascending; and where they occur.
+
+    The source id after the last stands for nothing.
+    """
+    costs = pairs.src_lengths.astype(np.int64) * (pairs.tgt_lengths - 1)
+    found: list[tuple[Numbers, Numbers, Numbers]] = []
+    for numbers in random_portions(costs, MAX_LINKS, seed=derive_seed(0, "lexicon")):
+        keys, counts = [], []
+        for number in numbers:
+            src = np.append(pairs.src(number), src_vocab_size).astype(np.int64)
+            tgt = pairs.tgt(number)
+            keys.append((src * tgt_vocab_size + tgt[:, None]).ravel())
+            counts.append(np.full(len(tgt), len(src)))
+        distinct, places = np.unique(np.concatenate(keys), return_inverse=True)
+        found.append((distinct, places.astype(np.int32), np.concatenate(counts)))
+    distinct = np.unique(np.concatenate([keys for keys, _, _ in found]))
+    links = [
+        _Links(np.searchsorted(distinct, keys).astype(np.int32)[places], counts)
+        for keys, places, counts in found
+    ]
+    return distinct, links
+
+
+def _estimate(links: list[_Links], src: Numbers) -> NDArray[np.float64]:
+    """p(target | source) of each distinct link `(n_links,)`, whose source ids are `src`."""
+    chances = np.ones(len(src))
+    for _ in range(ROUNDS):
+        expected = np.zeros(len(src))
+        for places, counts in links:
+            shares = chances[places]
+            totals = np.add.reduceat(shares, np.cumsum(counts) - counts)
+            expected += np.bincount(places, shares / totals.repeat(counts), len(src))
+        chances = expected / np.bincount(src, expected)[src]
+    return chances
+
+
+def _same_pieces(src_vocab: Vocab, tgt_vocab: Vocab) -> Numbers:
+    """Ids of pieces that both sides have, `(n, 2)`."""
+    ids = {piece: id for id, piece in enumerate(tgt_vocab.pieces(range(tgt_vocab.size)))}
+    controls = {*tgt_vocab.control_ids}
+    same = [
+        (id, ids[piece])
+        for id, piece in enumerate(src_vocab.pieces(range(src_vocab.size)))
+        if piece in ids and ids[piece] not in controls
+    ]
+    return np.array(same, np.int64).reshape(-1, 2)

@@ -1,0 +1,67 @@
+"""A student's shape, whether it begins with its teacher's weights, and how fast it then learns.
+
+Not here: what it learns from (`distill.py`), nor how weights are taken over
+(`train/start/finetune.py`).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heed.bundle.bundle import WEIGHTS, find_model_folder, load_bundle
+from heed.disk.folders import read_manifest
+from heed.model.config import PRESETS, ModelConfig
+from heed.train.recipe.recipe import Values, choose_rates, is_preset
+from heed.train.start.finetune import FREE
+
+RATE = 0.5
+"""Share of the rates of any run that starts from a model: all of the teacher that is left fits."""
+
+BATCH_TOKENS = 1280
+"""Smaller batches learn more from nothing, but shake what is nearly right."""
+
+
+def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
+    """The settings with the student's shape, and those of a run from its teacher's weights.
+
+    Args:
+        asked: settings made by hand; `preset` names a shape, `model` changes parts of it.
+        teacher: model or run folder; the student has its shape with two thirds of its decoder
+            layers, unless `asked` says otherwise. With its weights, rates are low and fall from the
+            start.
+
+    Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": a decoder's layers are waited for
+        with every word.
+    """
+    folder = find_model_folder(teacher)
+    config = load_bundle(folder, is_quantized=True).config
+    settings = dict(asked)
+    preset = settings.pop("preset", None)
+    if preset is not None and not is_preset(preset):
+        return dict(asked)  # `resolve` refuses it
+    usual = PRESETS[preset] if preset else _shallow(config)
+    # With fewer layers than the encoder has, a decoder cannot read the same ones.
+    shape = {"cross_from": "last", **usual, **asked.get("model", {})}
+    changed = {key for key in shape if shape[key] != getattr(config, key, None)}
+    if changed <= {*FREE} and WEIGHTS in read_manifest(folder).files:
+        gentle = _gentle(asked.get("training", {}), config.d_model)
+        settings["training"] = {**gentle, "parent": str(teacher)}
+    settings["model"] = shape
+    return settings
+
+
+def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
+    """Settings of training that change little at a time; those made by hand stay."""
+    usual = choose_rates({**asked, "parent": "the teacher"}, d_model)
+    rates = {key: RATE * peak for key, peak in usual.items()}
+    batches = {
+        "batch_tokens": BATCH_TOKENS,
+        "first_batch_tokens": asked.get("batch_tokens", BATCH_TOKENS),
+    }
+    return {"schedule": "linear", **rates, **batches, **asked}
+
+
+def _shallow(teacher: ModelConfig) -> Values:
+    """The teacher's shape with two thirds of its decoder layers."""
+    sizes = {key: getattr(teacher, key) for key in PRESETS["student"] if key != "dropout"}
+    return {**sizes, "n_decoder_layers": max(1, round(2 * teacher.n_decoder_layers / 3))}

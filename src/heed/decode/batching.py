@@ -1,0 +1,101 @@
+"""What is searched for together: batches of like lengths, and batches side by side.
+
+Between two steps a search thinks, and what computes for it waits. So where there is enough to do,
+each thread has a batch of its own; only what is left in the end is shared. No result depends on it.
+Read on in `translate/translator.py`, which asks.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from heed.model.interface import Decodable, Ids, SideBySide
+
+Found = TypeVar("Found")
+
+BESIDE_TOKENS = 1024
+"""Source positions times beam of each batch that has others beside it.
+
+Together four such batches take the memory of one that has all threads. Below that, thinking, which
+Python does for one batch at a time, takes too large a share.
+"""
+
+
+def each_batch(
+    model: Decodable,
+    lengths: Sequence[int],
+    search: Callable[[Decodable, list[int]], Found],
+    *,
+    max_tokens: int,
+    max_rows: int | None = None,
+) -> Iterator[tuple[list[int], Found]]:
+    """Group items of like length, and search for them batch by batch, or for several at once.
+
+    Args:
+        model: what searches.
+        lengths: of each item, times its rows.
+        search: of a model and positions in `lengths`.
+        max_tokens: as in `batches`.
+        max_rows: as in `batches`.
+
+    Yields:
+        The positions of a batch, and what was found for it.
+    """
+    rest = [*range(len(lengths))]
+    if isinstance(model, SideBySide) and model.n_at_once > 1:
+        small = [*batches(lengths, min(max_tokens, BESIDE_TOKENS), max_rows)]
+        n_beside = len(small) - len(small) % model.n_at_once
+        rest = [item for batch in small[n_beside:] for item in batch]
+        if n_beside:
+            yield from _side_by_side(model, small[:n_beside], search)
+    for places in batches([lengths[item] for item in rest], max_tokens, max_rows):
+        batch = [rest[place] for place in places]
+        yield batch, search(model, batch)
+
+
+def _side_by_side(
+    model: SideBySide,
+    planned: list[list[int]],
+    search: Callable[[Decodable, list[int]], Found],
+) -> Iterator[tuple[list[int], Found]]:
+    from concurrent.futures import ThreadPoolExecutor  # a short text has no use for it
+
+    pool = ThreadPoolExecutor(model.n_at_once)
+    try:
+        yield from zip(planned, pool.map(partial(search, model.alone()), planned), strict=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def batches(
+    lengths: Sequence[int], max_tokens: int, max_rows: int | None = None
+) -> Iterator[list[int]]:
+    """Group items of like length, shortest first.
+
+    Args:
+        lengths: of each item.
+        max_tokens: bounds longest × count in a batch, unless one item alone exceeds it.
+        max_rows: bounds the count; None = no such bound.
+
+    Yields:
+        Positions in `lengths`.
+    """
+    batch: list[int] = []
+    for item in sorted(range(len(lengths)), key=lengths.__getitem__):
+        is_full = (len(batch) + 1) * lengths[item] > max_tokens or len(batch) == max_rows
+        if batch and is_full:
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def padded(rows: list[list[int]], pad_id: int) -> Ids:
+    """Rows of ids side by side, `(batch, longest row)`."""
+    found = np.full((len(rows), max(map(len, rows))), pad_id)
+    for line, row in zip(found, rows, strict=True):
+        line[: len(row)] = row
+    return found

@@ -1,0 +1,1 @@
+"""The built-in corpus: a synchronous grammar of four languages."""

@@ -1,0 +1,200 @@
+"""The built-in corpus: thousands of short sentences in Chinese, English, Spanish and French.
+
+Not real text: a world of some two hundred words, learnt in minutes and checked by eye.
+Read on in `synchronous.py` (how sentences are made), `corpus/*.toml` (of what), `data/readers.py`.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import combinations
+
+from heed.data.readers import Pair
+from heed.demo.inflection import LANGUAGES
+from heed.demo.synchronous import Sentence, sentences
+from heed.errors import ConfigError
+
+DIRECTIONS = (("zh", "en"), ("en", "es"), ("en", "fr"), ("en", "zh"))
+
+Example = tuple[str, str, str, str]
+"""(source_lang, target_lang, src, tgt)."""
+
+WORKED: list[Example] = [
+    ("zh", "en", "纽约是一座城市", "New York is a city"),
+    ("en", "zh", "Why do we work?", "为什么要工作？"),
+    ("en", "es", "You are welcome", "De nada"),
+    ("en", "fr", "I am a student", "Je suis étudiant"),
+    (
+        "en",
+        "fr",
+        "The animal didn't cross the street because it was too tired",
+        "L'animal n'a pas traversé la rue parce qu'il était trop fatigué",
+    ),
+    (
+        "en",
+        "fr",
+        "The animal didn't cross the street because it was too wide",
+        "L'animal n'a pas traversé la rue parce qu'elle était trop large",
+    ),
+]
+"""The worked sentences of the lessons: always in training."""
+
+
+def tokens(text: str, language: str) -> list[str]:
+    """Words and marks of a sentence, or characters in Chinese: what a learner must have seen."""
+    return list(text) if language == "zh" else re.findall(r"[\w']+|[^\w\s]", text)
+
+
+def _check_languages(source_lang: str, target_lang: str) -> None:
+    if source_lang == target_lang or not {source_lang, target_lang} <= set(LANGUAGES):
+        raise ConfigError(
+            f"The built-in corpus needs two different languages of {', '.join(LANGUAGES)}, "
+            f"but is asked for {source_lang} to {target_lang}."
+        )
+
+
+def _project(chosen: Iterable[Sentence], source_lang: str, target_lang: str) -> list[Pair]:
+    """The chosen sentences as pairs of one direction, without those that one side cannot say."""
+    texts = (sentence.texts for sentence in chosen)
+    sayable = [text for text in texts if source_lang in text and target_lang in text]
+    origin = f"built-in {source_lang}-{target_lang}"
+    return [
+        Pair(text[source_lang], text[target_lang], line, origin)
+        for line, text in enumerate(sayable, start=1)
+    ]
+
+
+def pairs(source_lang: str, target_lang: str) -> list[Pair]:
+    """All sentence pairs of one direction, distinct on both sides, in a fixed order.
+
+    Args:
+        source_lang: zh, en, es or fr.
+        target_lang: another of these.
+
+    Raises:
+        ConfigError: if the languages are others, or the same twice.
+    """
+    _check_languages(source_lang, target_lang)
+    return _project(sentences(), source_lang, target_lang)
+
+
+def _known_by_heart() -> set[int]:
+    """Positions of the sentences that must stay in training: the worked ones, and the idioms."""
+    worked = {
+        said
+        for source_lang, target_lang, src, tgt in WORKED
+        for said in ((source_lang, src), (target_lang, tgt))
+    }
+    return {
+        position
+        for position, sentence in enumerate(sentences())
+        if len(sentence.words) == 1 or not worked.isdisjoint(sentence.texts.items())
+    }
+
+
+@cache
+def _split(seed: int) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+    """One split for all languages, so that a test sentence is new whichever direction was trained.
+
+    Two words that meet in some sentences are drawn, and all these sentences go to the test: "draw"
+    and "frog" were both seen, never together. A draw is put back if it would leave training with
+    less than half of the occurrences of a word in any language, or without what is known by heart.
+    """
+    corpus = sentences()
+    seen = [
+        [(language, word) for language in text for word in tokens(text[language], language)]
+        for text in (sentence.texts for sentence in corpus)
+    ]
+    left = Counter(word for words in seen for word in words)
+    floor = {word: (count + 1) // 2 for word, count in left.items()}
+    meetings: dict[tuple[str, str], set[int]] = {}
+    for position, sentence in enumerate(corpus):
+        for couple in combinations(sorted(sentence.words), 2):
+            meetings.setdefault(couple, set()).add(position)
+    by_heart, test = _known_by_heart(), set[int]()
+    couples = sorted(meetings)
+    random.Random(seed).shuffle(couples)
+    for couple in couples:
+        held_out = meetings[couple] - test
+        if held_out & by_heart or len(held_out) > len(corpus) // 100:
+            continue
+        loss = Counter(word for position in held_out for word in seen[position])
+        if all(left[word] - count >= floor[word] for word, count in loss.items()):
+            left -= loss
+            test |= held_out
+        if len(test) >= len(corpus) // 10:
+            break
+    train = tuple(sentence for i, sentence in enumerate(corpus) if i not in test)
+    return train, tuple(corpus[i] for i in sorted(test))
+
+
+def compositional_split(
+    source_lang: str, target_lang: str, seed: int
+) -> tuple[list[Pair], list[Pair]]:
+    """Train and test pairs of one direction: every word was seen, the combination never.
+
+    Each test sentence holds two words that never meet in training, whatever the direction. No
+    sentence is shared on either side; each word of the test, on both sides, occurs in training.
+
+    Args:
+        source_lang: zh, en, es or fr.
+        target_lang: another of these.
+        seed: which combinations are held out; about a tenth of all sentences.
+
+    Raises:
+        ConfigError: if the languages are others, or the same twice.
+    """
+    _check_languages(source_lang, target_lang)
+    train, test = _split(seed)
+    return _project(train, source_lang, target_lang), _project(test, source_lang, target_lang)
+
+
+def demo_corpus(
+    seed: int, *, train_size: int | None = None, dev_size: int = 50, test_size: int | None = None
+) -> tuple[list[Example], list[Example], list[Example]]:
+    """What `heed demo` learns: all four directions for one model, as train, dev and test.
+
+    Args:
+        seed: the split, the sample and the order of training.
+        train_size: training pairs per direction; fewer are drawn such that every word still occurs,
+            None takes all.
+        dev_size: unseen pairs per direction that go to dev.
+        test_size: unseen pairs per direction that go to the test, None takes all that are left.
+
+    Returns:
+        Three lists: train shuffled, the others one direction after the other.
+    """
+    generator = random.Random(seed)
+    train: list[Example] = []
+    dev: list[Example] = []
+    test: list[Example] = []
+    for source_lang, target_lang in DIRECTIONS:
+        seen, unseen = (
+            [(source_lang, target_lang, pair.src, pair.tgt) for pair in part]
+            for part in compositional_split(source_lang, target_lang, seed)
+        )
+        generator.shuffle(seen)
+        train += seen if train_size is None else _sample(seen, train_size)
+        # The same order in each direction: what is dev in one must not be test in another.
+        random.Random(seed).shuffle(unseen)
+        dev += unseen[:dev_size]
+        test += unseen[dev_size:] if test_size is None else unseen[dev_size : dev_size + test_size]
+    generator.shuffle(train)
+    return train, dev, test
+
+
+def _sample(examples: Sequence[Example], size: int) -> list[Example]:
+    """The first so many; worked sentences and those that bring a new word come before others."""
+    known = set[tuple[str, str]]()
+    needed: list[Example] = []
+    rest: list[Example] = []
+    for example in sorted(examples, key=lambda example: example not in WORKED):
+        source_lang, target_lang, src, tgt = example
+        words = {(source_lang, word) for word in tokens(src, source_lang)}
+        words |= {(target_lang, word) for word in tokens(tgt, target_lang)}
+        is_needed = example in WORKED or not words <= known
+        (needed if is_needed else rest).append(example)
+        known |= words
+    return needed + rest[: max(0, size - len(needed))]

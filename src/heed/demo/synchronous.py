@@ -1,0 +1,190 @@
+"""The engine of the built-in corpus: rules that say the same thing in four languages at once.
+
+Not a parser: it only generates, and what it may say stands in `corpus/rules.toml` and
+`corpus/lexicon.toml`.
+Read on in `inflection.py` (word forms) and `grammar.py` (the corpus that comes out, and its split).
+"""
+
+import re
+import tomllib
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any
+
+from heed.demo.inflection import LANGUAGES, Phrase, agreeing, inflect, spell
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One thing to say: a word, phrase or sentence in every language.
+
+    Attributes:
+        category: what rules ask for, such as `np` or `pet`.
+        kind: the category of its head word: an `np` about a dog is of kind `pet`.
+        words: the lexicon lines it is built from, in the order of the slots.
+        phrases: from language to phrase; a language that cannot say it is absent.
+    """
+
+    category: str
+    kind: str
+    words: tuple[str, ...]
+    phrases: Mapping[str, Phrase]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of `rules.toml`; the legend stands there."""
+
+    makes: str
+    slots: Mapping[str, str]
+    templates: Mapping[str, str]
+    head: str | None = None
+    keep: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A finished sentence: the lexicon lines in it, and its text by language."""
+
+    words: tuple[str, ...]
+    texts: Mapping[str, str]
+
+
+Known = Mapping[str, list[Meaning]]
+"""From category to its meanings."""
+
+Scope = Mapping[str, Phrase]
+"""What the names in a template mean in one language: its small words and what fills the slots."""
+
+# {slot} {slot.form} {slot.form@controller} {slot.form@controller.p}
+_REFERENCE = re.compile(r"\{(\w+)(?:\.(\w+))?(?:@(\w+)(\.p)?)?\}")
+
+
+def _fill(template: str, scope: Scope) -> str:
+    """The template with every reference replaced by the form it asks for."""
+
+    def replace(reference: re.Match[str]) -> str:
+        name, form, controller, plural = reference.groups()
+        agreement = scope[controller or name].agreement
+        return scope[name].text(form or "", agreement.replace("s", "p") if plural else agreement)
+
+    return _REFERENCE.sub(replace, template)
+
+
+def _say(template: str, scope: Scope, head: str | None) -> Phrase:
+    """The phrase in one language; with a head, it has all the head's forms."""
+    if head is None:
+        return Phrase({"": {"": _fill(template, scope)}})
+    before, place, after = template.partition("{" + head + "}")
+    before, after = _fill(before, scope), _fill(after, scope)
+    forms = {
+        form: {key: before + (text if place else "") + after for key, text in table.items()}
+        for form, table in scope[head].forms.items()
+    }
+    return Phrase(forms, scope[head].agreement)
+
+
+def _choices(wanted: str, known: Known) -> list[Meaning]:
+    """What may stand in a slot: `"pet farm_animal"`, or `"np:pet"` for those `np` about a pet."""
+    found = []
+    for choice in wanted.split():
+        category, _, kind = choice.partition(":")
+        found += [meaning for meaning in known[category] if kind in ("", meaning.kind)]
+    return found
+
+
+def _words(meanings: Iterable[Meaning]) -> tuple[str, ...]:
+    return tuple(word for meaning in meanings for word in meaning.words)
+
+
+def _fillings(rule: Rule, known: Known) -> list[tuple[Meaning, ...]]:
+    """All ways to fill the slots without naming a thing twice, or a fixed sample of them."""
+    choices = (_choices(wanted, known) for wanted in rule.slots.values())
+    filled = []
+    for meanings in product(*choices):
+        words = _words(meanings)
+        if len(set(words)) == len(words):
+            filled.append((meanings, words))
+    if rule.keep is not None and rule.keep < len(filled):
+        # A checksum draws the lots: it looks random, and no change to another rule moves it.
+        salt = rule.templates["en"]
+        lots = [zlib.crc32("|".join((salt, *words)).encode()) for _, words in filled]
+        limit = sorted(lots)[rule.keep]
+        filled = [item for item, lot in zip(filled, lots, strict=True) if lot < limit]
+    return [meanings for meanings, _ in filled]
+
+
+def expand(rule: Rule, known: Known, small: Mapping[str, Scope]) -> list[Meaning]:
+    """All that a rule can say, in a fixed order.
+
+    Args:
+        rule: the rule.
+        known: what may stand in its slots.
+        small: the small words of each language, such as `be`.
+    """
+    results = []
+    for meanings in _fillings(rule, known):
+        slots = dict(zip(rule.slots, meanings, strict=True))
+        phrases = {}
+        for language, template in rule.templates.items():
+            if all(language in meaning.phrases for meaning in meanings):
+                scope = {name: meaning.phrases[language] for name, meaning in slots.items()}
+                phrases[language] = _say(template, {**small[language], **scope}, rule.head)
+        kind = slots[rule.head].kind if rule.head else rule.makes
+        results.append(Meaning(rule.makes, kind, _words(meanings), phrases))
+    return results
+
+
+def _read_toml(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("heed.demo").joinpath("corpus", name).read_text(encoding="utf-8"))
+
+
+def _lexicon() -> dict[str, list[Meaning]]:
+    known = {}
+    for kind, categories in _read_toml("lexicon.toml").items():
+        for category, rows in categories.items():
+            known[category] = [
+                Meaning(category, category, (row.split("|")[0].strip(),), inflect(kind, row))
+                for row in rows.strip().splitlines()
+            ]
+    return known
+
+
+def _grammar() -> tuple[list[Rule], dict[str, Scope]]:
+    """The rules in order, and the small words of each language."""
+    toml = _read_toml("rules.toml")
+    rules = [
+        Rule(templates={language: table.pop(language) for language in LANGUAGES}, **table)
+        for table in toml["rule"]
+    ]
+    small: dict[str, Scope] = {
+        language: {
+            name: Phrase({"": agreeing(cell)})
+            for name, cell in toml["words"].get(language, {}).items()
+        }
+        for language in LANGUAGES
+    }
+    return rules, small
+
+
+@cache
+def sentences() -> tuple[Sentence, ...]:
+    """Everything the grammar says, in a fixed order; no two agree in any language."""
+    rules, small = _grammar()
+    known = _lexicon()
+    for rule in rules:
+        known.setdefault(rule.makes, []).extend(expand(rule, known, small))
+    return tuple(
+        Sentence(
+            meaning.words,
+            {
+                language: spell(phrase.text("", ""), language)
+                for language, phrase in meaning.phrases.items()
+            },
+        )
+        for meaning in known["sentence"]
+    )

@@ -1,0 +1,382 @@
+"""One file to disk and back: a kill, a full disk or a power cut leaves the old one or the new.
+
+Not here: whole folders (`folders.py`), nor what the bytes mean. What must survive is written here.
+Read on in `folders.py`, then `bundle/bundle.py`.
+"""
+
+import errno
+import itertools
+import json
+import mmap
+import os
+import shutil
+import signal
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from heed.errors import FormatError, HeedError, RunError
+
+LOCK = "run.lock"
+TEMPORARY = ".tmp-"
+CHUNK_BYTES = 1 << 20
+Contents = bytes | mmap.mmap
+"""Of a file, in memory or where it lies."""
+
+_fault_points = itertools.count(1)
+
+
+def fault_point() -> None:
+    """Die here by SIGKILL if this is the `HEED_FAULT`-th such point the process reaches.
+
+    The tests kill a save at every point in turn: a promise about crashes is worth what its
+    crash test is worth.
+    """
+    wanted = os.environ.get("HEED_FAULT")
+    if wanted and next(_fault_points) == int(wanted):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Put `data` at `path`, whole or not at all.
+
+    Missing parent folders are made. A symbolic link is replaced, not written through.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours; the old file is untouched.
+    """
+    with atomic_writer(path, needed_bytes=len(data)) as file:
+        _write_in_halves(file, data)
+
+
+@contextmanager
+def atomic_writer(
+    path: str | os.PathLike[str], *, needed_bytes: int | None = None, follow_links: bool = False
+) -> Iterator[IO[bytes]]:
+    """Stream into a file that appears at `path` only when the block ends without an exception.
+
+    Args:
+        path: where the file will be.
+        needed_bytes: its final size if known, for the message on a full disk.
+        follow_links: a symbolic link at `path` stays, and the file it points to is replaced. Only
+            for a path that a person typed: a link in a model folder may be a stranger's.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours; the old file is untouched.
+    """
+    target = Path(os.path.realpath(path) if follow_links else path)
+    if not target.is_symlink() and target.exists() and not target.is_file():
+        raise RunError(f"cannot write {path}: something that is not a file is in its place.")
+    temporary = temporary_beside(target)
+    with explained(target, needed_bytes), removed_on_failure(temporary):
+        make_directory(target.parent)
+        with open(temporary, "xb") as file:
+            fault_point()
+            yield file
+            _sync(file)
+        os.replace(temporary, target)
+        fault_point()
+        sync_directory(target.parent)
+    fault_point()
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a new file and wait for the disk; the caller gives it its name and tells of errors."""
+    with open(path, "xb") as file:
+        _write_in_halves(file, data)
+        _sync(file)
+
+
+def _write_in_halves(file: IO[bytes], data: bytes) -> None:
+    middle = len(data) // 2
+    file.write(data[:middle])
+    file.flush()
+    fault_point()
+    file.write(data[middle:])
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    fault_point()
+    os.fsync(file.fileno())
+    fault_point()
+
+
+def make_directory(path: Path) -> None:
+    """Make `path` and its missing parents, each one's name safely on disk."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        with explained(path), suppress(FileExistsError):
+            path.mkdir()
+            sync_directory(path.parent)
+
+
+def crc32(source: str | os.PathLike[str] | bytes) -> int:
+    """CRC-32 of bytes in memory or of a file, which is read in pieces."""
+    if isinstance(source, bytes):
+        return zlib.crc32(source)
+    checksum = 0
+    with open(source, "rb") as file:
+        while piece := file.read(CHUNK_BYTES):
+            checksum = zlib.crc32(piece, checksum)
+    return checksum
+
+
+def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
+    """Read a whole regular file.
+
+    Raises:
+        FormatError: it is missing, not a regular file, unreadable, or larger than `max_bytes`.
+    """
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if max_bytes is not None and size > max_bytes:
+            raise FormatError(f"{path} has {size} bytes; at most {max_bytes} make sense here.")
+        return file.read()
+
+
+def map_bytes(path: Path) -> Contents:
+    """A whole regular file where it lies: nothing is copied, and processes share its memory.
+
+    It stays what it is when another file is renamed to its place, as heed writes. Who cuts it short
+    in place (`cp` onto it) ends the processes that have it mapped, by SIGBUS.
+
+    Returns:
+        The mapping, read-only; bytes where the disk cannot map, or nothing is in the file.
+
+    Raises:
+        FormatError: it is missing, not a regular file, or unreadable.
+    """
+    with _opened(path) as file:
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return file.read()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with open(path, "rb", opener=_open_regular) as file:
+            yield file
+    except FileNotFoundError:
+        raise FormatError(f"{path} is missing.") from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open without waiting: a named pipe in a model folder would otherwise stop us for ever."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return descriptor
+
+
+def to_json(value: Any, *, indent: int | None = 2) -> bytes:
+    """JSON as UTF-8 with a final newline; any str survives, NaN and infinity are refused."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    # A lone surrogate (an odd file name) becomes \udcXX, which is also how JSON spells it.
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def parse_json(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read one JSON object strictly: no NaN, no infinity, no key twice, no bottomless nesting.
+
+    Args:
+        data: UTF-8.
+        path: where it came from, for messages.
+
+    Raises:
+        FormatError: says what is wrong.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_number,
+            parse_float=_finite,
+        )
+    except RecursionError:
+        raise FormatError(f"{path} is not valid JSON: nested too deeply.") from None
+    except ValueError as error:
+        raise FormatError(f"{path} is not valid JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise FormatError(f"{path} must hold a JSON object, but holds {type(value).__name__}.")
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} stands twice")
+        found[key] = value
+    return found
+
+
+def _refuse_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number JSON knows")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if abs(number) < float("inf") else _refuse_number(text)
+
+
+def append_json_line(path: str | os.PathLike[str], value: Any) -> None:
+    """Add one line to a JSON-lines log and hand it to the system; a torn last line is cut off.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours.
+    """
+    target = Path(path)
+    line = to_json(value, indent=None)
+    with explained(target, len(line)), _open_own(target) as file:
+        complete = _complete_length(file)
+        if complete != file.seek(0, os.SEEK_END):
+            file.truncate(complete)
+        fault_point()
+        file.write(line)
+        file.flush()
+        fault_point()
+
+
+def read_json_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON-lines log; a last line without its newline was cut: ignored.
+
+    Raises:
+        FormatError: a complete line is not a JSON object; names the line.
+    """
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                yield parse_json(line, f"{path} line {number}")
+
+
+def cut_json_lines(path: str | os.PathLike[str], keep: Callable[[dict[str, Any]], bool]) -> None:
+    """Drop the lines for which `keep` is False, as after going back to an older checkpoint."""
+    kept = [to_json(value, indent=None) for value in read_json_lines(path) if keep(value)]
+    write_atomically(path, b"".join(kept))
+
+
+def _complete_length(file: IO[bytes]) -> int:
+    """Bytes up to and including the last newline."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - CHUNK_BYTES)
+        file.seek(start)
+        newline = file.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+@contextmanager
+def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a run folder for this process alone; the system lets go when the process ends.
+
+    Raises:
+        RunError: another process holds it, or the folder cannot be written.
+    """
+    import fcntl
+
+    folder = Path(directory)
+    make_directory(folder)
+    with ExitStack() as stack:
+        with explained(folder):
+            file = stack.enter_context(_open_own(folder / LOCK))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                pid = file.read(20).decode("ascii", "replace").strip() or "unknown"
+                raise RunError(
+                    f"another process (pid {pid}) is training in {directory}. "
+                    "Wait for it, stop it, or choose another run folder."
+                ) from None
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
+            file.flush()
+        yield
+
+
+def _open_own(path: Path) -> IO[bytes]:
+    """Open a file of a run folder to read and append; a symbolic link in its place is removed."""
+    if path.is_symlink():
+        path.unlink()
+    no_follow = getattr(os, "O_NOFOLLOW", 0)
+    return open(path, "ab+", opener=lambda name, flags: os.open(name, flags | no_follow, 0o666))
+
+
+def temporary_beside(path: Path) -> Path:
+    """A fresh name in the same folder, so that a rename stays on one disk."""
+    return path.with_name(f"{path.name}{TEMPORARY}{os.urandom(4).hex()}")
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames in `path` outlive a power cut (a no-op where folders cannot be opened)."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a folder; there is nothing better to do there.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def removed_on_failure(temporary: Path) -> Iterator[None]:
+    """Leave nothing at `temporary` when the block ends with an exception."""
+    try:
+        yield
+    except BaseException:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                temporary.unlink()
+        raise
+
+
+@contextmanager
+def explained(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
+    """Turn the system's refusals under `path` into a RunError that says what would help."""
+    try:
+        yield
+    except HeedError:
+        raise
+    except OSError as error:
+        # Inside `atomic_writer` the caller may also read: its own failures are not ours to tell.
+        foreign = error.filename is not None and not _is_ours(error.filename, path)
+        if foreign:
+            raise
+        raise RunError(_refusal(path, error, needed_bytes)) from error
+
+
+def _is_ours(filename: Any, path: Path) -> bool:
+    return os.fsdecode(filename).startswith((str(path), str(path.parent)))
+
+
+def _refusal(path: Path, error: OSError, needed_bytes: int | None) -> str:
+    reason = f"cannot write {path}: {error.strerror or error}."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        free = shutil.disk_usage(_nearest_existing(path)).free
+        needs = "" if needed_bytes is None else f"it needs {needed_bytes} bytes, "
+        return f"{reason} {needs.capitalize()}{free} bytes are free. Make room and run again."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{reason} Choose a folder that this user may write to."
+    return reason
+
+
+def _nearest_existing(path: Path) -> Path:
+    return next(p for p in (path, *path.absolute().parents) if p.exists())

@@ -1,0 +1,433 @@
+"""A folder of files that is there whole or not at all, with a manifest that notices every bit.
+
+Not here: single files (`files.py`), nor what the files mean.
+Read on in `bundle/bundle.py` (a model) and `train/run/checkpoint.py` (a moment of a training run).
+"""
+
+import ctypes
+import os
+import re
+import shutil
+import stat
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from heed.disk.files import (
+    TEMPORARY,
+    Contents,
+    crc32,
+    explained,
+    fault_point,
+    make_directory,
+    map_bytes,
+    parse_json,
+    read_bytes,
+    removed_on_failure,
+    sync_directory,
+    temporary_beside,
+    to_json,
+    write_atomically,
+    write_synced,
+)
+from heed.errors import FormatError
+
+MANIFEST = "manifest.json"
+CARD = "README.md"
+"""Text for people, who may edit it: written with the other files, but not listed or compared."""
+PENDING = ".next"
+"""Ends the name of new content that waits until the manifest lists it; see `update_directory`."""
+MANIFEST_VERSION = 1
+MAX_MANIFEST_BYTES = 64 << 20
+# Names a manifest may list: plain ones, so that no folder can make us read outside itself.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
+# More than one suffix where the file itself is a temporary one.
+_TEMPORARY_NAME = re.compile(rf"(.+?)(?:{re.escape(TEMPORARY)}[0-9a-f]{{8}})+", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What the manifest says of one file."""
+
+    size: int
+    crc32: str
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> "Entry":
+        """Measure `data`."""
+        import hashlib  # Reading compares CRC-32, and starts without OpenSSL.
+
+        sha256 = hashlib.sha256(data).hexdigest()
+        return cls(size=len(data), crc32=f"{zlib.crc32(data):08x}", sha256=sha256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The last file written into a folder: what must be in it, and what the writer adds."""
+
+    files: dict[str, Entry]
+    metadata: dict[str, Any]
+
+    @property
+    def checked(self) -> dict[str, Entry]:
+        """The files to compare. Manifests of heed 0.1 also list the card."""
+        return {name: entry for name, entry in self.files.items() if name != CARD}
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON that carries its own CRC-32."""
+        body: dict[str, Any] = {
+            "manifest_version": MANIFEST_VERSION,
+            "files": {name: vars(entry) for name, entry in sorted(self.files.items())},
+            "metadata": self.metadata,
+        }
+        return to_json({**body, "crc32": f"{zlib.crc32(to_json(body)):08x}"})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: Path) -> "Manifest":
+        """Read and check; `path` is only for messages.
+
+        Raises:
+            FormatError: it is not a manifest, or not exactly the one that was written.
+        """
+        parsed = parse_json(data, path)
+        try:
+            version = parsed["manifest_version"]
+            files = {name: Entry(**entry) for name, entry in parsed["files"].items()}
+            manifest = cls(files=files, metadata=parsed["metadata"])
+        except (AttributeError, KeyError, TypeError):
+            raise FormatError(f"{path} is damaged: it is not a manifest.") from None
+        if type(version) is not int or version != MANIFEST_VERSION:
+            raise FormatError(
+                f"{path} has manifest version {version}; this heed reads {MANIFEST_VERSION}. "
+                "Use the heed that wrote it, or a newer one."
+            )
+        if not isinstance(manifest.metadata, dict):
+            raise FormatError(f"{path} is damaged: its metadata is not a JSON object.")
+        for name, entry in files.items():
+            if not _PLAIN_NAME.fullmatch(name):
+                raise FormatError(f"{path} lists {name!r}, which is not a plain file name.")
+            if (type(entry.size), type(entry.crc32), type(entry.sha256)) != (int, str, str):
+                raise FormatError(
+                    f"{path}: of {name}, size must be a whole number and crc32 and sha256 must be "
+                    f"strings, but they are {entry.size!r}, {entry.crc32!r} and {entry.sha256!r}."
+                )
+        # Written canonically, so any other spelling is damage: this notices every flipped bit.
+        if manifest.to_bytes() != data:
+            raise FormatError(f"{path} is damaged: its own checksum does not match.")
+        return manifest
+
+
+def write_directory(
+    path: str | os.PathLike[str],
+    files: Mapping[str, bytes],
+    metadata: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Make the folder `path` with `files` and a manifest, whole or not at all.
+
+    Each file is synced, the manifest is written last, then the folder gets its name. A folder
+    that is already at `path` is replaced with all that it holds.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours; no partial folder stays behind.
+    """
+    target = Path(path)
+    manifest = _measure(files, metadata)
+    contents = {**files, MANIFEST: manifest.to_bytes()}
+    temporary = temporary_beside(target)
+    with explained(target, sum(map(len, contents.values()))), removed_on_failure(temporary):
+        make_directory(target.parent)
+        temporary.mkdir()
+        fault_point()
+        for name, data in contents.items():
+            write_synced(temporary / name, data)
+        sync_directory(temporary)
+        if target.exists():
+            _exchange(temporary, target)
+        else:
+            os.replace(temporary, target)
+        fault_point()
+        sync_directory(target.parent)
+        shutil.rmtree(temporary, ignore_errors=True)
+    fault_point()
+    return manifest
+
+
+def update_directory(
+    path: str | os.PathLike[str],
+    files: Mapping[str, bytes],
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    others: Mapping[str, Entry] | None = None,
+) -> Manifest:
+    """Put `files` and a manifest into a folder that also holds other things.
+
+    At every moment the folder is what its manifest says, before the update or after it. Files that
+    are not listed yet are written first. New content of a listed file is written beside the old
+    file. Then the manifest is replaced, and then the new content gets its name; until then, reading
+    finds it beside. A file that holds these bytes already is not written again.
+
+    Args:
+        path: the folder; made if missing.
+        files: content by name.
+        metadata: for the manifest.
+        others: further files of the folder, which the manifest is to list as they are.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours; the folder is what it was.
+    """
+    target = Path(path)
+    manifest = _measure(files, metadata, others or {})
+    make_directory(target)
+    finish_update(target, files)
+    listed = _listed(target)
+    try:
+        for name, data in files.items():
+            if not _holds(target / name, data):
+                beside = PENDING if name in listed else ""
+                write_atomically(target / f"{name}{beside}", data)
+        write_atomically(target / MANIFEST, manifest.to_bytes())
+    finally:
+        finish_update(target, files)
+    return manifest
+
+
+def finish_update(path: str | os.PathLike[str], names: Iterable[str] = ()) -> None:
+    """Complete an update that was killed after the manifest was replaced, else remove its files.
+
+    Args:
+        path: the folder.
+        names: files that the update may have written, beside those that the manifest lists.
+
+    Raises:
+        RunError: the disk is read-only or not ours.
+    """
+    target = Path(path)
+    listed = _listed(target)
+    with explained(target):
+        for name in sorted({*listed, *names, MANIFEST}):
+            pending = target / f"{name}{PENDING}"
+            for written in (name, pending.name):
+                for temporary in target.glob(f"{written}{TEMPORARY}" + "[0-9a-f]" * 8):
+                    temporary.unlink()
+            if name in listed and _is_intact(pending, listed[name]):
+                os.replace(pending, target / name)
+                fault_point()
+                sync_directory(target)
+            else:
+                pending.unlink(missing_ok=True)
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """Read the manifest of a folder.
+
+    Raises:
+        FormatError: it is missing (the folder was never finished) or damaged.
+    """
+    location = Path(path) / MANIFEST
+    if not location.exists():
+        raise FormatError(f"{location} is missing: {path} was not completely written.")
+    return Manifest.from_bytes(read_bytes(location, max_bytes=MAX_MANIFEST_BYTES), location)
+
+
+def read_directory(
+    path: str | os.PathLike[str],
+    names: Iterable[str] | None = None,
+    manifest: Manifest | None = None,
+) -> tuple[Manifest, dict[str, bytes]]:
+    """Read files of a folder into memory, each compared with the manifest.
+
+    Args:
+        path: the folder.
+        names: which files, all that the manifest lists by default; unlisted ones are left out.
+        manifest: the folder's, if it was read before.
+
+    Raises:
+        FormatError: names the file, and whether it is missing, cut short or damaged.
+    """
+    folder = Path(path)
+    manifest = manifest or read_manifest(folder)
+    wanted = manifest.checked if names is None else [n for n in names if n in manifest.files]
+    contents = {}
+    for name in wanted:
+        location = _location(folder / name, manifest.files[name])
+        contents[name] = read_bytes(location)
+        _check_data(location, manifest.files[name], contents[name])
+    return manifest, contents
+
+
+def map_file(path: Path, manifest: Manifest) -> Contents:
+    """Map a file that the manifest of its folder lists, compared with it; see `map_bytes`.
+
+    Raises:
+        FormatError: it is missing, cut short or damaged.
+    """
+    location = _location(path, manifest.files[path.name])
+    data = map_bytes(location)
+    _check_data(location, manifest.files[path.name], data)
+    return data
+
+
+def verify_directory(path: str | os.PathLike[str], *, deep: bool = False) -> Manifest:
+    """Compare every file the manifest lists with what is there, in constant memory.
+
+    Args:
+        path: the folder.
+        deep: also compare SHA-256, against a change made on purpose.
+
+    Raises:
+        FormatError: names the first file that is missing, cut short or damaged.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    for name, entry in manifest.checked.items():
+        _check_file(_location(folder / name, entry), entry, deep=deep)
+    return manifest
+
+
+def remove_directory(path: str | os.PathLike[str]) -> None:
+    """Remove a folder; a crash meanwhile leaves a temporary name, never half a folder.
+
+    Raises:
+        RunError: the disk is read-only or not ours.
+    """
+    target = Path(path)
+    doomed = temporary_beside(target)
+    with explained(target):
+        os.replace(target, doomed)
+        fault_point()
+        sync_directory(target.parent)
+        shutil.rmtree(doomed)
+        fault_point()
+
+
+def is_temporary(name: str, of: Iterable[str]) -> bool:
+    """Whether `name` is what a killed writer of one of these files or folders leaves.
+
+    Args:
+        name: without its folder.
+        of: names, `*` standing for any characters.
+    """
+    match = _TEMPORARY_NAME.fullmatch(name)
+    return match is not None and any(fnmatchcase(match[1], pattern) for pattern in of)
+
+
+def remove_temporaries(directory: str | os.PathLike[str], of: Iterable[str]) -> None:
+    """Remove what killed writers left in `directory`. Call it with the run's lock held.
+
+    Args:
+        directory: other files in it stay, also those of a person that end in `.tmp-…`.
+        of: names of the files and folders that these writers write, as `is_temporary` takes them.
+    """
+    patterns = tuple(of)
+    for leftover in Path(directory).glob(f"*{TEMPORARY}*"):
+        if not is_temporary(leftover.name, patterns):
+            continue
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Let two folders swap names in one step, where the system can; in two steps elsewhere."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of <linux/fs.h>
+        if renameat2(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
+            return
+    except (AttributeError, OSError, TypeError):  # not Linux
+        pass
+    aside = temporary_beside(old)
+    os.replace(old, aside)
+    os.replace(new, old)
+    os.replace(aside, new)
+
+
+def _measure(
+    files: Mapping[str, bytes],
+    metadata: Mapping[str, Any] | None,
+    others: Mapping[str, Entry] | None = None,
+) -> Manifest:
+    for name in files:
+        assert _PLAIN_NAME.fullmatch(name) and name != MANIFEST, name
+    entries = {name: Entry.of(data) for name, data in files.items() if name != CARD}
+    return Manifest(files={**(others or {}), **entries}, metadata=dict(metadata or {}))
+
+
+def _listed(folder: Path) -> dict[str, Entry]:
+    """The files that the manifest of a folder lists; none, if it is missing or damaged."""
+    try:
+        return read_manifest(folder).checked
+    except FormatError:
+        return {}
+
+
+def _location(path: Path, entry: Entry) -> Path:
+    """Where the content of a listed file is: at `path`, or beside it after a killed update."""
+    pending = path.with_name(f"{path.name}{PENDING}")
+    if _is_intact(pending, entry):
+        return pending
+    _check_size(path, entry)
+    return path
+
+
+def _is_intact(path: Path, entry: Entry) -> bool:
+    try:
+        _check_file(path, entry)
+    except FormatError:
+        return False
+    return True
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file has exactly this content."""
+    try:
+        return read_bytes(path, max_bytes=len(data)) == data
+    except FormatError:
+        return False
+
+
+def _check_file(path: Path, entry: Entry, *, deep: bool = False) -> None:
+    _check_size(path, entry)
+    try:
+        _check_crc(path, entry, entry.size, crc32(path))
+        if deep and _sha256(path) != entry.sha256:
+            raise FormatError(f"{path} was changed: its SHA-256 does not match.")
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _sha256(path: Path) -> str:
+    import hashlib
+
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_size(path: Path, entry: Entry) -> None:
+    try:
+        status = path.stat()
+    except OSError:
+        raise FormatError(f"{path} is missing.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise FormatError(f"{path} is not a regular file.")
+    if status.st_size != entry.size:
+        what = "cut short" if status.st_size < entry.size else "too long"
+        raise FormatError(f"{path} is {what}: {status.st_size} bytes instead of {entry.size}.")
+
+
+def _check_data(path: Path, entry: Entry, data: Contents) -> None:
+    _check_crc(path, entry, len(data), zlib.crc32(data))
+
+
+def _check_crc(path: Path, entry: Entry, size: int, checksum: int) -> None:
+    if size != entry.size or f"{checksum:08x}" != entry.crc32:
+        raise FormatError(
+            f"{path} is damaged: its checksum does not match {MANIFEST}. Take a fresh copy."
+        )

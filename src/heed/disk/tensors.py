@@ -1,0 +1,227 @@
+"""Named tensors to bytes and back, in the safetensors format: numbers only, nothing that runs.
+
+Not here: files and their checksums (`folders.py`), nor which tensors a model has
+(`bundle/bundle.py`). Every header is checked before anything is allocated for it.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.disk.files import Contents, parse_json
+from heed.errors import FormatError, RunError
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
+"""The format's types as they lie in a file. NumPy has no bfloat16: here it stands for its bits."""
+_FLOATS = ("F64", "F32", "F16", "BF16")
+MAX_HEADER_BYTES = 32 << 20
+MAX_TENSORS = 100_000
+MAX_AXES = 8
+# Dotted words; so no name can be mistaken for a path.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}(\.[A-Za-z0-9_-]{1,100}){0,20}")
+_PICKLES = {b"\x80": "a pickle", b"PK\x03\x04": "a zip archive, as torch.save writes"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """One tensor as the header announces it: type (of `DTYPES`), shape, place after the header."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+def encode_tensors(tensors: Mapping[str, NDArray[Any]], *, alignment: int = 8) -> bytes:
+    """Tensors as one safetensors file; equal tensors give equal bytes.
+
+    Args:
+        tensors: by name.
+        alignment: the first tensor begins at a multiple of so many bytes, itself one of 8.
+
+    Raises:
+        RunError: a number is not finite. Such weights are of no use, so they are never kept.
+    """
+    import safetensors.numpy  # Reading does without.
+
+    rows_first = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    for name, tensor in rows_first.items():
+        assert _NAME.fullmatch(name), name
+        if not _is_finite(tensor):
+            raise RunError(f"{name} holds a number that is not finite, so nothing was saved.")
+    data = safetensors.numpy.save(rows_first, metadata={"format": "pt"})
+    start = 8 + _header_size(data)
+    n_blanks = -start % alignment
+    size = (start - 8 + n_blanks).to_bytes(8, "little")
+    return b"".join((size, data[8:start], b" " * n_blanks, data[start:])) if n_blanks else data
+
+
+def decode_tensors(
+    data: Contents,
+    where: str | PathLike[str],
+    *,
+    expected: Mapping[str, tuple[int, ...]] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Read a safetensors file.
+
+    Args:
+        data: the whole file.
+        where: what errors call it.
+        expected: the names there must be, no more and no fewer, with their shapes; all of them
+            hold floating-point numbers.
+
+    Returns:
+        Read-only arrays, which lie in `data` itself where they can; bfloat16 as float32.
+
+    Raises:
+        FormatError: no such file, damaged, not what was expected, or not finite.
+    """
+    specs = read_header(data, where)
+    if expected is not None:
+        _check_expected(specs, expected, where)
+    tensors = {name: _decode(data, spec) for name, spec in specs.items()}
+    for name, tensor in tensors.items():
+        if not _is_finite(tensor):
+            raise FormatError(f"{where} is unusable: {name} holds a number that is not finite.")
+    return tensors
+
+
+def _decode(data: Contents, spec: Spec) -> NDArray[Any]:
+    start = 8 + _header_size(data) + spec.start
+    tensor: NDArray[Any] = np.ndarray(spec.shape, DTYPES[spec.dtype], buffer=data, offset=start)
+    if spec.dtype == "BF16":
+        bits = tensor.astype(np.uint32)  # the upper half of a float32
+        bits <<= 16
+        tensor = bits.view(np.float32)
+    elif not tensor.flags.aligned:
+        tensor = tensor.copy()
+    tensor.flags.writeable = False
+    return tensor
+
+
+def _is_finite(tensor: NDArray[Any]) -> bool:
+    return tensor.dtype.kind != "f" or bool(np.isfinite(tensor).all())
+
+
+def read_header(data: Contents, where: str | PathLike[str]) -> dict[str, Spec]:
+    """Check the header against the format and the size of the file.
+
+    Stricter than the format: plain names, known types, no gap and no overlap.
+
+    Raises:
+        FormatError: says what is wrong.
+    """
+    for magic, what in _PICKLES.items():
+        # The length of a sound header may begin with the same bytes.
+        if data[: len(magic)] == magic and data[8:9] != b"{":
+            raise FormatError(
+                f"{where} is {what}: reading it could run a program hidden inside. heed reads "
+                "weights in the safetensors format only."
+            )
+    if len(data) < 8:
+        raise FormatError(f"{where} is cut short: {len(data)} bytes are no safetensors file.")
+    header_size = _header_size(data)
+    if header_size > MAX_HEADER_BYTES:
+        raise FormatError(
+            f"{where} is not a safetensors file: its header would have {header_size} bytes."
+        )
+    if header_size > len(data) - 8:
+        raise FormatError(f"{where} is cut short: its header alone has {header_size} bytes.")
+    if data[8:9] != b"{":
+        raise FormatError(f"{where} is not a safetensors file: its header is no JSON object.")
+    header = parse_json(data[8 : 8 + header_size], f"the header of {where}")
+    header.pop("__metadata__", None)
+    if len(header) > MAX_TENSORS:
+        raise FormatError(f"{where} holds {len(header)} tensors; at most {MAX_TENSORS} make sense.")
+    specs = {name: _spec(name, entry, where) for name, entry in header.items()}
+    _check_places(specs, len(data) - 8 - header_size, where)
+    return specs
+
+
+def _header_size(data: Contents) -> int:
+    return int.from_bytes(data[:8], "little")
+
+
+def _spec(name: str, entry: Any, where: str | PathLike[str]) -> Spec:
+    if not _NAME.fullmatch(name):
+        raise FormatError(f"{where} names a tensor {name[:50]!r}; dots and words are allowed.")
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise FormatError(f"{where} must give {name} a dtype, a shape and data_offsets.")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise FormatError(
+            f"{where} gives {name} the type {dtype!r}; heed knows {', '.join(DTYPES)}."
+        )
+    if not _is_counts(shape) or len(shape) > MAX_AXES:
+        raise FormatError(f"{where} gives {name} a shape that is none: {str(shape)[:50]}.")
+    if not _is_counts(offsets) or len(offsets) != 2:
+        raise FormatError(f"{where} gives {name} a place that is none: {str(offsets)[:50]}.")
+    start, end = offsets
+    size = math.prod(shape) * DTYPES[dtype].itemsize
+    if end - start != size:
+        raise FormatError(
+            f"{where} gives {name} {end - start} bytes, but its type and shape need {size}."
+        )
+    # NumPy refuses even an empty array if its other axes are too long.
+    if size == 0 and math.prod(filter(None, shape)) > sys.maxsize // 8:
+        raise FormatError(f"{where} gives {name} a shape that is none: {str(shape)[:50]}.")
+    return Spec(dtype=dtype, shape=tuple(shape), start=start, end=end)
+
+
+def _is_counts(value: Any) -> bool:
+    return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
+
+
+def _check_places(specs: Mapping[str, Spec], n_bytes: int, where: str | PathLike[str]) -> None:
+    """The tensors lie one behind the other and fill the file."""
+    end = 0
+    for name, spec in sorted(specs.items(), key=lambda item: (item[1].start, item[1].end)):
+        if spec.start != end:
+            what = "overlaps another tensor" if spec.start < end else "follows a gap"
+            raise FormatError(f"{where} is damaged: {name} {what}.")
+        end = spec.end
+    if end != n_bytes:
+        what = "cut short" if end > n_bytes else "too long"
+        raise FormatError(f"{where} is {what}: its tensors need {end} bytes, it holds {n_bytes}.")
+
+
+def _check_expected(
+    specs: Mapping[str, Spec], expected: Mapping[str, tuple[int, ...]], where: str | PathLike[str]
+) -> None:
+    if missing := expected.keys() - specs.keys():
+        raise FormatError(f"{where} lacks {_list(missing)}, which the model's config asks for.")
+    if extra := specs.keys() - expected.keys():
+        raise FormatError(f"{where} holds {_list(extra)}, which the model's config does not have.")
+    for name, shape in expected.items():
+        spec = specs[name]
+        if spec.shape != shape:
+            raise FormatError(
+                f"{where}: {name} must have the shape {list(shape)} by the model's config, "
+                f"but has {list(spec.shape)}."
+            )
+        if spec.dtype not in _FLOATS:
+            raise FormatError(f"{where}: {name} must hold floating-point numbers.")
+
+
+def _list(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
+    return ", ".join(ordered[:5] if more else ordered) + more

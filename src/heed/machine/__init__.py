@@ -1,0 +1,1 @@
+"""What computes: device, processor, threads, memory, seeds."""

@@ -1,0 +1,111 @@
+"""Where to compute, and in which number type.
+
+Not here: threads (`threads.py`), memory (`memory.py`). torch loads inside the functions.
+"""
+
+import ctypes
+import platform
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from heed.errors import ConfigError
+from heed.machine.cpu import has_faster_onednn
+
+if TYPE_CHECKING:
+    import torch
+
+
+def has_gpu() -> bool:
+    """Whether CUDA's driver shows this process a GPU; asks without torch, in a millisecond."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return (
+        driver.cuInit(0) == 0
+        and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+        and count.value > 0
+    )
+
+
+def split_device(name: str) -> tuple[str, str]:
+    """The two parts of a device's name: `cuda` and `1` of `cuda:1`; the second may be empty.
+
+    Raises:
+        ConfigError: it is no name of a device.
+    """
+    kind, _, index = name.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
+        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}.")
+    return kind, index
+
+
+def choose_device(name: str = "auto") -> "torch.device":
+    """The device called `auto` (CUDA where there is one), `cpu`, `cuda` or `cuda:N`.
+
+    Raises:
+        ConfigError: no such device, or not on this machine.
+    """
+    import torch
+
+    kind, index = split_device(name)
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind == "auto":
+        return torch.device("cuda" if n_devices else "cpu")
+    if kind == "cuda" and int(index or 0) >= n_devices:
+        raise ConfigError(
+            f"device {name} is not usable: torch {torch.__version__} sees {n_devices} CUDA devices "
+            "here. Use device auto or cpu."
+        )
+    return torch.device(name)
+
+
+def choose_dtype(name: str, device: "torch.device", *, setting: str = "precision") -> "torch.dtype":
+    """The type to compute in: `auto`, `float32`, `bfloat16` or `float16`.
+
+    `auto` is bfloat16 on a GPU that has it and float32 elsewhere.
+
+    Args:
+        name: one of these.
+        device: where to compute.
+        setting: what messages call it.
+
+    Raises:
+        ConfigError: no such type, or float16 on a CPU.
+    """
+    import torch
+
+    if name == "auto":
+        is_fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.bfloat16 if is_fast else torch.float32
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if name not in dtypes:
+        raise ConfigError(f"{setting} must be auto, {', '.join(dtypes)}, but is {name!r}.")
+    if name == "float16" and device.type == "cpu":
+        raise ConfigError(f"{setting} float16 needs a GPU; use float32 or bfloat16 on a CPU.")
+    return dtypes[name]
+
+
+def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextManager[Any]:
+    """Compute matrix products in `dtype`; does nothing for float32."""
+    import torch
+
+    if dtype == torch.float32:
+        return nullcontext()
+    return torch.autocast(device_type=device.type, dtype=dtype)
+
+
+def describe_environment() -> dict[str, Any]:
+    """What the exact bits of a run depend on besides its recipe, as JSON values."""
+    import torch
+
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "products": "oneDNN" if has_faster_onednn() else "torch's choice",
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }

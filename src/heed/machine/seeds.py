@@ -1,0 +1,28 @@
+"""Seeds: every source of randomness is derived from one seed and a purpose.
+
+See docs/decisions/0007-randomness-is-derived.md.
+"""
+
+
+def derive_seed(seed: int, *parts: int | str) -> int:
+    """A seed of 63 bits for one purpose, as `derive_seed(seed, "dropout", step)`.
+
+    Randomness that is derived need not be stored: a resumed run knows its seed and its step.
+    """
+    import hashlib
+
+    text = repr((seed, *parts)).encode("ascii", "backslashreplace")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
+
+
+def seed_everything(seed: int, *parts: int | str) -> None:
+    """Seed torch on all devices, numpy's and Python's global generators from `derive_seed`."""
+    import random
+
+    import numpy as np
+    import torch
+
+    derived = derive_seed(seed, *parts)
+    random.seed(derived)
+    np.random.seed(derived % 2**32)
+    torch.manual_seed(derived)

@@ -1,0 +1,63 @@
+"""How many CPU threads to compute with, and which of several processes this is."""
+
+import os
+
+from heed.errors import ConfigError
+
+_CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
+
+
+def set_threads(n_threads: int | None = None) -> int:
+    """Let torch use as many threads as `choose_threads` says; returns how many.
+
+    Raises:
+        ConfigError: fewer than one.
+    """
+    import torch
+
+    chosen = choose_threads(n_threads)
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def choose_threads(n_threads: int | None = None) -> int:
+    """How many threads to compute with: `n_threads`, or as many as `count_cores` finds.
+
+    More than there are cores would make each step take minutes, so `n_threads` is at most that.
+    Where no number is asked for, `OMP_NUM_THREADS` counts.
+
+    Raises:
+        ConfigError: it is no whole number from 1 on.
+    """
+    if n_threads is not None and (type(n_threads) is not int or n_threads < 1):
+        raise ConfigError(f"threads must be a whole number from 1, but is {n_threads!r}.")
+    if n_threads:
+        return min(n_threads, count_cores())
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(asked) if asked.isdigit() and int(asked) else count_cores()
+
+
+def too_many_threads(asked: int) -> str:
+    """A remark if more threads are asked for than there are cores, else ""."""
+    n_cores = count_cores()
+    if asked <= n_cores:
+        return ""
+    cores = "1 core" if n_cores == 1 else f"{n_cores} cores"
+    return f"{asked} threads are more than the {cores} of this machine; {n_cores} will be used."
+
+
+def count_cores() -> int:
+    """CPU cores this process may use: its affinity, and its container's quota where one is set."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        with open(_CPU_QUOTA, encoding="ascii") as file:
+            quota, period = file.read().split()
+        return max(1, min(n_cores or 1, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no control groups, or the quota is "max"
+        return n_cores or 1
+
+
+def process_rank() -> int:
+    """Number of this process among those that `torchrun` started together, from 0."""
+    rank = os.environ.get("RANK", "") if os.environ.get("WORLD_SIZE", "1") != "1" else ""
+    return int(rank) if rank.isdigit() else 0

@@ -1,0 +1,115 @@
+"""Matrix products in float32, on processors where torch's own choice leaves half of them unused.
+
+torch multiplies float32 matrices with MKL, and MKL keeps to AVX2 on AMD's processors. oneDNN, the
+other library inside torch, uses their AVX-512 and is twice as fast, and as exact. It makes code for
+every shape that it meets and keeps it, a quarter of a megabyte each, so `linear` cuts the rows of a
+batch into pieces of few sizes. Attention stays with MKL: its many small products come slower from
+oneDNN. Elsewhere (`device.has_faster_onednn`) all of this is what torch does by itself.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from heed.machine.cpu import has_faster_onednn
+
+SMALLEST = 64
+"""Rows of the smallest piece: fewer are no gain."""
+
+
+@contextmanager
+def faster_products(n_rows: int = 0) -> Iterator[None]:
+    """Hand float32 products inside the block to oneDNN, where that is faster.
+
+    Args:
+        n_rows: rows in them that differ from batch to batch. MKL keeps those that are no multiple
+            of `SMALLEST`, so that oneDNN meets few shapes.
+    """
+    if n_rows % SMALLEST or not has_faster_onednn():
+        yield
+        return
+    setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before, setting.fp32_precision = setting.fp32_precision, "bf16"
+    try:
+        yield
+    finally:
+        setting.fp32_precision = before
+
+
+def pieces(n_rows: int) -> Iterator[slice]:
+    """Cut rows into pieces of 2^k rows, the longest first; fewer than `SMALLEST` may be left."""
+    end = 0
+    while (left := n_rows - end) > 0:
+        start, end = end, end + (left if left < SMALLEST else 1 << (left.bit_length() - 1))
+        yield slice(start, end)
+
+
+class _Linear(torch.autograd.Function):
+    """x W^T + b and its gradients, in pieces of rows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        y = x.new_empty(x.size(0), weight.size(0))
+        for rows in pieces(x.size(0)):
+            with faster_products(rows.stop - rows.start):
+                torch.mm(x[rows], weight.t(), out=y[rows])
+        return y if bias is None else y.add_(bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, of_bias = ctx.needs_input_grad
+        grad_x = torch.empty_like(x) if of_x else None
+        grad_weight = torch.empty_like(weight) if of_weight else None
+        for rows in pieces(x.size(0)):
+            with faster_products(rows.stop - rows.start):
+                if grad_x is not None:
+                    torch.mm(grad[rows], weight, out=grad_x[rows])
+                if grad_weight is not None:
+                    grad_weight.addmm_(grad[rows].t(), x[rows], beta=min(rows.start, 1))
+        return grad_x, grad_weight, grad.sum(0) if of_bias else None
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b, as `F.linear` gives it, to learn from.
+
+    Args:
+        x: `(…, n_in)`.
+        weight: `(n_out, n_in)`.
+        bias: `(n_out,)`.
+
+    Returns:
+        `(…, n_out)`.
+    """
+    if not _can_be_faster(x):
+        return F.linear(x, weight, bias)
+    y: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)  # type: ignore[no-untyped-call]
+    return y.view(*x.shape[:-1], weight.size(0))
+
+
+class Linear(nn.Linear):
+    """`nn.Linear`, through `linear`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `x`, `(…, n_in)`."""
+        return linear(x, self.weight, self.bias)
+
+
+def _can_be_faster(x: Tensor) -> bool:
+    return (
+        not torch.compiler.is_compiling()
+        and has_faster_onednn()
+        and torch.is_grad_enabled()
+        and x.dtype == torch.float32
+        and x.device.type == "cpu"
+        and x.dim() > 1
+        and x.numel() >= SMALLEST * x.size(-1) > 0
+        and not torch.is_autocast_enabled("cpu")
+    )

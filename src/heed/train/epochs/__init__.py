@@ -1,0 +1,1 @@
+"""The pairs that an epoch reads: resampled, back-translated, denoised."""

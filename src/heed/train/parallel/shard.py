@@ -1,0 +1,122 @@
+"""A model shared out: each process keeps some rows of every tensor and of all that belongs to it.
+
+Not who the processes are (`distributed.py`), nor the step, which reads the same (`step/loop.py`).
+torch puts a layer's weights together when it computes, frees them afterwards, and leaves each
+process its rows of the gradients' sum (FSDP2; Zhao et al. 2023, "PyTorch FSDP"). What stays is a
+`DTensor`: of it, the functions here take the rows or the whole; a plain tensor is both.
+"""
+
+import sys
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heed.data.batch import Batch
+from heed.errors import ConfigError
+from heed.model.transformer import Transformer
+from heed.train.parallel.distributed import Group
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+
+def require_company(is_sharded: bool, group: Group) -> None:
+    """Refuse to share a model out to one process.
+
+    Raises:
+        ConfigError: there is only one.
+    """
+    if is_sharded and group.size == 1:
+        raise ConfigError(
+            "training.shard shares a model out to several processes, but there is one. Start more "
+            "with torchrun (docs/distributed.md), or set training.shard=false."
+        )
+
+
+def shard(model: Transformer, group: Group) -> None:
+    """Leave this process its rows of every parameter.
+
+    Raises:
+        ConfigError: this version of torch cannot.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FSDPModule, fully_shard
+
+    if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
+        raise ConfigError(
+            f"training.shard needs a newer torch: 2.13 can do it, but this is {torch.__version__}."
+        )
+    mesh = init_device_mesh(group.device.type, (group.size,))
+    for layer in (*model.encoder, *model.decoder):
+        fully_shard(layer, mesh=mesh)
+    # The loss reads the output layer's matrix after the model's own forward pass.
+    fully_shard(model, mesh=mesh, reshard_after_forward=False)
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            # Sums, as the loop has them, not means; gloo cannot scale what it sums.
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
+
+
+def rows_of(tensor: Tensor, start: int = 0, end: int | None = None) -> tuple[Tensor, slice]:
+    """Rows `start` to `end` of a tensor, as far as this process has them.
+
+    Returns:
+        A view of them, `(n_rows, …)`, and which they are among the rows asked for.
+    """
+    end = tensor.size(0) if end is None else end
+    rows, first, part = tensor.detach(), 0, _part(tensor)
+    if part is not None:
+        rows = part.to_local().detach()
+        n_rows_each = -(-part.size(0) // part.device_mesh.size())
+        first = min(part.device_mesh.get_local_rank() * n_rows_each, part.size(0))
+    here, there = (min(max(row - first, 0), len(rows)) for row in (start, end))
+    return rows[here:there], slice(first + here - start, first + there - start)
+
+
+def fill(tensor: Tensor, values: Tensor) -> None:
+    """Copy whole `values` into a tensor, as far as this process has it."""
+    if _part(values) is not None:
+        tensor.copy_(values)
+        return
+    rows, places = rows_of(tensor)
+    rows.copy_(values[places])
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor put together of all processes' rows, in each of them; all must ask."""
+    part = _part(tensor)
+    put_together: Tensor = tensor if part is None else part.full_tensor()
+    return put_together
+
+
+def collected(tensor: Tensor) -> Tensor:
+    """The same, but in the leader alone, outside its GPU; the others get its shape (`meta`)."""
+    part = _part(tensor)
+    if part is None:
+        return tensor
+    return whole(tensor).detach().to("meta" if part.device_mesh.get_rank() else "cpu")
+
+
+def idle_batches(special_ids: dict[str, int], n_passes: int, group: Group) -> list[Batch]:
+    """Batches of nothing for a process that has fewer than another: all put weights together."""
+    bos, eos, pad = (torch.tensor([[special_ids[f"{name}_id"]]]) for name in ("bos", "eos", "pad"))
+    nothing = Batch(
+        src=eos,
+        tgt_in=bos,
+        tgt_out=pad,
+        src_mask=None,
+        n_src_tokens=0,
+        n_tgt_tokens=0,
+        indices=np.zeros(0, dtype=np.int64),
+    )
+    return [nothing] * (int(group.most(n_passes)) - n_passes)
+
+
+def _part(tensor: Tensor) -> "DTensor | None":
+    # To import it brings the compiler, over a second; where nobody has, there are none.
+    module = sys.modules.get("torch.distributed.tensor")
+    is_part = module is not None and isinstance(tensor, module.DTensor)
+    return cast("DTensor", tensor) if is_part else None

@@ -1,0 +1,1 @@
+"""Settings: what was asked for, and the recipe that follows from it."""

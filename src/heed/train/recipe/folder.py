@@ -1,0 +1,120 @@
+"""The run folder: the names of heed's own files in it, and which folder a run may write into.
+
+Read on in `run/run.py`, which says what the files hold.
+"""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from heed.bundle.bundle import CHECKPOINTS, MODEL_FILES
+from heed.data.lines import STDIN
+from heed.data.prepare import DATA, REPORT_FILE
+from heed.data.prepare import OWN_FILES as DATA_FILES
+from heed.disk.files import LOCK, parse_json, read_bytes
+from heed.disk.folders import MANIFEST, PENDING, is_temporary
+from heed.errors import FormatError, RunError, UsageError
+from heed.train.recipe.recipe import Recipe
+from heed.train.recipe.settings import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
+from heed.train.step.events import METRICS_FILE, TENSORBOARD
+
+PARENT_FILE = "parent.json"
+BACK_FILE = "back-translated.bin"
+FACTS_FILE = "back-translated.json"
+"""Written last: says that all is there, and from which epoch on it is learnt from."""
+TEACHER = "teacher"
+"""In the folder of a student's run: what `heed distill` made for it."""
+MADE_FROM = "made-from.json"
+
+OWN_FILES = (
+    *(ASKED_FILE, RECIPE_FILE, RESOLVED_FILE, METRICS_FILE, PARENT_FILE, LOCK, MANIFEST),
+    *MODEL_FILES,
+    *(f"{name}{PENDING}" for name in (MANIFEST, *MODEL_FILES)),
+)
+OWN_PATHS = (
+    *OWN_FILES,
+    *(f"{DATA}/{name}" for name in (*DATA_FILES, BACK_FILE, FACTS_FILE)),
+    *(f"{folder}/*" for folder in (CHECKPOINTS, TENSORBOARD)),
+)
+"""In the run folder, all that training writes and removes; `*` stands for any characters."""
+_SECTIONS = {"preset", *(section.name for section in fields(Recipe))}
+
+
+def require_run_folder(out: Path) -> None:
+    """Refuse a folder that holds something else than a run.
+
+    Raises:
+        RunError: names what is in it.
+    """
+    if not _is_run(out):
+        require_unused(out, "a run of heed to go on with")
+
+
+def require_unused(out: Path, other: str) -> None:
+    """Refuse a folder that holds more than a run that was killed at its very beginning leaves.
+
+    Args:
+        out: the folder; it may be missing.
+        other: what else the folder could be, for the message.
+
+    Raises:
+        RunError: names what is in it.
+    """
+    if not out.is_dir():
+        if out.exists() or out.is_symlink():
+            raise RunError(f"{out} must be a folder, but is not. Use another --out.")
+        return
+    found = [entry for entry in sorted(out.iterdir()) if not _is_of_a_beginning(entry)]
+    if found:
+        raise RunError(
+            f"{out} must be a new folder or {other}, but holds {found[0].name}. Use another --out."
+        )
+
+
+def require_outside(out: Path, files: Iterable[str], own: Iterable[str] = OWN_PATHS) -> None:
+    """Refuse to read from files that a run writes itself.
+
+    Args:
+        out: the run folder.
+        files: paths; standard input is passed over.
+        own: paths below `out`, `*` standing for any characters.
+
+    Raises:
+        UsageError: names the file.
+    """
+    patterns = tuple(own)
+    for file in files:
+        path = Path(file).resolve()
+        if file == STDIN or not path.is_relative_to(out.resolve()):
+            continue
+        name = path.relative_to(out.resolve()).as_posix()
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            raise UsageError(
+                f"{file} is a file that heed writes in {out} itself. Copy it to another place and "
+                "read it from there."
+            )
+
+
+def _is_run(out: Path) -> bool:
+    """Whether one of the files that heed writes early and keeps is there, as heed writes it."""
+    asked = _json(out / ASKED_FILE)
+    return (
+        (asked is not None and set(asked) <= _SECTIONS)
+        or "fingerprint" in (_json(out / DATA / REPORT_FILE) or {})
+        or "teacher" in (_json(out / TEACHER / MADE_FROM) or {})
+    )
+
+
+def _json(path: Path) -> dict[str, object] | None:
+    try:
+        return parse_json(read_bytes(path), path)
+    except FormatError:
+        return None
+
+
+def _is_of_a_beginning(entry: Path) -> bool:
+    """Whether a run that was killed before its first own file was complete leaves this entry."""
+    if entry.name == TEACHER and entry.is_dir():
+        return all(is_temporary(inner.name, (MADE_FROM,)) for inner in entry.iterdir())
+    return entry.name == LOCK or is_temporary(entry.name, (ASKED_FILE,))

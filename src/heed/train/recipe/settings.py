@@ -1,0 +1,138 @@
+"""What a run was asked for and the recipe that came of it, kept in its folder.
+
+Not here: how a recipe is chosen (`recipe.py`). A run goes on only as it began, but for the settings
+in `MAY_CHANGE`; what else was changed is named and refused. Used by `run/run.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heed.config import build_config, load_config, to_toml
+from heed.data.prepare import Prepared
+from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
+from heed.errors import RunError
+from heed.text.vocab import SPECIAL_IDS
+from heed.train.recipe.recipe import Facts, Recipe, merge, resolve
+
+RECIPE_FILE = "recipe.toml"
+ASKED_FILE = "asked.json"
+RESOLVED_FILE = "resolved.toml"
+"""The recipe once more, as heed wrote it: by this an edit of `recipe.toml` is noticed."""
+
+MAY_CHANGE = {
+    ("training", "time_s"),
+    ("training", "max_steps"),
+    ("training", "threads"),
+    ("training", "shard"),
+    ("training", "packed"),
+    ("training", "compile"),
+    ("training", "patience"),
+    ("training", "checkpoint_every"),
+    ("training", "checkpoint_every_s"),
+    ("training", "keep_checkpoints"),
+    ("decoding", "*"),
+}
+"""Settings that a continued run may have changed; `*` stands for a whole section."""
+
+
+def settle(
+    out: Path,
+    asked: Mapping[str, Any],
+    data: Prepared,
+    gflops: Callable[[], float],
+    where: str,
+    inherited: Mapping[str, Any],
+) -> Recipe:
+    """The stored recipe of a run that goes on, else one resolved for this corpus and machine.
+
+    Args:
+        out: the run folder; the recipe is written there.
+        asked: settings made by hand.
+        data: the corpus.
+        gflops: measures the machine, once a new recipe needs it.
+        where: the file the settings come from, for messages.
+        inherited: settings that a parent brings along; those made by hand go before them.
+    """
+    path = out / RECIPE_FILE
+    if path.exists():
+        stored = asdict(load_config(Recipe, path))
+        _require_unedited(out, stored)
+        changed = {
+            section: {
+                key: value
+                for key, value in asked.get(section, {}).items()
+                if _may_change((section, key))
+            }
+            for section, _ in MAY_CHANGE
+        }
+        recipe = build_config(Recipe, merge(stored, changed), where=str(path))
+    else:
+        facts = Facts(
+            src_vocab_size=data.src_vocab.size,
+            tgt_vocab_size=data.tgt_vocab.size,
+            n_pairs=len(data.train),
+            n_src_tokens=int(data.train.src_lengths.sum()),
+            n_tgt_tokens=int(data.train.tgt_lengths.sum()),
+            gflops=gflops(),
+            special_ids={key: getattr(data.tgt_vocab, key) for key in SPECIAL_IDS},
+        )
+        recipe = resolve(merge(inherited, asked), facts, where=where)
+    text = to_toml(recipe).encode()
+    write_atomically(out / RESOLVED_FILE, text)
+    write_atomically(path, text)
+    return recipe
+
+
+def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
+    """Refuse a recipe that was edited by hand since heed wrote it.
+
+    Raises:
+        RunError: names the setting.
+    """
+    if not (out / RESOLVED_FILE).exists():  # a run of heed 0.1
+        return
+    before, now = _flat(asdict(load_config(Recipe, out / RESOLVED_FILE))), _flat(stored)
+    for key in sorted({*before, *now}):
+        if not _may_change(key) and before.get(key) != now.get(key):
+            was = before.get(key)
+            raise RunError(
+                f"{out / RECIPE_FILE}: {'.'.join(key)} was {was} when the run began, but is now "
+                f"{now.get(key)}. A run goes on only as it began: write {was} again, or begin "
+                "another run with another --out."
+            )
+
+
+def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
+    """Refuse to go on with other settings than the run began with."""
+    path = out / ASKED_FILE
+    # Before there is a recipe, nothing has been learnt that other settings could spoil.
+    if path.exists() and (out / RECIPE_FILE).exists():
+        before = parse_json(read_bytes(path), path)
+        for key in sorted({*_flat(before), *_flat(asked)}):
+            was, now = _flat(before).get(key), _flat(asked).get(key)
+            if not _may_change(key) and was != now:
+                raise RunError(
+                    f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but is now asked "
+                    f"for {_spelled(now)}. Use the same settings to go on, or another --out."
+                )
+    write_atomically(path, to_json(asked))
+
+
+def _may_change(key: tuple[str, ...]) -> bool:
+    return key in MAY_CHANGE or (key[0], "*") in MAY_CHANGE
+
+
+def _flat(values: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    flat: dict[tuple[str, ...], Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update({(key, *rest): inner for rest, inner in _flat(value).items()})
+        else:
+            flat[(key,)] = value
+    return flat
+
+
+def _spelled(value: Any) -> str:
+    return "the default" if value is None else str(value)

@@ -1,0 +1,50 @@
+"""The model in training as it is now: a bundle to keep, a translator to validate with."""
+
+from dataclasses import asdict
+
+from heed.bundle.bundle import Bundle
+from heed.data.prepare import Prepared
+from heed.decode.options import DecodeOptions
+from heed.model.decodable import TorchDecodable
+from heed.train.recipe.recipe import Recipe, max_source_tokens
+from heed.train.step.averages import to_arrays
+from heed.train.step.loop import Trainer
+from heed.translate.translator import Translator
+
+
+def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
+    """The model as it is now, with all that is needed to translate with it."""
+    defaults = asdict(DecodeOptions())
+    decoding = {
+        key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]
+    }
+    return Bundle(
+        config=recipe.model,
+        weights=to_arrays(trainer.weights()),
+        src_vocab=data.src_vocab,
+        tgt_vocab=data.tgt_vocab,
+        source_lang=data.source_lang,
+        target_lang=data.target_lang,
+        target_langs=data.target_langs,
+        decoding={**decoding, "max_source_tokens": _max_source_tokens(data, recipe)},
+    )
+
+
+def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:
+    longest = int(data.train.src_lengths.max())
+    # Of these, `<eos>` and the tag of a target language are no pieces of the sentence.
+    return max_source_tokens(recipe, longest - 1 - bool(data.target_langs))
+
+
+def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Translator:
+    """The model as it is now, ready to translate text while it is in evaluation mode."""
+    return Translator(
+        TorchDecodable(trainer.model, trainer.device),
+        data.src_vocab,
+        data.tgt_vocab,
+        options=recipe.decoding,
+        source_lang=data.source_lang,
+        target_lang=data.target_lang,
+        target_langs=data.target_langs,
+        max_source_tokens=_max_source_tokens(data, recipe),
+    )

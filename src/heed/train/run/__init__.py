@@ -1,0 +1,1 @@
+"""A whole run: set up, trained, saved, resumed, finished."""

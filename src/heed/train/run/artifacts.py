@@ -1,0 +1,172 @@
+"""What a run leaves behind: checkpoints on the way, the best model so far, the model at the end.
+
+Not how a folder is written whole or not at all (`checkpoint.py`, `bundle/bundle.py`), nor when
+(`step/loop.py`). Also here: the model as it is now, made ready to translate, to be kept or
+validated.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from heed.bundle.bundle import (
+    CHECKPOINTS,
+    description_files,
+    load_bundle,
+    save_bundle,
+    step_folders,
+)
+from heed.data.prepare import Prepared
+from heed.disk.files import read_json_lines
+from heed.errors import RunError
+from heed.machine.device import describe_environment
+from heed.model.build import count_parameters
+from heed.model.transformer import Transformer
+from heed.train.recipe.recipe import Recipe
+from heed.train.recipe.settings import RECIPE_FILE
+from heed.train.recipe.snapshot import make_bundle, make_translator
+from heed.train.run import checkpoint
+from heed.train.run.setup import make_trainer, take_over
+from heed.train.step.averages import copy_into, using_weights
+from heed.train.step.events import METRICS_FILE, Report
+from heed.train.step.loop import Trainer
+from heed.train.step.optimizer import Optimizer
+from heed.train.step.validate import Validation, dev_sets, validate
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKeeper:
+    """Keeps a run's checkpoints in its folder.
+
+    Attributes:
+        out: the run folder.
+        recipe: goes into every model folder.
+        data: vocabularies and languages go into every model folder.
+        report: hears of every checkpoint.
+    """
+
+    out: Path
+    recipe: Recipe
+    data: Prepared
+    report: Report
+
+    def save(self, trainer: Trainer, optimizer: dict[str, Tensor]) -> None:
+        """Keep everything needed to go on from here, in a folder that is a model too."""
+        self._require_folder()
+        config = self.recipe.training
+        checkpoint.save(
+            self.out,
+            trainer.progress.step,
+            model={name: p.detach() for name, p in trainer.model.named_parameters()},
+            optimizer=optimizer,
+            average=trainer.averaged,
+            progress=asdict(trainer.progress),
+            extra=description_files(make_bundle(trainer, self.recipe, self.data)),
+            environment={**describe_environment(), "processes": trainer.group.size},
+            keep=max(config.keep_checkpoints, config.average_checkpoints),
+        )
+        self.report({"kind": "checkpoint", "step": trainer.progress.step})
+
+    def restore(self, trainer: Trainer) -> int:
+        """Give back the newest checkpoint's weights, or the first ones; data and clock stay."""
+        found = checkpoint.load_newest(self.out)
+        if found is None:
+            fresh = make_trainer(self.recipe, self.data, trainer.group)
+            copy_into(trainer.model, fresh.weights())
+            trainer.averaged, trainer.optimizer = (
+                fresh.averaged,
+                Optimizer(trainer.model, fresh.config),
+            )
+            return 0
+        take_over(trainer, found)
+        return found.step
+
+    def save_best(self, trainer: Trainer, validation: Validation) -> None:
+        """Keep the weights that just validated best, as a model folder of their own."""
+        self._require_folder()
+        bundle = make_bundle(trainer, self.recipe, self.data)
+        save_bundle(self.out / CHECKPOINTS / "best", bundle, numbers=_numbers(validation))
+
+    def _require_folder(self) -> None:
+        # Saving would make it anew, without the corpus and the recipe it needs to go on.
+        if not (self.out / RECIPE_FILE).exists():
+            raise RunError(
+                f"cannot write {self.out}: it was moved or removed while its run was going on."
+            )
+
+
+def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:
+    """Put the best model into the run folder itself; the average of checkpoints if it is better."""
+    best = load_bundle(out / CHECKPOINTS / "best")
+    validation = best_validation(out) or {}
+    if recipe.training.average_checkpoints > 1:
+        folders = [folder for step, folder in step_folders(out) if step]
+        mean = checkpoint.average_checkpoints(folders[: recipe.training.average_checkpoints])
+        averaged = replace(trainer, averaged=mean)
+        found = validate_trainer(averaged, data, recipe)
+        metric = recipe.training.metric
+        is_better = trainer.progress.best is None or found.score(metric) > trainer.progress.best
+        report(
+            {"kind": "average", "checkpoints": len(folders), "is_best": is_better, **asdict(found)}
+        )
+        if is_better:
+            best, validation = make_bundle(averaged, recipe, data), asdict(found)
+    numbers = {
+        **{key: validation[key] for key in ("loss", "bleu", "chrf") if validation.get(key)},
+        **_by_language(validation),
+        "parameters": count_parameters(trainer.model),
+        "training pairs": len(data.train),
+        "training time (s)": round(trainer.elapsed_s),
+    }
+    save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
+    report(
+        {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}
+    )
+
+
+def validate_trainer(
+    trainer: Trainer,
+    data: Prepared,
+    recipe: Recipe,
+    examine: Callable[[Transformer], None] | None = None,
+) -> Validation:
+    """Validate the weights that would be kept now; then let them be examined."""
+    with using_weights(trainer.model, trainer.averaged):
+        trainer.model.eval()
+        found = validate(
+            make_translator(trainer, data, recipe),
+            dev_sets(data),
+            n_sentences=recipe.training.validation_sentences,
+        )
+        if examine:
+            examine(trainer.model)
+        trainer.model.train()
+        return found
+
+
+def best_validation(out: Path) -> dict[str, Any] | None:
+    """The event of the best validation so far, from the run's metrics."""
+    path = out / METRICS_FILE
+    if not path.exists():
+        return None
+    best = None
+    for event in read_json_lines(path):
+        if event.get("kind") == "validation" and event.get("is_best"):
+            best = event
+    return best
+
+
+def _by_language(validation: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        f"{name} into {language}": scores[key]
+        for language, scores in validation.get("by_language", {}).items()
+        for key, name in (("bleu", "BLEU"), ("chrf", "chrF2"))
+    }
+
+
+def _numbers(validation: Validation) -> dict[str, Any]:
+    found = {"loss": validation.loss, "bleu": validation.bleu, "chrf": validation.chrf}
+    return {key: round(value, 4) for key, value in found.items() if value is not None}

@@ -1,0 +1,217 @@
+"""A whole run: corpus in, model folder out; stopped anywhere, the same call goes on.
+
+Not what it starts from (`setup.py`), the training step (`step/loop.py`), what it leaves behind
+(`artifacts.py`), nor what a terminal shows (`heed/cli/train.py`). The run folder holds
+`recipe.toml` (resolved; `resolved.toml` is a copy to notice edits by), `asked.json` (what was set
+by hand), `data/`, `metrics.jsonl`, `checkpoints/`, and at the end the model itself.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heed.data.corpus import Corpus
+from heed.data.prepare import Prepared
+from heed.disk.files import crc32, lock, read_json_lines, to_json
+from heed.machine.cpu import prepare_cpu
+from heed.machine.device import describe_environment
+from heed.machine.threads import set_threads, too_many_threads
+from heed.model.build import count_parameters
+from heed.train.epochs.back_translation import MonoPairs
+from heed.train.parallel.distributed import Group, joined
+from heed.train.parallel.shard import require_company
+from heed.train.recipe.folder import require_outside, require_run_folder
+from heed.train.recipe.recipe import Recipe, resolve
+from heed.train.recipe.snapshot import make_translator
+from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
+from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
+from heed.train.step.events import EventLog, Report, duration, fan_out
+from heed.train.step.loop import Trainer, train
+from heed.train.step.progress import Progress
+from heed.train.step.validate import dev_sets
+from heed.train.watch.observe import Observer
+
+SLOW_START = 0.25
+"""Share of the time given that may pass before the first step without a word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a call of `run_training` ended.
+
+    Attributes:
+        is_finished: the model is complete; False = paused, the same call goes on.
+        was_finished: nothing was left to do.
+        progress: where the run stands.
+        validation: the best validation's numbers; None if there was none.
+        limits: which limits ended the run, in words; "" if it is paused.
+    """
+
+    is_finished: bool
+    was_finished: bool
+    progress: Progress
+    validation: dict[str, Any] | None
+    limits: str = ""
+
+
+def run_training(
+    asked: Mapping[str, Any],
+    corpus: Corpus,
+    out: Path,
+    *,
+    report: Report,
+    should_stop: Callable[[], bool] = lambda: False,
+    before_step: Callable[[], None] = lambda: None,
+    where: str = "",
+    started_at: float | None = None,
+) -> Outcome:
+    """Train a model from `corpus` into the folder `out`, or go on with it.
+
+    Args:
+        asked: settings made by hand, as nested dicts (see `recipe.resolve`).
+        corpus: where the sentences are.
+        out: the run folder; made if it is not there.
+        report: hears every event.
+        should_stop: asked after each step; True saves and pauses.
+        before_step: called before each step, in every process.
+        where: the file the settings come from, for messages.
+        started_at: `time.monotonic()` from which the time given counts; None = now.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        DataError: the corpus cannot be read.
+        RunError: `out` holds something else, another process works in it, the recipe changed, or
+            the disk is full.
+    """
+    started_at = time.monotonic() if started_at is None else started_at
+    draft = resolve(asked, where=where)
+    _prepare_cpu(draft.training.threads, report)
+    with joined(draft.training.device) as group, _held_by_leader(out, corpus, group):
+        require_company(draft.training.shard, group)
+        if group.is_leader:
+            recipe, data = set_up(out, asked, draft, corpus, group, where, report)
+        group.wait()
+        if not group.is_leader:
+            with group.on_its_own():
+                recipe, data = open_set_up(out, corpus)
+        group.require_same(
+            crc32(to_json(asked)),
+            "the processes of a run must all be started with the same settings, but were not.",
+        )
+        group.require_same(
+            crc32(to_json(data.report)),
+            "the processes of a run must all learn from one corpus, but found different ones "
+            f"prepared in {out}. Its folder must be one that all hosts share.",
+        )
+        require_company(recipe.training.shard, group)
+        trainer = make_trainer(recipe, data, group)
+        was_finished, notes = resume(trainer, out)
+        if not was_finished:
+            trainer.started_at = started_at - trainer.progress.elapsed_s
+            _train(trainer, recipe, data, out, notes, report, should_stop, before_step)
+        return Outcome(
+            is_finished=trainer.progress.is_finished,
+            was_finished=was_finished,
+            progress=trainer.progress,
+            validation=best_validation(out),
+            limits=reached_limits(trainer) if trainer.progress.is_finished else "",
+        )
+
+
+def _prepare_cpu(n_threads: int, report: Report) -> None:
+    prepare_cpu()
+    set_threads(n_threads or None)
+    if remark := too_many_threads(n_threads):
+        report({"kind": "note", "text": f"training.threads: {remark}"})
+
+
+def _held_by_leader(out: Path, corpus: Corpus, group: Group) -> AbstractContextManager[None]:
+    if not group.is_leader:
+        return nullcontext()
+    require_run_folder(out)
+    require_outside(out, corpus.files)
+    return lock(out)
+
+
+def _train(
+    trainer: Trainer,
+    recipe: Recipe,
+    data: Prepared,
+    out: Path,
+    notes: list[str],
+    report: Report,
+    should_stop: Callable[[], bool],
+    before_step: Callable[[], None],
+) -> None:
+    """Train to the end or to a pause; at the end put the model into the run folder.
+
+    Only the leader of several processes reports and writes.
+    """
+    is_leader = trainer.group.is_leader
+    if is_leader:
+        log = EventLog(out)
+        log.forget_after(trainer.progress.step or -1)  # at step 0 all begins anew
+        observer = make_observer(fan_out(log, report), trainer, data, recipe)
+        observer.recall(read_json_lines(log.path) if log.path.exists() else ())
+        report, examine = observer, observer.examine
+    else:
+        report, examine = fan_out(), None
+    for note in (*notes, *_slow_start(trainer)):
+        report({"kind": "note", "text": note, "step": trainer.progress.step})
+    report(_start_event(trainer, recipe, data))
+    if data.mono:
+        trainer.pairs = MonoPairs(trainer, data, recipe, out, report)
+    is_finished = trainer.progress.is_finished or train(
+        trainer,
+        keeper=RunKeeper(out=out, recipe=recipe, data=data, report=report),
+        validate=lambda trainer: validate_trainer(trainer, data, recipe, examine),
+        report=report,
+        should_stop=should_stop,
+        before_step=before_step,
+    )
+    if is_finished:
+        whole = trainer.whole()
+        if is_leader:
+            finish(out, whole, recipe, data, report)
+
+
+def _slow_start(trainer: Trainer) -> list[str]:
+    """What to say when little of the time given is left for training itself."""
+    time_s, used_s = trainer.config.time_s, trainer.elapsed_s
+    if time_s is None or trainer.progress.step or used_s < SLOW_START * time_s:
+        return []
+    return [
+        f"reading the corpus and making its vocabulary took {duration(used_s)} of the "
+        f"{duration(time_s)} given. With more --time the same command goes on from where this run "
+        "will end"
+    ]
+
+
+def make_observer(report: Report, trainer: Trainer, data: Prepared, recipe: Recipe) -> Observer:
+    """One that tells `report` what it sees of this run."""
+    return Observer(
+        report,
+        trainer,
+        train=data.train,
+        dev_sets=dev_sets(data),
+        n_dev_in_train=data.report["leaks"]["train_in_dev"],
+        translator=make_translator(trainer, data, recipe),
+    )
+
+
+def _start_event(trainer: Trainer, recipe: Recipe, data: Prepared) -> dict[str, Any]:
+    return {
+        "kind": "start",
+        "step": trainer.progress.step,
+        "parameters": count_parameters(trainer.model),
+        "pairs": len(data.train),
+        "dev_pairs": len(data.dev),
+        "data": data.report,
+        "model": recipe.model.to_dict(),
+        "time_s": recipe.training.time_s,
+        "max_steps": recipe.training.max_steps,
+        "environment": {**describe_environment(), "processes": trainer.group.size},
+    }

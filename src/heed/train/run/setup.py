@@ -1,0 +1,247 @@
+"""What a run starts from: its folder, its recipe, its data, a fresh model or the newest checkpoint.
+
+Not what is made of it: `run.py` trains, `artifacts.py` writes. Each function finds what an earlier
+sitting left, and makes only what is missing.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heed.bundle.bundle import CONFIG, step_folders
+from heed.config import load_config
+from heed.data.corpus import Corpus
+from heed.data.prepare import DATA, Prepared, open_prepared, prepare
+from heed.data.progress import phase
+from heed.disk.folders import finish_update, remove_temporaries, verify_directory
+from heed.errors import ConfigError, FormatError, RunError
+from heed.machine.device import choose_dtype
+from heed.machine.seeds import seed_everything
+from heed.model.build import build_model, build_unfilled
+from heed.train.epochs.resample import ResampledPairs
+from heed.train.parallel.distributed import Group
+from heed.train.parallel.shard import fill, shard
+from heed.train.recipe.folder import OWN_FILES
+from heed.train.recipe.recipe import Recipe, measure_gflops
+from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
+from heed.train.run import checkpoint
+from heed.train.run.checkpoint import Checkpoint
+from heed.train.start.cooccurrence import acquainted
+from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
+from heed.train.step.averages import copy_into
+from heed.train.step.events import Report
+from heed.train.step.loop import EpochPairs, Trainer
+from heed.train.step.optimizer import Optimizer
+from heed.train.step.progress import Progress, training_seconds
+
+
+def set_up(
+    out: Path,
+    asked: Mapping[str, Any],
+    draft: Recipe,
+    corpus: Corpus,
+    group: Group,
+    where: str,
+    report: Report,
+) -> tuple[Recipe, Prepared]:
+    """Write all that training starts from into the run folder, or find it there."""
+    folder = draft.training.parent
+    parent = open_parent(folder, asked) if folder else None
+    require_same_asked(out, asked)
+    remove_temporaries(out, OWN_FILES)
+    finish_update(out)
+    if parent:
+        require_same_parent(parent, out)
+    data = prepare(
+        corpus,
+        out / DATA,
+        config=draft.data,
+        tokenizer=parent.tokenizer(draft.tokenizer) if parent else draft.tokenizer,
+        seed=draft.training.seed,
+        base=parent.vocabs if parent else None,
+        report=report,
+    )
+
+    def gflops() -> float:
+        phase(report, "measuring the speed of this machine")
+        return group.size * measure_gflops(group.device)
+
+    recipe = settle(
+        out,
+        asked,
+        data,
+        gflops,
+        where,
+        parent.settings(data) if parent else {},
+    )
+    if not step_folders(out) and (parent or recipe.training.first_embeddings == "company"):
+        phase(report, "making the first weights")
+        # The leader is alone here, and needs to know only what a fresh trainer remembers.
+        _begin(make_trainer(recipe, data, Group(device=group.device)), recipe, data, parent, out)
+    return recipe, data
+
+
+def _begin(
+    trainer: Trainer, recipe: Recipe, data: Prepared, parent: Parent | None, out: Path
+) -> None:
+    """Put the weights that training begins with into the run folder, as a checkpoint of step 0."""
+    if parent:
+        weights = inherited(parent, recipe.model, data)
+    else:
+        fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
+        weights = acquainted(fresh, recipe.model, data.train, seed=recipe.training.seed)
+    checkpoint.save(
+        out,
+        0,
+        model=weights,
+        optimizer=trainer.optimizer.state(),
+        average={name: weights[name] for name in trainer.averaged},
+        progress=asdict(trainer.progress),
+    )
+
+
+def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
+    """Read what the leader has set up."""
+    if not (out / RECIPE_FILE).exists():
+        raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
+    return load_config(Recipe, out / RECIPE_FILE), open_prepared(corpus, out / DATA)
+
+
+def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
+    """A fresh model and optimiser for this recipe."""
+    config, device = recipe.training, group.device
+    if config.packed and recipe.model.attention_dropout:
+        raise ConfigError(
+            "training.packed needs model.attention_dropout=0, for attention over packed sentences "
+            f"drops nothing, but it is {recipe.model.attention_dropout:g}. Set that, or "
+            "training.packed=false."
+        )
+    seed_everything(config.seed, "weights")
+    model = build_model(recipe.model)
+    is_sharded = config.shard and group.size > 1
+    if is_sharded:
+        shard(model, group)
+    model.to(device).is_recomputing = config.recompute
+    model.is_compiled = config.compile
+    averaged = {}
+    if config.ema_decay:
+        averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
+    vocab = data.tgt_vocab
+    return Trainer(
+        model=model,
+        config=config,
+        optimizer=Optimizer(model, config),
+        pairs=_pairs_by_epoch(recipe, data),
+        special_ids={"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id},
+        device=device,
+        group=group,
+        dtype=choose_dtype(config.precision, device),
+        averaged=averaged,
+        time_limit_s=training_seconds(config.time_s, None),
+        unfilled=partial(build_unfilled, recipe.model) if is_sharded else None,
+    )
+
+
+def _pairs_by_epoch(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
+    """Epoch number → its pairs: the store itself, or the store segmented anew each epoch."""
+    alpha = recipe.tokenizer.subword_alpha
+    if not alpha:
+        return lambda epoch: data.train
+    latest: dict[int, ResampledPairs] = {}
+
+    def pairs(epoch: int) -> EpochPairs:
+        if epoch not in latest:
+            latest.clear()
+            latest[epoch] = ResampledPairs(
+                data.train,
+                data.src_vocab,
+                data.tgt_vocab,
+                alpha=alpha,
+                seed=recipe.training.seed,
+                epoch=epoch,
+                max_length=recipe.data.max_length,
+            )
+        return latest[epoch]
+
+    return pairs
+
+
+def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
+    """Load the newest whole checkpoint, if any.
+
+    Returns:
+        Whether the run is finished already, and what a person should know.
+    """
+    group = trainer.group
+    with group.on_its_own():
+        found = checkpoint.load_newest(out)
+    group.require_same(
+        found.step if found else 0,
+        f"the processes of a run must all go on from one checkpoint, but see different ones in "
+        f"{out}. Its folder must be one that all hosts share.",
+    )
+    if found is None:
+        return False, []
+    trainer.progress = progress = Progress(**found.progress)
+    take_over(trainer, found)
+    trainer.time_limit_s = training_seconds(trainer.config.time_s, progress.reserve_s)
+    trainer.started_at = time.monotonic() - progress.elapsed_s
+    trainer.tick()
+    if progress.is_finished:
+        # A run given more time or steps than it has used goes on.
+        progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
+    is_written = progress.is_finished and group.is_leader and _holds_result(out, found.step)
+    is_complete = bool(group.agree(is_written))
+    notes = [*found.warnings]
+    origin = f"step {found.step}" if found.step else trainer.config.parent
+    if progress.is_finished and not is_complete:
+        notes.append(f"{out} does not hold the whole model of step {found.step}: it is written now")
+    elif origin and not is_complete:
+        notes.append(f"going on from {origin}")
+    if progress.step_batches not in (0, trainer.config.accumulate * group.size):
+        notes.append(
+            f"a step learns from {progress.step_batches} batches, as when the run began; "
+            f"processes now: {group.size}"
+        )
+    return is_complete, notes
+
+
+def _holds_result(out: Path, step: int) -> bool:
+    """Whether the model in the run folder is whole, and the one of this step."""
+    try:
+        manifest = verify_directory(out)
+    except FormatError:
+        return False
+    # A manifest of heed 0.1 does not say which step the model is of.
+    return CONFIG in manifest.files and manifest.metadata.get("step", step) == step
+
+
+def reached_limits(trainer: Trainer) -> str:
+    """Which limits ended a run, in words."""
+    progress, config = trainer.progress, trainer.config
+    reached = []
+    if config.max_steps and progress.step >= config.max_steps:
+        reached.append(f"its limit of {config.max_steps} steps (--max-steps)")
+    if trainer.clock_s >= trainer.time_limit_s:
+        reached.append(f"its limit of {config.time_s:g} seconds (--time)")
+    if _has_stopped_early(trainer):
+        without = progress.without_gain
+        reached.append(f"{without} validations without a better score (training.patience)")
+    return " and ".join(reached)
+
+
+def take_over(trainer: Trainer, found: Checkpoint) -> None:
+    """Take over the tensors of a checkpoint."""
+    copy_into(trainer.model, found.model)
+    trainer.optimizer = Optimizer(trainer.model, trainer.config)  # forgets what it had
+    trainer.optimizer.load_state(found.optimizer)
+    for name in trainer.averaged:
+        fill(trainer.averaged[name], found.average[name])
+
+
+def _has_stopped_early(trainer: Trainer) -> bool:
+    patience = trainer.config.patience
+    return bool(patience) and trainer.progress.without_gain >= patience

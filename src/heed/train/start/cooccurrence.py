@@ -1,0 +1,171 @@
+"""Embeddings to begin with: pieces that keep the same company begin alike.
+
+Not here: what all other weights begin as (`heed/model/build.py`), or starting from another model
+(`finetune.py`). Counts tell which pieces share sentence pairs, so that a word begins near its
+translation, and which stand side by side, so that it begins near what could stand in its place.
+
+Source: Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.data.portions import random_portions
+from heed.data.store import Store
+from heed.machine.seeds import derive_seed
+from heed.model.config import ModelConfig
+
+MAX_MEETINGS = 1 << 24
+"""Meetings of two pieces that are counted: bounds time (seconds) and memory (0.4 GB). As many as
+14,000 pairs hold of 25 pieces a side, or 100,000 of 9."""
+
+ROUNDS, OVERSAMPLES = 4, 16
+"""How often all directions are turned towards the strongest, and how many are sought too many."""
+
+Numbers = NDArray[np.int64]
+Counts = tuple[Numbers, Numbers]
+"""Keys, row * n + column, ascending; and how often each occurs."""
+
+Entries = tuple[Numbers, Numbers, NDArray[np.float64]]
+"""Rows, columns and values of a matrix that is 0 elsewhere."""
+
+
+def acquainted(
+    weights: Mapping[str, Tensor], config: ModelConfig, pairs: Store, *, seed: int
+) -> dict[str, Tensor]:
+    """Weights whose embeddings know which pieces occur together; the rest stays.
+
+    Args:
+        weights: those of a fresh model, by name.
+        config: its shape.
+        pairs: the corpus, ids without special pieces.
+        seed: decides what is read of a large corpus, and how the directions lie.
+
+    Returns:
+        The weights; rows have the length that random ones have, and pieces without company keep
+        theirs.
+    """
+    n_src = config.src_vocab_size
+    n_own = 0 if config.tied == "three-way" else config.tgt_vocab_size
+    rows = by_company(pairs, n_src, n_own, config.d_model, seed=seed)
+    tables = {
+        "embed_src.tokens.weight": rows[:n_src],
+        "embed_tgt.tokens.weight": rows[n_src:],
+        "output.weight": rows[n_src:],
+    }
+    found = dict(weights)
+    for name, table in tables.items():
+        if name in found:
+            old = found[name]
+            length = old.norm(dim=1).mean()
+            found[name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
+    return found
+
+
+def by_company(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -> Tensor:
+    """A direction for each piece, near those of pieces that occur with the same others.
+
+    Args:
+        pairs: ids without special pieces.
+        n_src: source ids.
+        n_tgt: target ids, which come after the source's; 0 = the same ids serve both sides.
+        width: numbers a piece.
+        seed: decides what is read of a large corpus, and how the directions lie.
+
+    Returns:
+        Rows of length 1, of pieces without company 0, `(n_src + n_tgt, width)`.
+    """
+    n = n_src + n_tgt
+    (met, times), (followed, counts) = _count(pairs, n, n_src if n_tgt else 0, seed)
+    # A single meeting may be chance: without those a model learns sooner, and this is less work.
+    met, times = met[times > 1], times[times > 1]
+    one, other = np.divmod(met, n)
+    sharing = _information(np.append(one, other), np.append(other, one), np.tile(times, 2), n)
+    following = _information(*np.divmod(followed, n), counts, n)
+    preceding = following[1], following[0], following[2]
+    return _directions([sharing, following, preceding], n, width, seed=seed)
+
+
+def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]:
+    """How many pairs two pieces share, and how often one follows another.
+
+    Args:
+        pairs: ids without special pieces.
+        n: rows.
+        shift: row of the first target id.
+        seed: decides what is read of a large corpus.
+    """
+    meetings: list[Counts] = []
+    successions: list[Counts] = []
+    lengths = (pairs.src_lengths + pairs.tgt_lengths).astype(np.int64) - 2
+    costs = lengths * (lengths - 1) // 2
+    for numbers in random_portions(costs, MAX_MEETINGS, seed=derive_seed(seed, "company")):
+        met, followed = [], []
+        for number in numbers:
+            src = pairs.src(number).astype(np.int64)
+            tgt = pairs.tgt(number).astype(np.int64) + shift
+            followed += [src[:-1] * n + src[1:], tgt[:-1] * n + tgt[1:]]
+            pieces = np.unique(np.append(src, tgt))
+            met.append((pieces[:, None] * n + pieces)[pieces[:, None] < pieces])
+        meetings.append(np.unique(np.concatenate(met), return_counts=True))
+        successions.append(np.unique(np.concatenate(followed), return_counts=True))
+    return _summed(meetings), _summed(successions)
+
+
+def _summed(found: Sequence[Counts]) -> Counts:
+    keys, places = np.unique(np.concatenate([keys for keys, _ in found]), return_inverse=True)
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, places, np.concatenate([counts for _, counts in found]))
+    return keys, counts
+
+
+def _information(rows: Numbers, columns: Numbers, counts: Numbers, n: int) -> Entries:
+    """Where pieces come together more often than by chance, and by how much, as logarithm.
+
+    Positive pointwise mutual information. Source: Levy and Goldberg 2014, section 3.3.
+    """
+    of_row, of_column = (np.bincount(ids, counts, n) for ids in (rows, columns))
+    information = np.log(counts * counts.sum() / (of_row[rows] * of_column[columns]))
+    is_more = information > 0
+    return rows[is_more], columns[is_more], information[is_more]
+
+
+def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -> Tensor:
+    """The strongest left singular vectors of all contexts side by side, as rows of length 1.
+
+    Each vector weighs as the root of its singular value; then all are turned at random, so that no
+    coordinate means more than another.
+
+    Args:
+        contexts: entries of matrices `(n, n)`.
+        n: rows.
+        width: numbers a row.
+        seed: decides how the directions lie.
+
+    Source: Levy and Goldberg 2014, section 4; Halko et al. 2011, "Finding Structure with
+        Randomness", algorithms 4.4 and 5.1.
+    """
+    rows = np.concatenate([entries[0] for entries in contexts])
+    columns = np.concatenate([place * n + entries[1] for place, entries in enumerate(contexts)])
+    values = np.concatenate([entries[2] for entries in contexts]).astype(np.float32)
+    matrix = torch.sparse_coo_tensor(
+        torch.from_numpy(np.stack([rows, columns])),
+        torch.from_numpy(values),
+        (n, n * len(contexts)),
+        check_invariants=False,  # said aloud, for torch warns of what it leaves out by itself
+    ).coalesce()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "directions"))
+        vectors, weights, _ = torch.svd_lowrank(matrix, q=min(n, width + OVERSAMPLES), niter=ROUNDS)
+        turn = torch.linalg.qr(torch.randn(width, width))[0]
+    # A vector's sign is anyone's guess: its largest number decides, so that machines agree.
+    signs = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True)).sign()
+    found = (vectors * signs * weights.sqrt())[:, :width]
+    turned = F.normalize(found @ turn[: found.size(1)], dim=1)
+    has_company = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
+    return turned * has_company[:, None]

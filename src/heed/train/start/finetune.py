@@ -1,0 +1,188 @@
+"""A run that starts from a model: its weights, its shape, its vocabulary with new pieces behind it.
+
+Not here: which pieces those are (`heed/text/extend.py`), or training, which is as always but for
+its rates. The parent is only read. What is taken from it lies in the run folder from the start, as
+the checkpoint of step 0, so that the run goes on like any other.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heed.bundle.bundle import INT8, WEIGHTS, Bundle, find_model_folder, load_bundle, step_folders
+from heed.data.prepare import Prepared
+from heed.data.vocabularies import take_over_vocabs
+from heed.decode.options import DecodeOptions
+from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
+from heed.disk.folders import CARD, read_manifest
+from heed.errors import ConfigError, RunError
+from heed.model.config import ModelConfig
+from heed.model.shapes import stored_weights
+from heed.text.extend import kind_of, new_spellings
+from heed.text.vocab import TokenizerConfig, Vocab
+from heed.train.recipe.folder import PARENT_FILE
+from heed.train.start.depth import with_depth
+from heed.train.step.averages import to_tensors
+
+FREE = (
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "n_encoder_layers",
+    "n_decoder_layers",
+)
+"""Settings of a model that a run from it may change: layers are left out, or come twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """The model a run starts from.
+
+    Attributes:
+        folder: as it was named.
+        bundle: what is in it.
+    """
+
+    folder: str
+    bundle: Bundle
+
+    @property
+    def vocabs(self) -> tuple[Vocab, Vocab]:
+        """Those of source and target, the same object if they are joint."""
+        return self.bundle.src_vocab, self.bundle.tgt_vocab
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether one vocabulary serves both sides."""
+        return self.bundle.src_vocab is self.bundle.tgt_vocab
+
+    def tokenizer(self, config: TokenizerConfig) -> TokenizerConfig:
+        """`config` as far as it is free, for the rest the model's."""
+        return replace(config, kind=kind_of(self.bundle.src_vocab), joint=self.is_joint)
+
+    def settings(self, data: Prepared) -> dict[str, Any]:
+        """Settings that follow from the model, by section; what is set by hand goes before them."""
+        options, shape = asdict(DecodeOptions()), asdict(self.bundle.config)
+        del shape["dropout"]  # follows from the new corpus
+        sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.tgt_vocab.size}
+        return {
+            "tokenizer": {"kind": kind_of(data.src_vocab), "joint": self.is_joint},
+            "model": {**shape, **sizes},
+            "decoding": {k: v for k, v in self.bundle.decoding.items() if k in options},
+        }
+
+
+def open_parent(folder: str, asked: Mapping[str, Any]) -> Parent:
+    """Read the model that a run starts from.
+
+    Raises:
+        FormatError: it is no model folder, or damaged.
+        ConfigError: `asked` wants another shape or other pieces than the model has.
+    """
+    parent = Parent(folder=folder, bundle=load_bundle(folder))
+    _require_same_shape(parent, asked)
+    return parent
+
+
+def require_same_parent(parent: Parent, out: Path) -> None:
+    """Note in a run folder which model the run started from.
+
+    Raises:
+        RunError: it was started when the model was another one.
+    """
+    path, found = out / PARENT_FILE, model_hash(parent.folder)
+    if not path.exists() or not step_folders(out):
+        write_atomically(path, to_json({"folder": parent.folder, "sha256": found}))
+        return
+    before = parse_json(read_bytes(path), path)["sha256"]
+    if before != found:
+        raise RunError(
+            f"{out} was started from {parent.folder} when its hash was {before[:12]}, but now it "
+            f"is {found[:12]}. Bring the model back as it was, or use another --out."
+        )
+
+
+def inherited(parent: Parent, config: ModelConfig, data: Prepared) -> dict[str, Tensor]:
+    """The weights that a run begins with which starts from a model.
+
+    Args:
+        parent: the model; its vocabulary was extended to that of `data`.
+        config: the run's shape: the parent's but for its depth.
+        data: the new corpus.
+    """
+    weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
+    return with_depth(weights, parent.bundle.config, config)
+
+
+def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Tensor]:
+    """A model's weights with a row for each new piece: the mean of the rows that spelt it before.
+
+    Args:
+        bundle: the model.
+        src_vocab: its source vocabulary with pieces behind it.
+        tgt_vocab: its target vocabulary with pieces behind it.
+
+    Returns:
+        Tensors by their first names; a new control piece has the mean of all rows.
+
+    Source: Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression".
+    """
+    shapes, _ = stored_weights(bundle.config)
+    weights = to_tensors({name: bundle.weights[name] for name in shapes})
+    sides = {
+        "embed_src.tokens.weight": new_spellings(bundle.src_vocab, src_vocab),
+        "embed_tgt.tokens.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),
+        "output.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),
+    }
+    for name, spellings in sides.items():
+        if name in weights and spellings:
+            old = weights[name]
+            rows = [old[ids].mean(dim=0) if ids else old.mean(dim=0) for ids in spellings]
+            weights[name] = torch.cat([old, torch.stack(rows)])
+    return weights
+
+
+def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
+    """Refuse settings that a model which exists already cannot follow."""
+    if "preset" in asked:
+        raise ConfigError(
+            f"preset cannot be chosen with --from: the model keeps the shape of {parent.folder}. "
+            "Leave one of the two out."
+        )
+    pieces = asked.get("tokenizer", {}).get("vocab_from", "")
+    own = {
+        "model": asdict(parent.bundle.config),
+        "tokenizer": {
+            "kind": kind_of(parent.bundle.src_vocab),
+            "joint": parent.is_joint,
+            "vocab_from": pieces if pieces and _has_pieces_of(parent, pieces) else "",
+        },
+    }
+    for section, free in (("model", FREE), ("tokenizer", ("subword_alpha", "character_coverage"))):
+        for key, value in asked.get(section, {}).items():
+            has = own[section].get(key)
+            if key not in free and value != has:
+                was = f", where it is {has}" if section == "model" and key in own[section] else ""
+                raise ConfigError(
+                    f"{section}.{key} cannot be set with --from: it is that of {parent.folder}"
+                    f"{was}. Leave it out."
+                )
+
+
+def _has_pieces_of(parent: Parent, folder: str) -> bool:
+    """Whether a folder's vocabularies are the model's, which then are not extended."""
+    pairs = zip(take_over_vocabs(folder), parent.vocabs, strict=True)
+    return all(theirs.hash == own.hash for theirs, own in pairs)
+
+
+def model_hash(folder: str) -> str:
+    """One number for all that decides what a model does, whether or not it was rounded since."""
+    entries = read_manifest(find_model_folder(folder)).files
+    others = {CARD, INT8} if WEIGHTS in entries else {CARD}
+    facts = {name: entry.sha256 for name, entry in sorted(entries.items()) if name not in others}
+    return hashlib.sha256(to_json(facts)).hexdigest()

@@ -1,0 +1,163 @@
+"""How a model is trained: every knob of the optimiser, the schedule and the clock.
+
+Not the model's shape (`heed/model/config.py`), nor the rule that picks good values for a corpus
+and a time budget (`recipe/recipe.py`). Read on in `loop.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heed.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """The training run.
+
+    Attributes:
+        time_s: wall-clock seconds for the whole run, preparation and last validation included;
+            None = until `max_steps` or early stopping.
+        max_steps: optimiser steps at most; None = no limit.
+        batch_tokens: target positions a batch holds at most, padding included.
+        first_batch_tokens: batch size at the start, grown to `batch_tokens` over the first third
+            of the run; None = `batch_tokens` from the start. Small batches learn more per token
+            early on.
+        accumulate: batches whose gradients are summed for one step.
+        recompute: keep only what goes into each layer and compute the rest again on the way back:
+            several times less memory, a third more time, equal gradients.
+        packed: lay the sentences of a batch end to end instead of padding the short ones; wants
+            a GPU and bfloat16, where attention has a kernel for it, but was measured on none yet.
+            The same gradients; dropout draws other numbers. Takes no `model.attention_dropout`.
+        compile: let torch's compiler make the layers, meant for GPUs and measured on none yet: it
+            works for a minute or more at the start of each sitting. The same loss but for
+            rounding; dropout draws other numbers.
+        shard: each of several processes keeps its part of weights, gradients and optimizer instead
+            of all of them: for a model that does not fit otherwise, in slower steps.
+        optimizer: `muon` orthogonalises the updates of matrices and uses AdamW for the rest
+            (Jordan 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
+        learning_rate: peak rate of Adam or AdamW, also for what Muon leaves to it (embeddings,
+            biases, norms). With `schedule = paper` a factor on its rate.
+        matrix_learning_rate: peak rate of Muon.
+        matrix_every: steps between updates of Muon, each so many times as far; orthogonalising
+            costs the same whatever the batch, so small batches can do with fewer.
+        beta1: decay of Adam's first moment.
+        beta2: decay of Adam's second moment.
+        adam_eps: Adam's ε.
+        momentum: Muon's momentum.
+        weight_decay: what hidden matrices lose each step, times their rate (Loshchilov and Hutter
+            2019); with `adam` a part of the gradient instead; 0 = none.
+        clip_norm: gradients are scaled down to this global norm; 0 = never.
+        schedule: `linear` and `cosine` reach zero at the end of the run, `trapezoid` holds the
+            peak and then falls linearly to zero; `inverse_sqrt` and `paper` (section 5.3) never do.
+        warmup_steps: steps over which the rate rises from zero.
+        decay_share: share of the run over which `trapezoid` falls.
+        label_smoothing: probability spread over the vocabulary (section 5.4).
+        ema_decay: exponential average of the weights, used for validation and as the result;
+            0 = none.
+        average_checkpoints: average the last so many checkpoints into the result; 0 or 1 = none.
+        patience: validations without a better score after which training stops; 0 = never.
+        metric: what "better" means on the development set.
+        validations: how often the run validates, spread evenly over a budget of time or steps.
+        validate_every: steps between validations; overrides `validations`.
+        validation_sentences: development sentences translated at each validation.
+        checkpoint_every: steps between checkpoints; None = every `checkpoint_every_s`.
+        checkpoint_every_s: seconds between checkpoints.
+        keep_checkpoints: newest checkpoints kept on disk.
+        first_embeddings: `company` lets pieces begin alike that occur with the same others in the
+            corpus (`start/cooccurrence.py`); `random` is the paper's. A run with a parent has the
+            parent's.
+        parent: model folder whose weights and pieces the run starts from; "" = from nothing.
+        seed: decides initial weights, batches, dropout and sampling.
+        device: `auto`, `cpu` or `cuda`.
+        precision: `auto` computes in bfloat16 where the device has it, else `float32`.
+        threads: CPU threads; 0 = all cores.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    time_s: float | None = None
+    max_steps: int | None = None
+    batch_tokens: int = 2048
+    first_batch_tokens: int | None = None
+    accumulate: int = 1
+    recompute: bool = False
+    packed: bool = False
+    compile: bool = False
+    shard: bool = False
+    optimizer: Literal["muon", "adamw", "adam"] = "muon"
+    learning_rate: float = 4e-3
+    matrix_learning_rate: float = 0.01
+    matrix_every: int = 1
+    beta1: float = 0.9
+    beta2: float = 0.98
+    adam_eps: float = 1e-9
+    momentum: float = 0.95
+    weight_decay: float = 0.0
+    clip_norm: float = 1.0
+    schedule: Literal["linear", "cosine", "trapezoid", "inverse_sqrt", "paper"] = "trapezoid"
+    warmup_steps: int = 100
+    decay_share: float = 0.5
+    label_smoothing: float = 0.1
+    ema_decay: float = 0.0
+    average_checkpoints: int = 0
+    patience: int = 0
+    metric: Literal["bleu", "chrf", "loss"] = "chrf"
+    validations: int = 10
+    validate_every: int | None = None
+    validation_sentences: int = 500
+    checkpoint_every: int | None = None
+    checkpoint_every_s: float = 300.0
+    keep_checkpoints: int = 2
+    first_embeddings: Literal["company", "random"] = "company"
+    parent: str = ""
+    seed: int = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for name, lowest, highest in RANGES:
+            value = getattr(self, name)
+            if value is not None and not lowest <= value <= highest:
+                raise ConfigError(
+                    f"training.{name} must lie between {lowest:g} and {highest:g}, "
+                    f"but is {value if isinstance(value, int) else format(value, 'g')}."
+                )
+        if self.compile and self.shard:
+            raise ConfigError(
+                "training.compile and training.shard cannot go together: what is compiled does "
+                "not put the weights of a shared layer together. Set one of them to false."
+            )
+
+
+RANGES: tuple[tuple[str, float, float], ...] = (
+    ("time_s", 1, 1e8),
+    ("max_steps", 1, 1e9),
+    ("batch_tokens", 1, 1e7),
+    ("first_batch_tokens", 1, 1e7),
+    ("accumulate", 1, 10_000),
+    ("learning_rate", 0, 1e3),
+    ("matrix_learning_rate", 0, 1e3),
+    ("matrix_every", 1, 100),
+    ("beta1", 0, 0.9999),
+    ("beta2", 0, 0.99999),
+    ("adam_eps", 1e-20, 1),
+    ("momentum", 0, 0.9999),
+    ("weight_decay", 0, 10),
+    ("clip_norm", 0, 1e9),
+    ("warmup_steps", 0, 1e9),
+    ("decay_share", 0.001, 1),
+    ("label_smoothing", 0, 0.9),
+    ("ema_decay", 0, 0.999999),
+    ("average_checkpoints", 0, 1000),
+    ("patience", 0, 1e6),
+    ("validations", 0, 1e6),
+    ("validate_every", 1, 1e9),
+    ("validation_sentences", 0, 1e6),
+    ("checkpoint_every", 1, 1e9),
+    ("checkpoint_every_s", 1, 1e8),
+    ("keep_checkpoints", 1, 1000),
+    ("seed", 0, 2**31 - 1),
+    ("threads", 0, 1024),
+)

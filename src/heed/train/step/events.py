@@ -1,0 +1,186 @@
+"""What happens in a run, as events: JSON lines on disk, one live line for a person.
+
+An event is a dict with a `kind`: `start`, `note`, `epoch`, `step`, `validation`, `alarm` (a cause
+and its remedy), `mend` (back to good weights), `checkpoint`, `average`, `end`. Nothing here prints;
+`heed/cli/train.py` shows what `LiveLine` says.
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from heed.disk.files import append_json_line, cut_json_lines
+from heed.errors import MissingExtraError
+
+Event = dict[str, Any]
+Report = Callable[[Event], None]
+
+METRICS_FILE = "metrics.jsonl"
+TENSORBOARD = "tensorboard"
+
+
+def fan_out(*reports: Report) -> Report:
+    """One report that tells all of them."""
+
+    def report(event: Event) -> None:
+        for one in reports:
+            one(event)
+
+    return report
+
+
+class EventLog:
+    """Appends events to `metrics.jsonl`: the truth about a run.
+
+    Steps are thinned to one in `every`, with the sums and means over those in between, and get
+    `tokens_per_s` (target tokens).
+
+    Args:
+        run_dir: the run folder.
+        every: steps a line stands for.
+    """
+
+    def __init__(self, run_dir: Path, *, every: int = 20) -> None:
+        self.path = run_dir / METRICS_FILE
+        self.every = every
+        self._nll = 0.0
+        self._src_tokens = 0
+        self._tgt_tokens = 0
+        self._seconds = 0.0
+
+    def forget_after(self, step: int) -> None:
+        """Drop what a resumed run will live through again: all events beyond `step`."""
+        if self.path.exists():
+            cut_json_lines(self.path, lambda event: event.get("step", 0) <= step)
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        event = finite(event)
+        if event["kind"] == "step":
+            self._seconds += event["seconds"]
+            if event["nll"] is not None:
+                self._nll += event["nll"] * event["n_tgt_tokens"]
+                self._src_tokens += event["n_src_tokens"]
+                self._tgt_tokens += event["n_tgt_tokens"]
+            if event["step"] % self.every and not event["is_skipped"]:
+                return
+            event = {
+                **event,
+                "nll": self._nll / self._tgt_tokens if self._tgt_tokens else None,
+                "n_src_tokens": self._src_tokens,
+                "n_tgt_tokens": self._tgt_tokens,
+                "seconds": self._seconds,
+                "tokens_per_s": self._tgt_tokens / max(1e-9, self._seconds),
+            }
+            self._nll, self._src_tokens, self._tgt_tokens, self._seconds = 0.0, 0, 0, 0.0
+        append_json_line(self.path, event)
+
+
+def finite(event: Event) -> Event:
+    """The event with None for what is infinite or no number: JSON knows neither."""
+    return {key: _finite(value) for key, value in event.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return finite(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class LiveLine:
+    """Turns events into the one line a person watches.
+
+    Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.31  dev chrf 48.2 (best)
+    expect 51–55  pad 1.1%  512 MB`, all in one line.
+
+    Args:
+        metric: the development score to show.
+    """
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self.text = ""
+        self._score = ""
+        self._expected = ""
+        self._pad = ""
+        self._epoch_steps = 1
+        self._epoch_step: int | None = None
+        self._nll: float | None = None
+        self._rate: float | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event; `text` is the line afterwards."""
+        if event["kind"] == "epoch":
+            self._pad = f"pad {event['pad_share']:.1%}"
+            self._epoch_steps, self._epoch_step = event["steps"], None
+        elif event["kind"] == "validation":
+            mark = " (best)" if event["is_best"] else ""
+            value = event[self.metric]
+            self._score = "" if value is None else f"dev {self.metric} {value:.2f}{mark}"
+            expected = event.get("forecast", {}).get(self.metric)
+            self._expected = f"expect {interval(expected)}" if expected else ""
+        elif event["kind"] == "step":
+            self._step(event)
+
+    def _step(self, event: Event) -> None:
+        rate = event["n_tgt_tokens"] / max(1e-9, event["seconds"])
+        self._rate = rate if self._rate is None else 0.95 * self._rate + 0.05 * rate
+        nll = _finite(event["nll"])
+        if nll is not None:
+            self._nll = nll if self._nll is None else 0.98 * self._nll + 0.02 * nll
+        if self._epoch_step is None:
+            self._epoch_step = event["step"]
+        epoch = event["epoch"] + (event["step"] - self._epoch_step) / self._epoch_steps
+        left_s = event["left_s"]
+        parts = [
+            f"step {event['step']}",
+            f"epoch {epoch:.1f}",
+            f"{event['share']:.0%}",
+            f"{duration(left_s)} left" if left_s is not None else "",
+            f"{self._rate:.0f} tok/s",
+            f"loss {self._nll:.3f}" if self._nll is not None else "",
+            self._score,
+            self._expected,
+            self._pad,
+            f"{event['memory_mb']:.0f} MB" if "memory_mb" in event else "",
+        ]
+        self.text = "  ".join(part for part in parts if part)
+
+
+def interval(expected: dict[str, float]) -> str:
+    """A forecast as `37–40`."""
+    return f"{expected['low']:.0f}–{expected['high']:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """`4s`, `21m`, `1h05m`: coarse enough to read at a glance."""
+    minutes = round(seconds / 60)
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    return f"{minutes}m" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def tensorboard(run_dir: Path) -> Report:
+    """A report that writes TensorBoard scalars under `tensorboard/` in the run folder.
+
+    Raises:
+        MissingExtraError: TensorBoard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("--tensorboard", "tensorboard") from error
+    # Made at the first event: the run folder is checked by then, and nothing is written before.
+    writer: Any = None
+
+    def report(event: Event) -> None:
+        nonlocal writer
+        if event["kind"] not in ("step", "validation"):
+            return
+        writer = writer or SummaryWriter(str(run_dir / TENSORBOARD))
+        for name, value in event.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
+                writer.add_scalar(f"{event['kind']}/{name}", value, event["step"])
+
+    return report

@@ -1,0 +1,91 @@
+"""A batch through the model to its loss: padded or packed, compiled or not.
+
+Not the loss itself (`loss.py`), nor the step that learns from it (`loop.py`).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from heed.data.batch import Batch
+from heed.errors import ConfigError
+from heed.machine.device import autocast
+from heed.model.fast.packing import Mask, Packing, Spans
+from heed.model.transformer import Transformer
+from heed.train.step.loss import output_cross_entropy
+
+
+def losses(
+    model: Transformer,
+    batch: Batch,
+    *,
+    pad_id: int,
+    smoothing: float,
+    is_packed: bool,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """The loss to learn from and the negative log-likelihood, both summed over target tokens.
+
+    Args:
+        model: computes on `device`.
+        batch: on the CPU, or on `device`.
+        pad_id: what fills the short rows.
+        smoothing: share of probability spread evenly over the vocabulary.
+        is_packed: compute the sentences end to end, without padding.
+        device: where to compute.
+        dtype: type of matrix products.
+    """
+    mask: Mask | None
+    if is_packed and batch.n_tgt_tokens:  # what has no target cannot be packed
+        batch, spans = pack(batch, pad_id)
+        batch, mask = batch.to(device), spans.to(device)
+    else:
+        batch = batch.to(device)
+        mask = batch.src_mask
+    is_real = batch.tgt_out != pad_id
+    with autocast(device, dtype):
+        states = model(batch.src, batch.tgt_in, mask)
+    return output_cross_entropy(
+        states[is_real], model.output.weight, batch.tgt_out[is_real], smoothing=smoothing
+    )
+
+
+def pack(batch: Batch, pad_id: int) -> tuple[Batch, Spans]:
+    """Lay the sentences of a batch end to end.
+
+    Returns:
+        A batch of one row, `(1, n_packed)` on each side, and where the sentences lie in it.
+    """
+    is_src, is_tgt = batch.src != pad_id, batch.tgt_out != pad_id
+    packed = replace(
+        batch,
+        src=batch.src[is_src][None],
+        tgt_in=batch.tgt_in[is_tgt][None],
+        tgt_out=batch.tgt_out[is_tgt][None],
+        src_mask=None,
+    )
+    return packed, Spans(asking=Packing.of(is_tgt.sum(1)), read=Packing.of(is_src.sum(1)))
+
+
+@contextmanager
+def compiler_explained() -> Iterator[None]:
+    """Turn the words of torch's compiler into ours: it works at the first call, and backwards too.
+
+    Raises:
+        ConfigError: it could not compile the model.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+            raise
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(
+            f"training.compile cannot compile the model here: {reason} It needs a C++ compiler on "
+            "a CPU (g++ or clang++) and triton on a GPU. Install that, or set "
+            "training.compile=false; either way the run goes on where it was."
+        ) from error

@@ -1,0 +1,103 @@
+"""Label-smoothed cross-entropy over real target tokens, without ever keeping all logits.
+
+Not the model's output layer: the loss takes decoder states and the output matrix, because the
+product of both, `(n_tokens, vocab_size)`, is the largest thing in training. Used by `loop.py`.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heed.model.fast.products import SMALLEST, faster_products
+
+CHUNK = 512
+"""Most tokens whose logits exist at once: 512 × 8 000 × 4 bytes = 16 MB stay within the cache."""
+
+
+class _OutputCrossEntropy(torch.autograd.Function):
+    """Output layer and loss in one; the gradient is made chunk by chunk on the way forward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        grad_states = torch.empty_like(states)
+        grad_weight = torch.zeros_like(weight)
+        loss = torch.zeros((), dtype=torch.float64, device=states.device)
+        nll = torch.zeros((), dtype=torch.float64, device=states.device)
+        share = smoothing / weight.size(0)
+        row_sum = weight.sum(dim=0)
+        for rows in _chunks(states.size(0)):
+            chunk, target, n_rows = states[rows], targets[rows], rows.stop - rows.start
+            with faster_products(n_rows):
+                logits = chunk @ weight.t()
+            highest = logits.amax(dim=1, keepdim=True)
+            true = logits.gather(1, target[:, None])
+            powers = logits.sub_(highest).exp_()
+            total = powers.sum(dim=1, keepdim=True)
+            log_total = total.log() + highest
+            chunk_nll = (log_total - true).sum()
+            nll += chunk_nll
+            loss += (1 - smoothing) * chunk_nll
+            if smoothing:
+                loss += smoothing * log_total.sum() - share * (chunk @ row_sum).sum()
+            with faster_products(n_rows):
+                torch.mm(powers, weight, out=grad_states[rows]).div_(total)
+                grad_weight.addmm_(powers.t(), chunk / total)
+        # d loss / d logits = softmax - (1 - smoothing) one-hot - share: above went the softmax
+        # through the output matrix, here go the rest, with no pass over (n_tokens, vocab_size).
+        grad_states.sub_(weight[targets], alpha=1 - smoothing)
+        grad_weight.index_add_(0, targets, states, alpha=smoothing - 1)
+        if smoothing:
+            grad_states.sub_(share * row_sum)
+            grad_weight.sub_(share * states.sum(dim=0))
+        ctx.save_for_backward(grad_states, grad_weight)
+        ctx.mark_non_differentiable(nll)
+        return loss.to(states.dtype), nll
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        grad_states, grad_weight = ctx.saved_tensors
+        return grad_states * grads[0], grad_weight * grads[0], None, None
+
+
+def output_cross_entropy(
+    states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Loss of predicting `targets` from decoder states, summed over tokens.
+
+    Args:
+        states: decoder states at real target positions, `(n_tokens, d_model)`.
+        weight: output matrix, `(vocab_size, d_model)`.
+        targets: the true next token, `(n_tokens,)`.
+        smoothing: share of probability spread evenly over the vocabulary, 0 = none.
+
+    Returns:
+        The smoothed loss to train on and the plain negative log-likelihood, both summed, in nats.
+
+    Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016, section 7.
+    """
+    states = states.to(weight.dtype)
+    if torch.is_grad_enabled():
+        loss, nll = _OutputCrossEntropy.apply(states, weight, targets, smoothing)  # type: ignore[no-untyped-call]
+        return loss, nll
+    nll = torch.zeros((), dtype=torch.float64, device=states.device)
+    loss = torch.zeros_like(nll)
+    for rows in _chunks(states.size(0)):
+        logits, target = states[rows] @ weight.t(), targets[rows]
+        nll += F.cross_entropy(logits, target, reduction="sum")
+        loss += F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
+    return loss.to(states.dtype), nll
+
+
+def _chunks(n_tokens: int) -> Iterator[slice]:
+    """Cut tokens into equal chunks of few sizes, and a small one for what is left."""
+    size = n_tokens // max(1, math.ceil(n_tokens / CHUNK))
+    if size > SMALLEST:
+        size -= size % SMALLEST
+    for start in range(0, n_tokens, max(1, size)):
+        yield slice(start, min(start + size, n_tokens))

@@ -1,0 +1,238 @@
+"""From gradients to new weights: Adam, AdamW, and Muon for matrices.
+
+Not the learning rate over time (`learning_rate.py`). `Optimizer` is the one class the loop sees;
+its state leaves and enters as named tensors, so checkpoints need no pickle.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heed.model.attention import MultiHeadAttention
+from heed.model.fast.products import faster_products
+from heed.model.layers import SwiGLU
+from heed.train.parallel.shard import collected, fill, rows_of, whole
+from heed.train.step.config import TrainConfig
+
+POLYNOMIALS = (
+    (8.093373, -23.620454, 17.446171),
+    (3.636586, -2.721927, 0.536546),
+    (2.6613, -1.977154, 0.452616),
+)
+"""Coefficients (a, b, c) of a x + b x³ + c x⁵, one after the other: together they bring singular
+values from 0.01 to 1 into 0.73 to 1.27, and let weaker directions stay weak. More polynomials come
+nearer to 1 and teach no better. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
+
+TOGETHER = 1 << 24
+"""Numbers orthogonalised at once: enough for any device to be busy, little beside a large model."""
+
+Block = tuple[str, Tensor, int, int]
+"""One logical matrix inside a parameter: its name, the parameter, first row, end row."""
+
+
+def orthogonalize(matrices: Tensor) -> Tensor:
+    """Replace each matrix by one with the same singular vectors and all singular values near 1.
+
+    Those below a hundredth of the matrix's Frobenius norm end below 0.73.
+
+    Args:
+        matrices: a stack of equal shapes, `(n_matrices, n_rows, n_columns)`.
+
+    Source: Jordan et al. 2024, "Muon"; the polynomials are the Polar Express.
+    """
+    x = matrices.mT if matrices.size(-2) > matrices.size(-1) else matrices
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    with faster_products():
+        for a, b, c in POLYNOMIALS:
+            gram = x @ x.mT
+            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if matrices.size(-2) > matrices.size(-1) else x
+
+
+def matrix_blocks(model: nn.Module) -> list[Block]:
+    """The hidden matrices of a model, fused ones taken apart (W^Q, W^K and W^V; gate and value).
+
+    Embeddings and the output layer are no hidden matrices: their rows are looked up, not mixed.
+    """
+    blocks: list[Block] = []
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.Linear) or name.split(".")[-1] == "output":
+            continue
+        parent = model.get_submodule(name.rpartition(".")[0])
+        sections = [module.out_features]
+        if isinstance(parent, MultiHeadAttention) and module is parent.project_in:
+            sections = [parent.n_heads * width for width in (parent.d_k, parent.d_k, parent.d_v)]
+        elif isinstance(parent, SwiGLU) and module is parent.expand:
+            sections = [module.out_features // 2] * 2
+        start = 0
+        for n_rows in sections:
+            blocks.append((f"{name}.weight", module.weight, start, start + n_rows))
+            start += n_rows
+    return blocks
+
+
+class Muon:
+    """Momentum, then orthogonalised updates, for stacks of equally shaped matrices.
+
+    Source: Jordan et al. 2024; the scale √max(1, rows/columns) is theirs.
+    """
+
+    def __init__(self, blocks: list[Block], *, learning_rate: float, momentum: float) -> None:
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.groups: dict[tuple[int, int], list[Block]] = defaultdict(list)
+        for block in blocks:
+            _, parameter, start, end = block
+            self.groups[(end - start, parameter.size(1))].append(block)
+        self.parameters = {name: parameter for name, parameter, _, _ in blocks}
+        self.momenta = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
+
+    def gather(self) -> None:
+        """Take the gradients into the momentum."""
+        for name, parameter in self.parameters.items():
+            self.momenta[name].lerp_(_gradient(parameter), 1 - self.momentum)
+
+    def step(self, factor: float, weight_decay: float) -> None:
+        """Update every matrix with `factor` times the peak learning rate."""
+        # Nesterov's look ahead: the newest gradient counts once more.
+        ahead = {
+            name: _gradient(parameter).lerp_(self.momenta[name], self.momentum)
+            for name, parameter in self.parameters.items()
+        }
+        rate = self.learning_rate * factor
+        for (n_rows, n_columns), group in self.groups.items():
+            scale = max(1.0, n_rows / n_columns) ** 0.5
+            n_together = max(1, TOGETHER // (n_rows * n_columns))
+            for first in range(0, len(group), n_together):
+                blocks = group[first : first + n_together]
+                updates = orthogonalize(_stacked(blocks, ahead, whole))
+                for update, (_, parameter, start, end) in zip(updates, blocks, strict=True):
+                    rows, places = rows_of(parameter, start, end)
+                    if weight_decay:
+                        rows.mul_(1 - rate * weight_decay)
+                    rows.add_(update[places], alpha=-rate * scale)
+
+    def state(self) -> dict[str, Tensor]:
+        """The momentum, matrices of a shape in one tensor."""
+        return {
+            f"{n_rows}x{n_columns}": _stacked(group, self.momenta, collected)
+            for (n_rows, n_columns), group in self.groups.items()
+        }
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from what `state` returned."""
+        for (n_rows, n_columns), group in self.groups.items():
+            matrices = tensors[f"{n_rows}x{n_columns}"]
+            for matrix, (name, _, start, end) in zip(matrices, group, strict=True):
+                rows, places = rows_of(self.momenta[name], start, end)
+                rows.copy_(matrix[places])
+
+
+class Optimizer:
+    """All of a model's parameters, updated together.
+
+    Args:
+        model: the model; tied parameters are updated once.
+        config: rates and kind.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        self.config = config
+        self.parameters = dict(model.named_parameters())
+        blocks = matrix_blocks(model)
+        matrices = {id(parameter) for _, parameter, _, _ in blocks}
+        self.muon: Muon | None = None
+        rest = self.parameters
+        if config.optimizer == "muon":
+            self.muon = Muon(
+                blocks, learning_rate=config.matrix_learning_rate, momentum=config.momentum
+            )
+            rest = {name: p for name, p in rest.items() if id(p) not in matrices}
+        self.adam_names = list(rest)
+        decayed = [p for p in rest.values() if id(p) in matrices]
+        plain = [p for p in rest.values() if id(p) not in matrices]
+        groups: list[dict[str, Any]] = [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": plain},
+        ]
+        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
+        self.adam = kind(
+            [group for group in groups if group["params"]],
+            lr=config.learning_rate,
+            betas=(config.beta1, config.beta2),
+            eps=config.adam_eps,
+            weight_decay=0.0,
+            fused=True,
+        )
+
+    @torch.no_grad()
+    def step(self, factor: float, number: int = 0) -> None:
+        """Apply the gradients with `factor` times the peak rates, then forget them.
+
+        Args:
+            factor: what the schedule says, 0 to 1.
+            number: steps made before this one in the whole run. Of `matrix_every` steps Muon
+                moves the matrices in the last one, that many times as far.
+        """
+        for group in self.adam.param_groups:
+            group["lr"] = self.config.learning_rate * factor
+        self.adam.step()
+        if self.muon is not None:
+            self.muon.gather()
+            every = self.config.matrix_every
+            if (number + 1) % every == 0:
+                self.muon.step(factor * every, self.config.weight_decay)
+        self.zero_grad()
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
+    def clip(self) -> Tensor:
+        """Scale the gradients down to `clip_norm` and return their norm before that."""
+        limit = self.config.clip_norm or float("inf")
+        return whole(nn.utils.clip_grad_norm_(self.parameters.values(), limit, foreach=True))
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything the next step depends on besides weights and gradients, by name.
+
+        Of a model shared out, all processes must ask, and the leader alone finds numbers in it.
+        """
+        tensors = {}
+        for name in self.adam_names:
+            for key, value in self.adam.state.get(self.parameters[name], {}).items():
+                tensors[f"adam.{key}.{name}"] = collected(value)
+        if self.muon is not None:
+            tensors.update({f"muon.{key}": value for key, value in self.muon.state().items()})
+        return tensors
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from what `state` returned."""
+        for name in self.adam_names:
+            parameter = self.parameters[name]
+            if (step := tensors.get(f"adam.step.{name}")) is not None:
+                self.adam.state[parameter]["step"] = step.to(parameter.device).clone()
+                for key in ("exp_avg", "exp_avg_sq"):
+                    moment = self.adam.state[parameter][key] = torch.zeros_like(parameter)
+                    fill(moment, tensors[f"adam.{key}.{name}"])
+        if self.muon is not None:
+            self.muon.load_state(
+                {name.removeprefix("muon."): value for name, value in tensors.items()}
+            )
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _stacked(
+    blocks: list[Block], tensors: dict[str, Tensor], put_together: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The blocks' rows of tensors, each put together once, `(n_blocks, n_rows, n_columns)`."""
+    # In the blocks' order: all processes must put the same one together at a time.
+    found = {name: put_together(tensors[name]) for name in dict.fromkeys(b[0] for b in blocks)}
+    return torch.stack([found[name][start:end] for name, _, start, end in blocks])

@@ -1,0 +1,60 @@
+"""Weights that have burst: back to the last good ones, with half the learning rate.
+
+Not here: noticing (`train_step` in `loop.py` skips an update whose loss or gradient is not finite)
+or keeping (`run/checkpoint.py`). What is gone back to lies on disk, so it costs no memory, and a
+run that is killed and resumed mends in the same way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from heed.errors import RunError
+from heed.train.step.progress import Progress
+
+MAX_SKIPPED = 5
+"""Updates skipped in a row, because a number was not finite, after which training goes back. A few
+spoilt pairs skip one now and then; weights that have burst skip every one."""
+
+MAX_MENDS = 10
+"""How often a run goes back and halves its rates: to a thousandth of what they were."""
+
+
+def mend(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
+    """Go back to weights that made a step, and halve the rates; data and clock go on.
+
+    Args:
+        progress: where the run stands; changed.
+        restore: brings back what was kept last and returns the step it is of.
+
+    Returns:
+        The event to report.
+
+    Raises:
+        RunError: it was tried too often.
+    """
+    if progress.mends >= MAX_MENDS:
+        raise RunError(
+            "training broke down: loss or gradient was not a finite number in "
+            f"{MAX_SKIPPED} steps in a row, up to step {progress.step}, though the rates were "
+            f"halved {MAX_MENDS} times. The last checkpoint is sound. Lower training.learning_rate "
+            "and training.matrix_learning_rate, and start a new run."
+        )
+    skipped, step = progress.skipped, restore()
+    progress.skipped = 0
+    progress.mends += 1
+    progress.rate_scale /= 2
+    return {
+        "kind": "mend",
+        "step": progress.step,
+        "restored_step": step,
+        "rate_scale": progress.rate_scale,
+        "text": f"{skipped} updates in a row were skipped: back to the weights of step {step}, "
+        f"with learning rates at {progress.rate_scale:.2%} of the schedule's",
+    }
+
+
+def is_sound(model: nn.Module, progress: Progress) -> bool:
+    """Whether a state is worth keeping: it made its last step, and all its weights are finite."""
+    return not progress.skipped and all(bool(w.isfinite().all()) for w in model.parameters())

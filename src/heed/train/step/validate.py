@@ -1,0 +1,146 @@
+"""How good the model is now, on sentences it does not learn from.
+
+Not the final test (`heed evaluate`): fewer sentences, greedy search, so that it costs seconds.
+Called by `loop.py`; the translations are made by the same `Translator` that users run.
+"""
+
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from heed.data.prepare import Prepared
+from heed.evaluate.counts import count_bleu, count_chrf, reading_here
+from heed.translate.translator import Translator
+
+N_SAMPLES = 3
+
+MIN_FOR_SHARE = 8
+"""Fewer translations are equal by chance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevSet:
+    """Development sentences.
+
+    Attributes:
+        src: source lines.
+        tgt: their translations.
+        target_lang: the language of `tgt`, for a model with several; "" otherwise.
+    """
+
+    src: list[str]
+    tgt: list[str]
+    target_lang: str = ""
+
+
+def dev_sets(data: Prepared) -> list[DevSet]:
+    """The development sentences of a corpus, one set for each target language."""
+    languages = data.target_langs or ("",)
+    sets = []
+    for language in languages:
+        pairs = [pair for pair in data.dev if not language or pair.target_lang == language]
+        if pairs:
+            sets.append(
+                DevSet(
+                    src=[pair.src for pair in pairs],
+                    tgt=[pair.tgt for pair in pairs],
+                    target_lang=language or data.target_lang,
+                )
+            )
+    return sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What one validation found.
+
+    Attributes:
+        loss: negative log-likelihood a target token of the whole set, in nats, `<eos>` counted.
+        bleu: corpus BLEU of greedy translations, 0 to 100; None when nothing was translated.
+        chrf: corpus chrF of the same, 0 to 100.
+        n_translated: sentences translated.
+        seconds: what it cost.
+        samples: the same few sentences each time: source, reference, translation.
+        same_share: share of the translations that are the commonest one; None for a handful.
+        by_language: BLEU and chrF of each target language, where there are several.
+    """
+
+    loss: float
+    bleu: float | None
+    chrf: float | None
+    n_translated: int
+    seconds: float
+    samples: list[dict[str, str]]
+    same_share: float | None = None
+    by_language: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def score(self, metric: str) -> float:
+        """One number to compare validations by; larger is better."""
+        scores: dict[str, float | None] = {"bleu": self.bleu, "chrf": self.chrf}
+        score = scores.get(metric)
+        return -self.loss if score is None else score
+
+
+def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int) -> Validation:
+    """Score and translate the development sentences.
+
+    Args:
+        translator: the model as it is now, in evaluation mode.
+        dev_sets: one for each target language.
+        n_sentences: sentences of all sets together that are translated; all are scored.
+    """
+    started_at = time.monotonic()
+    log_prob, n_tokens = 0.0, 0
+    hypotheses: list[str] = []
+    references: list[str] = []
+    samples: list[dict[str, str]] = []
+    by_language: dict[str, dict[str, float]] = {}
+    total = sum(len(dev.src) for dev in dev_sets)
+    for dev in dev_sets:
+        options: dict[str, Any] = {"target_lang": dev.target_lang or None}
+        for pair in translator.score(dev.src, dev.tgt, **options):
+            log_prob += sum(pair.token_scores)
+            n_tokens += len(pair.token_scores)
+        n = min(len(dev.src), -(-n_sentences * len(dev.src) // max(1, total)))
+        n = n if math.isfinite(log_prob) else 0  # weights that have burst find no words
+        found = translator(dev.src[:n], beam_size=1, **options) if n else []
+        hypotheses += found
+        references += dev.tgt[:n]
+        if found and len(dev_sets) > 1:
+            by_language[dev.target_lang] = _scores(found, dev.tgt[:n], dev.target_lang)
+        samples += [
+            {"src": src, "ref": ref, "hyp": hyp}
+            for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
+        ]
+    # Languages that need a tokenizer of their own get it only if they are the one target.
+    languages = {dev.target_lang for dev in dev_sets}
+    scores = _scores(hypotheses, references, languages.pop() if len(languages) == 1 else "")
+    return Validation(
+        loss=-log_prob / max(1, n_tokens),
+        bleu=scores.get("bleu"),
+        chrf=scores.get("chrf"),
+        n_translated=len(hypotheses),
+        seconds=time.monotonic() - started_at,
+        samples=samples[: 2 * N_SAMPLES],
+        same_share=_same_share(hypotheses),
+        by_language=by_language,
+    )
+
+
+def _scores(hypotheses: list[str], references: list[str], target_lang: str) -> dict[str, float]:
+    """BLEU and chrF; nothing where nothing was translated."""
+    if not hypotheses:
+        return {}
+    reading = reading_here(target_lang)
+    return {
+        "bleu": count_bleu(hypotheses, [references], reading).of(),
+        "chrf": count_chrf(hypotheses, [references], reading).of(),
+    }
+
+
+def _same_share(hypotheses: list[str]) -> float | None:
+    if len(hypotheses) < MIN_FOR_SHARE:
+        return None
+    return max(Counter(hypotheses).values()) / len(hypotheses)

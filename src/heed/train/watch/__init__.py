@@ -1,0 +1,1 @@
+"""Observing a run: probes, alarms, forecasts."""

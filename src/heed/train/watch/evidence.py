@@ -1,0 +1,88 @@
+"""What a diagnosis rests on, and what it says: plain records.
+
+Not how they are gathered (`observe.py`) or judged (`checks.py`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from heed.train.watch.probe import Probe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is known at one validation.
+
+    Attributes:
+        step: optimiser steps made.
+        share: part of the budget used, 0 to 1.
+        epochs: passes through the training data, in part.
+        train_loss: nats a target token in the latest steps, with dropout.
+        dev_loss: nats a target token of the dev set; infinite if it was no number.
+        is_best: no validation before had a better score.
+        same_share: share of the dev sentences that got the commonest translation, or None.
+        movement: by how much of their size the weights have moved since the process began.
+        n_moves: steps of that movement.
+        probe: what the model answered, or None when it was not asked.
+    """
+
+    step: int
+    share: float
+    epochs: float
+    train_loss: float
+    dev_loss: float
+    is_best: bool = False
+    same_share: float | None = None
+    movement: float | None = None
+    n_moves: int = 0
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """All that a diagnosis rests on.
+
+    Attributes:
+        blind_loss: entropy of a target token, in nats: the loss of a model that knows how often
+            each one comes and nothing else.
+        train_likeness: correlation of the lengths of source and target over the training pairs,
+            0 where they have nothing to do with one another; None where lengths do not vary.
+        dev_likeness: the same over the dev pairs.
+        n_dev: dev pairs.
+        n_dev_in_train: training pairs that shared a sentence with the dev set and were left out.
+        has_parent: the run began with a model's weights, which may know its training pairs.
+        warmup_steps: steps over which the learning rate rises.
+        n_skipped: updates skipped because a number was not finite.
+        skipped: where that happened last: `step` and `pairs`.
+        readings: one for each validation, oldest first.
+        said: names of the alarms that were given before.
+    """
+
+    blind_loss: float
+    train_likeness: float | None = None
+    dev_likeness: float | None = None
+    n_dev: int = 0
+    n_dev_in_train: int = 0
+    has_parent: bool = False
+    warmup_steps: int = 0
+    n_skipped: int = 0
+    skipped: dict[str, Any] = field(default_factory=dict)
+    readings: tuple[Reading, ...] = ()
+    said: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """A cause and a remedy.
+
+    Attributes:
+        name: the cause in a word, a key of `watch.CHECKS`.
+        text: the cause in a sentence.
+        remedy: what to do.
+        numbers: the evidence, by name.
+    """
+
+    name: str
+    text: str
+    remedy: str
+    numbers: dict[str, Any] = field(default_factory=dict)

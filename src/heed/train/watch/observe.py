@@ -1,0 +1,329 @@
+"""Stands between a run and those who hear of it: adds what can be told, raises the alarms.
+
+Not what the alarms mean (`checks.py`), nor the questions to the model (`probe.py`). All that an
+observer remembers can be read back from `metrics.jsonl`, so it needs no place in a checkpoint, and
+nothing it does changes a weight.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.machine.memory import peak_memory_mb
+from heed.model.transformer import Transformer
+from heed.train.parallel.shard import rows_of
+from heed.train.step.events import Event, Report, finite
+from heed.train.step.learning_rate import SCHEDULES, Moment
+from heed.train.step.loop import EpochPairs, Trainer
+from heed.train.step.validate import DevSet
+from heed.train.watch.checks import diagnose
+from heed.train.watch.evidence import Evidence, Reading
+from heed.train.watch.forecast import forecast
+from heed.train.watch.probe import Probe, ProbePairs, choose_pairs, probe
+from heed.translate.translator import Translator
+
+MAX_COST = 0.01
+"""Share of a run's time that questions to the model may take; the first one is always asked."""
+
+EARLY_COST = 0.3
+"""Share of that time which is free at once: a fault is worth most when it is found early."""
+
+N_COUNTED = 5000
+"""Pairs whose tokens are counted: the entropy of 75,000 tokens is 0.05 nats too low."""
+
+N_COMPARED = 20_000
+"""Pairs whose lengths are compared where directions must be told apart: known to 0.01."""
+
+EXACT = ("torch", "threads", "cpu", "products", "gpu", "processes")
+"""What the bits of a run depend on, of what `describe_environment` knows."""
+
+OPTIONAL = ("dead_share", "evenness")
+"""Questions that some models and corpora have no answer to."""
+
+N_TRACKED = 4096
+"""Numbers of each matrix whose movement is followed."""
+
+
+class Observer:
+    """Hears every event of a run and passes it on, richer.
+
+    Steps get `memory_mb`; validations `tokens_per_s`, `memory_mb`, `forecast` and `watch`, the
+    evidence; after a validation or a skipped step come the alarms.
+
+    Args:
+        report: who hears the events afterwards.
+        trainer: the run.
+        train: the training pairs.
+        dev_sets: the development sentences.
+        n_dev_in_train: training pairs left out because they share a sentence with those.
+        translator: encodes the dev sentences.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        trainer: Trainer,
+        *,
+        train: EpochPairs,
+        dev_sets: list[DevSet],
+        n_dev_in_train: int,
+        translator: Translator,
+    ) -> None:
+        self.report = report
+        self.trainer = trainer
+        self.pairs: ProbePairs = choose_pairs(train, len(train.src_lengths), dev_sets, translator)
+        self.epoch_tokens = int(train.tgt_lengths.sum())
+        self.evidence = Evidence(
+            blind_loss=_entropy(train, trainer.special_ids["eos_id"]),
+            train_likeness=_train_likeness(train, has_tags=bool(translator.reader.target_langs)),
+            dev_likeness=_dev_likeness(dev_sets, translator),
+            n_dev=sum(len(dev.src) for dev in dev_sets),
+            n_dev_in_train=n_dev_in_train,
+            has_parent=bool(trainer.config.parent),
+            warmup_steps=trainer.config.warmup_steps,
+        )
+        self.points: list[Event] = []
+        self._environment: Event = {}
+        self._steps: list[tuple[int, float]] = []
+        self._probe: Probe | None = None
+        self._probe_s = self._last_probe_s = 0.0
+        self._first_step = trainer.progress.step
+        self._first_weights = _tracked(trainer)
+        self._since = (time.monotonic(), trainer.progress.tgt_tokens)
+
+    def recall(self, events: Iterable[Event]) -> None:
+        """Take in what an earlier sitting of the run has written, without telling it again."""
+        for event in events:
+            if event["kind"] == "step":
+                self._note_step(event)
+            elif event["kind"] == "validation" and "watch" in event:
+                self._note_validation(event)
+            elif event["kind"] == "alarm":
+                self._change(said=self.evidence.said | {event["name"]})
+            elif event["kind"] == "mend":
+                self._start_afresh()
+            elif event["kind"] == "start":
+                self._environment = event["environment"]
+
+    def examine(self, model: Transformer) -> None:
+        """Ask the model that is being validated; not when that would cost too much.
+
+        Args:
+            model: whole, on this process alone.
+        """
+        share = max(self.trainer.share, 1e-6)
+        total_s = self.trainer.elapsed_s / share
+        allowed_s = MAX_COST * total_s * min(1.0, EARLY_COST + share)
+        self._probe, last = None, self._last_probe_s
+        if self._probe_s == 0.0 or self._probe_s + last <= allowed_s:
+            self._probe = probe(model, self.pairs, self.trainer.special_ids)
+            self._last_probe_s = self._probe.seconds
+            self._probe_s += self._probe.seconds
+
+    def __call__(self, event: Event) -> None:
+        """Hear one event and pass it on."""
+        event = finite(event)
+        if event["kind"] == "step":
+            event["memory_mb"] = round(peak_memory_mb(self.trainer.device))
+            self._note_step(event)
+            self.report(event)
+            if event["is_skipped"]:
+                self._raise_alarms(event["step"])
+        elif event["kind"] == "validation" and event["step"]:  # at step 0 nothing is learnt yet
+            event = finite(self._enriched(event))
+            self._note_validation(event)
+            self.report(event)
+            self._raise_alarms(event["step"])
+        else:
+            self.report(event)
+            if event["kind"] == "start":
+                self._compare_environment(event)
+                self._raise_alarms(event["step"])
+            elif event["kind"] == "mend":
+                self._start_afresh()
+
+    def _compare_environment(self, event: Event) -> None:
+        """Say what has changed since an earlier sitting that the last bits depend on."""
+        before, now = self._environment, event["environment"]
+        changed = [
+            f"{key} was {before[key]} and is {now.get(key)}"
+            for key in EXACT
+            if key in before and before[key] != now.get(key)
+        ]
+        if changed:
+            text = f"{', '.join(changed)}: the run goes on, but not bit for bit as it would have"
+            self.report({"kind": "note", "step": event["step"], "text": text})
+
+    def _start_afresh(self) -> None:
+        """Forget what is no longer true of weights that went back; alarms and scores stay."""
+        self._change(readings=())
+        self._steps.clear()
+        self._first_step = self.trainer.progress.step
+        self._first_weights = _tracked(self.trainer)
+
+    def _note_step(self, event: Event) -> None:
+        if event["is_skipped"]:
+            self._change(
+                n_skipped=self.evidence.n_skipped + 1,
+                skipped={"step": event["step"], "pairs": event.get("pairs", ())},
+            )
+        elif event["nll"] is not None:
+            self._steps.append((event["n_tgt_tokens"], event["nll"]))
+
+    def _enriched(self, event: Event) -> Event:
+        """A validation with all that can be said of it."""
+        progress, now = self.trainer.progress, time.monotonic()
+        (since_s, since_tokens), self._since = self._since, (now, progress.tgt_tokens)
+        seconds = now - since_s - event["seconds"]
+        watch: dict[str, Any] = {
+            "share": self.trainer.share,
+            "epochs": progress.tgt_tokens / max(1, self.epoch_tokens),
+            "train_loss": _recent_loss(self._steps),
+            "movement": _movement(self._first_weights, _tracked(self.trainer)),
+            "n_moves": progress.step - self._first_step,
+            "probe": asdict(self._probe) if self._probe else None,
+        }
+        return {
+            **event,
+            "tokens_per_s": round((progress.tgt_tokens - since_tokens) / max(1e-9, seconds)),
+            "memory_mb": round(peak_memory_mb(self.trainer.device)),
+            "forecast": self._forecast(event, watch["share"]),
+            "watch": watch,
+        }
+
+    def _note_validation(self, event: Event) -> None:
+        watch = dict(event["watch"])
+        asked, loss = watch.pop("probe") or {}, event["loss"]
+        # A model that answers with no numbers has not answered; it is mended elsewhere.
+        is_answered = asked and all(asked[key] is not None for key in asked if key not in OPTIONAL)
+        train_loss = watch.pop("train_loss")
+        reading = Reading(
+            step=event["step"],
+            dev_loss=math.inf if loss is None else loss,
+            train_loss=math.inf if train_loss is None else train_loss,
+            is_best=event["is_best"],
+            same_share=event.get("same_share"),
+            probe=Probe(**asked) if is_answered else None,
+            **watch,
+        )
+        self._change(readings=(*self.evidence.readings, reading))
+        self.points.append({**event, "share": watch["share"]})
+        self._steps.clear()
+
+    def _forecast(self, event: Event, share: float) -> dict[str, dict[str, float]]:
+        """The last score to expect, for each metric that there is."""
+        if share >= 1.0:
+            return {}
+        found = {}
+        for metric in ("bleu", "chrf"):
+            points = [
+                (point["share"], point[metric])
+                for point in (*self.points, {**event, "share": share})
+                if point[metric] is not None
+            ]
+            expected = forecast(points, rate_factor=self._annealing)
+            if expected:
+                found[metric] = {key: round(value, 2) for key, value in asdict(expected).items()}
+        return found
+
+    def _annealing(self, share: float) -> float:
+        """The schedule's factor at a share of the budget, its warm-up left out."""
+        config = self.trainer.config
+        if config.schedule in ("paper", "inverse_sqrt"):
+            return 1.0  # these do not end with the budget
+        now = Moment(step=1, share=share, warmup_steps=0, decay_share=config.decay_share, d_model=1)
+        return SCHEDULES[config.schedule](now)
+
+    def _raise_alarms(self, step: int) -> None:
+        for alarm in diagnose(self.evidence):
+            self._change(said=self.evidence.said | {alarm.name})
+            self.report(finite({"kind": "alarm", "step": step, **asdict(alarm)}))
+
+    def _change(self, **changes: Any) -> None:
+        self.evidence = Evidence(**{**vars(self.evidence), **changes})
+
+
+def _recent_loss(steps: Sequence[tuple[int, float]]) -> float | None:
+    """Mean loss a token over the later half of these steps."""
+    recent = steps[len(steps) // 2 :]
+    n_tokens = sum(tokens for tokens, _ in recent)
+    return sum(tokens * nll for tokens, nll in recent) / n_tokens if n_tokens else None
+
+
+def _tracked(trainer: Trainer) -> list[Tensor]:
+    """A few numbers of every hidden matrix."""
+    embeddings = {
+        id(trainer.model.embed_src.tokens.weight),
+        id(trainer.model.embed_tgt.tokens.weight),
+        id(trainer.model.output.weight),
+    }
+    return [
+        rows.flatten()[:: max(1, rows.numel() // N_TRACKED)].clone()
+        for parameter in trainer.model.parameters()
+        for rows, _ in [rows_of(parameter)]
+        if parameter.dim() == 2 and id(parameter) not in embeddings
+    ]
+
+
+def _movement(first: list[Tensor], now: list[Tensor]) -> float | None:
+    """By how much of its size the typical matrix has moved."""
+    moved = [
+        ((b - a).norm() / a.norm()).item() for a, b in zip(first, now, strict=True) if a.norm() > 0
+    ]
+    return float(np.median(moved)) if moved else None
+
+
+def _entropy(train: EpochPairs, eos_id: int) -> float:
+    """Entropy of a target token, `<eos>` counted, in nats."""
+    n_pairs = len(train.tgt_lengths)
+    step = max(1, n_pairs // N_COUNTED)
+    rows = [train.tgt(i) for i in range(0, n_pairs, step)]
+    counts = np.bincount(np.concatenate([*rows, np.full(len(rows), eos_id)]))
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _train_likeness(train: EpochPairs, *, has_tags: bool) -> float | None:
+    """`_likeness` of the training pairs; with tags, a source's first id says its direction."""
+    n_pairs = len(train.src_lengths)
+    if not has_tags:
+        return _likeness(train.src_lengths, train.tgt_lengths, np.zeros(n_pairs))
+    chosen = range(0, n_pairs, max(1, n_pairs // N_COMPARED))
+    tags = np.array([train.src(i)[0] for i in chosen])
+    return _likeness(train.src_lengths[chosen], train.tgt_lengths[chosen], tags)
+
+
+def _dev_likeness(dev_sets: list[DevSet], translator: Translator) -> float | None:
+    reader = translator.reader
+    src = [len(reader.src_ids(text, [])) for dev in dev_sets for text in dev.src]
+    tgt = [len(reader.tgt_ids(text)) for dev in dev_sets for text in dev.tgt]
+    numbers = [number for number, dev in enumerate(dev_sets) for _ in dev.src]
+    return _likeness(np.array(src), np.array(tgt), np.array(numbers))
+
+
+def _likeness(
+    src_lengths: NDArray[Any], tgt_lengths: NDArray[Any], directions: NDArray[Any]
+) -> float | None:
+    """Correlation of the two sides' lengths; None where one does not vary.
+
+    Of several directions the mean, by their pairs: each has a ratio of lengths of its own, and all
+    in one cloud may show no correlation, or a false one.
+
+    Args:
+        src_lengths: source tokens of each pair, `(n_pairs)`.
+        tgt_lengths: target tokens of each pair, `(n_pairs)`.
+        directions: equal for pairs of the same direction, `(n_pairs)`.
+    """
+    found, counts = [], []
+    for direction in np.unique(directions):
+        src, tgt = src_lengths[directions == direction], tgt_lengths[directions == direction]
+        if len(src) >= 30 and src.std() > 0 and tgt.std() > 0:
+            found.append(np.corrcoef(src, tgt)[0, 1])
+            counts.append(len(src))
+    return float(np.average(found, weights=counts)) if found else None

@@ -1,0 +1,1 @@
+"""Text in, text out: models opened, lines cut and searched, results."""

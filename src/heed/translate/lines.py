@@ -1,0 +1,345 @@
+"""Lines as parts that fit a model: everything before the first tensor.
+
+Not here: batches (`decode/batching.py`), the search (`translator.py`), or where a line may be cut
+(`text/segment.py`). A part's ids: language tag where the model has several, pieces, `<eos>`.
+"""
+
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from heed.errors import ConfigError, DataError, UsageError
+from heed.text.normalize import normalize
+from heed.text.segment import cut
+from heed.text.vocab import Vocab
+
+Text = TypeVar("Text", bound="str | Line")
+
+MAX_SOURCE_TOKENS = 256
+"""Longest source translated in one piece when the model folder does not say otherwise.
+
+A translation has room for as many tokens (`DecodeOptions.max_length`).
+"""
+
+MIN_SOURCE_TOKENS = 64
+"""A model of short sentences still gets sources of this length in one piece.
+
+Most sentences of most texts fit; cutting them would lose more than the unknown positions do.
+"""
+
+MAX_WHOLE_TOKENS = 1024
+"""Longest side of a pair that is read whole, as for its score; the time grows with the square.
+
+More where the model folder lets sources of more tokens through in one piece.
+"""
+
+PARTS_PER_LINE = 1 << 24
+"""Distance between the keys of two lines: more parts than any line can be cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line to translate, and wishes of its own.
+
+    Attributes:
+        text: in the source language.
+        prefix: how the translation must begin; "" leaves it free.
+        target_lang: one of the model's target languages; None = as the call says.
+
+    Raises:
+        UsageError: the text or the prefix is no string.
+    """
+
+    text: str
+    prefix: str = ""
+    target_lang: str | None = None
+
+    def __post_init__(self) -> None:
+        require_text(text=self.text, prefix=self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of one line that goes through the model in one piece.
+
+    Attributes:
+        src_ids: what the encoder reads.
+        prefix: target ids that the translation must begin with.
+        key: names the part among all of a stream; seeds its own random draws.
+    """
+
+    src_ids: list[int]
+    prefix: list[int]
+    key: int
+
+    @property
+    def question(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Equal for parts that get the same answer from a search that draws nothing."""
+        return tuple(self.src_ids), tuple(self.prefix)
+
+
+class LineReader:
+    """Turns lines into what a model reads.
+
+    Args:
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
+        target_lang: language of the translation where a call names none.
+        target_langs: all target languages of a model that has several.
+        max_source_tokens: a line of more pieces is cut.
+
+    Raises:
+        ConfigError: `max_source_tokens` is no such number.
+    """
+
+    def __init__(
+        self,
+        src_vocab: Vocab,
+        tgt_vocab: Vocab,
+        *,
+        target_lang: str = "",
+        target_langs: Sequence[str] = (),
+        max_source_tokens: int = MAX_SOURCE_TOKENS,
+    ) -> None:
+        if type(max_source_tokens) is not int or max_source_tokens < 1:
+            raise ConfigError(
+                "max_source_tokens must be a whole number from 1, but is "
+                f"{max_source_tokens!r}. {MAX_SOURCE_TOKENS} suits most models."
+            )
+        self.src_vocab = src_vocab
+        self.tgt_vocab = tgt_vocab
+        self.target_lang = target_lang
+        self.target_langs = tuple(target_langs)
+        self.max_source_tokens = max_source_tokens
+
+    def line(self, text: str, target_lang: str) -> Line:
+        """A line that asks for this language, if the model has several to ask for."""
+        return Line(text, target_lang=target_lang if self.target_langs else None)
+
+    def tag(self, target_lang: str | None) -> list[int]:
+        """The piece that opens a source of a model with several targets, else nothing.
+
+        Raises:
+            ConfigError: the model does not translate into `target_lang`.
+        """
+        if not self.target_langs:
+            if target_lang not in (None, "", self.target_lang):
+                raise ConfigError(
+                    f"This model translates into {self.target_lang or 'one language'} only, "
+                    f"not into {target_lang}."
+                )
+            return []
+        lang = target_lang or self.target_lang or self.target_langs[0]
+        if lang not in self.target_langs:
+            raise ConfigError(
+                f"This model translates into {', '.join(self.target_langs)}, not into {lang}."
+            )
+        return [self.src_vocab.language_id(lang)]
+
+    def src_ids(self, text: str, tag: list[int]) -> list[int]:
+        """What the encoder reads for a whole text, however long."""
+        return [*tag, *self.src_vocab.encode(normalize(text)), self.src_vocab.eos_id]
+
+    @property
+    def max_whole_tokens(self) -> int:
+        """Longest source, translation or prefix that is read without being cut."""
+        return max(MAX_WHOLE_TOKENS, self.max_source_tokens)
+
+    def src_tokens(self, src_ids: list[int]) -> list[str]:
+        """The pieces of a source that a person typed."""
+        return self.src_vocab.pieces(i for i in src_ids if not self.src_vocab.is_control(i))
+
+    def tgt_ids(self, text: str) -> list[int]:
+        """The ids of a translation or of its beginning, without `<bos>` and `<eos>`."""
+        text = normalize(text)
+        return self.tgt_vocab.encode(text) if text else []
+
+    def whole_src(self, text: str, tag: list[int]) -> list[int]:
+        """The ids of a text that has to be read in one piece.
+
+        Raises:
+            DataError: it has more than `max_whole_tokens`.
+        """
+        ids = self.src_ids(text, tag)
+        self._require_whole("source", len(ids) - len(tag) - 1)
+        return ids
+
+    def whole_tgt(self, text: str, what: str) -> list[int]:
+        """The ids of a translation, or of its prefix, that has to be read in one piece.
+
+        Raises:
+            DataError: it has more than `max_whole_tokens`; calls it by the name `what`.
+        """
+        ids = self.tgt_ids(text)
+        self._require_whole(what, len(ids))
+        return ids
+
+    def _require_whole(self, what: str, n_tokens: int) -> None:
+        if n_tokens > self.max_whole_tokens:
+            raise DataError(
+                f"The {what} must have at most {self.max_whole_tokens} tokens to be read in one "
+                f"piece, but has {n_tokens}. Give one sentence of it."
+            )
+
+    def parts(self, line: Line, number: int, tag: list[int]) -> list[Part]:
+        """A line in one part or, when it is too long, in several; in none when it is blank.
+
+        Args:
+            line: the line.
+            number: its place in the stream, from 0.
+            tag: opens the source unless the line names a language of its own.
+
+        Raises:
+            DataError: the model does not translate into the line's own language.
+        """
+        if line.target_lang:
+            try:
+                tag = self.tag(line.target_lang)
+            except ConfigError as error:
+                raise DataError(f"Line {number + 1}: {error}") from None
+        text = normalize(line.text)
+        if not text:
+            return []
+        stretches = cut(
+            text,
+            max_length=self.max_source_tokens,
+            length=lambda stretch: len(self.src_vocab.encode(stretch.strip())),
+        )
+        begun = self.tgt_ids(line.prefix)
+        return [
+            Part(self.src_ids(stretch, tag), [] if part else begun, number * PARTS_PER_LINE + part)
+            for part, stretch in enumerate(stretches)
+            if stretch.strip()
+        ]
+
+
+def require_text(**arguments: object) -> None:
+    """Refuse what is no string; each is given by its name.
+
+    Raises:
+        UsageError: says what it is.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{name} must be a string, but is {reprlib.repr(value)}.")
+
+
+def require_whole(value: object, name: str, least: int) -> None:
+    """Refuse what is no whole number from `least` on.
+
+    Raises:
+        UsageError: says what it is.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(
+            f"{name} must be a whole number from {least}, but is {reprlib.repr(value)}."
+        )
+
+
+def texts_of(
+    values: Iterable[Text],
+    name: str,
+    *,
+    kinds: tuple[type, ...] = (str,),
+    wanted: str = "a list of strings",
+) -> Iterator[Text]:
+    """The items of what must be several texts, each checked when it is read.
+
+    Args:
+        values: the texts. A single string is refused: it would be taken for its characters.
+        name: what errors call them.
+        kinds: what each may be.
+        wanted: what errors say they must be.
+
+    Raises:
+        UsageError: they are something else.
+    """
+    if isinstance(values, str | bytes | Line) or not isinstance(values, Iterable):
+        hint = " For one text give a list of one." if isinstance(values, str) else ""
+        raise UsageError(f"{name} must be {wanted}, but is {reprlib.repr(values)}.{hint}")
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, kinds):
+            raise UsageError(
+                f"{name} must be {wanted}, but number {number} of them is {reprlib.repr(value)}."
+            )
+        yield value
+
+
+def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None) -> list[Line]:
+    """All lines of a list of texts, each with its prefix where there are any.
+
+    Raises:
+        DataError: there are not as many prefixes as texts.
+        UsageError: the texts or prefixes are no lists of strings.
+    """
+    texts = list(texts_of(texts, "texts", kinds=(str, Line)))
+    if prefixes is not None:
+        prefixes = list(texts_of(prefixes, "prefixes"))
+        if len(prefixes) != len(texts):
+            raise DataError(
+                f"There must be one prefix for each line, but there are {len(texts)} lines "
+                f"and {len(prefixes)} prefixes."
+            )
+    return list(with_prefixes(texts, prefixes))
+
+
+def pairs_of(src: Iterable[str], tgt: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Sources, and a target for each.
+
+    Raises:
+        DataError: there are not as many targets as sources.
+        UsageError: they are no lists of strings.
+    """
+    sources, targets = list(texts_of(src, "src")), list(texts_of(tgt, "tgt"))
+    if len(sources) != len(targets):
+        raise DataError(
+            f"There must be one target for each source, but there are {len(sources)} sources "
+            f"and {len(targets)} targets."
+        )
+    return sources, targets
+
+
+def with_prefixes(
+    texts: Iterable[str | Line], prefixes: Iterable[str] | None = None, *, name: str = "texts"
+) -> Iterator[Line]:
+    """Each text as a `Line`, with its prefix where there are any; errors call the texts `name`.
+
+    Raises:
+        DataError: there are fewer prefixes than texts.
+        UsageError: the texts or prefixes are no lists of strings.
+    """
+    remaining = None if prefixes is None else texts_of(prefixes, "prefixes")
+    for number, text in enumerate(texts_of(texts, name, kinds=(str, Line)), start=1):
+        line = text if isinstance(text, Line) else Line(text)
+        if remaining is None:
+            yield line
+            continue
+        prefix = next(remaining, None)
+        if prefix is None:
+            raise DataError(
+                f"There must be one prefix for each line, but line {number} has none: "
+                f"there are only {number - 1}. Use empty lines where anything may come first."
+            )
+        yield replace(line, prefix=prefix)
+
+
+def buffers(
+    lines: Iterable[Line],
+    *,
+    max_lines: int,
+    max_chars: int,
+    has_paused: Callable[[], bool] | None = None,
+) -> Iterator[list[Line]]:
+    """Gather a stream into portions; `has_paused`, asked after each line, ends one early."""
+    portion: list[Line] = []
+    n_chars = 0
+    for line in lines:
+        portion.append(line)
+        n_chars += len(line.text)
+        is_full = len(portion) >= max_lines or n_chars >= max_chars
+        if is_full or (has_paused and has_paused()):
+            yield portion
+            portion, n_chars = [], 0
+    if portion:
+        yield portion

@@ -1,0 +1,137 @@
+"""Which program computes a model: heed's own engine on a CPU, torch on a GPU.
+
+Not here: the engine (`engine/`), torch's model (`model/decodable.py`), or text (`translator.py`).
+torch loads only where it computes, so translating on a CPU needs neither its time nor its memory.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from heed.bundle.bundle import CONFIG, Bundle, load_bundle
+from heed.decode.options import DecodeOptions, options_from, require_storable
+from heed.engine.native import is_compiled
+from heed.engine.network import Network
+from heed.engine.packed import from_arrays
+from heed.engine.runtime import Engine
+from heed.engine.shortlist import load_shortlist
+from heed.errors import ConfigError, FormatError, UsageError
+from heed.machine.device import has_gpu, split_device
+from heed.machine.threads import choose_threads
+from heed.model.interface import Decodable
+
+DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
+ENGINE_DTYPES = ("auto", "float32", "int8")
+
+MIN_STORED_TOKENS, MAX_STORED_TOKENS = 16, 4096
+"""Pieces of the longest source that a folder may ask for. Shorter parts of a line are no sentences;
+`heed train` writes 64 or more, and no more than a translation may have."""
+
+
+def open_model(
+    folder: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int | None = None,
+    has_shortlist: bool = True,
+) -> tuple[Bundle, Decodable]:
+    """Read a model folder and make ready what computes it.
+
+    Args:
+        folder: a model or run folder.
+        device: `auto` = a GPU where there is one, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in. `auto` = on a CPU int8 where the folder holds it (`heed
+            quantize`), else float32; on a GPU what is fast there.
+        threads: CPU threads; None = as many as there are cores.
+        has_shortlist: the engine uses the folder's shortlist, where it holds one.
+
+    Raises:
+        FormatError: the folder is no model, or a file in it is damaged.
+        ConfigError: there is no such device here, or it does not compute in `dtype`.
+        UsageError: the folder is no path or the device no name.
+    """
+    threads = choose_threads(threads)
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"folder must be the path of a model folder, but is {folder!r}.")
+    if not isinstance(device, str):
+        raise UsageError(f"device must be auto, cpu, cuda or cuda:N, but is {device!r}.")
+    if dtype not in DTYPES:
+        raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {dtype!r}.")
+    is_on_gpu = _is_on_gpu(device)
+    if dtype == "int8" and is_on_gpu:
+        raise ConfigError("dtype int8 is for a CPU; give --device cpu, or dtype auto on a GPU.")
+    is_quantized = dtype == "int8" or (dtype == "auto" and not is_on_gpu)
+    bundle = load_bundle(folder, is_quantized=is_quantized)
+    if not is_on_gpu and _is_for_engine(bundle, dtype):
+        assert bundle.path is not None
+        return bundle, Engine(
+            _network(bundle, is_quantized=dtype == "int8"),
+            threads=threads,
+            kernels=os.environ.get("HEED_KERNELS", ""),
+            shortlist=load_shortlist(bundle.path, bundle.config) if has_shortlist else None,
+        )
+    return bundle, _with_torch(bundle, device, dtype, threads)
+
+
+def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
+    """How a model folder wants to be decoded: options, and pieces of the longest source if it says.
+
+    Raises:
+        FormatError: an option does not exist, or is out of the range that a folder may ask for.
+    """
+    where = (bundle.path or Path()) / CONFIG
+    values = dict(bundle.decoding)
+    longest = values.pop("max_source_tokens", None)
+    try:
+        options = options_from(DecodeOptions(), values)
+        require_storable(options)
+    except ConfigError as error:
+        raise FormatError(f"{where}: {error}") from None
+    least = MIN_STORED_TOKENS
+    if bundle.config.positions == "learned":  # a table may end before
+        least = max(1, min(least, bundle.config.max_positions - 2))
+    is_sound = type(longest) is int and least <= longest <= MAX_STORED_TOKENS
+    if "max_source_tokens" in bundle.decoding and not is_sound:
+        raise FormatError(
+            f"{where}: decoding.max_source_tokens must be a whole number from {least} to "
+            f"{MAX_STORED_TOKENS}, but is {longest!r}."
+        )
+    return options, longest
+
+
+def _is_on_gpu(device: str) -> bool:
+    kind, _ = split_device(device)
+    if kind == "auto":
+        return _has_torch() and has_gpu()
+    return kind != "cpu"
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None
+
+
+def _is_for_engine(bundle: Bundle, dtype: str) -> bool:
+    if dtype not in ENGINE_DTYPES:
+        return False
+    # Uncompiled, torch is the faster one; but it knows no int8, and may be missing.
+    return bundle.int8 is not None or is_compiled() or dtype == "int8" or not _has_torch()
+
+
+def _network(bundle: Bundle, *, is_quantized: bool) -> Network:
+    if bundle.int8 is not None:
+        return from_arrays(bundle.config, bundle.int8, f"the int8 file of {bundle.path}")
+    return Network.of(bundle.config, bundle.weights, is_quantized=is_quantized)
+
+
+def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int | None) -> Decodable:
+    from heed.machine.cpu import prepare_cpu
+    from heed.machine.device import choose_device, choose_dtype
+    from heed.machine.threads import set_threads
+    from heed.model.decodable import TorchDecodable
+
+    prepare_cpu()
+    set_threads(threads)
+    where = choose_device(device)
+    numbers = choose_dtype(dtype, where, setting="dtype")
+    return TorchDecodable.of(bundle.config, bundle.weights, device=where, dtype=numbers)

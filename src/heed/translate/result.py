@@ -1,0 +1,186 @@
+"""What a `Translator` answers with: plain records, no torch, ready to print or to send.
+
+Not here: how they come about (`translator.py`) or how they look in a file (`cli/formats.py`).
+"""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+Status = Literal["ok", "empty", "split", "max_length", "replaced_bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """One line, translated. `str(translation)` is its text.
+
+    Attributes:
+        text: the translation; never holds a line break.
+        score: log-probability after length normalization; larger is better.
+        log_prob: natural log of the probability of all target tokens, `<eos>` included.
+        tokens: target pieces, without `<eos>`.
+        token_scores: log-probability of each token and, where the sentence ended, of `<eos>`.
+        source_tokens: source pieces as the model read them, without special ones.
+        alignment: how strongly each target token read each source token, rows sum to at most 1,
+            `(n_tokens, n_source_tokens)`; None unless asked for.
+        alternatives: the next best translations, best first.
+        status: `ok`; `empty` for a blank line; `split` when the line was too long and was
+            translated in parts; `max_length` when the search was cut off before `<eos>`;
+            `replaced_bytes` when the input was not valid UTF-8.
+    """
+
+    text: str
+    score: float = 0.0
+    log_prob: float = 0.0
+    tokens: list[str] = field(default_factory=list)
+    token_scores: list[float] = field(default_factory=list)
+    source_tokens: list[str] = field(default_factory=list)
+    alignment: list[list[float]] | None = None
+    alternatives: tuple["Translation", ...] = ()
+    status: Status = "ok"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def links(self) -> list[tuple[int, int]]:
+        """The source token each target token read most, as `(source, target)` positions."""
+        return strongest_links(self.alignment or [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairScore:
+    """How probable the model finds a given translation.
+
+    Attributes:
+        tokens: target pieces, `<eos>` last.
+        token_scores: natural log of each token's probability.
+        status: `ok`; `too_long` when a side has more tokens than the model reads in one piece:
+            there are no tokens then, and both sums are NaN.
+    """
+
+    tokens: list[str]
+    token_scores: list[float]
+    status: Literal["ok", "too_long"] = "ok"
+
+    @property
+    def log_prob(self) -> float:
+        """Natural log of the probability of the whole translation."""
+        return math.nan if self.status == "too_long" else sum(self.token_scores)
+
+    @property
+    def score(self) -> float:
+        """`log_prob` a token: comparable between long and short translations."""
+        return self.log_prob / max(1, len(self.token_scores))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextToken:
+    """One way to go on: a target piece (`▁` opens a word) and its probability."""
+
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One way to go on, and the best whole translation that goes on like that."""
+
+    token: str
+    probability: float
+    translation: Translation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alignment:
+    """Which source token each target token read.
+
+    Attributes:
+        source_tokens: source pieces.
+        target_tokens: target pieces.
+        weights: cross-attention, mean over heads, `(n_target_tokens, n_source_tokens)`.
+    """
+
+    source_tokens: list[str]
+    target_tokens: list[str]
+    weights: list[list[float]]
+
+    def links(self) -> list[tuple[int, int]]:
+        """The source token each target token read most, as `(source, target)` positions."""
+        return strongest_links(self.weights)
+
+
+def strongest_links(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """A hard alignment from a soft one: `(source, target)` positions, a pair per target token."""
+    return [
+        (max(range(len(row)), key=row.__getitem__), target)
+        for target, row in enumerate(weights)
+        if row
+    ]
+
+
+def keep_distinct(translation: Translation, count: int) -> Translation:
+    """The translation with the `count` best of its alternatives, no two of the same text.
+
+    A text cut into other pieces is another hypothesis, but reads the same.
+    """
+    texts = {"", translation.text}
+    kept: list[Translation] = []
+    for other in translation.alternatives:
+        if other.text not in texts and len(kept) < count:
+            texts.add(other.text)
+            kept.append(other)
+    return replace(translation, alternatives=tuple(kept))
+
+
+def join_parts(parts: list[Translation]) -> Translation:
+    """One line's translation from those of its parts."""
+    if not parts:
+        return Translation(text="", status="empty")
+    if len(parts) == 1:
+        return parts[0]
+    n_best = 1 + max(len(part.alternatives) for part in parts)
+    ranked = []
+    for rank in range(n_best):
+        # A part with fewer readings than others repeats its last.
+        chosen = [[part, *part.alternatives][: rank + 1][-1] for part in parts]
+        ranked.append(_concatenated(chosen))
+    return replace(ranked[0], alternatives=tuple(ranked[1:]))
+
+
+def _concatenated(parts: list[Translation]) -> Translation:
+    text = ""
+    for part in parts:
+        is_spaced = (
+            text
+            and part.text
+            and not (_is_written_solid(text[-1]) or _is_written_solid(part.text[0]))
+        )
+        text += f" {part.text}" if is_spaced else part.text
+    n_tokens = sum(max(1, len(part.token_scores)) for part in parts)
+    n_columns = sum(len(part.source_tokens) for part in parts)
+    alignment: list[list[float]] = []
+    start = 0
+    for part in parts:
+        after = n_columns - start - len(part.source_tokens)
+        alignment += [[0.0] * start + row + [0.0] * after for row in part.alignment or []]
+        start += len(part.source_tokens)
+    return Translation(
+        text=text,
+        score=sum(part.score * max(1, len(part.token_scores)) for part in parts) / n_tokens,
+        log_prob=sum(part.log_prob for part in parts),
+        tokens=[token for part in parts for token in part.tokens],
+        token_scores=[score for part in parts for score in part.token_scores],
+        source_tokens=[token for part in parts for token in part.source_tokens],
+        alignment=None if parts[0].alignment is None else alignment,
+        status="split",
+    )
+
+
+SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THAI", "LAO", "KHMER")
+"""Scripts whose sentences follow one another without a blank, as Unicode names begin."""
+
+
+def _is_written_solid(character: str) -> bool:
+    return unicodedata.name(character, "").startswith(SOLID_SCRIPTS)

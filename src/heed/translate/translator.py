@@ -1,0 +1,505 @@
+"""Text in, text out: a trained model with its vocabularies behind one object, `Translator`.
+
+Not here: search (`decode/`), files (`bundle/bundle.py`), or printing (`cli/`). One line's way
+through: normalize → ids (cut if too long) → batches of like lengths → search → text, in the order
+given.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+from heed.decode.batching import each_batch, padded
+from heed.decode.options import DecodeOptions, options_from, with_alternatives
+from heed.decode.score import next_token
+from heed.decode.search import decode
+from heed.decode.state import Hypothesis
+from heed.errors import ConfigError, DataError
+from heed.model.interface import Decodable
+from heed.text.normalize import normalize
+from heed.text.vocab import Vocab
+from heed.translate.lines import (
+    MAX_SOURCE_TOKENS,
+    Line,
+    LineReader,
+    Part,
+    buffers,
+    lines_of,
+    pairs_of,
+    require_text,
+    require_whole,
+    texts_of,
+    with_prefixes,
+)
+from heed.translate.load import open_model, stored_decoding
+from heed.translate.result import (
+    Alignment,
+    Alternative,
+    NextToken,
+    PairScore,
+    Translation,
+    join_parts,
+    keep_distinct,
+)
+from heed.translate.scoring import score_lines
+
+Matrix = list[list[float]]
+
+BATCH_TOKENS = 4096
+"""Source positions times beam of a batch: bounds memory, never changes a result."""
+
+
+def load(
+    folder: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int | None = None,
+    shortlist: bool = True,
+) -> "Translator":
+    """Open a model folder, or a run folder while its training goes on.
+
+    Args:
+        folder: holds `config.json`, the weights and the vocabulary.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in: `float32`, `int8`, `bfloat16`, on a GPU `float16`; `auto` =
+            on a CPU int8 where `heed quantize` has put it, on a GPU what is fast there.
+        threads: CPU threads; None = as many as there are cores.
+        shortlist: choose among likely words only, where `heed quantize --shortlist` has put a list
+            of them; on a CPU.
+
+    Raises:
+        FormatError: the folder is no model, or a file in it is damaged.
+        ConfigError: there is no such device here, or it does not compute in `dtype`.
+    """
+    bundle, model = open_model(
+        folder, device=device, dtype=dtype, threads=threads, has_shortlist=shortlist
+    )
+    options, max_source_tokens = stored_decoding(bundle)
+    return Translator(
+        model,
+        bundle.src_vocab,
+        bundle.tgt_vocab,
+        source_lang=bundle.source_lang,
+        target_lang=bundle.target_lang,
+        target_langs=bundle.target_langs,
+        max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
+        options=options,
+    )
+
+
+class Translator:
+    """A model and its vocabularies; translates any text, line by line.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
+        options: decoding where a call says nothing else.
+        source_lang: language code of the input.
+        target_lang: language code of the output where a call says nothing else.
+        target_langs: all target languages of a model that has several; the source then begins
+            with a piece that names the one wanted.
+        max_source_tokens: a longer line is cut at sentence ends and translated in parts.
+        batch_tokens: source positions times beam computed at once; results do not depend on it.
+        batch_lines: at most this many lines at once; None = no such limit.
+    """
+
+    def __init__(
+        self,
+        model: Decodable,
+        src_vocab: Vocab,
+        tgt_vocab: Vocab,
+        *,
+        options: DecodeOptions | None = None,
+        source_lang: str = "",
+        target_lang: str = "",
+        target_langs: Sequence[str] = (),
+        max_source_tokens: int = MAX_SOURCE_TOKENS,
+        batch_tokens: int = BATCH_TOKENS,
+        batch_lines: int | None = None,
+    ) -> None:
+        self.model = model
+        self.src_vocab = src_vocab
+        self.tgt_vocab = tgt_vocab
+        self.options = options or DecodeOptions()
+        self.source_lang = source_lang
+        self.target_lang = target_lang
+        self.batch_tokens = batch_tokens
+        self.batch_lines = batch_lines
+        self._forbidden = [i for i in tgt_vocab.control_ids if i != tgt_vocab.eos_id]
+        self.reader = LineReader(
+            src_vocab,
+            tgt_vocab,
+            target_lang=target_lang,
+            target_langs=target_langs,
+            max_source_tokens=max_source_tokens,
+        )
+
+    @overload
+    def __call__(self, text: str, *, target_lang: str | None = ..., **options: Any) -> str: ...
+    @overload
+    def __call__(
+        self, text: Sequence[str], *, target_lang: str | None = ..., **options: Any
+    ) -> list[str]: ...
+    def __call__(
+        self, text: str | Sequence[str], *, target_lang: str | None = None, **options: Any
+    ) -> str | list[str]:
+        """Translate a text, or each text of a list; see `translate` for the options."""
+        if isinstance(text, str):
+            return self.translate([text], target_lang=target_lang, **options)[0].text
+        kinds, wanted = (str, Line), "a string or a list of strings"
+        texts = list(texts_of(text, "text", kinds=kinds, wanted=wanted))
+        return [found.text for found in self.translate(texts, target_lang=target_lang, **options)]
+
+    def translate(
+        self,
+        texts: Sequence[str | Line],
+        *,
+        prefixes: Sequence[str] | None = None,
+        target_lang: str | None = None,
+        alignment: bool = False,
+        alternatives: int = 0,
+        first_line: int = 0,
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate lines, each by itself: a line's neighbors never change its result.
+
+        Args:
+            texts: lines in the source language; a `Line` may have wishes of its own.
+            prefixes: how each translation must begin; "" leaves it free.
+            target_lang: one of the model's target languages.
+            alignment: also record cross-attention (one more pass over each translation).
+            alternatives: at most so many other translations of each line, all of different texts.
+            first_line: number of the first text. A line's random draws depend on the seed and
+                its number, so a stream gives the same samples whatever its portions.
+            **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
+
+        Returns:
+            One translation a text, in order.
+
+        Raises:
+            ConfigError: an unknown option or language, or a value out of range.
+            DataError: not as many prefixes as texts, or a line's own language is unknown.
+            UsageError: an argument is of a wrong type or out of range.
+        """
+        wanted = lines_of(texts, prefixes)
+        require_whole(alternatives, "alternatives", 0)
+        require_whole(first_line, "first_line", 0)
+        chosen = options_from(self.options, options)
+        if alternatives:
+            chosen = with_alternatives(chosen, alternatives)
+        tag = self.reader.tag(target_lang)
+        lines = [
+            self.reader.parts(line, number, tag) for number, line in enumerate(wanted, first_line)
+        ]
+        for line, parts in enumerate(lines, start=first_line + 1):
+            if parts and len(parts[0].prefix) >= chosen.max_length:
+                raise DataError(
+                    f"The prefix of line {line} must be shorter than max_length "
+                    f"({chosen.max_length}), but has {len(parts[0].prefix)} tokens."
+                )
+        done = iter(self._search([part for line in lines for part in line], chosen, alignment))
+        found = [join_parts([next(done) for _ in line]) for line in lines]
+        return [keep_distinct(one, alternatives) for one in found] if alternatives else found
+
+    def translate_stream(
+        self,
+        lines: Iterable[str | Line],
+        *,
+        prefixes: Iterable[str] | None = None,
+        buffer_lines: int = 2048,
+        buffer_chars: int = 1 << 20,
+        has_paused: Callable[[], bool] | None = None,
+        target_lang: str | None = None,
+        alignment: bool = False,
+        alternatives: int = 0,
+        **options: Any,
+    ) -> Iterator[Translation]:
+        """Translate an endless stream in bounded memory.
+
+        Args:
+            lines: read a portion at a time.
+            prefixes: how each translation must begin, one for each of `lines`.
+            buffer_lines: lines gathered, sorted by length and translated together.
+            buffer_chars: a portion also ends when it holds this many characters.
+            has_paused: called after each line; True ends the portion, because the next line is
+                not there yet.
+            target_lang: one of the model's target languages.
+            alignment: also record cross-attention.
+            alternatives: at most so many other translations of each line.
+            **options: fields of `DecodeOptions`.
+
+        Yields:
+            One translation a line, in order.
+        """
+        n_done = 0
+        wanted = with_prefixes(lines, prefixes, name="lines")
+        limits = {"max_lines": buffer_lines, "max_chars": buffer_chars}
+        for portion in buffers(wanted, **limits, has_paused=has_paused):
+            yield from self.translate(
+                portion,
+                target_lang=target_lang,
+                alignment=alignment,
+                alternatives=alternatives,
+                first_line=n_done,
+                **options,
+            )
+            n_done += len(portion)
+
+    def score(
+        self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
+    ) -> list[PairScore]:
+        """How probable the model finds given translations, log p(tgt | src).
+
+        Args:
+            src: source lines.
+            tgt: their translations.
+            target_lang: one of the model's target languages.
+
+        Returns:
+            One score a pair, in order; NaN, with the status `too_long`, where a side has more than
+            1,024 tokens, or than `max_source_tokens` if that is more.
+
+        Raises:
+            DataError: the two have unequal lengths.
+            UsageError: they are no lists of strings.
+        """
+        src, tgt = pairs_of(src, tgt)
+        return score_lines(
+            self.model,
+            self.reader,
+            src,
+            tgt,
+            self.reader.tag(target_lang),
+            max_tokens=self.batch_tokens,
+            max_rows=self.batch_lines,
+        )
+
+    def next_word(
+        self, src: str, prefix: str = "", k: int = 10, *, target_lang: str | None = None
+    ) -> list[NextToken]:
+        """p(next | prefix, src): what the model would write next, most probable first.
+
+        Args:
+            src: a source line.
+            prefix: the translation so far.
+            k: how many ways to go on, from 1.
+            target_lang: one of the model's target languages.
+
+        Raises:
+            DataError: the source or the prefix is too long to be read in one piece.
+            UsageError: an argument is of a wrong type or out of range.
+        """
+        require_text(src=src, prefix=prefix)
+        choices = self._next_ids(src, self.reader.whole_tgt(prefix, "prefix"), k, target_lang)
+        return [
+            NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
+            for token_id, probability in choices
+        ]
+
+    def alternatives(
+        self,
+        text: str,
+        prefix: str = "",
+        k: int = 5,
+        *,
+        target_lang: str | None = None,
+        **options: Any,
+    ) -> list[Alternative]:
+        """Ways to go on after `prefix`, each with the best translation that goes on like that.
+
+        Args:
+            text: a source line.
+            prefix: the translation so far.
+            k: how many ways to go on, from 1.
+            target_lang: one of the model's target languages.
+            **options: fields of `DecodeOptions`.
+
+        Raises:
+            DataError: the source or the prefix is too long to be read in one piece.
+            UsageError: an argument is of a wrong type or out of range.
+        """
+        chosen = options_from(self.options, options)
+        require_text(text=text, prefix=prefix)
+        src_ids = self.reader.whole_src(text, self.reader.tag(target_lang))
+        begun = self.reader.whole_tgt(prefix, "prefix")
+        choices = self._next_ids(text, begun, k, target_lang)
+        parts = [
+            Part(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
+        ]
+        return [
+            Alternative(
+                token=self.tgt_vocab.pieces([token_id])[0],
+                probability=probability,
+                translation=translation,
+            )
+            for (token_id, probability), translation in zip(
+                choices, self._search(parts, chosen), strict=True
+            )
+        ]
+
+    def align(
+        self,
+        src: str,
+        tgt: str | None = None,
+        *,
+        layer: int = -1,
+        target_lang: str | None = None,
+    ) -> Alignment:
+        """Which source token each target token reads, from cross-attention.
+
+        Args:
+            src: a source line.
+            tgt: its translation; None translates first.
+            layer: decoder layer to read, from 0, or from the end as in a list.
+            target_lang: one of the model's target languages.
+
+        Raises:
+            DataError: the source or the translation is too long to be read in one piece.
+
+        Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
+        """
+        require_text(src=src, tgt="" if tgt is None else tgt)
+        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
+        if tgt is None:
+            tgt = self(src, target_lang=target_lang)
+        tgt_ids = self.reader.whole_tgt(tgt, "translation")
+        (weights,) = self._cross_attention(self.model, [src_ids], [tgt_ids], layer)
+        return Alignment(
+            source_tokens=self.reader.src_tokens(src_ids),
+            target_tokens=self.tgt_vocab.pieces(tgt_ids),
+            weights=weights,
+        )
+
+    def _search(
+        self, parts: list[Part], options: DecodeOptions, alignment: bool = False
+    ) -> list[Translation]:
+        """Translate parts in batches of like lengths; results come in the order given.
+
+        Parts that ask the same are translated once, unless each draws random numbers of its own.
+        """
+        n_rows = options.n_best if options.sample else options.beam_size
+        first: dict[tuple[object, ...], int] = {}
+        same = [
+            first.setdefault((part.key,) if options.sample else part.question, len(first))
+            for part in parts
+        ]
+        distinct = dict(zip(same, parts, strict=True))
+        lengths = [len(part.src_ids) * n_rows for part in distinct.values()]
+        found: dict[int, Translation] = {}
+
+        def search(model: Decodable, places: list[int]) -> list[Translation]:
+            batch = [distinct[place] for place in places]
+            return self._translations(model, batch, options, alignment)
+
+        for places, translations in each_batch(
+            self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
+        ):
+            found.update(zip(places, translations, strict=True))
+        return [found[place] for place in same]
+
+    def _translations(
+        self, model: Decodable, parts: list[Part], options: DecodeOptions, alignment: bool
+    ) -> list[Translation]:
+        ranked = self._decode(model, parts, options)
+        weights = self._alignments(model, parts, ranked) if alignment else [None] * len(parts)
+        return [
+            self._translation(part, hypotheses, matrices)
+            for part, hypotheses, matrices in zip(parts, ranked, weights, strict=True)
+        ]
+
+    def _decode(
+        self, model: Decodable, parts: list[Part], options: DecodeOptions
+    ) -> list[list[Hypothesis]]:
+        vocab = self.tgt_vocab
+        return decode(
+            model,
+            padded([part.src_ids for part in parts], self.src_vocab.pad_id),
+            options,
+            bos_id=vocab.bos_id,
+            eos_id=vocab.eos_id,
+            pad_id=vocab.pad_id,
+            forbidden=self._forbidden,
+            prefixes=[part.prefix for part in parts],
+            keys=[part.key for part in parts],
+        )
+
+    def _translation(
+        self, part: Part, hypotheses: list[Hypothesis], matrices: list[Matrix] | None
+    ) -> Translation:
+        src_tokens = self.reader.src_tokens(part.src_ids)
+        best, *others = [
+            Translation(
+                # Byte pieces can spell any character; normalizing leaves no line break.
+                text=normalize(self.tgt_vocab.decode(hypothesis.ids)),
+                score=hypothesis.score,
+                log_prob=hypothesis.log_prob,
+                tokens=self.tgt_vocab.pieces(hypothesis.ids),
+                token_scores=list(hypothesis.token_log_probs),
+                source_tokens=src_tokens,
+                alignment=matrices[rank] if matrices else None,
+                status="ok" if hypothesis.status == "eos" else "max_length",
+            )
+            for rank, hypothesis in enumerate(hypotheses)
+        ]
+        return replace(best, alternatives=tuple(others))
+
+    def _alignments(
+        self, model: Decodable, parts: list[Part], ranked: list[list[Hypothesis]]
+    ) -> list[list[Matrix] | None]:
+        """Cross-attention of every hypothesis, from one forced pass over all of them."""
+        weights = iter(
+            self._cross_attention(
+                model,
+                [part.src_ids for part, found in zip(parts, ranked, strict=True) for _ in found],
+                [hypothesis.ids for found in ranked for hypothesis in found],
+            )
+        )
+        return [[next(weights) for _ in found] for found in ranked]
+
+    def _cross_attention(
+        self,
+        model: Decodable,
+        sources: list[list[int]],
+        targets: list[list[int]],
+        layer: int = -1,
+    ) -> list[Matrix]:
+        """Weights of one decoder layer, mean over heads, without special source pieces.
+
+        Returns:
+            One matrix a pair, `(n_target_tokens, n_source_tokens)`.
+        """
+        bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
+        layers = model.cross_attention(
+            padded(sources, self.src_vocab.pad_id),
+            padded([[bos_id, *ids] for ids in targets], pad_id),
+        )
+        if layer not in range(-len(layers), len(layers)):
+            raise ConfigError(
+                f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
+            )
+        mean = layers[layer].mean(axis=1)
+        matrices = []
+        for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
+            shown = [i for i, token in enumerate(src_ids) if not self.src_vocab.is_control(token)]
+            # Row t is the step that read target token t - 1 and wrote token t.
+            matrices.append(weights[: len(tgt_ids), shown].tolist())
+        return matrices
+
+    def _next_ids(
+        self, src: str, prefix: list[int], k: int, target_lang: str | None
+    ) -> list[tuple[int, float]]:
+        require_whole(k, "k", 1)
+        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
+        (choices,) = next_token(
+            self.model,
+            padded([src_ids], self.src_vocab.pad_id),
+            [prefix],
+            count=k,
+            bos_id=self.tgt_vocab.bos_id,
+            pad_id=self.tgt_vocab.pad_id,
+            forbidden=self._forbidden,
+        )
+        return [(choice.id, choice.probability) for choice in choices]

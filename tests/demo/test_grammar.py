@@ -1,0 +1,208 @@
+from collections import Counter
+
+import pytest
+
+from heed.demo.grammar import DIRECTIONS, WORKED, compositional_split, demo_corpus, pairs, tokens
+from heed.demo.synchronous import sentences
+from heed.errors import ConfigError
+
+
+@pytest.fixture(params=DIRECTIONS, ids="-".join)
+def direction(request):
+    return request.param
+
+
+def translation(source_lang, target_lang, src):
+    return {pair.src: pair.tgt for pair in pairs(source_lang, target_lang)}[src]
+
+
+def test_a_direction_has_thousands_of_sentences_distinct_on_both_sides(direction):
+    corpus = pairs(*direction)
+    assert 4_000 <= len(corpus) <= 10_000
+    assert len({pair.src for pair in corpus}) == len(corpus)
+    assert len({pair.tgt for pair in corpus}) == len(corpus)
+
+
+def test_pairs_are_numbered_in_a_fixed_order(direction):
+    corpus = pairs(*direction)
+    assert [pair.line for pair in corpus] == list(range(1, len(corpus) + 1))
+    assert corpus == pairs(*direction)
+
+
+def test_sentences_are_short_clean_lines():
+    for sentence in sentences():
+        for language, text in sentence.texts.items():
+            assert text == " ".join(text.split())
+            assert not set("{}|_") & set(text)
+            assert 1 <= len(tokens(text, language)) <= (18 if language == "zh" else 15)
+
+
+def test_the_vocabulary_stays_small():
+    for language, most in {"zh": 250, "en": 300, "es": 400, "fr": 350}.items():
+        texts = [sentence.texts.get(language, "") for sentence in sentences()]
+        assert len({word.lower() for text in texts for word in tokens(text, language)}) <= most
+
+
+@pytest.mark.parametrize("example", WORKED, ids=lambda example: example[2])
+def test_worked_sentences_occur_verbatim_and_stay_in_training(example):
+    source_lang, target_lang, src, tgt = example
+    assert translation(source_lang, target_lang, src) == tgt
+    for seed in range(3):
+        train, _ = compositional_split(source_lang, target_lang, seed)
+        assert (src, tgt) in {(pair.src, pair.tgt) for pair in train}
+
+
+@pytest.mark.parametrize(
+    ("target_lang", "src", "tgt"),
+    [
+        ("es", "The animal didn't cross the street because it was too tired",
+         "El animal no cruzó la calle porque estaba demasiado cansado"),
+        ("es", "The animal didn't cross the street because it was too wide",
+         "El animal no cruzó la calle porque era demasiado ancha"),
+        ("zh", "The animal didn't cross the street because it was too tired",
+         "那只动物没有过马路，因为它太累了"),
+        ("zh", "The animal didn't cross the street because it was too wide",
+         "那只动物没有过马路，因为马路太宽了"),
+        ("fr", "The cow didn't cross the canal because it was too scared",
+         "La vache n'a pas traversé le canal parce qu'elle était trop effrayée"),
+        ("fr", "The cow didn't cross the canal because it was too wide",
+         "La vache n'a pas traversé le canal parce qu'il était trop large"),
+    ],
+)  # fmt: skip
+def test_it_agrees_with_what_it_refers_to(target_lang, src, tgt):
+    assert translation("en", target_lang, src) == tgt
+
+
+@pytest.mark.parametrize(
+    ("target_lang", "src", "tgt"),
+    [
+        ("fr", "I don't live in Paris", "Je n'habite pas à Paris"),
+        ("fr", "I live in Spain", "J'habite en Espagne"),
+        ("fr", "Is Italy a country?", "Est-ce que l'Italie est un pays ?"),
+        ("fr", "She is a singer", "Elle est chanteuse"),
+        ("fr", "We are tired", "Nous sommes fatigués"),
+        ("fr", "I like water", "J'aime l'eau"),
+        ("fr", "Madrid is a beautiful city", "Madrid est une belle ville"),
+        ("fr", "Madrid is a quiet city", "Madrid est une ville tranquille"),
+        ("fr", "My house is white", "Ma maison est blanche"),
+        ("es", "I like water", "Me gusta el agua"),
+        ("es", "Mary doesn't like mice", "A María no le gustan los ratones"),
+        ("es", "She is a singer", "Ella es cantante"),
+        ("es", "We are tired", "Estamos cansados"),
+        ("es", "This shirt is red", "Esta camisa es roja"),
+        ("es", "Madrid is a beautiful city", "Madrid es una ciudad bonita"),
+        ("es", "Why do the children work?", "¿Por qué trabajan los niños?"),
+        ("zh", "I am a student", "我是一名学生"),
+        ("zh", "We are students", "我们是学生"),
+        ("zh", "Why does Anna work?", "安娜为什么要工作？"),
+        ("zh", "This shirt is red", "这件衬衫是红色的"),
+        ("zh", "Madrid is a beautiful city", "马德里是一座美丽的城市"),
+    ],
+)  # fmt: skip
+def test_words_agree_elide_and_take_their_place(target_lang, src, tgt):
+    assert translation("en", target_lang, src) == tgt
+
+
+def test_no_elision_or_contraction_is_missed():
+    wrong = {
+        "en": (" a apple", " a egg", " a orange", " a animal", " a engineer"),
+        "es": (" de el ", " a el ", "¿ ", " ?"),
+        "fr": (" de le ", " à le ", "e il", " je a", " ma o", " ce a", "que A", "ne a", "la e"),
+        "zh": (" ", "?", "在在"),
+    }
+    for sentence in sentences():
+        for language, text in sentence.texts.items():
+            spaced = text if language == "zh" else f" {text.lower()} "
+            assert not [part for part in wrong[language] if part in spaced], text
+
+
+def test_every_question_is_marked_as_its_language_does():
+    for sentence in sentences():
+        if sentence.texts["en"].endswith("?") and "es" in sentence.texts:
+            assert sentence.texts["es"].startswith("¿") and sentence.texts["es"].endswith("?")
+            assert sentence.texts["fr"].endswith(" ?")
+            assert sentence.texts["zh"].endswith("？")
+
+
+def test_three_characters_in_five_orders_have_five_meanings():
+    orders = ["吃饭没", "没吃饭", "没饭吃", "饭吃没", "饭没吃"]
+    assert len({translation("zh", "en", order) for order in orders}) == 5
+    assert not set(orders) & {sentence.texts.get("es") for sentence in sentences()}
+
+
+def test_test_sentences_are_new_combinations_of_known_words(direction):
+    train, test = compositional_split(*direction, seed=1)
+    assert len(train) + len(test) == len(pairs(*direction))
+    assert 0.08 < len(test) / len(train) < 0.15
+    for side, language in zip(("src", "tgt"), direction, strict=True):
+        seen = [getattr(pair, side) for pair in train]
+        unseen = [getattr(pair, side) for pair in test]
+        assert not set(seen) & set(unseen)
+        words = Counter(word for text in seen for word in tokens(text, language))
+        assert all(words[word] for text in unseen for word in tokens(text, language))
+
+
+def test_two_words_of_each_test_sentence_never_meet_in_training():
+    train, test = compositional_split("en", "zh", seed=1)
+    words_of = {sentence.texts["en"]: set(sentence.words) for sentence in sentences()}
+    meetings = set()
+    for pair in train:
+        words = words_of[pair.src]
+        meetings |= {(a, b) for a in words for b in words}
+    for pair in test:
+        words = words_of[pair.src]
+        assert not {(a, b) for a in words for b in words} <= meetings
+
+
+def test_the_split_is_the_same_in_all_directions():
+    held_out = [
+        {pair.src if source_lang == "en" else pair.tgt for pair in part[1]}
+        for source_lang, target_lang in DIRECTIONS
+        for part in [compositional_split(source_lang, target_lang, seed=2)]
+    ]
+    assert all(english == held_out[0] for english in held_out)
+
+
+def test_the_seed_decides_the_split():
+    assert compositional_split("en", "fr", 1) == compositional_split("en", "fr", 1)
+    assert compositional_split("en", "fr", 1)[1] != compositional_split("en", "fr", 2)[1]
+
+
+def test_the_demo_corpus_shares_no_sentence_between_its_parts():
+    parts = demo_corpus(1, train_size=2_000, dev_size=50, test_size=100)
+    assert [len(part) for part in parts] == [8_000, 200, 400]
+    texts = []
+    for part in parts:
+        texts.append(
+            {(lang, text) for s, t, src, tgt in part for lang, text in ((s, src), (t, tgt))}
+        )
+    train, dev, test = texts
+    assert not train & dev and not train & test and not dev & test
+    assert set(WORKED) <= set(parts[0])
+
+
+def test_a_sampled_demo_corpus_still_shows_every_word_in_every_direction():
+    train, dev, test = demo_corpus(3, train_size=1_500)
+    for direction in DIRECTIONS:
+        for side, language in zip((2, 3), direction, strict=True):
+            known, asked = (
+                {word for e in part if e[:2] == direction for word in tokens(e[side], language)}
+                for part in (train, dev + test)
+            )
+            assert asked <= known
+
+
+def test_the_demo_corpus_is_whole_unless_sampled_and_decided_by_its_seed():
+    train, dev, test = demo_corpus(5)
+    assert len(train) + len(dev) + len(test) == sum(len(pairs(*d)) for d in DIRECTIONS)
+    assert (train, dev, test) == demo_corpus(5)
+    assert train != demo_corpus(6)[0]
+
+
+@pytest.mark.parametrize(("source_lang", "target_lang"), [("en", "de"), ("en", "en")])
+def test_other_languages_are_refused(source_lang, target_lang):
+    message = f"two different languages of zh, en, es, fr, but is asked for en to {target_lang}"
+    with pytest.raises(ConfigError, match=message):
+        pairs(source_lang, target_lang)
+    with pytest.raises(ConfigError, match=message):
+        compositional_split(source_lang, target_lang, seed=1)

@@ -1,0 +1,241 @@
+"""The rule that fills in a recipe: what it makes of settings that depend on one another."""
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, get_type_hints
+
+import pytest
+
+from heed.errors import ConfigError
+from heed.train.recipe import recipe
+from heed.train.recipe.recipe import UNKNOWN, Recipe, choose_size, max_source_tokens, resolve
+from heed.train.step import optimizer
+from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("longest", "expected"),
+    [(5, MIN_SOURCE_TOKENS), (100, 100), (1000, MAX_SOURCE_TOKENS)],
+)
+def test_sources_in_one_piece_are_as_long_as_those_learnt_from_within_limits(
+    longest: int, expected: int
+) -> None:
+    assert max_source_tokens(resolve({}), longest) == expected
+
+
+def test_a_longer_translation_has_room_for_a_longer_source() -> None:
+    recipe = resolve({"data": {"max_length": 2000}, "decoding": {"max_length": 800}})
+    assert max_source_tokens(recipe, 700) == 700
+    assert max_source_tokens(recipe, 1500) == 800
+
+
+def test_no_source_is_longer_than_the_positions_learnt() -> None:
+    recipe = resolve({"model": {"positions": "learned", "max_positions": 40}})
+    assert max_source_tokens(recipe, 100) == 38
+
+
+def test_separate_vocabularies_share_no_embedding() -> None:
+    assert resolve({}).model.tied == "three-way"
+    assert resolve({"tokenizer": {"joint": False}}).model.tied == "output"
+
+
+@pytest.mark.parametrize(
+    ("gflops", "n_pairs", "hours", "expected"),
+    [
+        (100.0, 30_000, 0.5, "tiny"),
+        (100.0, 30_000, 8, "small"),
+        (40_000.0, 30_000, 8, "small"),  # there are too few pairs for more
+        (40_000.0, 1_000_000, 1, "base"),
+        (40_000.0, 5_000_000, 5, "big"),
+    ],
+)
+def test_the_size_fits_the_time_the_machine_and_the_corpus(
+    gflops: float, n_pairs: int, hours: float, expected: str
+) -> None:
+    n_tokens = 20 * n_pairs
+    facts = replace(
+        UNKNOWN, gflops=gflops, n_pairs=n_pairs, n_src_tokens=n_tokens, n_tgt_tokens=n_tokens
+    )
+    assert choose_size(facts, 3600 * hours) == expected
+
+
+def batch_tokens(time: str, n_tgt_tokens: int) -> int:
+    facts = replace(UNKNOWN, n_src_tokens=n_tgt_tokens, n_tgt_tokens=n_tgt_tokens)
+    training = resolve({"preset": "small", "training": {"time_s": time}}, facts).training
+    assert training.first_batch_tokens == training.batch_tokens // 2
+    return training.batch_tokens
+
+
+def test_batches_grow_with_the_time_and_with_the_corpus() -> None:
+    sizes = [batch_tokens(time, 500_000) for time in ("1m", "5m", "20m", "60m", "10h")]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[1] < sizes[2] < sizes[3] <= 4096
+    assert sizes[-1] == 4096
+    assert batch_tokens("10h", 50_000) < 1000
+
+
+def test_a_larger_shape_than_the_presets_sees_less_in_its_time_and_drops_less() -> None:
+    timed = {"training": {"time_s": "1h"}}
+    usual, wide = (resolve({**timed, "model": model}) for model in ({}, {"d_ff": 8192}))
+    assert wide.training.batch_tokens < usual.training.batch_tokens
+    assert wide.model.dropout < usual.model.dropout
+
+
+def test_a_run_of_few_steps_has_small_batches() -> None:
+    few, many = (
+        resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)
+    )
+    assert few < 1024 < many
+
+
+def test_batches_never_begin_larger_than_asked_for() -> None:
+    training = resolve({"training": {"batch_tokens": 64, "time_s": "10h"}}).training
+    assert (training.first_batch_tokens, training.batch_tokens) == (64, 64)
+
+
+def test_muon_rests_more_often_the_smaller_the_batch() -> None:
+    every = [
+        resolve({"preset": "small", "training": {"batch_tokens": n}}).training.matrix_every
+        for n in (256, 2048, 4096, 100_000)
+    ]
+    assert every == sorted(every, reverse=True)
+    assert every[0] == 4
+    assert every[-1] == 1
+
+
+def test_the_rule_counts_the_polynomials_there_are() -> None:
+    assert len(optimizer.POLYNOMIALS) == recipe.POLYNOMIALS
+
+
+def test_each_optimizer_gets_a_rate_it_bears() -> None:
+    def rate(**training: str) -> float:
+        return resolve({"training": training}).training.learning_rate
+
+    assert rate(optimizer="adamw") == 1e-3 < rate(optimizer="muon")
+    assert rate(optimizer="adam", schedule="paper") == 1.0
+
+
+def test_embeddings_that_know_something_get_a_lower_rate() -> None:
+    def rate(**training: str) -> float:
+        return resolve({"training": training}).training.learning_rate
+
+    assert rate() < rate(first_embeddings="random")
+    assert rate(parent="model") == rate(parent="model", first_embeddings="random")
+
+
+def test_matrices_decay_where_muon_moves_them_and_nothing_was_learnt_before() -> None:
+    def decay(**training: str) -> float:
+        return resolve({"training": training}).training.weight_decay
+
+    assert decay() == recipe.WEIGHT_DECAY > 0
+    assert decay(optimizer="adam") == decay(optimizer="adamw") == decay(parent="model") == 0
+
+
+def test_only_adam_keeps_its_long_warm_up_in_a_short_run() -> None:
+    def warmup(steps: int, **training: str) -> int:
+        return resolve({"training": {"max_steps": steps, **training}}).training.warmup_steps
+
+    assert warmup(300) == 10
+    assert warmup(100_000) == warmup(300, optimizer="adam") == 100
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("pad_id", 1, "follows from the vocabulary, where it is 0, but is set to 1. Leave it out."),
+        ("pad_id", False, "where it is 0, but is set to False"),
+        ("bos_id", 2.0, "where it is 2, but is set to 2.0"),
+        ("eos_id", "3", "where it is 3, but is set to '3'"),
+        ("src_vocab_size", "x", "and is a whole number, but is set to 'x'"),
+    ],
+)
+def test_what_follows_from_the_vocabulary_cannot_be_set_otherwise(
+    key: str, value: object, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^recipe\.toml: model\.{key} .*{re.escape(words)}"):
+        resolve({"model": {key: value}}, where="recipe.toml")
+
+
+def test_sizes_of_vocabularies_are_compared_once_they_are_known() -> None:
+    asked = {"model": {"src_vocab_size": 9000, "tgt_vocab_size": 500, "eos_id": 3}}
+    assert resolve(asked).model.src_vocab_size == UNKNOWN.src_vocab_size
+    known = replace(UNKNOWN, src_vocab_size=9000, tgt_vocab_size=400, is_guess=False)
+    with pytest.raises(ConfigError, match=r"^model\.tgt_vocab_size .* is 400, but is set to 500"):
+        resolve(asked, known)
+    right = replace(known, tgt_vocab_size=500)
+    assert resolve(asked, right).model.tgt_vocab_size == 500
+
+
+def test_special_ids_are_those_of_the_vocabulary_that_is_taken_over() -> None:
+    asked = {"tokenizer": {"vocab_from": "model"}, "model": {"bos_id": 1, "eos_id": 2}}
+    resolve(asked)
+    other = replace(UNKNOWN, special_ids={"pad_id": 0, "bos_id": 1, "eos_id": 2}, is_guess=False)
+    assert resolve({**asked, "model": {}}, other).model.eos_id == 2
+    with pytest.raises(ConfigError, match=r"model\.bos_id .* where it is 2, but is set to 1"):
+        resolve(asked, replace(UNKNOWN, is_guess=False))
+
+
+def test_all_mistakes_of_a_recipe_are_told_at_once_also_where_sections_are_no_sections() -> None:
+    asked = {
+        "preset": ["tiny"],
+        "model": 5,
+        "decoding": [3],
+        "training": {"time_s": "soon"},
+        "modle": {"d_model": 3},
+    }
+    with pytest.raises(ConfigError) as caught:
+        resolve(asked, where="recipe.toml")
+    assert str(caught.value).splitlines() == [
+        "5 settings are wrong:",
+        "  recipe.toml: preset must be one of tiny, small, base, big, student, but is ['tiny'].",
+        "  recipe.toml: modle is not a setting; did you mean model?",
+        "  recipe.toml: model must be a section, but is 5.",
+        "  recipe.toml: training.time_s: a duration is written like 90s, 30min, 2h or 1h30m, but "
+        "not 'soon'.",
+        "  recipe.toml: decoding must be a section, but is [3].",
+    ]
+
+
+ODD = (None, True, 5, -1, 0, 1.5, math.nan, math.inf, 10**400, "x", "1e999", [], ["tiny"], {"a": 1})
+
+
+def settings_of(section: type[Any], trail: str = "") -> Iterator[str]:
+    for field in fields(section):
+        yield (name := f"{trail}{field.name}")
+        if is_dataclass(inner := get_type_hints(section)[field.name]):
+            yield from settings_of(inner, f"{name}.")
+
+
+@pytest.mark.parametrize("key", ["preset", *settings_of(Recipe)])
+def test_no_value_of_a_setting_is_a_mistake_of_heed_itself(key: str) -> None:
+    section, _, name = key.rpartition(".")
+    for value in ODD:
+        with suppress(ConfigError):
+            resolve({section: {name: value}} if section else {name: value})
+
+
+def test_a_model_larger_than_the_memory_is_refused_before_it_is_allocated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = {"model": {"d_model": 1 << 20, "d_ff": 1 << 20}, "training": {"device": "cpu"}}
+    with pytest.raises(ConfigError, match=r"needs at least 844,527\.0 GB of memory for training"):
+        resolve(wide)
+    monkeypatch.setattr(recipe, "spare_host_memory", lambda: 20e6)
+    words = (
+        r"^the model has 2,349,568 parameters and needs at least 28\.2 MB of memory for training, "
+        r"but there are 20\.0 MB\. Lower model\.d_model, model\.d_ff, the numbers of layers or the "
+        r"vocabulary\.$"
+    )
+    with pytest.raises(ConfigError, match=words):
+        resolve({"preset": "tiny", "training": {"device": "cpu"}})
+    resolve({"preset": "tiny", "training": {"device": "cuda"}})  # the rest lies in the GPU's memory
+    resolve({"preset": "tiny", "training": {"shard": True}})
+
+
+@pytest.mark.parametrize("value", ["soon", [1], True])
+def test_a_time_that_is_none_is_told_with_its_key_and_file(value):
+    with pytest.raises(ConfigError, match=r"^my\.toml: training\.time_s"):
+        resolve({"training": {"time_s": value}}, where="my.toml")

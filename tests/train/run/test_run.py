@@ -1,0 +1,351 @@
+"""Whole runs on small real files: finished, paused, killed, refused."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heed import device
+from heed.bundle.bundle import load_bundle
+from heed.data.prepare import Corpus
+from heed.disk.files import read_json_lines
+from heed.disk.folders import Manifest, read_manifest, verify_directory
+from heed.errors import ConfigError, RunError
+from heed.train.run import artifacts as keeper
+from heed.train.run.checkpoint import load_newest
+from heed.train.run.run import Outcome
+from heed.translate.lines import MIN_SOURCE_TOKENS
+from heed.translate.translator import load
+
+Run = Callable[..., tuple[Outcome, list[dict[str, Any]]]]
+
+
+def digest(out: Path) -> str:
+    return hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_a_finished_run_folder_is_a_model_folder(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    outcome, _ = small_run(out)
+    assert outcome.is_finished
+    assert not outcome.was_finished
+    assert outcome.progress.step == 12
+    names = {entry.name for entry in out.iterdir()}
+    expected = {"config.json", "model.safetensors", "spm.model", "README.md", "recipe.toml"}
+    assert expected | {"metrics.jsonl", "checkpoints", "data"} <= names
+    bundle = load_bundle(out)
+    assert (bundle.source_lang, bundle.target_lang) == ("de", "xx")
+    # Longer than any sentence of this corpus, since below it cutting would lose more.
+    assert load(out).reader.max_source_tokens == MIN_SOURCE_TOKENS
+    assert isinstance(load(out)("ein hund"), str)
+
+
+def test_a_checkpoint_of_a_run_in_bfloat16_holds_float32(small_run: Run, tmp_path: Path) -> None:
+    """Only products are computed in it. NumPy, which writes checkpoints, has no such type."""
+    small_run(tmp_path / "run", stop_at=2, precision="bfloat16", ema_decay=0.9)
+    found = load_newest(tmp_path / "run")
+    assert found
+    for tensors in (found.model, found.optimizer, found.average):
+        assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}
+
+
+def test_sizes_that_follow_from_the_vocabulary_may_be_given_if_they_are_right(
+    small_run: Run, tmp_path: Path
+) -> None:
+    wrong = {"model": {"src_vocab_size": 9000, "tgt_vocab_size": 500}}
+    with pytest.raises(
+        ConfigError, match=r"^2 settings .*\n.*src_vocab_size .* but is set to 9000"
+    ):
+        small_run(tmp_path / "run", settings=wrong)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    small_run(tmp_path / "run", max_steps=1)  # other settings: nothing was learnt with the wrong
+    shape = load_bundle(tmp_path / "run").config.to_dict()
+    outcome, _ = small_run(tmp_path / "again", max_steps=1, settings={"model": shape})
+    assert outcome.is_finished
+
+
+def test_the_same_call_again_says_that_it_is_finished(small_run: Run, tmp_path: Path) -> None:
+    small_run(tmp_path / "run")
+    before = digest(tmp_path / "run")
+    assert small_run(tmp_path / "run")[0].was_finished
+    assert digest(tmp_path / "run") == before
+
+
+def test_paused_and_continued_equals_undisturbed(small_run: Run, tmp_path: Path) -> None:
+    small_run(tmp_path / "whole", ema_decay=0.9)
+    paused, _ = small_run(tmp_path / "parts", stop_at=4, ema_decay=0.9)
+    assert not paused.is_finished
+    assert paused.progress.step == 4
+    assert isinstance(load(tmp_path / "parts")("ein hund"), str)  # usable before it is finished
+    assert small_run(tmp_path / "parts", ema_decay=0.9)[0].is_finished
+    assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
+
+
+def test_metrics_hold_each_validation_once_after_a_pause(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=7)
+    small_run(out)
+    events = list(read_json_lines(out / "metrics.jsonl"))
+    assert [e["step"] for e in events if e["kind"] == "validation"] == [5, 10, 12]
+    assert events[-1]["kind"] == "end"
+
+
+def test_subword_regularisation_segments_anew_and_stays_exact(
+    small_run: Run, tmp_path: Path
+) -> None:
+    for name, alpha in (("first", 0.2), ("second", 0.2), ("plain", 0.0)):
+        settings = {"tokenizer": {"kind": "unigram", "subword_alpha": alpha}}
+        small_run(tmp_path / name, settings=settings)
+    assert digest(tmp_path / "first") == digest(tmp_path / "second")
+    assert digest(tmp_path / "plain") != digest(tmp_path / "first")
+
+
+def test_average_of_checkpoints_is_tried_at_the_end(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run(out, average_checkpoints=3, checkpoint_every=3)
+    events = [e for e in read_json_lines(out / "metrics.jsonl") if e["kind"] == "average"]
+    assert len(events) == 1
+
+
+def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) -> None:
+    """RELIABILITY R10."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    with pytest.raises(RunError, match=r"started with training\.learning_rate = the default.*0\.5"):
+        small_run(out, learning_rate=0.5)
+    longer, _ = small_run(out, max_steps=14)
+    assert longer.progress.step == 14
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new"),
+    [
+        ("model.d_model", "d_model = 16", "d_model = 32"),
+        ("model.dropout", "dropout = 0.", "dropout = 0.1"),
+        ("training.learning_rate", "learning_rate = 0.0", "learning_rate = 0.1"),
+    ],
+)
+def test_an_edited_recipe_is_refused_by_the_name_of_the_setting(
+    small_run: Run, tmp_path: Path, key: str, old: str, new: str
+) -> None:
+    """RELIABILITY R10, also where the setting was not asked for by hand."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    recipe = (out / "recipe.toml").read_text()
+    assert f"\n{old}" in recipe
+    (out / "recipe.toml").write_text(recipe.replace(f"\n{old}", f"\n{new}", 1))
+    words = rf"run/recipe\.toml: {key} was \S+ when the run began, but is now \S+\. A run goes on"
+    with pytest.raises(RunError, match=words):
+        small_run(out)
+    (out / "recipe.toml").write_text(recipe.replace("max_steps = 12", "max_steps = 6"))
+    (out / "asked.json").unlink()
+    assert small_run(out, stop_at=5, max_steps=7)[0].progress.step == 5, "what may change may"
+
+
+def test_a_run_of_heed_0_1_goes_on(small_run: Run, tmp_path: Path) -> None:
+    """It has no resolved.toml, no checksums in its report and no step in its manifest."""
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    (out / "resolved.toml").unlink()
+    report = json.loads((out / "data" / "report.json").read_text())
+    del report["checksums"]
+    (out / "data" / "report.json").write_text(json.dumps(report))
+    assert small_run(out)[0].is_finished
+    files = read_manifest(out).files
+    (out / "manifest.json").write_bytes(Manifest(files=files, metadata={}).to_bytes())
+    assert small_run(out)[0].was_finished
+
+
+def test_a_changed_corpus_is_refused(small_run: Run, small_corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    Path(small_corpus.train[0].files[0]).write_text("anders\n" * 60, encoding="utf-8")
+    with pytest.raises(RunError, match="was prepared from something else"):
+        small_run(out)
+
+
+def test_an_unknown_setting_is_refused_before_anything_is_written(
+    small_run: Run, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="learning_rate"):
+        small_run(tmp_path / "run", learnin_rate=0.5)
+    with pytest.raises(ConfigError, match="preset must be one of tiny, small, base, big"):
+        small_run(tmp_path / "run", settings={"preset": "huge"})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over_in_words(
+    small_run: Run, tmp_path: Path
+) -> None:
+    """RELIABILITY R6."""
+    out = tmp_path / "run"
+    small_run(tmp_path / "whole", checkpoint_every=3)
+    small_run(out, stop_at=7, checkpoint_every=3)
+    newest = sorted((out / "checkpoints").glob("step-*"))[-1] / "model.safetensors"
+    data = bytearray(newest.read_bytes())
+    data[-1] ^= 1
+    newest.write_bytes(data)
+    _, events = small_run(out, checkpoint_every=3)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert any("is damaged and passed over" in note for note in notes)
+    assert digest(out) == digest(tmp_path / "whole")
+
+
+def die(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def spoil(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda out: (out / "manifest.json").unlink(),
+        lambda out: (out / "config.json").unlink(),
+        lambda out: spoil(out / "model.safetensors"),
+    ],
+)
+def test_a_finished_run_without_a_whole_model_writes_it_again(
+    small_run: Run, tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    """L5: the last write was killed, or a disk has changed a bit since."""
+    out, settings = tmp_path / "run", {"average_checkpoints": 3, "checkpoint_every": 3}
+    small_run(out, **settings)
+    before = digest(out)
+    harm(out)
+    outcome, events = small_run(out, **settings)
+    assert (outcome.is_finished, outcome.was_finished) == (True, False)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert notes == [f"{out} does not hold the whole model of step 12: it is written now"]
+    assert digest(out) == before
+    verify_directory(out)
+    assert small_run(out, **settings)[0].was_finished
+
+
+def test_a_continued_run_that_was_killed_before_the_last_write_replaces_the_older_model(
+    small_run: Run, tmp_path: Path
+) -> None:
+    for name in ("whole", "killed"):
+        small_run(tmp_path / name)
+    older = digest(tmp_path / "killed")
+    small_run(tmp_path / "whole", max_steps=16)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(keeper, "count_parameters", die)
+        small_run(tmp_path / "killed", max_steps=16)
+    assert digest(tmp_path / "killed") == older
+    assert not small_run(tmp_path / "killed", max_steps=16)[0].was_finished
+    assert digest(tmp_path / "killed") == digest(tmp_path / "whole") != older
+
+
+def test_a_limit_below_what_is_done_ends_the_run_without_another_step(
+    small_run: Run, tmp_path: Path
+) -> None:
+    small_run(tmp_path / "run", stop_at=4)
+    outcome, events = small_run(tmp_path / "run", max_steps=2)
+    assert (outcome.is_finished, outcome.progress.step) == (True, 4)
+    assert "step" not in [event["kind"] for event in events]
+    assert isinstance(load(tmp_path / "run")("ein hund"), str)
+    again, _ = small_run(tmp_path / "run", max_steps=2)
+    assert again.was_finished
+    assert again.limits == "its limit of 2 steps (--max-steps)"
+
+
+@pytest.mark.parametrize(
+    ("first", "limits"),
+    [
+        ({"max_steps": 3}, "its limit of 3 steps (--max-steps)"),
+        ({"max_steps": None, "time_s": 1}, "its limit of 1 seconds (--time)"),
+        (
+            {"max_steps": 30, "validate_every": 1, "patience": 1, "learning_rate": 1e-9},
+            "1 validations without a better score (training.patience)",
+        ),
+    ],
+)
+def test_a_finished_run_tells_the_limit_that_ended_it(
+    small_run: Run, tmp_path: Path, first: dict[str, Any], limits: str
+) -> None:
+    small_run(tmp_path / "run", **first)
+    outcome, _ = small_run(tmp_path / "run", **first)
+    assert outcome.was_finished
+    assert outcome.limits == limits
+
+
+def test_links_and_an_edited_card_in_a_run_folder_harm_nothing(
+    small_run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    (tmp_path / "victim").write_bytes(b"mine")
+    for name in ("run.lock", "asked.json.tmp-00000000", "model.safetensors", "manifest.json"):
+        (out / name).unlink(missing_ok=True)
+        (out / name).symlink_to("../victim")
+    (out / "README.md").write_bytes(b"license: mine\n")
+    small_run(out)
+    small_run(out, max_steps=14)
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert (out / "README.md").read_bytes() == b"license: mine\n"
+    assert not [path for path in out.rglob("*") if path.is_symlink()]
+
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from heed.data.prepare import Corpus
+from heed.data.readers import Part
+from heed.train.run import run_training
+files, out, asked = json.loads(sys.argv[1])
+part = Part(files=tuple(files), source_lang="de", target_lang="xx")
+run_training(asked, Corpus(train=(part,)), Path(out), report=lambda event: None)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_ten_random_moments_ends_with_identical_weights(
+    small: dict[str, Any], small_corpus: Corpus, tmp_path: Path
+) -> None:
+    """RELIABILITY R1: SIGKILL of a process that began with nothing, wherever it may be."""
+    training = {"max_steps": 60, "batch_tokens": 64, "checkpoint_every": 4}
+    training |= {"validate_every": 13, "validation_sentences": 2}
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        asked = {**small, "training": training}
+        arguments = json.dumps([list(small_corpus.train[0].files), str(out), asked])
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, arguments], env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+
+    started_at = time.monotonic()
+    assert start(tmp_path / "whole").wait() == 0
+    duration_s = time.monotonic() - started_at
+    chooser = random.Random(1)
+    for _ in range(10):
+        process = start(tmp_path / "killed")
+        time.sleep(chooser.uniform(0.2, 0.9) * duration_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert start(tmp_path / "killed").wait() == 0
+    assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
+
+
+def test_more_threads_than_cores_are_lowered_with_a_remark(tmp_path, small_run, monkeypatch):
+    monkeypatch.setattr(device, "count_cores", lambda: 1)
+    _, events = small_run(tmp_path / "run", stop_at=1, threads=999)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert notes == [
+        "training.threads: 999 threads are more than the 1 core of this machine; 1 will be used."
+    ]
+    assert next(e for e in events if e["kind"] == "start")["environment"]["threads"] == 1
