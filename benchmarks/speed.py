@@ -130,7 +130,7 @@ def measure_translating(settings: Settings) -> Numbers:
     from heed.data.lines import read_lines
     from heed.disk.folders import read_manifest
     from heed.machine.threads import choose_threads
-    from heed.model.shapes import stored_weights
+    from heed.model.plan import stored_shapes
     from heed.translate.translator import load
 
     lines = list(read_lines(settings["input"]))
@@ -147,7 +147,7 @@ def measure_translating(settings: Settings) -> Numbers:
         "output_tokens_per_s": n_tokens / seconds,
         "memory_mb": memory_mb(),
         "disk_mb": sum(file.size for file in read_manifest(folder).files.values()) / 1e6,
-        "parameters": sum(map(math.prod, stored_weights(load_bundle(folder).config)[0].values())),
+        "parameters": sum(map(math.prod, stored_shapes(load_bundle(folder).config).values())),
         "threads": choose_threads(settings["threads"]),
     }
 

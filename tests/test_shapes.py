@@ -24,7 +24,6 @@ from heed.model.attention import (
     attend,
     attend_fused,
     attend_packed,
-    recording,
 )
 from heed.model.build import build_model
 from heed.model.cache import KVCache
@@ -242,12 +241,6 @@ def layer_calls() -> Iterator[Call]:
     heads = {"query": tensor(QUERY), "key": tensor(KEY), "value": tensor(VALUE)}
     newest = tensor("rows, 1, d_model")
 
-    def recorded() -> list[Tensor]:
-        with recording(attention) as caught:
-            attention(x, memory)
-        return list(caught.values())
-
-    yield recording, recorded, {}
     yield (
         MultiHeadAttention.forward,
         attention,

@@ -38,7 +38,7 @@ from heed.disk.tensors import encode_tensors
 from heed.errors import ConfigError, FormatError, RunError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
-from heed.model.shapes import stored_weights
+from heed.model.plan import stored_shapes, ties
 from heed.text.vocab import Vocab, train_vocab
 
 SENTENCES = ["a man rides a bike", "two dogs run in the snow", "ein Mann", "zwei Hunde"]
@@ -125,7 +125,7 @@ def test_several_target_languages_come_back(tmp_path: Path, vocab: Vocab) -> Non
 
 
 def test_a_tied_weight_is_stored_once_and_comes_back_tied(tmp_path: Path, bundle: Bundle) -> None:
-    shapes, aliases = stored_weights(bundle.config)
+    shapes, aliases = stored_shapes(bundle.config), ties(bundle.config)
     assert set(aliases) == {"embed_tgt.tokens.weight", "output.weight"}
     n_numbers = sum(math.prod(shape) for shape in shapes.values())
     save_bundle(tmp_path / "model", bundle)
@@ -136,7 +136,7 @@ def test_a_tied_weight_is_stored_once_and_comes_back_tied(tmp_path: Path, bundle
 
 
 def test_weights_may_come_without_their_further_names(tmp_path: Path, bundle: Bundle) -> None:
-    shapes, _ = stored_weights(bundle.config)
+    shapes = stored_shapes(bundle.config)
     once = {name: bundle.weights[name] for name in shapes}
     save_bundle(tmp_path / "model", replace(bundle, weights=once))
     assert_same(load_bundle(tmp_path / "model"), bundle)
@@ -487,7 +487,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_says_so(tmp_path: Path, bundle:
 
 
 def test_a_checkpoint_translates_with_its_averaged_weights(tmp_path: Path, bundle: Bundle) -> None:
-    shapes, _ = stored_weights(bundle.config)
+    shapes = stored_shapes(bundle.config)
     averaged = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
     files = {**bundle_files(bundle), "average.safetensors": encode_tensors(averaged)}
     write_directory(tmp_path / "checkpoints" / "step-000001", files)

@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
-from heed.model.attention import MultiHeadAttention, attend, attend_fused, recording
+from heed.model.attention import MultiHeadAttention, attend, attend_fused
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
 from heed.model.masks import causal_mask, padding_mask
 from heed.model.positions import POSITIONS, rotary_table, rotate
+from heed.model.trace import recording
 from heed.model.transformer import Embedding
 
 check = functools.partial(gradcheck, eps=1e-6, atol=1e-7, rtol=1e-5)

@@ -1,18 +1,16 @@
 """Attention against arithmetic done by hand and against its own definition, head by head."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.model.attention import MultiHeadAttention, attend, attend_fused, recording
+from heed.model.attention import MultiHeadAttention, attend, attend_fused
 from heed.model.cache import KVCache
-from heed.model.masks import causal_mask
 from heed.model.positions import rotary_table
-from heed.model.transformer import Transformer
+from heed.model.trace import recording
 
 
 def heads(*lengths_and_widths: tuple[int, int], seed: int = 0) -> list[Tensor]:
@@ -169,7 +167,7 @@ def test_shapes_of_a_hundred_positions_in_eight_heads() -> None:
     assert [tensor.shape for tensor in module.remember(x)] == [(2, 8, 100, 64)] * 2
     with recording(module) as caught:
         assert module(x).shape == (2, 100, 512)
-    assert caught[""].shape == (2, 8, 100, 100)
+    assert caught["weights"].shape == (2, 8, 100, 100)
 
 
 def test_heads_that_start_alike_stay_alike() -> None:
@@ -245,59 +243,6 @@ def test_extending_one_by_one_is_causal_attention(is_rotary: bool) -> None:
     whole = module(x, is_causal=True, rotation=(cosines, sines) if is_rotary else None)
     assert torch.allclose(stepwise, whole, atol=1e-5)
     assert cache.length == 6
-
-
-# ---------------------------------------------------------------------------- recording
-
-
-def test_recording_catches_every_attention_of_the_model(
-    tiny: Callable[..., Transformer],
-) -> None:
-    """SEEDS row 67: one module, three uses, a map from each."""
-    model = tiny(n_encoder_layers=1, n_decoder_layers=2)
-    src, tgt_in = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[2, 8, 9, 5], [2, 7, 5, 8]])
-    with recording(model) as caught:
-        recorded = model.forced(src, tgt_in)
-    assert {name: tuple(weights.shape) for name, weights in caught.items()} == {
-        "encoder.0.self_attention": (2, 2, 3, 3),
-        "decoder.0.self_attention": (2, 2, 4, 4),
-        "decoder.0.cross_attention": (2, 2, 4, 3),
-        "decoder.1.self_attention": (2, 2, 4, 4),
-        "decoder.1.cross_attention": (2, 2, 4, 3),
-    }
-    for weights in caught.values():
-        assert not weights.requires_grad
-        assert torch.allclose(weights.sum(dim=-1), torch.ones(()), atol=1e-6)
-    # SEEDS row 80: pads get no weight, nor does the future.
-    assert (caught["decoder.0.cross_attention"][1, ..., 2] == 0).all()
-    assert (caught["encoder.0.self_attention"][1, ..., 2] == 0).all()
-    assert (caught["decoder.1.self_attention"][..., ~causal_mask(4, 4)] == 0).all()
-    # The plain road gives what the fused one gives, to float32 rounding.
-    assert torch.allclose(recorded, model.forced(src, tgt_in), atol=1e-5)
-
-
-def test_recording_leaves_the_model_as_it_was(tiny: Callable[..., Transformer]) -> None:
-    model = tiny()
-    src, tgt_in = torch.tensor([[5, 6, 7]]), torch.tensor([[2, 8]])
-    before = model.forced(src, tgt_in)
-    with pytest.raises(RuntimeError, match="inside"), recording(model) as caught:
-        model.forced(src, tgt_in)
-        raise RuntimeError("inside")
-    assert len(caught) == 6
-    caught.clear()
-    assert torch.equal(model.forced(src, tgt_in), before)
-    assert not caught
-
-
-def test_recording_catches_each_step_of_a_search(tiny: Callable[..., Transformer]) -> None:
-    """One row of the map a step, over all positions so far."""
-    model = tiny()
-    state = model.start(torch.tensor([[5, 6, 7]]))
-    model.step(state, torch.tensor([2]))
-    with recording(model) as caught:
-        model.step(state, torch.tensor([8]))
-    assert caught["decoder.0.self_attention"].shape == (1, 2, 1, 2)
-    assert caught["decoder.1.cross_attention"].shape == (1, 2, 1, 3)
 
 
 def test_fused_attention_drops_weights_only_when_asked() -> None:

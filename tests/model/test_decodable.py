@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from heed.model.attention import recording
 from heed.model.decodable import TorchDecodable, TorchNext, top
 from heed.model.interface import Changes
+from heed.model.trace import recording
 from heed.model.transformer import Transformer
 
 SRC = np.array([[3, 4, 5, 2], [6, 7, 2, 0]])
@@ -134,7 +134,7 @@ def test_cross_attention_is_that_of_every_layer_in_order(
     found = TorchDecodable(network, torch.device("cpu")).cross_attention(SRC, TGT_IN)
     with recording(network) as caught:
         network.forced(torch.tensor(SRC), torch.tensor(TGT_IN))
-    names = [f"decoder.{number}.cross_attention" for number in range(3)]
+    names = [f"decoder.{number}.cross_attention.weights" for number in range(3)]
     for weights, name in zip(found, names, strict=True):
         assert weights.dtype == np.float32
         assert (weights == caught[name].detach().numpy()).all()

@@ -34,7 +34,7 @@ from heed.disk.folders import (
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import ConfigError, FormatError
 from heed.model.config import ModelConfig
-from heed.model.shapes import stored_weights
+from heed.model.plan import stored_shapes, ties
 from heed.text.vocab import Vocab
 
 FORMAT = "heed"
@@ -134,7 +134,7 @@ def save_bundle(
 
 def bundle_files(bundle: Bundle, *, numbers: Mapping[str, Any] | None = None) -> dict[str, bytes]:
     """The files of a model folder, by name; tied weights are stored once."""
-    shapes, _ = stored_weights(bundle.config)
+    shapes = stored_shapes(bundle.config)
     weights = {name: bundle.weights[name] for name in shapes}
     for name, shape in shapes.items():
         assert tuple(weights[name].shape) == shape, f"{name}: {weights[name].shape} is not {shape}"
@@ -415,12 +415,11 @@ def _read_weights(
 ) -> dict[str, NDArray[np.float32]]:
     file = AVERAGE if AVERAGE in files else WEIGHTS
     data, where = _file(folder, files, file), folder / file
-    shapes, aliases = stored_weights(config)
     weights = {
         name: _as_float32(tensor, name, where)
-        for name, tensor in decode_tensors(data, where, expected=shapes).items()
+        for name, tensor in decode_tensors(data, where, expected=stored_shapes(config)).items()
     }
-    return weights | {alias: weights[first] for alias, first in aliases.items()}
+    return weights | {alias: weights[first] for alias, first in ties(config).items()}
 
 
 def _as_float32(tensor: NDArray[Any], name: str, where: Path) -> NDArray[np.float32]:

@@ -4,7 +4,8 @@ Not here: the arithmetic (`native.py`, `fallback.py`) or files (`packed.py`). Na
 those of `heed.model`; `Network.of` is the one place where they are cut up and laid out.
 """
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,6 +13,24 @@ import numpy as np
 
 from heed.engine.matrices import Floats, Matrix, float_matrix, int8_matrix, pad
 from heed.model.config import ModelConfig
+from heed.model.plan import Block, plan, ties
+
+EMBEDDINGS = {
+    "embed_src.tokens.weight": "embed_src",
+    "embed_tgt.tokens.weight": "embed_tgt",
+    "output.weight": "output",
+}
+"""Weight → its role in the engine, in the engine's order."""
+
+ROLES = {
+    "self_attention.project_in": ("in",),
+    "self_attention.project_out": ("out",),
+    "cross_attention.project_in": ("query", "memory"),
+    "cross_attention.project_out": ("cross_out",),
+    "feed_forward.expand": ("expand",),
+    "feed_forward.contract": ("contract",),
+}
+"""Matrix of a layer → the roles of its rows: those that the target meets, those of the source."""
 
 Norm = tuple[Floats, Floats]
 """Gain and bias, each `(d_model,)` padded to a multiple of 16."""
@@ -42,19 +61,14 @@ class Network:
     ) -> Self:
         """Lay out weights that come by their names in `Transformer.state_dict`."""
         make = int8_matrix if is_quantized else float_matrix
-        embeddings = ("embed_src.tokens.weight", "embed_tgt.tokens.weight", "output.weight")
-        matrices = dict(
-            zip(
-                ("embed_src", "embed_tgt", "output"),
-                _once(make, [weights[name] for name in embeddings]),
-                strict=True,
-            )
-        )
+        tables_made = _once(make, [weights[name] for name in EMBEDDINGS])
+        matrices = dict(zip(EMBEDDINGS.values(), tables_made, strict=True))
         norms: dict[str, Norm] = {}
-        for role, name, parts in _products(config):
-            bias = weights.get(f"{name}.bias")
-            matrices[role] = make(
-                weights[f"{name}.weight"][parts], None if bias is None else bias[parts]
+        for product in _products(config):
+            bias = weights.get(f"{product.name}.bias")
+            matrices[product.role] = make(
+                weights[f"{product.name}.weight"][product.rows],
+                None if bias is None else bias[product.rows],
             )
         for role, name in _norms(config):
             norms[role] = (_padded(weights[f"{name}.weight"]), _padded(weights[f"{name}.bias"]))
@@ -73,31 +87,26 @@ class Network:
 
 def roles(config: ModelConfig) -> list[str]:
     """The names of `Network.matrices` in the engine's order."""
-    return ["embed_src", "embed_tgt", "output", *(role for role, _, _ in _products(config))]
+    return [*EMBEDDINGS.values(), *(product.role for product in _products(config))]
 
 
 def sizes(config: ModelConfig) -> dict[str, tuple[int, int, bool]]:
     """Outputs, inputs and whether there is a bias, of each of `Network.matrices`."""
-    d_model, keys = config.d_model, config.n_heads * config.key_width
-    values = config.n_heads * config.value_width
-    inner = config.d_ff * (2 if config.activation == "swiglu" else 1)
-    by_name = {
-        "in": (2 * keys + values, d_model),
-        "out": (d_model, values),
-        "query": (keys, d_model),
-        "memory": (keys + values, d_model),
-        "cross_out": (d_model, values),
-        "expand": (inner, d_model),
-        "contract": (d_model, config.d_ff),
+    tables = {
+        EMBEDDINGS[weight.name]: (weight.shape[0], weight.shape[1], False)
+        for weight in plan(config)
+        if weight.name in EMBEDDINGS
     }
-    found = {
-        "embed_src": (config.src_vocab_size, d_model, False),
-        "embed_tgt": (config.tgt_vocab_size, d_model, False),
-        "output": (config.tgt_vocab_size, d_model, False),
+    products = {
+        product.role: (product.rows.stop - product.rows.start, product.n_inputs, config.bias)
+        for product in _products(config)
     }
-    for role, _, _ in _products(config):
-        found[role] = (*by_name[role.rpartition(".")[2]], config.bias)
-    return found
+    return {**tables, **products}
+
+
+def tied_roles(config: ModelConfig) -> dict[str, str]:
+    """For each matrix that is the same as an earlier one, the role of that one."""
+    return {EMBEDDINGS[name]: EMBEDDINGS[first] for name, first in ties(config).items()}
 
 
 def norm_roles(config: ModelConfig) -> list[str]:
@@ -105,45 +114,59 @@ def norm_roles(config: ModelConfig) -> list[str]:
     return [role for role, _ in _norms(config)]
 
 
-def _products(config: ModelConfig) -> list[tuple[str, str, slice]]:
-    """Role, name of the weight, and which of its rows, of every layer's matrices."""
-    whole, width = slice(None), config.n_heads * config.key_width
-    self_attention = [("in", "self_attention.project_in", whole)]
-    self_attention += [("out", "self_attention.project_out", whole)]
-    cross_attention = [
-        ("query", "cross_attention.project_in", slice(width)),
-        ("memory", "cross_attention.project_in", slice(width, None)),
-        ("cross_out", "cross_attention.project_out", whole),
-    ]
-    feed_forward = [("expand", "feed_forward.expand", whole)]
-    feed_forward += [("contract", "feed_forward.contract", whole)]
-    stacks = {
-        "encoder": (config.n_encoder_layers, [*self_attention, *feed_forward]),
-        "decoder": (config.n_decoder_layers, [*self_attention, *cross_attention, *feed_forward]),
-    }
-    return [
-        (f"{stack}.{layer}.{role}", f"{stack}.{layer}.{name}", parts)
-        for stack, (depth, products) in stacks.items()
-        for layer in range(depth)
-        for role, name, parts in products
-    ]
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """Rows of a weight that the engine multiplies at once.
+
+    Attributes:
+        role: what `Network.matrices` calls them.
+        name: the weight and its bias, without `.weight` and `.bias`.
+        rows: which of its rows.
+        n_inputs: columns.
+    """
+
+    role: str
+    name: str
+    rows: slice
+    n_inputs: int
+
+
+def _products(config: ModelConfig) -> list[_Product]:
+    """The products of every layer; what the source and the target meet are products apart."""
+    products = []
+    for weight in plan(config):
+        if weight.role != "matrix":
+            continue
+        name = weight.name.removesuffix(".weight")
+        stack, layer, sublayer = name.split(".", 2)
+        start = 0
+        for part, blocks in enumerate(_met_together(weight.blocks)):
+            rows = slice(start, start + sum(block.n_rows for block in blocks))
+            role = f"{stack}.{layer}.{ROLES[sublayer][part]}"
+            products.append(_Product(role, name, rows, weight.shape[1]))
+            start = rows.stop
+    return products
+
+
+def _met_together(blocks: Sequence[Block]) -> list[list[Block]]:
+    grouped = itertools.groupby(blocks, key=lambda block: block.met_by)
+    return [list(group) for _, group in grouped]
 
 
 def _norms(config: ModelConfig) -> list[tuple[str, str]]:
-    """Role and name of every LayerNorm."""
-    stacks = {
-        "encoder": (config.n_encoder_layers, ("self", "feed_forward")),
-        "decoder": (config.n_decoder_layers, ("self", "cross", "feed_forward")),
-    }
-    found = [
-        (f"{stack}.{layer}.{role}", f"{stack}.{layer}.around_{role}.norm")
-        for stack, (depth, norms) in stacks.items()
-        for layer in range(depth)
-        for role in norms
+    """Role and name of every LayerNorm: `decoder.0.cross` of `decoder.0.around_cross.norm`."""
+    names = [weight.name for weight in plan(config) if weight.role == "norm"]
+    return [
+        (_norm_role(name.removesuffix(".weight")), name.removesuffix(".weight"))
+        for name in names
+        if name.endswith(".weight")
     ]
-    if config.norm == "pre":
-        found += [(stack, f"{stack}_norm") for stack in stacks]
-    return found
+
+
+def _norm_role(name: str) -> str:
+    if name.endswith("_norm"):  # behind a stack
+        return name.removesuffix("_norm")
+    return name.removesuffix(".norm").replace("around_", "")
 
 
 def _once(make: Callable[[Floats], Matrix], weights: list[Floats]) -> list[Matrix]:

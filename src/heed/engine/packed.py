@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heed.bundle.bundle import Bundle, save_int8
 from heed.engine.matrices import COLUMNS, GROUP, MOST_INT, Matrix
-from heed.engine.network import Network, norm_roles, roles, sizes
+from heed.engine.network import Network, norm_roles, roles, sizes, tied_roles
 from heed.errors import FormatError
 from heed.model.config import ModelConfig
 
@@ -108,7 +108,7 @@ def from_arrays(
         )
         for role in _stored(config)
     }
-    firsts = _firsts(config)
+    firsts = tied_roles(config)
     return Network(
         config=config,
         matrices={role: stored[firsts.get(role, role)] for role in roles(config)},
@@ -124,15 +124,5 @@ def from_arrays(
     )
 
 
-def _firsts(config: ModelConfig) -> dict[str, str]:
-    """The role under which a tied matrix is stored."""
-    ties = {
-        "three-way": {"embed_tgt": "embed_src", "output": "embed_src"},
-        "output": {"output": "embed_tgt"},
-        "none": {},
-    }
-    return ties[config.tied]
-
-
 def _stored(config: ModelConfig) -> list[str]:
-    return [role for role in roles(config) if role not in _firsts(config)]
+    return [role for role in roles(config) if role not in tied_roles(config)]

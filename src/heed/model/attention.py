@@ -6,8 +6,8 @@ Not here: who may read whom (`masks.py`), or where sublayers sit (`layers.py`).
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -18,10 +18,16 @@ from heed.model.fast.packing import Mask, Spans
 from heed.model.fast.products import Linear, linear
 from heed.model.masks import both, causal_mask
 from heed.model.positions import Rotation, rotate
+from heed.model.trace import is_heard, see
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
 ) -> tuple[Tensor, Tensor]:
     """Read from `value` in proportion to how well `query` matches `key`.
 
@@ -30,19 +36,22 @@ def attend(
         key: what each position offers, `(batch, n_heads, k_len, d_k)`.
         value: what is read there, `(batch, n_heads, k_len, d_v)`.
         mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+        see: gets the name and value of each stage and returns the value; see `trace.py`.
 
     Returns:
         The context `(batch, n_heads, q_len, d_v)` and the weights `(batch, n_heads, q_len, k_len)`.
 
     Source: Vaswani et al. 2017, section 3.2.1, equation 1.
     """
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    products = see("products", query @ key.transpose(-2, -1))
+    scores = see("scores", products / math.sqrt(query.size(-1)))
     if mask is None:
-        weights = scores.softmax(dim=-1)
+        weights = see("weights", scores.softmax(dim=-1))
     else:
+        masked = see("masked", scores.masked_fill(~mask, -math.inf))
         # A row that may read nothing would be 0/0 here; it reads nothing, so its weights are 0.
-        weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1).masked_fill(~mask, 0.0)
-    return weights @ value, weights
+        weights = see("weights", masked.softmax(dim=-1).masked_fill(~mask, 0.0))
+    return see("context", weights @ value), weights
 
 
 def attend_fused(
@@ -169,7 +178,6 @@ class MultiHeadAttention(nn.Module):
         self.has_bias = bias
         self.project_in = Linear(d_model, n_heads * (2 * self.d_k + self.d_v), bias=bias)
         self.project_out = Linear(n_heads * self.d_v, d_model, bias=bias)
-        self.on_weights: Callable[[Tensor], None] | None = None
 
     def forward(
         self,
@@ -198,7 +206,7 @@ class MultiHeadAttention(nn.Module):
         else:
             query, (key, value) = self.ask(x), self.remember(memory)
         if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
+            query, key = self._rotated(query, key, rotation)
         return self.read(query, key, value, mask=mask, is_causal=is_causal)
 
     def extend(self, x: Tensor, cache: KVCache, rotation: Rotation | None = None) -> Tensor:
@@ -214,7 +222,7 @@ class MultiHeadAttention(nn.Module):
         """
         query, key, value = self._heads(self.project_in(x))
         if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
+            query, key = self._rotated(query, key, rotation)
         key, value = cache.append(key, value)
         return self.read(query, key, value)
 
@@ -223,7 +231,7 @@ class MultiHeadAttention(nn.Module):
         width = self.n_heads * self.d_k
         bias = self.project_in.bias
         query = linear(x, self.project_in.weight[:width], bias[:width] if self.has_bias else None)
-        return self._split(query, self.d_k)
+        return see(self, "query", self._split(query, self.d_k))
 
     def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory, computed once a source.
@@ -240,7 +248,10 @@ class MultiHeadAttention(nn.Module):
             memory, self.project_in.weight[width:], bias[width:] if self.has_bias else None
         )
         key, value = torch.split(both_, [width, self.n_heads * self.d_v], dim=-1)
-        return self._split(key, self.d_k), self._split(value, self.d_v)
+        return (
+            see(self, "key", self._split(key, self.d_k)),
+            see(self, "value", self._split(value, self.d_v)),
+        )
 
     def read(
         self,
@@ -266,49 +277,32 @@ class MultiHeadAttention(nn.Module):
         """
         if isinstance(mask, Spans):
             context = attend_packed(query, key, value, mask, is_causal=is_causal)
-        elif self.on_weights is None:
-            dropout = self.dropout if self.training else 0.0
-            context = attend_fused(query, key, value, mask, is_causal=is_causal, dropout=dropout)
-        else:
+        elif is_heard(self):
             if is_causal:
                 mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
-            context, weights = attend(query, key, value, mask)
-            self.on_weights(weights.detach())
-        joined: Tensor = self.project_out(context.transpose(1, 2).flatten(2))
-        return joined
+            context, _ = attend(query, key, value, mask, see=partial(see, self))
+        else:
+            dropout = self.dropout if self.training else 0.0
+            context = attend_fused(query, key, value, mask, is_causal=is_causal, dropout=dropout)
+        joined = see(self, "joined", context.transpose(1, 2).flatten(2))
+        return see(self, "out", self.project_out(joined))
 
     def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]
         query, key, value = torch.split(projected, widths, dim=-1)
         return (
-            self._split(query, self.d_k),
-            self._split(key, self.d_k),
-            self._split(value, self.d_v),
+            see(self, "query", self._split(query, self.d_k)),
+            see(self, "key", self._split(key, self.d_k)),
+            see(self, "value", self._split(value, self.d_v)),
+        )
+
+    def _rotated(self, query: Tensor, key: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
+        return (
+            see(self, "rotated_query", rotate(query, rotation)),
+            see(self, "rotated_key", rotate(key, rotation)),
         )
 
     def _split(self, x: Tensor, width: int) -> Tensor:
         """`(batch, length, n_heads * width)` → `(batch, n_heads, length, width)`."""
         batch, length, _ = x.shape
         return x.view(batch, length, self.n_heads, width).transpose(1, 2)
-
-
-@contextmanager
-def recording(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Catch the attention weights of every call inside the block; attention takes its plain road.
-
-    Yields:
-        Name of the attention module → its latest weights, `(batch, n_heads, q_len, k_len)`.
-    """
-    caught: dict[str, Tensor] = {}
-    attentions = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, MultiHeadAttention)
-    }
-    for name, module in attentions.items():
-        module.on_weights = lambda weights, name=name: caught.__setitem__(name, weights)
-    try:
-        yield caught
-    finally:
-        for module in attentions.values():
-            module.on_weights = None

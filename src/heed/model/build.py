@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from heed.model.attention import MultiHeadAttention
 from heed.model.config import ModelConfig
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
+from heed.model.plan import plan
 from heed.model.positions import POSITIONS
 from heed.model.transformer import Embedding, Transformer
 
@@ -39,6 +40,7 @@ def build_model(config: ModelConfig) -> Transformer:
     )
     is_pre = config.norm == "pre"
     model = Transformer(
+        plan=plan(config),
         embed_src=embed_src,
         embed_tgt=embed_tgt,
         encoder=[

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.model.attention import recording
 from heed.model.build import build_unfilled
 from heed.model.config import ModelConfig
 from heed.model.interface import Changes, Floats, Ids
 from heed.model.masks import padding_mask
+from heed.model.trace import recording, see
 from heed.model.transformer import DecoderState, Transformer
 
 _BLOCK = 64
@@ -118,7 +118,7 @@ class TorchDecodable:
             state.log_probs = logits.new_empty(logits.numel())
         log_probs = state.log_probs[: logits.numel()].view(logits.shape)
         torch.log_softmax(logits, dim=-1, out=log_probs)
-        return TorchNext(log_probs)
+        return TorchNext(see(self.network, "log_probs", log_probs))
 
     @torch.inference_mode()
     def select(self, state: TorchState, rows: Ids, sources: Ids | None = None) -> None:
@@ -130,19 +130,16 @@ class TorchDecodable:
     def forced(self, src: Ids, tgt_in: Ids) -> TorchNext:
         """What may follow each token of `tgt_in` `(batch, tgt_len)`; see `Decodable.forced`."""
         logits = self.network.forced(self._tensor(src), self._tensor(tgt_in))
-        return TorchNext(logits.flatten(0, 1).log_softmax(dim=-1))
+        log_probs = see(self.network, "log_probs", logits.log_softmax(dim=-1))
+        return TorchNext(log_probs.flatten(0, 1))
 
     @torch.inference_mode()
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
         """Where every layer looks, each `(batch, n_heads, tgt_len, src_len)`; see `Decodable`."""
         ids = self._tensor(src)
-        with recording(self.network) as caught:
+        with recording(self.network, "cross_attention.weights") as caught:
             self.network(ids, self._tensor(tgt_in), padding_mask(ids, self.network.pad_id))
-        return [
-            _array(weights.float())
-            for name, weights in caught.items()
-            if name.endswith("cross_attention")
-        ]
+        return [_array(weights.float()) for weights in caught.values()]
 
     def _tensor(self, ids: Ids) -> Tensor:
         return _tensor(ids, self._device)

@@ -15,6 +15,7 @@ from heed.model.fast.dropout import Dropout
 from heed.model.fast.packing import Mask
 from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
+from heed.model.trace import see
 
 
 class PostNorm(nn.Module):
@@ -30,8 +31,8 @@ class PostNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
-        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
-        return normed
+        total = see(self, "sum", x + self.dropout(sublayer(x)))
+        return see(self, "out", self.norm(total))
 
 
 class PreNorm(nn.Module):
@@ -47,8 +48,8 @@ class PreNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
-        wrapped: Tensor = x + self.dropout(sublayer(self.norm(x)))
-        return wrapped
+        normed = see(self, "normed", self.norm(x))
+        return see(self, "out", x + self.dropout(sublayer(normed)))
 
 
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
@@ -77,8 +78,9 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each position by itself, `(batch, length, d_model)`."""
-        mapped: Tensor = self.contract(self.dropout(self.activation(self.expand(x))))
-        return mapped
+        expanded = see(self, "expanded", self.expand(x))
+        activated = see(self, "activated", self.activation(expanded))
+        return see(self, "out", self.contract(self.dropout(activated)))
 
 
 class SwiGLU(nn.Module):
@@ -95,9 +97,9 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each position by itself, `(batch, length, d_model)`."""
-        gate, inner = self.expand(x).chunk(2, dim=-1)
-        mapped: Tensor = self.contract(self.dropout(F.silu(gate) * inner))
-        return mapped
+        gate, inner = see(self, "expanded", self.expand(x)).chunk(2, dim=-1)
+        activated = see(self, "activated", F.silu(gate) * inner)
+        return see(self, "out", self.contract(self.dropout(activated)))
 
 
 class EncoderLayer(nn.Module):
@@ -130,9 +132,10 @@ class EncoderLayer(nn.Module):
         Returns:
             `(batch, src_len, d_model)`.
         """
-        x = self.around_self(x, lambda y: self.self_attention(y, mask=mask, rotation=rotation))
-        x = self.around_feed_forward(x, self.feed_forward)
-        return x
+        x = self.around_self(
+            see(self, "in", x), lambda y: self.self_attention(y, mask=mask, rotation=rotation)
+        )
+        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
 
 
 class DecoderLayer(nn.Module):
@@ -182,10 +185,10 @@ class DecoderLayer(nn.Module):
             )
             return attended
 
+        x = see(self, "in", x)
         x = self.around_self(x, read_itself)
         x = self.around_cross(x, lambda y: self.cross_attention(y, memory, mask=src_mask))
-        x = self.around_feed_forward(x, self.feed_forward)
-        return x
+        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
 
     def extend(
         self,
@@ -214,7 +217,8 @@ class DecoderLayer(nn.Module):
             query = self.cross_attention.ask(y.reshape(n_sources, -1, y.size(-1)))
             return self.cross_attention.read(query, *memory_heads, mask=src_mask).reshape(y.shape)
 
-        x = self.around_self(x, lambda y: self.self_attention.extend(y, cache, rotation))
+        x = self.around_self(
+            see(self, "in", x), lambda y: self.self_attention.extend(y, cache, rotation)
+        )
         x = self.around_cross(x, read_source)
-        x = self.around_feed_forward(x, self.feed_forward)
-        return x
+        return see(self, "out", self.around_feed_forward(x, self.feed_forward))

@@ -19,7 +19,9 @@ from heed.model.fast.dropout import Dropout
 from heed.model.fast.packing import Mask, Packing, Spans
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
+from heed.model.plan import Weight
 from heed.model.positions import Positions, Rotation
+from heed.model.trace import see
 
 
 @dataclass
@@ -57,8 +59,10 @@ class Embedding(nn.Module):
 
     def forward(self, ids: Tensor, offset: int = 0) -> Tensor:
         """Embed ids `(batch, length)` at positions `offset …` as `(batch, length, d_model)`."""
-        embedded: Tensor = self.dropout(self.positions(self.tokens(ids) * self.scale, offset))
-        return embedded
+        tokens = see(self, "tokens", self.tokens(ids) * self.scale)
+        embedded = see(self, "sum", self.positions(tokens, offset))
+        dropped: Tensor = self.dropout(embedded)
+        return dropped
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """Rotary angles of positions `offset …`, if the positions are of that kind."""
@@ -89,6 +93,7 @@ class Transformer(nn.Module):
     `select` and `forced`.
 
     Args:
+        plan: its weights, as `heed.model.plan` lists them.
         embed_src: source embedding.
         embed_tgt: target embedding.
         encoder: encoder layers, first to last.
@@ -110,6 +115,7 @@ class Transformer(nn.Module):
     def __init__(
         self,
         *,
+        plan: list[Weight],
         embed_src: Embedding,
         embed_tgt: Embedding,
         encoder: list[EncoderLayer],
@@ -121,6 +127,7 @@ class Transformer(nn.Module):
         is_same_layer: bool = False,
     ) -> None:
         super().__init__()
+        self.plan = plan
         self.embed_src = embed_src
         self.embed_tgt = embed_tgt
         self.encoder = nn.ModuleList(encoder)
@@ -155,8 +162,11 @@ class Transformer(nn.Module):
             x = self._through(layer, x, src_mask, rotation)
             outputs.append(x)
         if self.is_same_layer:
-            return [self.encoder_norm(x) for x in outputs]
-        return [self.encoder_norm(x)] * len(self.decoder)
+            return [
+                see(self, f"memory.{number}", self.encoder_norm(x))
+                for number, x in enumerate(outputs)
+            ]
+        return [see(self, "memory", self.encoder_norm(x))] * len(self.decoder)
 
     def decode(
         self, tgt_in: Tensor, memories: list[Tensor], src_mask: Mask | None = None
@@ -181,8 +191,7 @@ class Transformer(nn.Module):
             x, rotation = self.embed_tgt(tgt_in), self.embed_tgt.rotation(tgt_in.size(1))
         for layer, memory in zip(self.decoder, memories, strict=True):
             x = self._through(layer, x, memory, src_mask, rotation, tgt_mask)
-        refined: Tensor = self.decoder_norm(x)
-        return refined
+        return see(self, "states", self.decoder_norm(x))
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Mask | None = None) -> Tensor:
         """Decoder states for a batch whose mask is known; training takes its loss from these.
@@ -212,7 +221,8 @@ class Transformer(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
-        return F.linear(states, self.output.weight, self.output.bias).float()
+        logits = F.linear(states, self.output.weight, self.output.bias)
+        return see(self, "logits", logits.float())
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderState:
         """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
@@ -244,7 +254,7 @@ class Transformer(nn.Module):
         ):
             x = layer.extend(x, cache, heads, state.src_mask, rotation)
         state.position += 1
-        return self.logits(self.decoder_norm(x)[:, 0])
+        return self.logits(see(self, "states", self.decoder_norm(x))[:, 0])
 
     def select(self, state: DecoderState, rows: Tensor, sources: Tensor | None = None) -> None:
         """Keep, repeat or reorder rows, in place.

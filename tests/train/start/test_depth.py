@@ -6,7 +6,7 @@ import torch
 
 from heed.model.build import build_model
 from heed.model.config import ModelConfig, with_overrides
-from heed.model.shapes import stored_weights
+from heed.model.plan import stored_shapes
 from heed.train.start.depth import spread, with_depth
 
 DEEP = ModelConfig(
@@ -40,10 +40,10 @@ def test_layers_are_spread_evenly_and_keep_their_order(
 
 
 def test_weights_are_those_of_the_chosen_layers_under_the_names_of_their_new_places() -> None:
-    shapes, _ = stored_weights(DEEP)
+    shapes = stored_shapes(DEEP)
     new = with_overrides(DEEP, n_encoder_layers=2, n_decoder_layers=5)
     taken = with_depth({name: name for name in shapes}, DEEP, new)
-    assert taken.keys() == stored_weights(new)[0].keys()
+    assert taken.keys() == stored_shapes(new).keys()
     places = {"encoder": (0, 10), "decoder": (0, 0, 1, 2, 2)}
     for name, origin in taken.items():
         stack, *rest = name.split(".")

@@ -18,9 +18,9 @@ from heed.errors import ConfigError
 from heed.machine.device import has_gpu
 from heed.machine.memory import spare_host_memory
 from heed.model.config import PRESETS, ModelConfig
-from heed.model.shapes import stored_weights
+from heed.model.plan import Weight, operations, plan, stored_shapes
 from heed.text.vocab import SPECIAL_IDS, TokenizerConfig
-from heed.train.step.config import TrainConfig
+from heed.train.step.config import POLYNOMIALS, TrainConfig
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 Values = dict[str, Any]
@@ -169,7 +169,7 @@ def _require_memory(recipe: Recipe) -> None:
     training = recipe.training
     is_on_gpu = training.device == "cuda" or (training.device == "auto" and has_gpu())
     n_copies = 1 if is_on_gpu or training.shard else 3
-    shapes, _ = stored_weights(recipe.model)
+    shapes = stored_shapes(recipe.model)
     n_parameters = sum(map(math.prod, shapes.values()))
     needed, spare = 4.0 * n_copies * n_parameters, spare_host_memory()
     if needed > spare:
@@ -293,7 +293,7 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
     meanwhile, so nothing is lost but how early it is heeded.
     """
     step = flops_per_epoch(model, facts) / facts.n_tgt_tokens * batch_tokens
-    return max(1, min(4, math.ceil(9 * orthogonalizing_flops(model) / step)))
+    return max(1, min(4, math.ceil(9 * orthogonalizing_flops(model, facts) / step)))
 
 
 def max_source_tokens(recipe: Recipe, longest: int) -> int:
@@ -343,10 +343,6 @@ EFFICIENCY = 0.5
 multiplies, 0.36 (`tiny`) to 0.55 (`base`) where oneDNN does and all the rest counts for more."""
 
 
-POLYNOMIALS = 3
-"""How many make an update of Muon orthogonal; they stand in `step/optimizer.py`."""
-
-
 def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
     """Operations of one epoch: 6 a weight and token it meets (2 forward, 4 backward)."""
     of_src, of_tgt = weights_met(model, facts)
@@ -355,25 +351,34 @@ def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
 
 def weights_met(model: Mapping[str, Any], facts: Facts) -> tuple[float, float]:
     """Weights that a source token is multiplied with, and those that a target token is."""
-    d_model, d_ff = model["d_model"], model["d_ff"]
-    attention, feed_forward = 4 * d_model**2, 2 * d_model * d_ff
-    src_weights: float = model["n_encoder_layers"] * (attention + feed_forward)
-    src_weights += model["n_decoder_layers"] * attention / 2  # keys and values of the memory
-    tgt_weights: float = model["n_decoder_layers"] * (1.5 * attention + feed_forward)
-    tgt_weights += d_model * facts.tgt_vocab_size
-    return src_weights, tgt_weights
+    return operations(_planned(model, facts))
 
 
-def orthogonalizing_flops(model: Mapping[str, Any]) -> float:
+def orthogonalizing_flops(model: Mapping[str, Any], facts: Facts) -> float:
     """Operations of one update of Muon: for n x m, n ≤ m, each polynomial 4 n² m + 2 n³."""
-    d_model, d_ff = model["d_model"], model["d_ff"]
-    n_layers = model["n_encoder_layers"] + model["n_decoder_layers"]
-    n_squares = 4 * (n_layers + model["n_decoder_layers"])
-    n_wide = (3 if model.get("activation") == "swiglu" else 2) * n_layers
-    least, most = min(d_model, d_ff), max(d_model, d_ff)
-    squares = n_squares * 6 * d_model**3
-    wide = n_wide * (4 * least**2 * most + 2 * least**3)
-    return POLYNOMIALS * float(squares + wide)
+    total = 0.0
+    for weight in _planned(model, facts):
+        if weight.role == "matrix":
+            for block in weight.blocks:
+                least, most = sorted((block.n_rows, weight.shape[1]))
+                total += 4 * least**2 * most + 2 * least**3
+    return len(POLYNOMIALS) * total
+
+
+def _planned(model: Mapping[str, Any], facts: Facts) -> list[Weight]:
+    """The weights of a model of these sizes; heads and positions do not change their number."""
+    keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", "activation")
+    sizes = {key: model[key] for key in keys if key in model}
+    return plan(
+        ModelConfig(
+            src_vocab_size=facts.src_vocab_size,
+            tgt_vocab_size=facts.tgt_vocab_size,
+            n_heads=1,
+            positions="none",
+            tied="none",
+            **sizes,
+        )
+    )
 
 
 def measure_gflops(device: Any, *, seconds: float = 0.3) -> float:

@@ -19,6 +19,7 @@ from heed.data.portions import random_portions
 from heed.data.store import Store
 from heed.machine.seeds import derive_seed
 from heed.model.config import ModelConfig
+from heed.model.plan import plan
 
 MAX_MEETINGS = 1 << 24
 """Meetings of two pieces that are counted: bounds time (seconds) and memory (0.4 GB). As many as
@@ -53,17 +54,13 @@ def acquainted(
     n_src = config.src_vocab_size
     n_own = 0 if config.tied == "three-way" else config.tgt_vocab_size
     rows = by_company(pairs, n_src, n_own, config.d_model, seed=seed)
-    tables = {
-        "embed_src.tokens.weight": rows[:n_src],
-        "embed_tgt.tokens.weight": rows[n_src:],
-        "output.weight": rows[n_src:],
-    }
+    tables = {"src": rows[:n_src], "tgt": rows[n_src:]}
     found = dict(weights)
-    for name, table in tables.items():
-        if name in found:
-            old = found[name]
+    for weight in plan(config):
+        if weight.role in ("table", "output") and weight.tied_to is None:
+            old, table = found[weight.name], tables[weight.side]
             length = old.norm(dim=1).mean()
-            found[name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
+            found[weight.name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
     return found
 
 

@@ -25,7 +25,7 @@ def with_depth(weights: Mapping[str, T], old: ModelConfig, new: ModelConfig) -> 
     """The weights with which a model begins that differs from another in depth alone.
 
     Args:
-        weights: those of the `old` one, by name (see `heed/model/shapes.py`).
+        weights: those of the `old` one, by name (see `heed/model/plan.py`).
         old: its shape.
         new: the shape wanted.
 

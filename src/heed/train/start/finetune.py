@@ -22,7 +22,7 @@ from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.disk.folders import CARD, read_manifest
 from heed.errors import ConfigError, RunError
 from heed.model.config import ModelConfig
-from heed.model.shapes import stored_weights
+from heed.model.plan import plan, stored_shapes
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train.recipe.folder import PARENT_FILE
@@ -132,18 +132,17 @@ def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[st
 
     Source: Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression".
     """
-    shapes, _ = stored_weights(bundle.config)
-    weights = to_tensors({name: bundle.weights[name] for name in shapes})
-    sides = {
-        "embed_src.tokens.weight": new_spellings(bundle.src_vocab, src_vocab),
-        "embed_tgt.tokens.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),
-        "output.weight": new_spellings(bundle.tgt_vocab, tgt_vocab),
+    weights = to_tensors({name: bundle.weights[name] for name in stored_shapes(bundle.config)})
+    added = {
+        "src": new_spellings(bundle.src_vocab, src_vocab),
+        "tgt": new_spellings(bundle.tgt_vocab, tgt_vocab),
     }
-    for name, spellings in sides.items():
-        if name in weights and spellings:
-            old = weights[name]
+    for weight in plan(bundle.config):
+        spellings = added[weight.side]
+        if weight.role in ("table", "output") and weight.tied_to is None and spellings:
+            old = weights[weight.name]
             rows = [old[ids].mean(dim=0) if ids else old.mean(dim=0) for ids in spellings]
-            weights[name] = torch.cat([old, torch.stack(rows)])
+            weights[weight.name] = torch.cat([old, torch.stack(rows)])
     return weights
 
 

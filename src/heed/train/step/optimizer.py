@@ -4,6 +4,7 @@ Not the learning rate over time (`learning_rate.py`). `Optimizer` is the one cla
 its state leaves and enters as named tensors, so checkpoints need no pickle.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -11,20 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heed.model.attention import MultiHeadAttention
 from heed.model.fast.products import faster_products
-from heed.model.layers import SwiGLU
+from heed.model.transformer import Transformer
 from heed.train.parallel.shard import collected, fill, rows_of, whole
-from heed.train.step.config import TrainConfig
-
-POLYNOMIALS = (
-    (8.093373, -23.620454, 17.446171),
-    (3.636586, -2.721927, 0.536546),
-    (2.6613, -1.977154, 0.452616),
-)
-"""Coefficients (a, b, c) of a x + b x³ + c x⁵, one after the other: together they bring singular
-values from 0.01 to 1 into 0.73 to 1.27, and let weaker directions stay weak. More polynomials come
-nearer to 1 and teach no better. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
+from heed.train.step.config import POLYNOMIALS, TrainConfig
 
 TOGETHER = 1 << 24
 """Numbers orthogonalised at once: enough for any device to be busy, little beside a large model."""
@@ -52,25 +43,18 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     return x.mT if matrices.size(-2) > matrices.size(-1) else x
 
 
-def matrix_blocks(model: nn.Module) -> list[Block]:
+def matrix_blocks(model: Transformer) -> list[Block]:
     """The hidden matrices of a model, fused ones taken apart (W^Q, W^K and W^V; gate and value).
 
-    Embeddings and the output layer are no hidden matrices: their rows are looked up, not mixed.
+    Embeddings and the output layer are not among them: their rows are looked up, not mixed.
     """
     blocks: list[Block] = []
-    for name, module in model.named_modules():
-        if not isinstance(module, nn.Linear) or name.split(".")[-1] == "output":
-            continue
-        parent = model.get_submodule(name.rpartition(".")[0])
-        sections = [module.out_features]
-        if isinstance(parent, MultiHeadAttention) and module is parent.project_in:
-            sections = [parent.n_heads * width for width in (parent.d_k, parent.d_k, parent.d_v)]
-        elif isinstance(parent, SwiGLU) and module is parent.expand:
-            sections = [module.out_features // 2] * 2
-        start = 0
-        for n_rows in sections:
-            blocks.append((f"{name}.weight", module.weight, start, start + n_rows))
-            start += n_rows
+    for weight in model.plan:
+        if weight.role == "matrix":
+            ends = list(itertools.accumulate(block.n_rows for block in weight.blocks))
+            parameter = model.get_parameter(weight.name)
+            rows = zip([0, *ends], ends, strict=False)
+            blocks += [(weight.name, parameter, start, end) for start, end in rows]
     return blocks
 
 
@@ -139,7 +123,7 @@ class Optimizer:
         config: rates and kind.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+    def __init__(self, model: Transformer, config: TrainConfig) -> None:
         self.config = config
         self.parameters = dict(model.named_parameters())
         blocks = matrix_blocks(model)

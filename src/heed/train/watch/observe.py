@@ -258,16 +258,11 @@ def _recent_loss(steps: Sequence[tuple[int, float]]) -> float | None:
 
 def _tracked(trainer: Trainer) -> list[Tensor]:
     """A few numbers of every hidden matrix."""
-    embeddings = {
-        id(trainer.model.embed_src.tokens.weight),
-        id(trainer.model.embed_tgt.tokens.weight),
-        id(trainer.model.output.weight),
-    }
+    model = trainer.model
+    hidden = [w.name for w in model.plan if w.role in ("matrix", "positions")]
     return [
         rows.flatten()[:: max(1, rows.numel() // N_TRACKED)].clone()
-        for parameter in trainer.model.parameters()
-        for rows, _ in [rows_of(parameter)]
-        if parameter.dim() == 2 and id(parameter) not in embeddings
+        for rows, _ in (rows_of(model.get_parameter(name)) for name in hidden)
     ]
 
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from heed.data.batch import IdPairs
-from heed.model.attention import recording
 from heed.model.layers import FeedForward
 from heed.model.masks import padding_mask
+from heed.model.trace import recording
 from heed.model.transformer import Transformer
 from heed.train.step.validate import DevSet
 from heed.translate.translator import Translator
@@ -167,15 +167,14 @@ class _Asker:
         if not pairs:
             return None
         src, tgt_in, _ = self._tensors(pairs)
-        with recording(self.model) as caught:
+        with recording(self.model, "cross_attention.weights") as caught:
             self.model.forced(src, tgt_in)
         most = torch.tensor([math.log(len(ids)) for ids, _ in pairs], device=self.device)
         is_real = tgt_in != self.model.pad_id
         heads = []
-        for name, weights in caught.items():
-            if name.endswith("cross_attention"):
-                entropy = torch.special.entr(weights).sum(dim=-1) / most[:, None, None]
-                heads.append(entropy.transpose(1, 2)[is_real].mean(dim=0))
+        for weights in caught.values():
+            entropy = torch.special.entr(weights).sum(dim=-1) / most[:, None, None]
+            heads.append(entropy.transpose(1, 2)[is_real].mean(dim=0))
         return torch.cat(heads).min().item()
 
     @torch.no_grad()

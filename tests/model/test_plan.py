@@ -10,7 +10,7 @@ import pytest
 
 from heed.model.build import build_unfilled
 from heed.model.config import CHOICES, ModelConfig
-from heed.model.shapes import stored_weights
+from heed.model.plan import stored_shapes, ties
 
 CHANGES: list[dict[str, Any]] = [
     {"activation": "relu"},
@@ -46,7 +46,7 @@ def test_shapes_are_those_of_the_module(
     for norm, tied, positions in kinds:
         sizes = {"src_vocab_size": 13 if tied == "three-way" else 17, "tgt_vocab_size": 13}
         config = config_of(**sizes, norm=norm, tied=tied, positions=positions, **changes)
-        shapes, aliases = stored_weights(config)
+        shapes, aliases = stored_shapes(config), ties(config)
         expected_shapes, expected_aliases = found_by_torch(config)
         assert list(shapes.items()) == list(expected_shapes.items())
         assert aliases == expected_aliases
@@ -56,11 +56,11 @@ def test_the_largest_config_is_laid_out_at_once_and_without_torch() -> None:
     code = """
 import sys, time
 from heed.model.config import LIMIT, ModelConfig
-from heed.model.shapes import stored_weights
+from heed.model.plan import stored_shapes, ties
 sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size", "d_model", "d_ff", "d_k", "d_v"), LIMIT)
 config = ModelConfig(**sizes, n_encoder_layers=1000, n_decoder_layers=1000)
 start = time.process_time()
-shapes, _ = stored_weights(config)
+shapes = stored_shapes(config)
 assert len(shapes) == 1 + 1000 * 12 + 1000 * 18
 assert shapes["decoder.999.cross_attention.project_in.weight"] == (3 * 4 * LIMIT, LIMIT)
 assert time.process_time() - start < 1

@@ -1,0 +1,164 @@
+"""Every weight of an architecture, written down once: name, shape, role, blocks, ties.
+
+From this table follow the shapes of a file, the engine's matrices, the optimizer's groups and the
+operations of a training step. `build.py` makes the modules of these names; a test compares the two.
+Nothing is allocated, and torch is not needed.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from heed.model.config import ModelConfig
+
+Shape = tuple[int, ...]
+Role = Literal["table", "positions", "matrix", "bias", "norm", "output"]
+Side = Literal["src", "tgt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a fused matrix that are one matrix of the paper, such as W^Q.
+
+    Attributes:
+        name: `query`, `key`, `value`, `gate`, …; "" for a matrix that is not fused.
+        n_rows: how many rows.
+        met_by: the tokens that are multiplied with it: of the source or of the target. Keys and
+            values of cross-attention are computed once for each source token.
+    """
+
+    name: str
+    n_rows: int
+    met_by: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One named tensor.
+
+    Attributes:
+        name: its name in `state_dict`.
+        shape: its shape; a matrix is `(n_outputs, n_inputs)`.
+        role: `table` (embeddings), `positions` (a learned table), `matrix`, `bias`, `norm` (gain or
+            bias of a LayerNorm), `output` (the map to the target vocabulary).
+        side: the tokens that meet it; of a fused matrix of both sides, those that ask.
+        blocks: the rows of a matrix or bias, first to last; one block unless it is fused.
+        tied_to: the name of the weight it is the same tensor as, or None.
+    """
+
+    name: str
+    shape: Shape
+    role: Role
+    side: Side
+    blocks: tuple[Block, ...] = ()
+    tied_to: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+def plan(config: ModelConfig) -> list[Weight]:
+    """Every weight of this model in the order of its `state_dict`, tied ones too."""
+    src, tgt = "embed_src.tokens.weight", "embed_tgt.tokens.weight"
+    ties: dict[str, str] = {}
+    if config.tied != "none":
+        ties["output.weight"] = tgt
+    if config.tied == "three-way":
+        ties |= {tgt: src, "output.weight": src}
+    return [
+        replace(weight, tied_to=ties[weight.name]) if weight.name in ties else weight
+        for weight in _weights(config)
+    ]
+
+
+def stored_shapes(config: ModelConfig) -> dict[str, Shape]:
+    """The shape of each tensor in a file; a tied one stands there under its first name only."""
+    return {weight.name: weight.shape for weight in plan(config) if weight.tied_to is None}
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """For each further name of a tied tensor, the name it is stored under."""
+    return {weight.name: weight.tied_to for weight in plan(config) if weight.tied_to}
+
+
+def operations(weights: list[Weight]) -> tuple[float, float]:
+    """Multiplications of one source token and of one target token in a forward pass.
+
+    Attention's own products, which grow with the length of a sentence, are not counted.
+    """
+    met: dict[Side, float] = {"src": 0.0, "tgt": 0.0}
+    for weight in weights:
+        if weight.role in ("matrix", "output"):
+            for block in weight.blocks:
+                met[block.met_by] += block.n_rows * weight.shape[1]
+    return met["src"], met["tgt"]
+
+
+def _weights(config: ModelConfig) -> Iterator[Weight]:
+    yield from _embedding(config, "src", config.src_vocab_size)
+    yield from _embedding(config, "tgt", config.tgt_vocab_size)
+    for layer in range(config.n_encoder_layers):
+        yield from _layer(config, f"encoder.{layer}.", "src", cross=False)
+    for layer in range(config.n_decoder_layers):
+        yield from _layer(config, f"decoder.{layer}.", "tgt", cross=True)
+    if config.norm == "pre":
+        yield from _norm(config, "encoder_norm", "src")
+        yield from _norm(config, "decoder_norm", "tgt")
+    n_pieces = config.tgt_vocab_size
+    shape = (n_pieces, config.d_model)
+    yield Weight("output.weight", shape, "output", "tgt", (Block("", n_pieces, "tgt"),))
+
+
+def _embedding(config: ModelConfig, side: Side, vocab_size: int) -> Iterator[Weight]:
+    yield Weight(f"embed_{side}.tokens.weight", (vocab_size, config.d_model), "table", side)
+    if config.positions == "learned":
+        shape = (config.max_positions, config.d_model)
+        yield Weight(f"embed_{side}.positions.table", shape, "positions", side)
+
+
+def _layer(config: ModelConfig, prefix: str, side: Side, *, cross: bool) -> Iterator[Weight]:
+    """An encoder or decoder layer: its sublayers, then the norm around each of them."""
+    yield from _attention(config, f"{prefix}self_attention", side, memory=side)
+    if cross:
+        yield from _attention(config, f"{prefix}cross_attention", side, memory="src")
+    yield from _feed_forward(config, f"{prefix}feed_forward", side)
+    for sublayer in ("self", "cross", "feed_forward") if cross else ("self", "feed_forward"):
+        yield from _norm(config, f"{prefix}around_{sublayer}.norm", side)
+
+
+def _attention(config: ModelConfig, name: str, side: Side, *, memory: Side) -> Iterator[Weight]:
+    """W^Q, W^K and W^V of all heads as one matrix, then W^O (section 3.2.2)."""
+    keys, values = config.n_heads * config.key_width, config.n_heads * config.value_width
+    projections = (
+        Block("query", keys, side),
+        Block("key", keys, memory),
+        Block("value", values, memory),
+    )
+    yield from _linear(config, f"{name}.project_in", config.d_model, side, *projections)
+    yield from _linear(config, f"{name}.project_out", values, side, Block("", config.d_model, side))
+
+
+def _feed_forward(config: ModelConfig, name: str, side: Side) -> Iterator[Weight]:
+    expanded = [Block("", config.d_ff, side)]
+    if config.activation == "swiglu":
+        expanded = [Block("gate", config.d_ff, side), Block("value", config.d_ff, side)]
+    yield from _linear(config, f"{name}.expand", config.d_model, side, *expanded)
+    contracted = Block("", config.d_model, side)
+    yield from _linear(config, f"{name}.contract", config.d_ff, side, contracted)
+
+
+def _linear(
+    config: ModelConfig, name: str, n_inputs: int, side: Side, *blocks: Block
+) -> Iterator[Weight]:
+    n_outputs = sum(block.n_rows for block in blocks)
+    yield Weight(f"{name}.weight", (n_outputs, n_inputs), "matrix", side, blocks)
+    if config.bias:
+        yield Weight(f"{name}.bias", (n_outputs,), "bias", side, blocks)
+
+
+def _norm(config: ModelConfig, name: str, side: Side) -> Iterator[Weight]:
+    yield Weight(f"{name}.weight", (config.d_model,), "norm", side)
+    yield Weight(f"{name}.bias", (config.d_model,), "norm", side)

@@ -1,0 +1,155 @@
+"""Every value the paper names can be seen under one name: forced, greedy, by beam; or by nobody."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
+from heed.model.build import build_model
+from heed.model.config import CHOICES, ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.model.masks import causal_mask
+from heed.model.trace import listening, recording
+from heed.model.transformer import Transformer
+
+SRC, TGT_IN = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[2, 8, 9, 5], [2, 7, 5, 8]])
+ATTENTION = ("query", "key", "value", "products", "scores", "weights", "context", "joined", "out")
+
+
+def test_teacher_forcing_shows_every_stage_of_attention(tiny: Callable[..., Transformer]) -> None:
+    """SEEDS row 48: the six steps of attention; row 67: one module, three uses."""
+    model = tiny(n_encoder_layers=1, n_decoder_layers=2)
+    with recording(model) as seen:
+        model.forced(SRC, TGT_IN)
+    for module in (
+        "encoder.0.self_attention",
+        "decoder.0.self_attention",
+        "decoder.1.cross_attention",
+    ):
+        found = {name: seen[f"{module}.{name}"] for name in ATTENTION}
+        scores = found["query"] @ found["key"].transpose(-2, -1) / found["query"].size(-1) ** 0.5
+        torch.testing.assert_close(found["scores"], scores)
+        masked = seen[f"{module}.masked"]
+        assert (masked[~masked.isinf()] == found["scores"][~masked.isinf()]).all()
+        torch.testing.assert_close(found["weights"], masked.softmax(dim=-1))
+        torch.testing.assert_close(found["context"], found["weights"] @ found["value"])
+    assert seen["memory"].shape == (2, 3, model.output.in_features)
+    assert seen["logits"].shape == (2, 4, model.output.out_features)
+    torch.testing.assert_close(seen["logits"], seen["states"] @ model.output.weight.T)
+
+
+def test_a_layer_begins_with_what_the_one_before_it_ends_with(
+    tiny: Callable[..., Transformer],
+) -> None:
+    """SEEDS row 29: only the first encoder layer gets embeddings."""
+    model = tiny(n_encoder_layers=3)
+    with recording(model) as seen:
+        model.forced(SRC, TGT_IN)
+    assert torch.equal(seen["encoder.0.in"], seen["embed_src.sum"])
+    for layer in (1, 2):
+        assert torch.equal(seen[f"encoder.{layer}.in"], seen[f"encoder.{layer - 1}.out"])
+
+
+@pytest.mark.parametrize("norm", CHOICES["norm"])
+@pytest.mark.parametrize("activation", CHOICES["activation"])
+def test_every_matrix_of_the_plan_shows_what_it_makes(
+    config_of: Callable[..., ModelConfig], norm: str, activation: str
+) -> None:
+    model = build_model(config_of(norm=norm, activation=activation)).eval()
+    with recording(model) as seen:
+        model.forced(SRC, TGT_IN)
+    shown = {
+        "project_in": ("query", "key", "value"),
+        "project_out": ("out",),
+        "expand": ("expanded",),
+        "contract": ("out",),
+    }
+    for weight in model.plan:
+        if weight.role == "matrix":
+            module, _, matrix = weight.name.removesuffix(".weight").rpartition(".")
+            assert {f"{module}.{name}" for name in shown[matrix]} <= seen.keys()
+        elif weight.role == "table":
+            assert weight.name.removesuffix(".weight") in seen
+        elif weight.role == "norm" and "around" in weight.name:
+            assert weight.name.split(".norm.")[0] + ".out" in seen
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_search_shows_the_names_of_teacher_forcing(
+    tiny: Callable[..., Transformer], beam_size: int
+) -> None:
+    model = tiny()
+    decodable = TorchDecodable(model, torch.device("cpu"))
+    with recording(model) as forced:
+        decodable.forced(SRC.numpy(), TGT_IN.numpy())
+    options = DecodeOptions(beam_size=beam_size, max_length=4)
+    with recording(model) as searched:
+        decode(decodable, SRC.numpy(), options, bos_id=2, eos_id=3, pad_id=0)
+    # A step asks for one position, so that nothing later has to be masked there.
+    only_forced = {name for name in forced if name.endswith("self_attention.masked")}
+    assert forced.keys() - searched.keys() <= only_forced
+    assert searched.keys() <= forced.keys()
+
+
+def test_each_step_of_a_search_shows_one_more_row(tiny: Callable[..., Transformer]) -> None:
+    """SEEDS rows 95, 96: the table of keys and values grows by one at each step."""
+    model = tiny()
+    state = model.start(SRC[:1])
+    for step, token in enumerate((2, 8, 9), start=1):
+        with recording(model, "self_attention.weights") as seen:
+            model.step(state, torch.tensor([token]))
+        assert seen["decoder.0.self_attention.weights"].shape == (1, 2, 1, step)
+
+
+def test_padding_and_the_future_get_no_weight(tiny: Callable[..., Transformer]) -> None:
+    """SEEDS row 80."""
+    model = tiny()
+    with recording(model, "attention.weights") as seen:
+        shown = model.forced(SRC, TGT_IN)
+    for weights in seen.values():
+        assert not weights.requires_grad
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
+    assert (seen["decoder.0.cross_attention.weights"][1, ..., 2] == 0).all()
+    assert (seen["encoder.0.self_attention.weights"][1, ..., 2] == 0).all()
+    assert (seen["decoder.1.self_attention.weights"][..., ~causal_mask(4, 4)] == 0).all()
+    # Attention that shows its weights is the plain one: equal but for float32 rounding.
+    torch.testing.assert_close(shown, model.forced(SRC, TGT_IN), atol=1e-5, rtol=1e-5)
+
+
+def test_nothing_is_heard_after_the_block_nor_from_another_thread_or_model(
+    tiny: Callable[..., Transformer],
+) -> None:
+    model, other = tiny(), tiny()
+    before = model.forced(SRC, TGT_IN)
+    heard: list[str] = []
+
+    def hear(name: str, tensor: Tensor) -> None:
+        heard.append(name)
+
+    with pytest.raises(RuntimeError, match="inside"), listening(model, hear):
+        other.forced(SRC, TGT_IN)
+        thread = threading.Thread(target=model.forced, args=(SRC, TGT_IN))
+        thread.start()
+        thread.join()
+        assert not heard
+        raise RuntimeError("inside")
+    assert torch.equal(model.forced(SRC, TGT_IN), before)
+    assert not heard
+
+
+def test_a_listener_changes_no_translation(tiny: Callable[..., Transformer]) -> None:
+    model = tiny()
+    decodable = TorchDecodable(model, torch.device("cpu"))
+    options = DecodeOptions(beam_size=2, max_length=6)
+
+    def texts() -> list[list[int]]:
+        found = decode(decodable, SRC.numpy(), options, bos_id=2, eos_id=3, pad_id=0)
+        return [best[0].ids for best in found]
+
+    unheard = texts()
+    with recording(model):
+        assert texts() == unheard
