@@ -12,7 +12,6 @@ import pytest
 from heed.errors import ConfigError
 from heed.train.recipe import recipe
 from heed.train.recipe.recipe import UNKNOWN, Recipe, choose_size, max_source_tokens, resolve
-from heed.train.step import optimizer
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 
@@ -104,10 +103,6 @@ def test_muon_rests_more_often_the_smaller_the_batch() -> None:
     assert every == sorted(every, reverse=True)
     assert every[0] == 4
     assert every[-1] == 1
-
-
-def test_the_rule_counts_the_polynomials_there_are() -> None:
-    assert len(optimizer.POLYNOMIALS) == recipe.POLYNOMIALS
 
 
 def test_each_optimizer_gets_a_rate_it_bears() -> None:
