@@ -6,11 +6,11 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from heed import device
 from heed.cli import command as command_module
 from heed.cli.command import Option, Session, Threads, command, options
 from heed.cli.main import COMMANDS
 from heed.cli.main import heed as program
+from heed.machine import threads
 
 
 def every_flag() -> Iterator[tuple[str, click.Command, click.Option, str]]:
@@ -117,7 +117,7 @@ def work(threads):
 
 
 def test_more_threads_than_cores_are_lowered_with_a_remark(monkeypatch, capsys):
-    for room in (device, command_module):
+    for room in (threads, command_module):
         monkeypatch.setattr(room, "count_cores", lambda: 2)
     remark = "--threads: 999 threads are more than the 2 cores of this machine; 2 will be used.\n"
     for arguments, words in (

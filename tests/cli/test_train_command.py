@@ -444,10 +444,10 @@ def test_a_terminal_shows_the_preparation_in_one_live_line_that_goes_away():
         display(prepare_event("reading the corpus", done))
     display(EVENTS[0])
     shown = stream.getvalue()
-    assert "\r\x1b[Kreading the corpus: 4,000 pairs" in shown
+    assert "\rreading the corpus: 4,000 pairs" in shown
     lines = shown.split("\n")
     assert len(lines) == 2  # one lasting line, and nothing behind it
-    assert lines[0].split("\x1b[K")[-1].startswith("1,000 training pairs")
+    assert lines[0].split("\r")[-1].startswith("1,000 training pairs")
     assert lines[1] == ""
 
 

@@ -167,7 +167,7 @@ def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
     pairs = numbered(120)
     part = plain(tmp_path, pairs)
     monkeypatch.setattr(prepare_module, "MAX_CHARACTERS", 1500)
-    monkeypatch.setattr(prepare_module, "_BLOCK_PAIRS", 7)
+    monkeypatch.setattr("heed.data.encode._BLOCK_PAIRS", 7)
     learnt_from = []
 
     def learn(sample, *arguments, **options):

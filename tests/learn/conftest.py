@@ -17,8 +17,9 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.train.step.config import TrainConfig
-from heed.train.step.loop import Trainer, train
+from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
+from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
 
 Row = tuple[int, ...]

@@ -27,6 +27,7 @@ from heed.model.transformer import Transformer
 from heed.train.run import run
 from heed.train.step import loop
 from heed.train.step.optimizer import Optimizer
+from heed.train.step.trainer import Trainer
 from heed.train.watch import observe
 
 Asked = dict[str, Any]
@@ -177,7 +178,7 @@ def with_model(change: Callable[[Transformer], None]) -> AbstractContextManager[
     """Trainings whose fresh model was changed."""
     resume = run.resume
 
-    def begin(trainer: loop.Trainer, out: Path) -> tuple[bool, list[str]]:
+    def begin(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
         found = resume(trainer, out)
         with torch.no_grad():
             change(trainer.model)

@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from heed.data.clean import CleanReport, Rule, clean, empty
 from heed.data.corpus import Corpus, DataConfig, names_of, tagged_languages
+from heed.data.encode import encode_train
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import MONO_FILES, open_mono, write_mono
@@ -69,7 +70,6 @@ _FORMAT_VERSION = 1
 _REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
 """What a report is read for, and the type of each value."""
 _COUNTED_PAIRS = 200_000
-_BLOCK_PAIRS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,7 +285,7 @@ def _write_all(
         mono = write_mono(
             corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
         )
-        tokens = _encode(kept, vocabs, directory, config, cleaning, report)
+        tokens = encode_train(kept, vocabs, directory / TRAIN_FILE, config, cleaning, report)
     finally:
         spool.unlink(missing_ok=True)
     checksums = _write_held_out(directory, {DEV_FILE: dev, TEST_FILE: test}, config)
@@ -426,55 +426,6 @@ def _make_vocabs(
         characters=(facts.src_characters, facts.tgt_characters),
         languages=languages,
     )
-
-
-def _encode(
-    kept: Spool,
-    vocabs: tuple[Vocab, Vocab],
-    directory: Path,
-    config: DataConfig,
-    cleaning: CleanReport,
-    report: Report,
-) -> dict[str, int]:
-    """Write the training pairs as ids; returns how many tokens they have, `<eos>` included."""
-    src_vocab, tgt_vocab = vocabs
-    tokens = {"source": 0, "target": 0}
-    n_pairs = int((kept.parts == TRAIN).sum())
-    pairs = counted(_encoded(kept.part(TRAIN), vocabs), report, "encoding", of=n_pairs)
-    with Store.create(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash) as store:
-        for pair, src_ids, tgt_ids in pairs:
-            rows = [(_tag(src_vocab, pair.target_lang) + src_ids, tgt_ids)]
-            if config.both_directions:
-                rows.append((_tag(src_vocab, pair.source_lang) + tgt_ids, src_ids))
-            if max(len(ids) for row in rows for ids in row) + 1 > config.max_length:
-                cleaning.n_kept -= 1
-                cleaning.drop("too_long", pair)
-                continue
-            for row in rows:
-                store.add(*row)
-                tokens["source"] += len(row[0]) + 1
-                tokens["target"] += len(row[1]) + 1
-        if not tokens["target"]:
-            raise DataError(
-                f"Nothing is left to learn from: every pair has more than {config.max_length} "
-                f"pieces on a side. {cleaning.fallen()}Raise data.max_length."
-            )
-    return tokens
-
-
-def _encoded(
-    pairs: Iterator[Pair], vocabs: tuple[Vocab, Vocab]
-) -> Iterator[tuple[Pair, list[int], list[int]]]:
-    """Each pair and the ids of both sides; many pairs at a time, which is faster."""
-    src_vocab, tgt_vocab = vocabs
-    while block := list(islice(pairs, _BLOCK_PAIRS)):
-        src_rows = src_vocab.encode_all(pair.src for pair in block)
-        tgt_rows = tgt_vocab.encode_all(pair.tgt for pair in block)
-        yield from zip(block, src_rows, tgt_rows, strict=True)
-
-
-def _tag(vocab: Vocab, language: str) -> list[int]:
-    return [vocab.language_id(language)] if vocab.languages else []
 
 
 def _held_out(parts: tuple[Part, ...]) -> tuple[list[Pair], CleanReport]:

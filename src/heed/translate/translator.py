@@ -15,10 +15,11 @@ from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.decode.score import next_token
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis
-from heed.errors import ConfigError, DataError
+from heed.errors import DataError
 from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
+from heed.translate.inspect import Matrix, cross_attention, score_lines
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Line,
@@ -42,9 +43,6 @@ from heed.translate.result import (
     join_parts,
     keep_distinct,
 )
-from heed.translate.scoring import score_lines
-
-Matrix = list[list[float]]
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, never changes a result."""
@@ -366,7 +364,8 @@ class Translator:
         if tgt is None:
             tgt = self(src, target_lang=target_lang)
         tgt_ids = self.reader.whole_tgt(tgt, "translation")
-        (weights,) = self._cross_attention(self.model, [src_ids], [tgt_ids], layer)
+        vocabs = self.src_vocab, self.tgt_vocab
+        (weights,) = cross_attention(self.model, vocabs, [src_ids], [tgt_ids], layer)
         return Alignment(
             source_tokens=self.reader.src_tokens(src_ids),
             target_tokens=self.tgt_vocab.pieces(tgt_ids),
@@ -451,42 +450,14 @@ class Translator:
     ) -> list[list[Matrix] | None]:
         """Cross-attention of every hypothesis, from one forced pass over all of them."""
         weights = iter(
-            self._cross_attention(
+            cross_attention(
                 model,
+                (self.src_vocab, self.tgt_vocab),
                 [part.src_ids for part, found in zip(parts, ranked, strict=True) for _ in found],
                 [hypothesis.ids for found in ranked for hypothesis in found],
             )
         )
         return [[next(weights) for _ in found] for found in ranked]
-
-    def _cross_attention(
-        self,
-        model: Decodable,
-        sources: list[list[int]],
-        targets: list[list[int]],
-        layer: int = -1,
-    ) -> list[Matrix]:
-        """Weights of one decoder layer, mean over heads, without special source pieces.
-
-        Returns:
-            One matrix a pair, `(n_target_tokens, n_source_tokens)`.
-        """
-        bos_id, pad_id = self.tgt_vocab.bos_id, self.tgt_vocab.pad_id
-        layers = model.cross_attention(
-            padded(sources, self.src_vocab.pad_id),
-            padded([[bos_id, *ids] for ids in targets], pad_id),
-        )
-        if layer not in range(-len(layers), len(layers)):
-            raise ConfigError(
-                f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
-            )
-        mean = layers[layer].mean(axis=1)
-        matrices = []
-        for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
-            shown = [i for i, token in enumerate(src_ids) if not self.src_vocab.is_control(token)]
-            # Row t is the step that read target token t - 1 and wrote token t.
-            matrices.append(weights[: len(tgt_ids), shown].tolist())
-        return matrices
 
     def _next_ids(
         self, src: str, prefix: list[int], k: int, target_lang: str | None

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import torch
 
-from heed import device
 from heed.bundle.bundle import load_bundle
 from heed.data.prepare import Corpus
 from heed.disk.files import read_json_lines
 from heed.disk.folders import Manifest, read_manifest, verify_directory
 from heed.errors import ConfigError, RunError
+from heed.machine import threads
 from heed.train.run import artifacts as keeper
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import Outcome
@@ -342,7 +342,7 @@ def test_killed_at_ten_random_moments_ends_with_identical_weights(
 
 
 def test_more_threads_than_cores_are_lowered_with_a_remark(tmp_path, small_run, monkeypatch):
-    monkeypatch.setattr(device, "count_cores", lambda: 1)
+    monkeypatch.setattr(threads, "count_cores", lambda: 1)
     _, events = small_run(tmp_path / "run", stop_at=1, threads=999)
     notes = [event["text"] for event in events if event["kind"] == "note"]
     assert notes == [

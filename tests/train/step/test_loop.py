@@ -15,9 +15,11 @@ from heed.data.batch import collate
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.train.step.config import TrainConfig
-from heed.train.step.loop import Progress, Trainer, train, train_step
+from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
-from heed.train.step.progress import training_seconds
+from heed.train.step.progress import Progress, training_seconds
+from heed.train.step.train_step import train_step
+from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
 
 SPECIAL = {"pad_id": 0, "bos_id": 2, "eos_id": 3}

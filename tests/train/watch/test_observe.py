@@ -16,7 +16,7 @@ from heed.data.prepare import Corpus, open_prepared
 from heed.data.readers import Part
 from heed.disk.files import read_json_lines
 from heed.train.step.events import EventLog, LiveLine, finite
-from heed.train.step.loop import training_seconds
+from heed.train.step.progress import training_seconds
 from heed.train.watch import observe, probe
 from heed.train.watch.checks import NO_EFFECT, UNLIKE
 from heed.train.watch.evidence import Evidence

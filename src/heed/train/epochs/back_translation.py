@@ -28,7 +28,7 @@ from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.snapshot import make_translator
 from heed.train.step.averages import using_weights
 from heed.train.step.events import Report
-from heed.train.step.loop import EpochPairs, Trainer
+from heed.train.step.trainer import EpochPairs, Trainer
 from heed.translate.translator import Translator
 
 TIME_SHARE = 0.1

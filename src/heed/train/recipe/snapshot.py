@@ -8,7 +8,7 @@ from heed.decode.options import DecodeOptions
 from heed.model.decodable import TorchDecodable
 from heed.train.recipe.recipe import Recipe, max_source_tokens
 from heed.train.step.averages import to_arrays
-from heed.train.step.loop import Trainer
+from heed.train.step.trainer import Trainer
 from heed.translate.translator import Translator
 
 

@@ -32,8 +32,8 @@ from heed.train.run import checkpoint
 from heed.train.run.setup import make_trainer, take_over
 from heed.train.step.averages import copy_into, using_weights
 from heed.train.step.events import METRICS_FILE, Report
-from heed.train.step.loop import Trainer
 from heed.train.step.optimizer import Optimizer
+from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation, dev_sets, validate
 
 

@@ -29,8 +29,9 @@ from heed.train.recipe.snapshot import make_translator
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
 from heed.train.step.events import EventLog, Report, duration, fan_out
-from heed.train.step.loop import Trainer, train
+from heed.train.step.loop import train
 from heed.train.step.progress import Progress
+from heed.train.step.trainer import Trainer
 from heed.train.step.validate import dev_sets
 from heed.train.watch.observe import Observer
 
@@ -97,15 +98,7 @@ def run_training(
         if not group.is_leader:
             with group.on_its_own():
                 recipe, data = open_set_up(out, corpus)
-        group.require_same(
-            crc32(to_json(asked)),
-            "the processes of a run must all be started with the same settings, but were not.",
-        )
-        group.require_same(
-            crc32(to_json(data.report)),
-            "the processes of a run must all learn from one corpus, but found different ones "
-            f"prepared in {out}. Its folder must be one that all hosts share.",
-        )
+        _require_same_start(group, asked, data, out)
         require_company(recipe.training.shard, group)
         trainer = make_trainer(recipe, data, group)
         was_finished, notes = resume(trainer, out)
@@ -119,6 +112,18 @@ def run_training(
             validation=best_validation(out),
             limits=reached_limits(trainer) if trainer.progress.is_finished else "",
         )
+
+
+def _require_same_start(group: Group, asked: Mapping[str, Any], data: Prepared, out: Path) -> None:
+    group.require_same(
+        crc32(to_json(asked)),
+        "the processes of a run must all be started with the same settings, but were not.",
+    )
+    group.require_same(
+        crc32(to_json(data.report)),
+        "the processes of a run must all learn from one corpus, but found different ones "
+        f"prepared in {out}. Its folder must be one that all hosts share.",
+    )
 
 
 def _prepare_cpu(n_threads: int, report: Report) -> None:

@@ -33,9 +33,9 @@ from heed.train.start.cooccurrence import acquainted
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
 from heed.train.step.events import Report
-from heed.train.step.loop import EpochPairs, Trainer
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
+from heed.train.step.trainer import EpochPairs, Trainer
 
 
 def set_up(

@@ -20,7 +20,7 @@ from heed.model.transformer import Transformer
 from heed.train.parallel.shard import rows_of
 from heed.train.step.events import Event, Report, finite
 from heed.train.step.learning_rate import SCHEDULES, Moment
-from heed.train.step.loop import EpochPairs, Trainer
+from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import DevSet
 from heed.train.watch.checks import diagnose
 from heed.train.watch.evidence import Evidence, Reading

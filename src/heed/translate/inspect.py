@@ -1,4 +1,4 @@
-"""How probable a model finds given pairs of lines, each read whole and in batches of like lengths.
+"""What a model says of given lines: how probable each pair is, and where it looks in the source.
 
 Not here: the log-probabilities of padded ids (`decode/score.py`). Read on in `translator.py`.
 """
@@ -7,9 +7,13 @@ from collections.abc import Sequence
 
 from heed.decode.batching import batches, padded
 from heed.decode.score import score_pairs
+from heed.errors import ConfigError
 from heed.model.interface import Decodable
+from heed.text.vocab import Vocab
 from heed.translate.lines import LineReader
 from heed.translate.result import PairScore
+
+Matrix = list[list[float]]
 
 
 def score_lines(
@@ -59,3 +63,43 @@ def score_lines(
                 tokens=vocab.pieces(tgt_out[i]), token_scores=row[: len(tgt_out[i])]
             )
     return scores
+
+
+def cross_attention(
+    model: Decodable,
+    vocabs: tuple[Vocab, Vocab],
+    sources: list[list[int]],
+    targets: list[list[int]],
+    layer: int = -1,
+) -> list[Matrix]:
+    """Weights of one decoder layer, mean over heads, without special source pieces.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        vocabs: of the source and of the target.
+        sources: source ids, `<eos>` included.
+        targets: target ids, without `<bos>` and `<eos>`.
+        layer: decoder layer, from 0, or from the end as in a list.
+
+    Returns:
+        One matrix a pair, `(n_target_tokens, n_source_tokens)`.
+
+    Raises:
+        ConfigError: the model has no such layer.
+    """
+    src_vocab, tgt_vocab = vocabs
+    layers = model.cross_attention(
+        padded(sources, src_vocab.pad_id),
+        padded([[tgt_vocab.bos_id, *ids] for ids in targets], tgt_vocab.pad_id),
+    )
+    if layer not in range(-len(layers), len(layers)):
+        raise ConfigError(
+            f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
+        )
+    mean = layers[layer].mean(axis=1)
+    matrices = []
+    for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
+        shown = [i for i, token in enumerate(src_ids) if not src_vocab.is_control(token)]
+        # Row t is the step that read target token t - 1 and wrote token t.
+        matrices.append(weights[: len(tgt_ids), shown].tolist())
+    return matrices

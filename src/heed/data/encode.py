@@ -1,0 +1,69 @@
+"""Clean pairs as ids on disk: the training pairs of a corpus, each with its language tag.
+
+Not here: how pieces are learned (`text/vocab.py`) or stored (`store.py`).
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from heed.data.clean import CleanReport
+from heed.data.corpus import DataConfig
+from heed.data.progress import Report, counted
+from heed.data.readers import Pair
+from heed.data.split import TRAIN
+from heed.data.spool import Spool
+from heed.data.store import Store
+from heed.errors import DataError
+from heed.text.vocab import Vocab
+
+_BLOCK_PAIRS = 4096
+
+
+def encode_train(
+    kept: Spool,
+    vocabs: tuple[Vocab, Vocab],
+    path: Path,
+    config: DataConfig,
+    cleaning: CleanReport,
+    report: Report,
+) -> dict[str, int]:
+    """Write the training pairs as ids; returns how many tokens they have, `<eos>` included."""
+    src_vocab, tgt_vocab = vocabs
+    tokens = {"source": 0, "target": 0}
+    n_pairs = int((kept.parts == TRAIN).sum())
+    pairs = counted(_encoded(kept.part(TRAIN), vocabs), report, "encoding", of=n_pairs)
+    with Store.create(path, src_vocab.hash, tgt_vocab.hash) as store:
+        for pair, src_ids, tgt_ids in pairs:
+            rows = [(_tag(src_vocab, pair.target_lang) + src_ids, tgt_ids)]
+            if config.both_directions:
+                rows.append((_tag(src_vocab, pair.source_lang) + tgt_ids, src_ids))
+            if max(len(ids) for row in rows for ids in row) + 1 > config.max_length:
+                cleaning.n_kept -= 1
+                cleaning.drop("too_long", pair)
+                continue
+            for row in rows:
+                store.add(*row)
+                tokens["source"] += len(row[0]) + 1
+                tokens["target"] += len(row[1]) + 1
+        if not tokens["target"]:
+            raise DataError(
+                f"Nothing is left to learn from: every pair has more than {config.max_length} "
+                f"pieces on a side. {cleaning.fallen()}Raise data.max_length."
+            )
+    return tokens
+
+
+def _encoded(
+    pairs: Iterator[Pair], vocabs: tuple[Vocab, Vocab]
+) -> Iterator[tuple[Pair, list[int], list[int]]]:
+    """Each pair and the ids of both sides; many pairs at a time, which is faster."""
+    src_vocab, tgt_vocab = vocabs
+    while block := list(islice(pairs, _BLOCK_PAIRS)):
+        src_rows = src_vocab.encode_all(pair.src for pair in block)
+        tgt_rows = tgt_vocab.encode_all(pair.tgt for pair in block)
+        yield from zip(block, src_rows, tgt_rows, strict=True)
+
+
+def _tag(vocab: Vocab, language: str) -> list[int]:
+    return [vocab.language_id(language)] if vocab.languages else []
