@@ -213,7 +213,7 @@ def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
                 options["should_stop"] = lambda: bool(stop.received)
                 return run_training(*arguments, **options)
 
-            patch.setitem(small_run.__globals__, "run_training", pausing)
+            patch.setattr("heed.train.run.run.run_training", pausing)
             outcome, _ = small_run(out, on=interrupt, **EXACT, **settings)
         assert (outcome.is_finished, outcome.progress.step) == (False, at)
         small_run(out, **EXACT)

@@ -370,7 +370,7 @@ def test_processes_that_differ_are_refused_at_the_start(
 
 HANGING = """
 import sys, time
-from heed.train.distributed import joined
+from heed.train.parallel.distributed import joined
 with joined("cpu", timeout_s=5) as group:
     group.wait()
     print("here", flush=True)

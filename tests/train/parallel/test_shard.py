@@ -48,7 +48,7 @@ import json, sys
 from pathlib import Path
 from heed.data.corpus import Corpus
 from heed.data.readers import Part
-from heed.train.run import run_training
+from heed.train.run.run import run_training
 
 src, tgt, out, asked = sys.argv[1:]
 part = Part(files=(src, tgt), source_lang="de", target_lang="xx")
@@ -70,10 +70,10 @@ import sys
 import torch
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
-from heed.train.config import TrainConfig
-from heed.train.distributed import joined
-from heed.train.optimizer import Optimizer
-from heed.train.shard import rows_of, shard
+from heed.train.step.config import TrainConfig
+from heed.train.parallel.distributed import joined
+from heed.train.step.optimizer import Optimizer
+from heed.train.parallel.shard import rows_of, shard
 
 def count(tensors):
     return sum(rows_of(tensor)[0].numel() for tensor in tensors)

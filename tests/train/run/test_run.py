@@ -306,7 +306,7 @@ import json, sys
 from pathlib import Path
 from heed.data.prepare import Corpus
 from heed.data.readers import Part
-from heed.train.run import run_training
+from heed.train.run.run import run_training
 files, out, asked = json.loads(sys.argv[1])
 part = Part(files=tuple(files), source_lang="de", target_lang="xx")
 run_training(asked, Corpus(train=(part,)), Path(out), report=lambda event: None)
