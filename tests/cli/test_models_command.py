@@ -41,6 +41,18 @@ def test_deleting_asks_first(call, installed):
     assert (installed / "en-de").exists()
 
 
+def test_a_model_with_a_file_of_a_person_in_it_is_not_deleted(call, installed):
+    notes = installed / "en-de" / "notes" / "mine.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    code, _, err = call("models", "rm", "en-de", "--yes")
+    assert code == 1
+    assert "holds notes/mine.txt, which heed did not write. Move that file" in err
+    assert notes.read_text() == "mine"
+    notes.unlink()
+    assert call("models", "rm", "en-de", "--yes")[0] == 0
+
+
 def test_only_installed_models_can_be_deleted(call, installed, model):
     code, _, err = call("models", "rm", "en-fr", "--yes")
     assert code == 1

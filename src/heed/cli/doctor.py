@@ -26,7 +26,6 @@ PACKAGES = {
     "torch": "train",
     "pydantic": "train",
     "sacrebleu": "train",
-    "rich": "train",
     "zstandard": "train",
     "tensorboard": "tensorboard",
 }

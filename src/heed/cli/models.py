@@ -17,7 +17,7 @@ import click
 
 from heed.cli.command import Session, Threads, command, options
 from heed.cli.terminal import echo, visible
-from heed.errors import ConfigError, FormatError, UsageError
+from heed.errors import ConfigError, FormatError, RunError, UsageError
 from heed.text.languages import implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
@@ -242,12 +242,19 @@ def show(name: str, as_json: bool) -> None:
 @click.pass_obj
 def remove(session: Session, name: str, yes: bool) -> None:
     """Delete a model from HEED_HOME/models; folders elsewhere are never touched."""
+    from heed.train.recipe.folder import foreign_file
+
     models = installed()
     if name not in models:
         near = get_close_matches(name, list(models), n=1)
         hint = f"; did you mean {near[0]}?" if near else f" in {home() / 'models'}."
         raise ConfigError(f"There is no installed model {name}{hint}")
     folder = models[name]
+    if not folder.is_symlink() and (foreign := foreign_file(folder)):
+        raise RunError(
+            f"{folder} holds {foreign}, which heed did not write. Move that file to another place, "
+            "or delete the folder yourself."
+        )
     if not yes:
         click.confirm(visible(f"Delete {folder}?"), abort=True, err=True)
     if folder.is_symlink():

@@ -96,6 +96,18 @@ def require_outside(out: Path, files: Iterable[str], own: Iterable[str] = OWN_PA
             )
 
 
+def foreign_file(folder: Path) -> str | None:
+    """A file below a model or run folder that heed does not write there, or None."""
+    own = (*OWN_PATHS, f"{TEACHER}/*")
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        is_folder = path.is_dir() and not path.is_symlink()
+        is_own = is_temporary(path.name, OWN_FILES) or any(fnmatchcase(name, each) for each in own)
+        if not is_folder and not is_own:
+            return name
+    return None
+
+
 def _is_run(out: Path) -> bool:
     """Whether one of the files that heed writes early and keeps is there, as heed writes it."""
     asked = _json(out / ASKED_FILE)
