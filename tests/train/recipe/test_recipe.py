@@ -1,5 +1,6 @@
 """The rule that fills in a recipe: what it makes of settings that depend on one another."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -81,6 +82,32 @@ def test_a_larger_shape_than_the_presets_sees_less_in_its_time_and_drops_less() 
     usual, wide = (resolve({**timed, "model": model}) for model in ({}, {"d_ff": 8192}))
     assert wide.training.batch_tokens < usual.training.batch_tokens
     assert wide.model.dropout < usual.model.dropout
+
+
+@pytest.mark.parametrize("max_steps", [100, 600, 3000, 50_000])
+def test_a_run_of_steps_is_the_same_on_every_machine(max_steps: int) -> None:
+    asked = {"training": {"max_steps": max_steps}}
+    slow, fast = (resolve(asked, replace(UNKNOWN, gflops=speed)) for speed in (5.0, 5e4))
+    assert slow == fast
+
+
+def test_a_run_of_steps_drops_by_the_epochs_that_it_makes() -> None:
+    def dropout(max_steps: int, **training: int) -> float:
+        return resolve({"training": {"max_steps": max_steps, **training}}).model.dropout
+
+    # 500,000 target tokens an epoch: 2.5 million are 5 epochs, 20 million are 40.
+    sizes = {"batch_tokens": 1000, "first_batch_tokens": 1000}
+    assert dropout(2500, **sizes) == 0.1 < dropout(5000, **sizes) < dropout(20_000, **sizes) == 0.3
+    assert dropout(1250, accumulate=4, **sizes) == dropout(5000, **sizes)
+
+
+def test_a_speed_measured_a_tenth_higher_hardly_changes_dropout() -> None:
+    epochs = [1.1**k for k in range(60)]
+    rates = [recipe.choose_dropout(each) for each in epochs]
+    steps = [after - before for before, after in itertools.pairwise(rates)]
+    assert (rates[0], rates[-1]) == (0.1, 0.3)
+    assert all(0 <= step <= 0.0101 for step in steps)
+    assert recipe.choose_dropout(14.0) == 0.2
 
 
 def test_a_run_of_few_steps_has_small_batches() -> None:
