@@ -77,12 +77,12 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
 }
 
 void check_best(const heed::Config &c, const heed::Best &best) {
-    if (best.count < 0 || best.count > c.tgt_vocab_size) refuse("there are not so many numbers in a row");
+    if (best.count < 0 || best.count > c.tgt_vocab_size) refuse("more scores are asked for than a row has");
     if (best.n_forbidden < 0 || best.n_forbidden > kMostRows) refuse("too many ids are forbidden");
 }
 
 void check_scored(const heed::State &state, int n_rows) {
-    if (n_rows < 1 || n_rows != state.scored()) refuse("there are not so many rows of a step");
+    if (n_rows < 1 || n_rows != state.scored()) refuse("the number of rows differs from that of the last step");
 }
 
 // The matrix with where its sums begin, if it is to be multiplied by kernels that ask for it.
@@ -245,9 +245,9 @@ HEED_API const char *heed_state_select(heed::State *state, const int64_t *rows, 
         if (n_rows > kMostRows) return "too few or too many rows";
         if (n_sources < 0 || n_rows != int64_t(n_sources) * state->beam_size() || (!sources && n_sources != state->n_sources())) return "rows and sources do not go together";
         for (int r = 0; r < n_rows; r++)
-            if (rows[r] < 0 || rows[r] >= state->rows()) return "there is no such row";
+            if (rows[r] < 0 || rows[r] >= state->rows()) return "a row is out of range";
         for (int s = 0; sources && s < n_sources; s++)
-            if (sources[s] < 0 || sources[s] >= state->n_sources()) return "there is no such source";
+            if (sources[s] < 0 || sources[s] >= state->n_sources()) return "a source is out of range";
         state->select(rows, sources, n_sources);
         return "";
     });
@@ -256,7 +256,7 @@ HEED_API const char *heed_state_select(heed::State *state, const int64_t *rows, 
 // The largest numbers of each row; see Kernels::largest.
 HEED_API const char *heed_largest(const float *x, int64_t stride, int32_t rows, int32_t n, int32_t count, float *values, int64_t *ids) {
     return guarded([&]() -> std::string {
-        if (count < 1 || count > n) return "there are not so many numbers in a row";
+        if (count < 1 || count > n) return "more scores are asked for than a row has";
         const heed::Kernels *kernels = kernels_named("");
         for (int r = 0; r < rows; r++) kernels->largest(x + r * stride, n, 0.0f, -std::numeric_limits<float>::infinity(), count, values + size_t(r) * count, ids + size_t(r) * count);
         return "";

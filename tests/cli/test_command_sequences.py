@@ -22,7 +22,7 @@ TINY = (
     *("model.d_ff=16", "model.n_encoder_layers=1", "model.n_decoder_layers=1"),
     *("training.validation_sentences=2", "--max-steps", "1"),
 )
-MISTAKE = "this is a mistake in heed itself"
+MISTAKE = "internal error: "
 
 MODELS = (
     *("run", "run", "model", "model", "small", "tiny", "link-run", "docs/to-model"),

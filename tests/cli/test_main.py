@@ -112,7 +112,8 @@ def test_no_command_shows_help_and_is_wrong_usage(call):
         ),
         (
             ValueError("boo"),
-            "this is a mistake in heed itself (ValueError: boo). --debug shows where.",
+            "internal error: ValueError: boo. This is a bug in heed; rerun with --debug to see "
+            "where.",
             1,
         ),
         (click.UsageError("Bad thing."), "bad thing.", 2),

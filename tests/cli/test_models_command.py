@@ -149,7 +149,7 @@ def test_languages_that_do_not_fit_a_two_way_model_are_told(call, two_way):
         in call("score", "-m", two_way, "-s", "fr", "--src", "a", "--tgt", "b")[2]
     )
     said = call("translate", "-m", two_way, "-s", "de", "-t", "de", "a")[2]
-    assert "de is what --source-lang and --target-lang both say." in said
+    assert "--source-lang and --target-lang are both de." in said
 
 
 def test_a_broken_model_hides_no_other(call, installed):

@@ -208,7 +208,7 @@ def test_a_dump_fits_separate_vocabularies(call, corpus, tmp_path):
         (["--src", "a"], 2, "--src and --tgt go together, but there are 1 and 0."),
         (["--src=a", "--tgt=b", "--dev-src=c"], 2, "--dev-src and --dev-tgt go together"),
         ([], 2, "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file"),
-        (["--src=a", "--tgt=b"], 2, "Say where the model shall go: --out run/"),
+        (["--src=a", "--tgt=b"], 2, "Missing --out: where to write the model, e.g. --out run/"),
         (["--src=no", "--tgt=no", "--out=OUT"], 1, "no does not exist."),
         (["a.tsv", "--out=OUT", "--time", "soon"], 2, "a duration is written like 90s"),
         (["a.tsv", "--out=OUT", "model.d_modle=3"], 1, "did you mean model.d_model?"),

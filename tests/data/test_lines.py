@@ -307,7 +307,7 @@ def test_a_folder_or_a_forbidden_file_is_refused(tmp_path, monkeypatch):
         require_file(tmp_path)
     (tmp_path / "secret").touch()
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(DataError, match=r"secret cannot be read: this user may not. Try: chmod"):
+    with pytest.raises(DataError, match=r"secret cannot be read: permission denied. Try: chmod"):
         require_file(tmp_path / "secret")
 
 

@@ -73,9 +73,9 @@ def test_steps_that_do_not_fit_are_refused(network: Callable[..., Network]) -> N
         with pytest.raises(HeedError, match=words):
             state.step(np.array(tokens))
     for rows, sources, words in (
-        ([0, 2], None, "no such row"),
-        ([-1, 0], None, "no such row"),
-        ([0, 1], [1], "no such source"),
+        ([0, 2], None, "a row is out of range"),
+        ([-1, 0], None, "a row is out of range"),
+        ([0, 1], [1], "a source is out of range"),
         ([0], None, "do not go together"),
         ([0, 1, 0], [0], "do not go together"),
         ([0] * (2**20 + 2), [0] * (2**19 + 1), "too few or too many rows"),
@@ -102,12 +102,12 @@ def test_a_batch_may_grow(network: Callable[..., Network]) -> None:
 
 def test_only_rows_of_the_last_step_have_log_probs(network: Callable[..., Network]) -> None:
     state = native.NativeModel(network()).start(TEN, np.array([10], np.int32), 2)
-    with pytest.raises(HeedError, match="not so many rows of a step"):
+    with pytest.raises(HeedError, match="the number of rows differs from that of the last step"):
         state.log_probs()
     state.step(np.array([4, 4]))
     assert state.log_probs() is state.log_probs()
     state.select(np.array([0, 0]))
-    with pytest.raises(HeedError, match="not so many rows of a step"):
+    with pytest.raises(HeedError, match="the number of rows differs from that of the last step"):
         state.log_probs()
 
 
@@ -254,7 +254,7 @@ def test_the_largest_come_in_order_and_equals_by_id(scores: Floats, count: int) 
 
 
 def test_the_largest_of_nothing_are_not_looked_for() -> None:
-    with pytest.raises(HeedError, match="there are not so many numbers in a row"):
+    with pytest.raises(HeedError, match="more scores are asked for than a row has"):
         native.largest(np.zeros((1, 3), np.float32), 0)
 
 

@@ -28,13 +28,14 @@ SETTINGS: dict[str, Any] = {
     "model": {
         "d_model": 128,
         "n_heads": 4,
-        "d_ff": 256,
+        "d_ff": 176,
+        "activation": "swiglu",
         "n_encoder_layers": 2,
         "n_decoder_layers": 2,
         "dropout": 0.05,
     },
     "training": {
-        "time_s": 155,
+        "max_steps": 1800,
         "batch_tokens": 1024,
         "first_batch_tokens": 256,
         "warmup_steps": 50,
@@ -46,7 +47,12 @@ SETTINGS: dict[str, Any] = {
         "seed": SEED,
     },
 }
-"""Small batches and high rates: what learns most in two minutes from short, regular sentences."""
+"""Small batches and high rates: what learns most in two minutes from short, regular sentences.
+
+At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
+everywhere. Its three matrices of 176 features have the size of ReLU's two of 256. The limit is in
+steps, so that the result does not depend on the machine's speed.
+"""
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
 """The sentence to look inside with, and its translation."""
@@ -56,7 +62,7 @@ option = options("Options")
 
 @command("demo", "Train and try a small translator in three minutes.", examples="heed demo")
 @option("--out", str, "Run folder, kept afterwards.", default="heed-demo", metavar="RUN")
-@option("--time", str, "Time for training.", metavar="DURATION", callback=check_duration)
+@option("--time", str, "Time limit of training.", metavar="DURATION", callback=check_duration)
 @option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @click.pass_obj
 def demo(session: Session, /, out: str, time: str | None, threads: int | None) -> None:

@@ -69,7 +69,7 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
     command goes on. At the end RUN is rounded to int8 and compared with TEACHER.
     """
     if not flags["out"]:
-        raise UsageError("Say where the student shall go: --out student/")
+        raise UsageError("Missing --out: where to write the student, e.g. --out student/")
     if unknown := [text for text in overrides if not OVERRIDE.fullmatch(text)]:
         raise UsageError(f"{unknown[0]} must be like section.key=value; text goes after --src.")
     if len(flags["dev_src"]) != len(flags["dev_tgt"]):

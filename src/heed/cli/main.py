@@ -184,7 +184,10 @@ def explain(error: Exception) -> tuple[str, int]:
         missing = MissingExtraError(f"This command (it needs {error.name})", EXTRAS[error.name])
         return str(missing), missing.exit_code
     name = type(error).__name__
-    return f"this is a mistake in heed itself ({name}: {error}). --debug shows where.", 1
+    return (
+        f"internal error: {name}: {error}. This is a bug in heed; rerun with --debug to see where.",
+        1,
+    )
 
 
 def _is_of_all(error: Exception) -> bool:

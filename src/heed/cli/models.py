@@ -93,7 +93,7 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
             asked, translator.source_lang, target_langs
         )
         if flags["target_lang"] == asked:
-            raise ConfigError(f"{asked} is what --source-lang and --target-lang both say.")
+            raise ConfigError(f"--source-lang and --target-lang are both {asked}.")
     return translator
 
 

@@ -136,7 +136,7 @@ def _blank() -> str:
 
 def _scores(event: dict[str, Any]) -> str:
     loss = event["loss"]
-    found = [f"dev loss {loss:.3f}" if loss is not None else "dev loss is no number"]
+    found = [f"dev loss {loss:.3f}" if loss is not None else "dev loss is NaN"]
     found += [f"{shown} {event[key]:.2f}" for key, shown in SHOWN.items() if event[key] is not None]
     return "  ".join(found)
 

@@ -123,7 +123,7 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
     corpus = corpus_from(flags, files, say=session.say)
     if not flags["out"]:
-        raise UsageError("Say where the model shall go: --out run/")
+        raise UsageError("Missing --out: where to write the model, e.g. --out run/")
     outcome, stop_signal = start(
         session, asked, corpus, flags["out"], flags["tensorboard"], flags["config"] or ""
     )
@@ -146,13 +146,16 @@ def start(
         The outcome, and the signal that stopped the run or None.
     """
     from heed.cli.progress import Display
-    from heed.machine.threads import process_rank
+    from heed.machine.threads import is_one_of_several, process_rank
     from heed.train.step.events import Report, fan_out, tensorboard
 
     metric = asked.get("training", {}).get("metric", "chrf")
     display = Display(metric)
     reports: list[Report] = [] if session.is_quiet else [display]
-    with stop_signals(_silent if session.is_quiet else display.line) as stop:
+    say = _silent if session.is_quiet else display.line
+    # When one of several processes fails, torchrun sends SIGTERM to the others. The leader then
+    # still has to report the error that it met, too.
+    with stop_signals(None if is_one_of_several() else say) as stop:
         from heed.train.run.run import run_training
 
         if is_on_tensorboard and process_rank() == 0:

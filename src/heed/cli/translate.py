@@ -91,7 +91,7 @@ MAX_ALTERNATIVES = 1023
 @text_option(
     "--encoding-errors",
     ("strict", "replace"),
-    "Stop at bytes that are no UTF-8, or read U+FFFD.",
+    "Stop at bytes that are not UTF-8, or read them as U+FFFD.",
     default="strict",
 )
 @model_options
@@ -100,7 +100,7 @@ MAX_ALTERNATIVES = 1023
 @search_option(
     "--alternatives",
     click.IntRange(0, MAX_ALTERNATIVES),
-    "Other translations written for each line, at most so many, no two of the same text.",
+    "Up to N distinct alternative translations of each line.",
     default=0,
 )
 @search_option("--length-penalty --lenpen --normalize alpha", float, "More favors longer text.")
@@ -110,7 +110,7 @@ MAX_ALTERNATIVES = 1023
 @search_option("--max-length-factor", float, "Most target tokens for each source token …")
 @search_option("--max-length-offset", float, "… and for the whole line on top of these.")
 @search_option("--min-length", int, "Fewest target tokens.")
-@search_option("--no-repeat-ngram-size", int, "No run of so many tokens occurs twice.")
+@search_option("--no-repeat-ngram-size", int, "No n-gram of this size occurs twice.")
 @search_option("--repetition-penalty", float, "Above 1 avoids tokens written before.")
 @sampling_option("--sample", bool, "Draw at random; the four below imply it.", default=None)
 @sampling_option("--temperature", float, "Below 1 is safer, above is wilder.")

@@ -253,7 +253,7 @@ def find_sources(
             n_pairs=len(run.train) if is_all else None,
         )
     if next(found.pairs(), None) is None:
-        raise DataError(f"{' and '.join(files) or teacher} must hold text to translate, but none.")
+        raise DataError(f"There is no text to translate in {' and '.join(files) or teacher}.")
     return found
 
 

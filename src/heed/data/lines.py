@@ -103,7 +103,7 @@ def require_file(path: str | Path) -> None:
         raise DataError(f"{path} must be a file, but is a folder.")
     if path.exists():
         if not os.access(path, os.R_OK):
-            raise DataError(f"{path} cannot be read: this user may not. Try: chmod +r {path}")
+            raise DataError(f"{path} cannot be read: permission denied. Try: chmod +r {path}")
         return
     if not path.parent.is_dir():
         raise DataError(f"{path} does not exist: there is no folder {path.parent}.")

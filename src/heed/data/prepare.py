@@ -359,7 +359,7 @@ def _spool(
 
     write_pairs(path, noted())
     if cleaning.n_read == 0:
-        raise DataError(f"{names_of(corpus.train)} must hold sentence pairs, but holds none.")
+        raise DataError(f"There are no sentence pairs in {names_of(corpus.train)}.")
     if cleaning.n_kept == 0:
         raise DataError(
             f"{names_of(corpus.train)} must hold usable pairs, but all {cleaning.n_read} were "
@@ -440,7 +440,7 @@ def _held_out(parts: tuple[Part, ...]) -> tuple[list[Pair], CleanReport]:
             pairs.append(pair)
     report.n_kept = len(pairs)
     if parts and not pairs:
-        raise DataError(f"{names_of(parts)} must hold sentence pairs, but holds none.")
+        raise DataError(f"There are no sentence pairs in {names_of(parts)}.")
     return pairs, report
 
 

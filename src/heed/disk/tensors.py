@@ -171,9 +171,9 @@ def _spec(name: str, entry: Any, where: str | PathLike[str]) -> Spec:
             f"{where} gives {name} the type {dtype!r}; heed knows {', '.join(DTYPES)}."
         )
     if not _is_counts(shape) or len(shape) > MAX_AXES:
-        raise FormatError(f"{where} gives {name} a shape that is none: {str(shape)[:50]}.")
+        raise FormatError(f"{where} has an invalid shape for {name}: {str(shape)[:50]}.")
     if not _is_counts(offsets) or len(offsets) != 2:
-        raise FormatError(f"{where} gives {name} a place that is none: {str(offsets)[:50]}.")
+        raise FormatError(f"{where} has an invalid place for {name}: {str(offsets)[:50]}.")
     start, end = offsets
     size = math.prod(shape) * DTYPES[dtype].itemsize
     if end - start != size:
@@ -182,7 +182,7 @@ def _spec(name: str, entry: Any, where: str | PathLike[str]) -> Spec:
         )
     # NumPy refuses even an empty array if its other axes are too long.
     if size == 0 and math.prod(filter(None, shape)) > sys.maxsize // 8:
-        raise FormatError(f"{where} gives {name} a shape that is none: {str(shape)[:50]}.")
+        raise FormatError(f"{where} has an invalid shape for {name}: {str(shape)[:50]}.")
     return Spec(dtype=dtype, shape=tuple(shape), start=start, end=end)
 
 

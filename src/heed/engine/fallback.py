@@ -273,9 +273,9 @@ class FallbackState:
     ) -> None:
         config = model.config
         if len(ids) and (ids.min() < 0 or ids.max() >= config.src_vocab_size):
-            raise HeedError("The engine refuses: a source id is not in the vocabulary.")
+            raise HeedError("engine: a source id is not in the vocabulary.")
         if not (lengths > 0).all():
-            raise HeedError("The engine refuses: a source has no tokens.")
+            raise HeedError("engine: a source has no tokens.")
         self.model = model
         self.beam_size = beam_size
         self.lengths = lengths
@@ -302,9 +302,9 @@ class FallbackState:
         """Advance every row by one token; see `NativeState.step`."""
         model, config = self.model, self.model.config
         if len(tokens) and (tokens.min() < 0 or tokens.max() >= config.tgt_vocab_size):
-            raise HeedError("The engine refuses: a target id is not in the vocabulary.")
+            raise HeedError("engine: a target id is not in the vocabulary.")
         if len(tokens) != self.n_sources * self.beam_size:
-            raise HeedError("The engine refuses: there must be one token for each row.")
+            raise HeedError("engine: there must be one token for each row.")
         places = np.full(len(tokens), self.position)
         x = model.embed("tgt", tokens, places)
         for number, cache in enumerate(self._caches):
@@ -343,7 +343,7 @@ class FallbackState:
         """Keep, repeat or reorder rows; see `NativeState.select`."""
         n_rows = self.n_sources * self.beam_size
         if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
-            raise HeedError("The engine refuses: there is no such row.")
+            raise HeedError("engine: a row is out of range.")
         for cache in self._caches:
             cache.keys = [key[rows] for key in cache.keys]
             cache.values = [value[rows] for value in cache.values]

@@ -411,7 +411,7 @@ class NativeState:
 
 def _check(error: bytes | None) -> None:
     if error:
-        raise HeedError(f"The engine refuses: {_words(error)}.")
+        raise HeedError(f"engine: {_words(error)}.")
 
 
 def _words(error: bytes) -> str:

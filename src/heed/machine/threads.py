@@ -57,7 +57,12 @@ def count_cores() -> int:
         return n_cores or 1
 
 
+def is_one_of_several() -> bool:
+    """Whether `torchrun` started other processes together with this one."""
+    return os.environ.get("WORLD_SIZE", "1") != "1"
+
+
 def process_rank() -> int:
     """Number of this process among those that `torchrun` started together, from 0."""
-    rank = os.environ.get("RANK", "") if os.environ.get("WORLD_SIZE", "1") != "1" else ""
+    rank = os.environ.get("RANK", "") if is_one_of_several() else ""
     return int(rank) if rank.isdigit() else 0

@@ -139,7 +139,7 @@ def test_the_display_says_alarms_mends_and_what_to_expect() -> None:
         "! a leak",
         "  → mend it",
         "back to step 2",
-        "step 8  dev loss is no number  BLEU 12.34  expect BLEU 37–40 at the end",
+        "step 8  dev loss is NaN  BLEU 12.34  expect BLEU 37–40 at the end",
     ]
 
 
