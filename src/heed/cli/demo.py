@@ -30,6 +30,7 @@ SETTINGS: dict[str, Any] = {
         "n_heads": 4,
         "d_ff": 176,
         "activation": "swiglu",
+        "positions": "rotary",
         "n_encoder_layers": 2,
         "n_decoder_layers": 2,
         "dropout": 0.05,
@@ -50,8 +51,9 @@ SETTINGS: dict[str, Any] = {
 """Small batches and high rates: what learns most in two minutes from short, regular sentences.
 
 At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
-everywhere. Its three matrices of 176 features have the size of ReLU's two of 256. The limit is in
-steps, so that the result does not depend on the machine's speed.
+everywhere. Its three matrices of 176 features have the size of ReLU's two of 256. Rotary positions
+learn more from the same steps. The limit is in steps, so that the result does not depend on the
+machine's speed.
 """
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
