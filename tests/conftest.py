@@ -130,6 +130,7 @@ SMALL = {
         "d_ff": 32,
         "n_encoder_layers": 1,
         "n_decoder_layers": 1,
+        "dropout": 0.3,
     },
 }
 TRAINING = {"max_steps": 12, "batch_tokens": 64, "validate_every": 5, "validation_sentences": 2}

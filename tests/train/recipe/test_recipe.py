@@ -98,7 +98,8 @@ def test_a_run_of_steps_drops_by_the_epochs_that_it_makes() -> None:
     # 500,000 target tokens an epoch: 2.5 million are 5 epochs, 20 million are 40.
     sizes = {"batch_tokens": 1000, "first_batch_tokens": 1000}
     assert dropout(2500, **sizes) == 0.1 < dropout(5000, **sizes) < dropout(20_000, **sizes) == 0.3
-    assert dropout(1250, accumulate=4, **sizes) == dropout(5000, **sizes)
+    # Processes that accumulate differently must end with the same weights.
+    assert dropout(5000, accumulate=4, **sizes) == dropout(5000, **sizes)
 
 
 def test_a_speed_measured_a_tenth_higher_hardly_changes_dropout() -> None:

@@ -263,12 +263,16 @@ def choose_batches(facts: Facts, n_tokens: float) -> Values:
 
 
 def tokens_of_steps(training: Mapping[str, Any], facts: Facts, max_steps: int) -> float:
-    """Target tokens that a run of `max_steps` steps learns from, repeats counted."""
+    """Target tokens that a run of `max_steps` steps learns from, repeats counted.
+
+    One batch a step: several processes, or `training.accumulate`, learn from more, but must get the
+    recipe of one process, for their weights are to be the same.
+    """
     batches = choose_batches(facts, max_steps * 4096.0)
     last = _asked(training, "batch_tokens", batches["batch_tokens"])
     first = min(last, _asked(training, "first_batch_tokens", batches["first_batch_tokens"]))
     # Batches grow from the first size to the last one over the first third of the run.
-    return max_steps * _asked(training, "accumulate", 1) * (last - (last - first) / 6)
+    return max_steps * (last - (last - first) / 6)
 
 
 def choose_warmup(n_steps: float) -> int:
