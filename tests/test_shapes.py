@@ -23,13 +23,11 @@ from heed.model.attention import (
     MultiHeadAttention,
     attend,
     attend_fused,
-    attend_packed,
 )
 from heed.model.build import build_model
 from heed.model.cache import KVCache
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable, TorchNext, top
-from heed.model.fast.packing import Packing, Spans
 from heed.model.fast.products import Linear, linear
 from heed.model.interface import Decodable, Next, largest
 from heed.model.layers import (
@@ -70,14 +68,9 @@ SIZES = {
     "length": 14,
     "n_positions": 15,
     "d_model": 16,
-    "n_sequences": 17,
-    "longest": 18,
     "new_rows": 5 * 4,  # new_n_sources * beam_size
     "tgt_vocab_size": 23,
     "src_vocab_size": 29,
-    "n_packed": 40,
-    "n_asking": 41,
-    "n_read": 42,
     "vocab_size": 31,
     "count": 19,
     "n_ids": 21,
@@ -191,16 +184,6 @@ def mask(axes: str) -> Tensor:
     return tensor(axes) == 0
 
 
-def lengths(n_positions: int) -> Tensor:
-    """Of so many positions in all."""
-    longest, n_others = SIZES["longest"], SIZES["n_sequences"] - 2
-    return torch.tensor([longest, n_positions - longest - n_others, *[1] * n_others])
-
-
-def packing(axis: str) -> Packing:
-    return Packing.of(lengths(SIZES[axis]))
-
-
 QUERY, KEY = "batch, n_heads, q_len, d_k", "batch, n_heads, k_len, d_k"
 VALUE = "batch, n_heads, k_len, d_v"
 SRC_MASK = "batch, 1, 1, src_len"
@@ -213,18 +196,6 @@ def function_calls() -> Iterator[Call]:
     yield attend, attend, {**heads, "mask": mask("batch, 1, 1, k_len")}
     yield attend, attend, {**heads, "mask": mask("q_len, k_len")}
     yield attend_fused, attend_fused, {**heads, "mask": mask("batch, 1, q_len, k_len")}
-    packed = {
-        "query": tensor("1, n_heads, n_asking, d_k"),
-        "key": tensor("1, n_heads, n_read, d_k"),
-        "value": tensor("1, n_heads, n_read, d_v"),
-        "spans": Spans(packing("n_asking"), packing("n_read")),
-    }
-    yield attend_packed, attend_packed, packed
-    pack = packing("n_packed")
-    yield Packing.of, Packing.of, {"lengths": lengths(SIZES["n_packed"])}
-    yield Packing.apart, pack.apart, {"x": tensor("1, n_heads, n_packed, d_k")}
-    yield Packing.together, pack.together, {"x": tensor("n_sequences, n_heads, longest, d_v")}
-    yield Packing.padding_mask, pack.padding_mask, {}
     yield causal_mask, causal_mask, {"q_len": size("q_len"), "k_len": size("k_len")}
     padded = torch.zeros(size("batch"), size("k_len"), dtype=torch.long)
     yield padding_mask, padding_mask, {"ids": padded, "pad_id": 0}
@@ -299,8 +270,6 @@ def model_calls() -> Iterator[Call]:
     src, tgt_in = ids("batch, src_len"), ids("batch, tgt_len")
     src_mask, memory = mask(SRC_MASK), tensor("batch, src_len, d_model")
     yield Embedding.forward, model().embed_src, {"ids": ids("batch, length")}
-    packed = {"ids": ids("1, n_packed"), "packing": packing("n_packed")}
-    yield Embedding.packed, model().embed_src.packed, packed
     yield Transformer.encode, model().encode, {"src": src, "src_mask": src_mask}
     decoded = {"tgt_in": tgt_in, "memories": [memory] * 3, "src_mask": src_mask}
     yield Transformer.decode, model().decode, decoded

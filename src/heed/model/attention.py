@@ -1,8 +1,7 @@
 """Attention: the equation, its fused twin, and the multi-head sublayer around them.
 
 Not here: who may read whom (`masks.py`), or where sublayers sit (`layers.py`).
-`attend` is the paper's equation 1 and shows its weights; `attend_fused` gives the same faster, and
-`attend_packed` the same of sequences that lie end to end.
+`attend` is the paper's equation 1 and shows its weights; `attend_fused` gives the same faster.
 """
 
 import math
@@ -14,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.model.cache import KVCache
-from heed.model.fast.packing import Mask, Spans
 from heed.model.fast.products import Linear, linear
 from heed.model.masks import both, causal_mask
 from heed.model.positions import Rotation, rotate
@@ -89,57 +87,6 @@ def attend_fused(
     return context
 
 
-def attend_packed(
-    query: Tensor, key: Tensor, value: Tensor, spans: Spans, *, is_causal: bool = False
-) -> Tensor:
-    """The same context as `attend_fused`, of sequences laid end to end.
-
-    On a GPU in half precision one kernel that knows where each sequence ends; elsewhere each
-    sequence gets a padded row of its own for `attend_fused`. The kernel has no dropout.
-
-    Args:
-        query: `(1, n_heads, n_asking, d_k)`.
-        key: `(1, n_heads, n_read, d_k)`.
-        value: `(1, n_heads, n_read, d_v)`.
-        spans: where the sequences lie.
-        is_causal: position t also reads no position after t of its sequence.
-
-    Returns:
-        The context, `(1, n_heads, n_asking, d_v)`.
-
-    Source: Dao 2023, "FlashAttention-2"; `torch.nn.attention.varlen`.
-    """
-    asking, read = spans
-    if asking.has_kernel and _fits_kernel(query, value):
-        from torch.nn.attention.varlen import varlen_attn  # brings the compiler, over a second
-
-        # Rotary angles are float32 and make queries and keys so, too: values say what to use.
-        query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
-        context = varlen_attn(
-            query,
-            key,
-            value,
-            asking.starts,
-            read.starts,
-            asking.longest,
-            read.longest,
-            window_size=(-1, 0) if is_causal else (-1, -1),
-        )
-        assert isinstance(context, Tensor)  # a pair only if more is asked for
-        return context.transpose(0, 1)[None]
-    # What is behind a sequence's end comes after all of it, so that causal needs no other mask.
-    mask = None if is_causal else read.padding_mask()
-    query, key, value = asking.apart(query), read.apart(key), read.apart(value)
-    return asking.together(attend_fused(query, key, value, mask, is_causal=is_causal))
-
-
-def _fits_kernel(query: Tensor, value: Tensor) -> bool:
-    """Whether `varlen_attn` takes heads of this type and width."""
-    width = value.size(-1)
-    is_half = value.dtype in (torch.bfloat16, torch.float16)
-    return is_half and query.size(-1) == width and width % 8 == 0 and width <= 256
-
-
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 … head_h) W^O.
 
@@ -184,7 +131,7 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         memory: Tensor | None = None,
         *,
-        mask: Mask | None = None,
+        mask: Tensor | None = None,
         is_causal: bool = False,
         rotation: Rotation | None = None,
     ) -> Tensor:
@@ -193,8 +140,7 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: who asks, `(batch, q_len, d_model)`.
             memory: who is read, `(batch, k_len, d_model)`; None = self-attention.
-            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`; or
-                where sequences lie that are packed.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
             is_causal: position t also reads no position after t.
             rotation: rotary cosines and sines of these positions.
 
@@ -259,7 +205,7 @@ class MultiHeadAttention(nn.Module):
         key: Tensor,
         value: Tensor,
         *,
-        mask: Mask | None = None,
+        mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
         """Attend in every head, join the heads and project back.
@@ -268,16 +214,13 @@ class MultiHeadAttention(nn.Module):
             query: `(batch, n_heads, q_len, d_k)`.
             key: `(batch, n_heads, k_len, d_k)`.
             value: `(batch, n_heads, k_len, d_v)`.
-            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`; or
-                where sequences lie that are packed, whose weights are neither dropped nor shown.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
             is_causal: position t also reads no position after t.
 
         Returns:
             `(batch, q_len, d_model)`.
         """
-        if isinstance(mask, Spans):
-            context = attend_packed(query, key, value, mask, is_causal=is_causal)
-        elif is_heard(self):
+        if is_heard(self):
             if is_causal:
                 mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
             context, _ = attend(query, key, value, mask, see=partial(see, self))

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from heed.model.attention import MultiHeadAttention
 from heed.model.cache import KVCache
 from heed.model.fast.dropout import Dropout
-from heed.model.fast.packing import Mask
 from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
 from heed.model.trace import see
@@ -119,14 +118,13 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = residual()
 
     def forward(
-        self, x: Tensor, mask: Mask | None = None, rotation: Rotation | None = None
+        self, x: Tensor, mask: Tensor | None = None, rotation: Rotation | None = None
     ) -> Tensor:
         """Refine every source position.
 
         Args:
             x: `(batch, src_len, d_model)`.
-            mask: True at real tokens, broadcasts to `(batch, n_heads, src_len, src_len)`; or where
-                sequences lie that are packed.
+            mask: True at real tokens, broadcasts to `(batch, n_heads, src_len, src_len)`.
             rotation: rotary cosines and sines.
 
         Returns:
@@ -161,28 +159,23 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        src_mask: Mask | None = None,
+        src_mask: Tensor | None = None,
         rotation: Rotation | None = None,
-        tgt_mask: Mask | None = None,
     ) -> Tensor:
         """Refine all target positions at once; none sees a later one.
 
         Args:
             x: `(batch, tgt_len, d_model)`.
             memory: encoder output, `(batch, src_len, d_model)`.
-            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`; or where sequences lie
-                that are packed.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`.
             rotation: rotary cosines and sines.
-            tgt_mask: where target sequences lie that are packed; else nobody needs one.
 
         Returns:
             `(batch, tgt_len, d_model)`.
         """
 
         def read_itself(y: Tensor) -> Tensor:
-            attended: Tensor = self.self_attention(
-                y, mask=tgt_mask, is_causal=True, rotation=rotation
-            )
+            attended: Tensor = self.self_attention(y, is_causal=True, rotation=rotation)
             return attended
 
         x = see(self, "in", x)

@@ -16,7 +16,6 @@ from torch.utils.checkpoint import checkpoint
 
 from heed.model.cache import KVCache
 from heed.model.fast.dropout import Dropout
-from heed.model.fast.packing import Mask, Packing, Spans
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
 from heed.model.plan import Weight
@@ -67,23 +66,6 @@ class Embedding(nn.Module):
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """Rotary angles of positions `offset …`, if the positions are of that kind."""
         return self.positions.rotation(length, offset)
-
-    def packed(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Rotation | None]:
-        """Embed sequences that lie end to end; each begins at position 0.
-
-        Args:
-            ids: `(1, n_packed)`.
-            packing: where the sequences lie.
-
-        Returns:
-            Their vectors `(1, n_packed, d_model)`, and the rotary angles of their positions.
-        """
-        tokens = self.tokens(ids) * self.scale
-        table = self.positions(tokens.new_zeros(1, packing.longest, tokens.size(-1)))
-        rotation = self.positions.rotation(packing.longest)
-        if rotation is not None:
-            rotation = (rotation[0][packing.places], rotation[1][packing.places])
-        return self.dropout(tokens + table[:, packing.places]), rotation
 
 
 class Transformer(nn.Module):
@@ -140,23 +122,18 @@ class Transformer(nn.Module):
         self.is_recomputing = False
         self.is_compiled = False
 
-    def encode(self, src: Tensor, src_mask: Mask | None = None) -> list[Tensor]:
+    def encode(self, src: Tensor, src_mask: Tensor | None = None) -> list[Tensor]:
         """Read the source.
 
         Args:
             src: source ids, `(batch, src_len)`.
-            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded. Or
-                where the sequences lie, if `src` is one row of them.
+            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
 
         Returns:
             The memory each decoder layer reads, each `(batch, src_len, d_model)`: the last encoder
             layer's output every time (Vaswani et al. 2017, figure 1), or each layer's own.
         """
-        if isinstance(src_mask, Spans):
-            x, rotation = self.embed_src.packed(src, src_mask.read)
-            src_mask = Spans(src_mask.read, src_mask.read)
-        else:
-            x, rotation = self.embed_src(src), self.embed_src.rotation(src.size(1))
+        x, rotation = self.embed_src(src), self.embed_src.rotation(src.size(1))
         outputs = []
         for layer in self.encoder:
             x = self._through(layer, x, src_mask, rotation)
@@ -169,7 +146,7 @@ class Transformer(nn.Module):
         return [see(self, "memory", self.encoder_norm(x))] * len(self.decoder)
 
     def decode(
-        self, tgt_in: Tensor, memories: list[Tensor], src_mask: Mask | None = None
+        self, tgt_in: Tensor, memories: list[Tensor], src_mask: Tensor | None = None
     ) -> Tensor:
         """Refine all target positions in one pass (teacher forcing).
 
@@ -177,30 +154,23 @@ class Transformer(nn.Module):
             tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`. Padding behind the
                 target needs no mask: nobody may read what comes after.
             memories: from `encode`.
-            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None. Or where the
-                sequences lie, targets ask and sources are read, if each side is one row of them.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
 
         Returns:
             Decoder states before the output layer, `(batch, tgt_len, d_model)`.
         """
-        tgt_mask = None
-        if isinstance(src_mask, Spans):
-            x, rotation = self.embed_tgt.packed(tgt_in, src_mask.asking)
-            tgt_mask = Spans(src_mask.asking, src_mask.asking)
-        else:
-            x, rotation = self.embed_tgt(tgt_in), self.embed_tgt.rotation(tgt_in.size(1))
+        x, rotation = self.embed_tgt(tgt_in), self.embed_tgt.rotation(tgt_in.size(1))
         for layer, memory in zip(self.decoder, memories, strict=True):
-            x = self._through(layer, x, memory, src_mask, rotation, tgt_mask)
+            x = self._through(layer, x, memory, src_mask, rotation)
         return see(self, "states", self.decoder_norm(x))
 
-    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Mask | None = None) -> Tensor:
+    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """Decoder states for a batch whose mask is known; training takes its loss from these.
 
         Args:
             src: source ids, `(batch, src_len)`.
             tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`.
-            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None. Or where the
-                sequences lie, targets ask and sources are read, if each side is one row of them.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
 
         Returns:
             `(batch, tgt_len, d_model)`.
@@ -274,7 +244,7 @@ class Transformer(nn.Module):
             if state.src_mask is not None:
                 state.src_mask = state.src_mask[sources]
 
-    def _through(self, layer: nn.Module, *inputs: Mask | Rotation | None) -> Tensor:
+    def _through(self, layer: nn.Module, *inputs: Tensor | Rotation | None) -> Tensor:
         """What a layer makes of its inputs, `(batch, length, d_model)`."""
         is_learning = self.training and torch.is_grad_enabled()
         run: Callable[..., Tensor] = layer

@@ -1,4 +1,4 @@
-"""Padded or packed, compiled or not: a run learns the same, or says why it cannot."""
+"""Compiled or not: a run learns the same, or says why it cannot."""
 
 import shutil
 from collections.abc import Callable
@@ -26,30 +26,7 @@ def curve(events: list[dict[str, Any]]) -> list[float]:
     return [event["nll"] for event in events if event["kind"] == "step"]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-def test_a_packed_run_learns_as_a_padded_one(
-    tmp_path: Path, small_run: Run, positions: str
-) -> None:
-    """Float32 sums in another order leave 1e-7, which twelve steps enlarge a little."""
-    settings = {"model": {**DEEP, "positions": positions}}
-    curves = [
-        curve(small_run(tmp_path / str(packed), settings=settings, packed=packed)[1])
-        for packed in (False, True)
-    ]
-    assert len(curves[0]) == 12
-    assert curves[1] == pytest.approx(curves[0], rel=1e-5)
-
-
-def test_packed_goes_with_dropout_and_recomputing(tmp_path: Path, small_run: Run) -> None:
-    settings = {"model": {**DEEP, "dropout": 0.2}}
-    curves = [
-        curve(small_run(tmp_path / str(so), settings=settings, packed=True, recompute=so)[1])
-        for so in (False, True)
-    ]
-    assert curves[1] == pytest.approx(curves[0], rel=1e-5)
-
-
-def test_a_batch_of_nothing_is_not_packed() -> None:
+def test_a_batch_without_pairs_has_no_loss_and_reaches_every_layer() -> None:
     class Behind(Group):
         """One pass behind the others."""
 
@@ -64,21 +41,12 @@ def test_a_batch_of_nothing_is_not_packed() -> None:
         nothing,
         pad_id=0,
         smoothing=0.1,
-        is_packed=True,
         device=torch.device("cpu"),
         dtype=torch.float32,
     )
     loss.backward()  # type: ignore[no-untyped-call]
     assert (loss, nll) == (0, 0)
     assert all(p.grad is not None for p in model.encoder.parameters()), "all layers took part"
-
-
-def test_packed_sentences_and_attention_dropout_exclude_each_other(
-    tmp_path: Path, small_run: Run
-) -> None:
-    settings = {"model": {**DEEP, "attention_dropout": 0.1}}
-    with pytest.raises(ConfigError, match="model.attention_dropout=0, .* but it is 0.1"):
-        small_run(tmp_path / "run", settings=settings, packed=True)
 
 
 def test_what_is_compiled_cannot_be_shared_out() -> None:
@@ -121,9 +89,8 @@ def compiling(test: Any) -> Any:
 
 @compiling
 @needs_compiler
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_compiled_run_learns_as_another(tmp_path: Path, small_run: Run, packed: bool) -> None:
-    asked = {"settings": {"model": DEEP}, "max_steps": 6, "packed": packed}
+def test_a_compiled_run_learns_as_another(tmp_path: Path, small_run: Run) -> None:
+    asked = {"settings": {"model": DEEP}, "max_steps": 6}
     expected = curve(small_run(tmp_path / "eager", **asked)[1])
     first = curve(small_run(tmp_path / "run", **asked, compile=True, stop_at=3)[1])
     names = load_newest(tmp_path / "run").model.keys()  # type: ignore[union-attr]

@@ -1,10 +1,10 @@
-"""The fused output layer and loss against torch's own cross-entropy."""
+"""The plain loss against torch's own, and the fused output layer and loss against both."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from heed.train.step.loss import CHUNK, output_cross_entropy
+from heed.train.step.loss import CHUNK, output_cross_entropy, smoothed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -27,6 +27,16 @@ def test_loss_and_gradients_equal_torch_cross_entropy(smoothing: float, n_tokens
     assert nll.item() == pytest.approx(plain, rel=1e-12)
     for grad, expected_grad in zip(grads, expected_grads, strict=True):
         torch.testing.assert_close(grad, expected_grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_the_plain_loss_equals_torch_cross_entropy(smoothing: float) -> None:
+    torch.manual_seed(2)
+    logits, targets = torch.randn(9, 7, dtype=torch.float64), torch.randint(0, 7, (9,))
+    expected = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    assert smoothed_cross_entropy(logits, targets, smoothing).item() == pytest.approx(
+        expected.item(), rel=1e-12
+    )
 
 
 def test_validation_gives_the_same_loss_without_gradients() -> None:

@@ -1,10 +1,10 @@
-"""Matrix products in float32, on processors where torch's own choice leaves half of them unused.
+"""Float32 matrix products for training, up to twice as fast on AMD processors with AVX-512.
 
-torch multiplies float32 matrices with MKL, and MKL keeps to AVX2 on AMD's processors. oneDNN, the
-other library inside torch, uses their AVX-512 and is twice as fast, and as exact. It makes code for
-every shape that it meets and keeps it, a quarter of a megabyte each, so `linear` cuts the rows of a
-batch into pieces of few sizes. Attention stays with MKL: its many small products come slower from
-oneDNN. Elsewhere (`device.has_faster_onednn`) all of this is what torch does by itself.
+torch multiplies float32 matrices with MKL, which uses only AVX2 on AMD processors. oneDNN, the
+other library inside torch, uses AVX-512 and is as exact. oneDNN compiles code for every shape and
+keeps it, a quarter of a megabyte each, so `linear` cuts the rows of a batch into pieces of a few
+sizes. Attention stays with MKL, because oneDNN is slower for many small products. On all other
+processors (`machine.cpu.has_faster_onednn`) this is `F.linear`. See decision 0013.
 """
 
 from collections.abc import Iterator
@@ -19,21 +19,23 @@ from torch.autograd.function import once_differentiable
 from heed.machine.cpu import has_faster_onednn
 
 SMALLEST = 64
-"""Rows of the smallest piece: fewer are no gain."""
+"""Rows of the smallest piece; smaller products gain nothing."""
 
 
 @contextmanager
 def faster_products(n_rows: int = 0) -> Iterator[None]:
-    """Hand float32 products inside the block to oneDNN, where that is faster.
+    """Let oneDNN compute the float32 products inside the block, where that is faster.
 
     Args:
-        n_rows: rows in them that differ from batch to batch. MKL keeps those that are no multiple
-            of `SMALLEST`, so that oneDNN meets few shapes.
+        n_rows: rows of these products that differ from batch to batch. MKL computes them unless
+            they are a multiple of `SMALLEST`, so that oneDNN compiles few shapes.
     """
     if n_rows % SMALLEST or not has_faster_onednn():
         yield
         return
     setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    # "bf16" only allows bfloat16: without AMX, which `has_faster_onednn` excludes, oneDNN computes
+    # in float32. It is torch's only switch from MKL to oneDNN.
     before, setting.fp32_precision = setting.fp32_precision, "bf16"
     try:
         yield
@@ -42,7 +44,7 @@ def faster_products(n_rows: int = 0) -> Iterator[None]:
 
 
 def pieces(n_rows: int) -> Iterator[slice]:
-    """Cut rows into pieces of 2^k rows, the longest first; fewer than `SMALLEST` may be left."""
+    """Cut rows into pieces of 2^k rows, the longest first, and a rest of fewer than `SMALLEST`."""
     end = 0
     while (left := n_rows - end) > 0:
         start, end = end, end + (left if left < SMALLEST else 1 << (left.bit_length() - 1))
@@ -50,7 +52,7 @@ def pieces(n_rows: int) -> Iterator[slice]:
 
 
 class _Linear(torch.autograd.Function):
-    """x W^T + b and its gradients, in pieces of rows."""
+    """`F.linear` and its gradients, in pieces of rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -78,7 +80,7 @@ class _Linear(torch.autograd.Function):
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b, as `F.linear` gives it, to learn from.
+    """x W^T + b, equal to `F.linear`.
 
     Args:
         x: `(…, n_in)`.

@@ -9,9 +9,10 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from heed.config import build_config, parse_duration
+from heed.config import build_config, parse_duration, read_toml
 from heed.data.corpus import DataConfig
 from heed.decode.options import DecodeOptions, require_storable
 from heed.errors import ConfigError
@@ -103,6 +104,9 @@ UNKNOWN = Facts(
 )
 """Stands in while settings are only being checked for mistakes."""
 
+REMOVED: dict[tuple[str, str], Any] = {("training", "packed"): False}
+"""Settings of earlier versions with the value that had no effect."""
+
 
 def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str = "") -> Recipe:
     """Fill in what `explicit` leaves open and check everything.
@@ -116,7 +120,7 @@ def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str =
     Raises:
         ConfigError: an unknown key, an impossible value, or a model larger than the memory.
     """
-    explicit = dict(explicit)
+    explicit = without_removed(explicit)
     preset = explicit.pop("preset", None)
     mistakes = []
     if preset is not None and not is_preset(preset):
@@ -133,6 +137,29 @@ def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str =
     require_storable(recipe.decoding)
     _require_memory(recipe)
     return recipe
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read a recipe that heed wrote, also an older heed.
+
+    Raises:
+        ConfigError: it cannot be read, or a setting in it is wrong.
+    """
+    return build_config(Recipe, without_removed(read_toml(path)), where=str(path))
+
+
+def without_removed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of nested settings without those that this heed no longer has and that did nothing."""
+    return {
+        section: {
+            key: value
+            for key, value in inner.items()
+            if (section, key) not in REMOVED or REMOVED[section, key] != value
+        }
+        if isinstance(inner, Mapping)
+        else inner
+        for section, inner in values.items()
+    }
 
 
 def is_preset(name: object) -> bool:

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heed.config import build_config, load_config, to_toml
+from heed.config import build_config, to_toml
 from heed.data.prepare import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.errors import RunError
 from heed.text.vocab import SPECIAL_IDS
-from heed.train.recipe.recipe import Facts, Recipe, merge, resolve
+from heed.train.recipe.recipe import Facts, Recipe, load_recipe, merge, resolve
 
 RECIPE_FILE = "recipe.toml"
 ASKED_FILE = "asked.json"
@@ -26,7 +26,6 @@ MAY_CHANGE = {
     ("training", "max_steps"),
     ("training", "threads"),
     ("training", "shard"),
-    ("training", "packed"),
     ("training", "compile"),
     ("training", "patience"),
     ("training", "checkpoint_every"),
@@ -57,7 +56,7 @@ def settle(
     """
     path = out / RECIPE_FILE
     if path.exists():
-        stored = asdict(load_config(Recipe, path))
+        stored = asdict(load_recipe(path))
         _require_unedited(out, stored)
         changed = {
             section: {
@@ -93,7 +92,7 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
     """
     if not (out / RESOLVED_FILE).exists():  # a run of heed 0.1
         return
-    before, now = _flat(asdict(load_config(Recipe, out / RESOLVED_FILE))), _flat(stored)
+    before, now = _flat(asdict(load_recipe(out / RESOLVED_FILE))), _flat(stored)
     for key in sorted({*before, *now}):
         if not _may_change(key) and before.get(key) != now.get(key):
             was = before.get(key)

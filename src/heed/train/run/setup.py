@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from heed.bundle.bundle import CONFIG, step_folders
-from heed.config import load_config
 from heed.data.corpus import Corpus
 from heed.data.prepare import DATA, Prepared, open_prepared, prepare
 from heed.data.progress import phase
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
-from heed.errors import ConfigError, FormatError, RunError
+from heed.errors import FormatError, RunError
 from heed.machine.device import choose_dtype
 from heed.machine.seeds import seed_everything
 from heed.model.build import build_model, build_unfilled
@@ -25,7 +24,7 @@ from heed.train.epochs.resample import ResampledPairs
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import fill, shard
 from heed.train.recipe.folder import OWN_FILES
-from heed.train.recipe.recipe import Recipe, measure_gflops
+from heed.train.recipe.recipe import Recipe, load_recipe, measure_gflops
 from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
@@ -107,18 +106,12 @@ def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
     """Read what the leader has set up."""
     if not (out / RECIPE_FILE).exists():
         raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
-    return load_config(Recipe, out / RECIPE_FILE), open_prepared(corpus, out / DATA)
+    return load_recipe(out / RECIPE_FILE), open_prepared(corpus, out / DATA)
 
 
 def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     """A fresh model and optimiser for this recipe."""
     config, device = recipe.training, group.device
-    if config.packed and recipe.model.attention_dropout:
-        raise ConfigError(
-            "training.packed needs model.attention_dropout=0, for attention over packed sentences "
-            f"drops nothing, but it is {recipe.model.attention_dropout:g}. Set that, or "
-            "training.packed=false."
-        )
     seed_everything(config.seed, "weights")
     model = build_model(recipe.model)
     is_sharded = config.shard and group.size > 1

@@ -34,9 +34,6 @@ class TrainConfig:
         accumulate: batches whose gradients are summed for one step.
         recompute: keep only what goes into each layer and compute the rest again on the way back:
             several times less memory, a third more time, equal gradients.
-        packed: lay the sentences of a batch end to end instead of padding the short ones; wants
-            a GPU and bfloat16, where attention has a kernel for it, but was measured on none yet.
-            The same gradients; dropout draws other numbers. Takes no `model.attention_dropout`.
         compile: let torch's compiler make the layers, meant for GPUs and measured on none yet: it
             works for a minute or more at the start of each sitting. The same loss but for
             rounding; dropout draws other numbers.
@@ -91,7 +88,6 @@ class TrainConfig:
     first_batch_tokens: int | None = None
     accumulate: int = 1
     recompute: bool = False
-    packed: bool = False
     compile: bool = False
     shard: bool = False
     optimizer: Literal["muon", "adamw", "adam"] = "muon"

@@ -1,11 +1,10 @@
-"""A batch through the model to its loss: padded or packed, compiled or not.
+"""A batch through the model to its loss: compiled or not.
 
 Not the loss itself (`loss.py`), nor the step that learns from it (`loop.py`).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from torch import Tensor
 from heed.data.batch import Batch
 from heed.errors import ConfigError
 from heed.machine.device import autocast
-from heed.model.fast.packing import Mask, Packing, Spans
 from heed.model.transformer import Transformer
 from heed.train.step.loss import output_cross_entropy
 
@@ -24,7 +22,6 @@ def losses(
     *,
     pad_id: int,
     smoothing: float,
-    is_packed: bool,
     device: torch.device,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:
@@ -35,40 +32,16 @@ def losses(
         batch: on the CPU, or on `device`.
         pad_id: what fills the short rows.
         smoothing: share of probability spread evenly over the vocabulary.
-        is_packed: compute the sentences end to end, without padding.
         device: where to compute.
         dtype: type of matrix products.
     """
-    mask: Mask | None
-    if is_packed and batch.n_tgt_tokens:  # what has no target cannot be packed
-        batch, spans = pack(batch, pad_id)
-        batch, mask = batch.to(device), spans.to(device)
-    else:
-        batch = batch.to(device)
-        mask = batch.src_mask
+    batch = batch.to(device)
     is_real = batch.tgt_out != pad_id
     with autocast(device, dtype):
-        states = model(batch.src, batch.tgt_in, mask)
+        states = model(batch.src, batch.tgt_in, batch.src_mask)
     return output_cross_entropy(
         states[is_real], model.output.weight, batch.tgt_out[is_real], smoothing=smoothing
     )
-
-
-def pack(batch: Batch, pad_id: int) -> tuple[Batch, Spans]:
-    """Lay the sentences of a batch end to end.
-
-    Returns:
-        A batch of one row, `(1, n_packed)` on each side, and where the sentences lie in it.
-    """
-    is_src, is_tgt = batch.src != pad_id, batch.tgt_out != pad_id
-    packed = replace(
-        batch,
-        src=batch.src[is_src][None],
-        tgt_in=batch.tgt_in[is_tgt][None],
-        tgt_out=batch.tgt_out[is_tgt][None],
-        src_mask=None,
-    )
-    return packed, Spans(asking=Packing.of(is_tgt.sum(1)), read=Packing.of(is_src.sum(1)))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Label-smoothed cross-entropy over real target tokens, without ever keeping all logits.
+"""Label-smoothed cross-entropy: the equation, and the same fused with the output layer.
 
-Not the model's output layer: the loss takes decoder states and the output matrix, because the
-product of both, `(n_tokens, vocab_size)`, is the largest thing in training. Used by `loop.py`.
+`smoothed_cross_entropy` is the definition. Training takes `output_cross_entropy`, which starts from
+decoder states and the output matrix: their product, the logits `(n_tokens, vocab_size)`, would be
+the largest tensor of a step, so it is made in chunks and never kept.
 """
 
 import math
@@ -9,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from heed.model.fast.products import SMALLEST, faster_products
@@ -18,8 +18,31 @@ CHUNK = 512
 """Most tokens whose logits exist at once: 512 × 8 000 × 4 bytes = 16 MB stay within the cache."""
 
 
+def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy with `smoothing` of the probability spread evenly over the vocabulary.
+
+    Args:
+        logits: scores before softmax, `(n_tokens, vocab_size)`.
+        targets: the true next token, `(n_tokens,)`.
+        smoothing: share of the probability that goes to all tokens alike, 0 = none.
+
+    Returns:
+        The loss summed over tokens, in nats, `()`.
+
+    Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+    """
+    log_probs = logits.log_softmax(dim=-1)
+    nll = -log_probs.gather(-1, targets[:, None]).squeeze(-1)
+    uniform = -log_probs.mean(dim=-1)
+    return ((1 - smoothing) * nll + smoothing * uniform).sum()
+
+
 class _OutputCrossEntropy(torch.autograd.Function):
-    """Output layer and loss in one; the gradient is made chunk by chunk on the way forward."""
+    """Output layer and loss in one; the forward pass also makes the gradients, chunk by chunk.
+
+    With p = softmax(logits), the gradient of `smoothed_cross_entropy` by the logits is
+    p - (1 - smoothing) onehot(target) - smoothing / vocab_size.
+    """
 
     @staticmethod
     def forward(
@@ -48,8 +71,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
             with faster_products(n_rows):
                 torch.mm(powers, weight, out=grad_states[rows]).div_(total)
                 grad_weight.addmm_(powers.t(), chunk / total)
-        # d loss / d logits = softmax - (1 - smoothing) one-hot - share: above went the softmax
-        # through the output matrix, here go the rest, with no pass over (n_tokens, vocab_size).
+        # The chunks above carried p through the output matrix. The other two terms are a row of
+        # that matrix and its sum, which need no pass over (n_tokens, vocab_size).
         grad_states.sub_(weight[targets], alpha=1 - smoothing)
         grad_weight.index_add_(0, targets, states, alpha=smoothing - 1)
         if smoothing:
@@ -68,7 +91,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
 def output_cross_entropy(
     states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Loss of predicting `targets` from decoder states, summed over tokens.
+    """`smoothed_cross_entropy` of the logits `states @ weight.T`, without keeping them.
 
     Args:
         states: decoder states at real target positions, `(n_tokens, d_model)`.
@@ -78,8 +101,6 @@ def output_cross_entropy(
 
     Returns:
         The smoothed loss to train on and the plain negative log-likelihood, both summed, in nats.
-
-    Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016, section 7.
     """
     states = states.to(weight.dtype)
     if torch.is_grad_enabled():
@@ -89,8 +110,8 @@ def output_cross_entropy(
     loss = torch.zeros_like(nll)
     for rows in _chunks(states.size(0)):
         logits, target = states[rows] @ weight.t(), targets[rows]
-        nll += F.cross_entropy(logits, target, reduction="sum")
-        loss += F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
+        nll += smoothed_cross_entropy(logits, target)
+        loss += smoothed_cross_entropy(logits, target, smoothing)
     return loss.to(states.dtype), nll
 
 

@@ -123,7 +123,6 @@ def batch_losses(trainer: Trainer, part: Batch) -> tuple[Tensor, Tensor]:
         part,
         pad_id=trainer.special_ids["pad_id"],
         smoothing=trainer.config.label_smoothing,
-        is_packed=trainer.config.packed,
         device=trainer.device,
         dtype=trainer.dtype,
     )
