@@ -70,7 +70,7 @@ def measure_peak(settings: Settings) -> Numbers:
     """What matrix products reach: the roof that `peak_share` is a share of."""
     from heed.machine.cpu import prepare_cpu
     from heed.machine.threads import set_threads
-    from heed.train.recipe.recipe import measure_gflops
+    from heed.train.recipe.cost import measure_gflops
 
     prepare_cpu()
     n_threads = set_threads(settings["threads"])
@@ -91,7 +91,7 @@ def measure_preparing(settings: Settings) -> Numbers:
 
 def measure_training(settings: Settings) -> Numbers:
     """A real run, paused after some steps: reading and laying out batches is part of it."""
-    from heed.train.recipe.recipe import UNKNOWN, flops_per_epoch
+    from heed.train.recipe.cost import UNKNOWN, flops_per_epoch
     from heed.train.run.run import run_training
 
     before = measure_peak(settings)
@@ -130,7 +130,7 @@ def measure_translating(settings: Settings) -> Numbers:
     from heed.data.lines import read_lines
     from heed.disk.folders import read_manifest
     from heed.machine.threads import choose_threads
-    from heed.model.plan import stored_shapes
+    from heed.model.families import stored_shapes
     from heed.translate.translator import load
 
     lines = list(read_lines(settings["input"]))

@@ -27,9 +27,9 @@ from heed.model.attention import (
 from heed.model.build import build_model
 from heed.model.cache import KVCache
 from heed.model.config import ModelConfig
-from heed.model.decodable import TorchDecodable, TorchNext, top
+from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.fast.products import Linear, linear
-from heed.model.interface import Decodable, Next, largest
+from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, largest
 from heed.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -39,6 +39,7 @@ from heed.model.layers import (
     SwiGLU,
 )
 from heed.model.masks import causal_mask, padding_mask
+from heed.model.network import TorchNetwork
 from heed.model.positions import (
     POSITIONS,
     LearnedPositions,
@@ -222,9 +223,13 @@ def layer_calls() -> Iterator[Call]:
         attention.extend,
         {"x": newest, "cache": filled_cache("rows")},
     )
-    yield MultiHeadAttention.ask, attention.ask, {"x": x}
-    yield MultiHeadAttention.remember, attention.remember, {"memory": memory}
-    yield MultiHeadAttention.read, attention.read, {**heads, "mask": mask("q_len, k_len")}
+    yield MultiHeadAttention.project_query, attention.project_query, {"x": x}
+    yield MultiHeadAttention.project_memory, attention.project_memory, {"memory": memory}
+    yield (
+        MultiHeadAttention.attend_heads,
+        attention.attend_heads,
+        {**heads, "mask": mask("q_len, k_len")},
+    )
     yield (
         KVCache.append,
         filled_cache("rows").append,
@@ -274,16 +279,18 @@ def model_calls() -> Iterator[Call]:
     decoded = {"tgt_in": tgt_in, "memories": [memory] * 3, "src_mask": src_mask}
     yield Transformer.decode, model().decode, decoded
     yield Transformer.forward, model(), {"src": src, "tgt_in": tgt_in, "src_mask": src_mask}
-    yield Transformer.logits, model().logits, {"states": tensor("batch, tgt_len, d_model")}
+    yield TorchNetwork.forward, model(), {"src": src, "tgt_in": tgt_in, "src_mask": src_mask}
+    yield TorchNetwork.logits, model().logits, {"states": tensor("batch, tgt_len, d_model")}
     beams = {"src": ids("n_sources, src_len"), "beam_size": size("beam_size")}
     chosen = {
         "rows": torch.zeros(size("new_rows"), dtype=torch.long),
         "sources": torch.zeros(size("new_n_sources"), dtype=torch.long),
     }
-    yield Transformer.forced, model().forced, {"src": src, "tgt_in": tgt_in}
-    yield Transformer.start, model().start, beams
-    yield Transformer.step, model().step, {"state": started(2), "tokens": ids("rows")}
-    yield Transformer.select, model().select, {"state": started(2), **chosen}
+    yield TorchNetwork.teacher_forced, model().teacher_forced, {"src": src, "tgt_in": tgt_in}
+    for owner in (TorchNetwork, Transformer):
+        yield owner.start, model().start, beams
+        yield owner.step, model().step, {"state": started(2), "tokens": ids("rows")}
+        yield owner.select, model().select, {"state": started(2), **chosen}
 
 
 def interface_calls() -> Iterator[Call]:
@@ -294,9 +301,9 @@ def interface_calls() -> Iterator[Call]:
         "sources": np.zeros(size("new_n_sources"), dtype=np.int64),
     }
     decodable = TorchDecodable(model(), torch.device("cpu"))
-    for owner in (TorchDecodable, Decodable):
+    for owner in (TorchDecodable, Inspectable):
         yield owner.start, decodable.start, beams
-        yield owner.forced, decodable.forced, {"src": src, "tgt_in": tgt_in}
+        yield owner.teacher_forced, decodable.teacher_forced, {"src": src, "tgt_in": tgt_in}
         yield owner.cross_attention, decodable.cross_attention, {"src": src, "tgt_in": tgt_in}
         step = {"state": decodable.start(**beams), "tokens": ids("rows").numpy()}
         yield owner.step, decodable.step, step
@@ -306,11 +313,15 @@ def interface_calls() -> Iterator[Call]:
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
-    following = TorchNext(log_probs)
-    for kind in (TorchNext, Next):
-        yield kind.of, following.of, {"ids": ids("rows, n_ids").numpy()}
-        yield kind.top, following.top, {"count": size("count")}
-        yield kind.all, following.all, {}
+    in_torch, in_array = TorchNextTokens(log_probs), ArrayNextTokens(log_probs.numpy())
+    for kind, following in (
+        (TorchNextTokens, in_torch),
+        (ArrayNextTokens, in_array),
+        (NextTokens, in_array),
+    ):
+        yield kind.log_probs_of, following.log_probs_of, {"ids": ids("rows, n_ids").numpy()}
+        yield kind.top_k, following.top_k, {"count": size("count")}
+        yield kind.all_log_probs, following.all_log_probs, {}
 
 
 ARRAYS = Tensor | np.ndarray | tuple | list
@@ -376,7 +387,7 @@ def test_no_two_axes_have_the_same_size() -> None:
 
 
 def test_a_sentence_names_its_arguments_or_points_an_arrow() -> None:
-    assert documented(MultiHeadAttention.ask) == {
+    assert documented(MultiHeadAttention.project_query) == {
         "x": [Shape("batch, q_len, d_model", "of `x` ")],
         "return": [Shape("batch, n_heads, q_len, d_k", ", as ")],
     }

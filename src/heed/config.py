@@ -67,6 +67,7 @@ def build_config(
     where: str = "",
     without: Iterable[str] = (),
     also_wrong: Iterable[str] = (),
+    sections: Mapping[str, type[Any]] | None = None,
 ) -> T:
     """Check nested values and make the dataclass of them.
 
@@ -78,11 +79,12 @@ def build_config(
         where: the file they come from, for messages.
         without: dotted keys that do not come from that file.
         also_wrong: mistakes in that file that the caller found; they are told with the others.
+        sections: by field name, the dataclass of a section whose type the values decide.
 
     Raises:
         ConfigError: tells every mistake, one a line.
     """
-    reader = _Reader(cls, where, frozenset(without))
+    reader = _Reader(cls, where, frozenset(without), sections or {})
     reader.mistakes += [f"{where}: {mistake}" if where else mistake for mistake in also_wrong]
     config = reader.section(cls, values, ())
     if len(reader.mistakes) > 1:
@@ -207,8 +209,15 @@ def _spelled_value(spelled: str) -> Any:
 class _Reader:
     """One pass over nested values that collects mistakes and goes on."""
 
-    def __init__(self, root: type[Any], where: str, without: frozenset[str]) -> None:
-        self.known = list(_dotted_keys(root, ()))
+    def __init__(
+        self,
+        root: type[Any],
+        where: str,
+        without: frozenset[str],
+        sections: Mapping[str, type[Any]],
+    ) -> None:
+        self.sections = sections
+        self.known = list(_dotted_keys(root, (), sections))
         self.where = where
         self.without = without
         self.mistakes: list[str] = []
@@ -219,7 +228,7 @@ class _Reader:
             self._note(trail, f"{'.'.join(trail)} must be a section, but is {values!r}.")
             return None
         before = len(self.mistakes)
-        hints = typing.get_type_hints(cls)
+        hints = {**typing.get_type_hints(cls), **({} if trail else self.sections)}
         fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
         for name in values:
             if name not in fields:
@@ -273,12 +282,14 @@ class _Reader:
         self.mistakes.append(f"{self.where}: {mistake}" if is_from_file else mistake)
 
 
-def _dotted_keys(cls: type[Any], trail: tuple[str, ...]) -> Iterator[str]:
-    hints = typing.get_type_hints(cls)
+def _dotted_keys(
+    cls: type[Any], trail: tuple[str, ...], sections: Mapping[str, type[Any]]
+) -> Iterator[str]:
+    hints = {**typing.get_type_hints(cls), **sections}
     for field in dataclasses.fields(cls):
         inner = _section_type(hints[field.name])
         if inner:
-            yield from _dotted_keys(inner, (*trail, field.name))
+            yield from _dotted_keys(inner, (*trail, field.name), {})
         else:
             yield ".".join((*trail, field.name))
 

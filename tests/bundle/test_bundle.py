@@ -38,7 +38,7 @@ from heed.disk.tensors import encode_tensors
 from heed.errors import ConfigError, FormatError, RunError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
-from heed.model.plan import stored_shapes, ties
+from heed.model.families import stored_shapes, ties
 from heed.text.vocab import Vocab, train_vocab
 
 SENTENCES = ["a man rides a bike", "two dogs run in the snow", "ein Mann", "zwei Hunde"]

@@ -90,7 +90,7 @@ def test_with_the_column_scores_are_near_those_of_the_whole_vocabulary(
     assert isinstance(translator.model, Engine)
     src = np.array([translator.reader.src_ids(LINES[0], [])])
     steps = [
-        engine.step(engine.start(src), np.array([2])).all()[0, 3:200]
+        engine.step(engine.start(src), np.array([2])).all_log_probs()[0, 3:200]
         for engine in (translator.model, translator.model.with_shortlist(kept))
     ]
     # Without it, they would be apart by the log of 286 / 197, which is 0.37.

@@ -14,29 +14,7 @@ from torch import Tensor, nn
 from heed.decode.constraints import Choice, Constraints
 from heed.decode.options import DecodeOptions
 from heed.model.decodable import TorchDecodable
-from heed.model.interface import Changes, largest
-
-
-class ArrayNext:
-    """The definition of `Next`: log-probs in an array, `(rows, vocab_size)`."""
-
-    def __init__(self, log_probs: np.ndarray) -> None:
-        self.n_rows, self.vocab_size = log_probs.shape
-        self.log_probs = log_probs
-
-    def of(self, ids: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(self.log_probs, ids, axis=1)
-
-    def top(self, count: int, changes: Changes | None = None) -> tuple[np.ndarray, np.ndarray]:
-        scores = self.all()
-        if changes is not None:
-            for row, token, score in zip(changes.rows, changes.ids, changes.scores, strict=True):
-                scores[row, token] = min(scores[row, token], score)
-            scores[:, changes.forbidden] = -math.inf
-        return largest(scores, count)
-
-    def all(self) -> np.ndarray:
-        return self.log_probs.copy()
+from heed.model.interface import ArrayNextTokens
 
 
 @dataclass
@@ -61,14 +39,16 @@ class HashModel:
         self.rows_computed = 0
 
     def start(
-        self, src: np.ndarray, *, beam_size: int = 1, forced: np.ndarray | None = None
+        self, src: np.ndarray, *, beam_size: int = 1, required_ids: np.ndarray | None = None
     ) -> HashState:
         return HashState(src[:, 0], np.zeros(len(src) * beam_size, dtype=np.int64), beam_size)
 
-    def step(self, state: HashState, tokens: np.ndarray) -> ArrayNext:
+    def step(self, state: HashState, tokens: np.ndarray) -> ArrayNextTokens:
         self.rows_computed += len(tokens)
         state.hashes = (state.hashes * 31 + tokens * 7 + 1) % self.table.shape[1]
-        return ArrayNext(log_softmax(self.table[state.kinds.repeat(state.beam_size), state.hashes]))
+        return ArrayNextTokens(
+            log_softmax(self.table[state.kinds.repeat(state.beam_size), state.hashes])
+        )
 
     def select(self, state: HashState, rows: np.ndarray, sources: np.ndarray | None = None) -> None:
         if sources is None:
@@ -76,17 +56,17 @@ class HashModel:
         assert (rows // state.beam_size == sources.repeat(state.beam_size)).all()
         state.hashes, state.kinds = state.hashes[rows], state.kinds[sources]
 
-    def forced(self, src: np.ndarray, tgt_in: np.ndarray) -> ArrayNext:
+    def teacher_forced(self, src: np.ndarray, tgt_in: np.ndarray) -> ArrayNextTokens:
         state = self.start(src)
-        steps = [self.step(state, tokens).log_probs for tokens in tgt_in.T]
-        return ArrayNext(np.stack(steps, axis=1).reshape(tgt_in.size, -1))
+        steps = [self.step(state, tokens).all_log_probs() for tokens in tgt_in.T]
+        return ArrayNextTokens(np.stack(steps, axis=1).reshape(tgt_in.size, -1))
 
     def log_probs_after(self, kind: int, tokens: list[int]) -> list[float]:
         """One row at a time, for the slow but plain searches of the tests."""
         state = HashState(np.array([kind]), np.zeros(1, dtype=np.int64), 1)
         for token in tokens:
             following = self.step(state, np.array([token]))
-        return following.log_probs[0].tolist()
+        return following.all_log_probs()[0].tolist()
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -120,7 +100,7 @@ class GRUModel(nn.Module):
     def select(self, state: dict[str, Tensor], rows: Tensor, sources: Tensor | None = None) -> None:
         state["hidden"] = state["hidden"][rows]
 
-    def forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+    def teacher_forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         state = self.start(src)
         return torch.stack([self.step(state, tokens) for tokens in tgt_in.unbind(1)], dim=1)
 
@@ -190,7 +170,7 @@ def make_choice(
         DecodeOptions(**options), eos_id=1, forbidden=forbidden, prefixes=[prefix] * len(rows)
     )
     so_far = np.array([[*tokens]] * len(rows), dtype=np.int64)
-    return constraints.apply(ArrayNext(rows), so_far, np.arange(len(rows)))
+    return constraints.apply(ArrayNextTokens(rows), so_far, np.arange(len(rows)))
 
 
 @pytest.fixture(scope="session")

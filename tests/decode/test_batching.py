@@ -17,16 +17,16 @@ PATIENCE_S = 60
 class Model:
     """Only its name is asked for here."""
 
-    def __init__(self, n_at_once: int, name: str = "whole") -> None:
-        self.n_at_once, self.name = n_at_once, name
+    def __init__(self, n_workers: int, name: str = "whole") -> None:
+        self.n_workers, self.name = n_workers, name
 
-    def alone(self) -> "Model":
+    def single_threaded(self) -> "Model":
         return Model(1, "alone")
 
     def no_search(self, *_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    start = step = select = forced = cross_attention = no_search
+    start = step = select = teacher_forced = cross_attention = no_search
 
 
 class OneAtATime:
@@ -60,10 +60,10 @@ def test_batches_hold_like_lengths_and_every_item_once() -> None:
 
 
 @given(st.lists(st.integers(1, 3000), max_size=40), st.integers(1, 5), st.integers(1, 9))
-def test_every_item_is_searched_for_once(lengths: list[int], n_at_once: int, rows: int) -> None:
-    found = names(Model(n_at_once), lengths, max_rows=rows)
+def test_every_item_is_searched_for_once(lengths: list[int], n_workers: int, rows: int) -> None:
+    found = names(Model(n_workers), lengths, max_rows=rows)
     n_batches = len([*batches(lengths, BESIDE_TOKENS, rows)])
-    n_beside = n_batches - n_batches % n_at_once if n_at_once > 1 else 0
+    n_beside = n_batches - n_batches % n_workers if n_workers > 1 else 0
     assert found.count("alone") <= n_beside * rows
     assert ("alone" in found) == (n_beside > 0)
     assert names(OneAtATime(), lengths, max_rows=rows) == ["whole"] * len(lengths)

@@ -12,6 +12,7 @@ from heed.decode.score import score_pairs
 from heed.decode.search import decode
 from heed.decode.state import DROPPED, ENDED
 from heed.errors import HeedError
+from heed.model.interface import ArrayNextTokens
 
 # A vocabulary of five words, all of which may be predicted.
 TINY = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
@@ -221,11 +222,15 @@ def test_one_hypothesis_that_is_no_number_is_not_passed_over(fakes):
     def damaged(state, tokens):
         following = step(state, tokens)
         if model.rows_computed == 8:  # the second step of a beam of four
-            following.log_probs[3] = math.nan
+            log_probs = following.all_log_probs()
+            log_probs[3] = math.nan
+            return ArrayNextTokens(log_probs)
         return following
 
     model.step = damaged
-    with pytest.raises(HeedError, match="best log-prob of sentence 1 of this batch must be a num"):
+    with pytest.raises(
+        HeedError, match="best log-prob of sentence 1 of this batch must be a number"
+    ):
         decode(model, np.array([[0]]), DecodeOptions(beam_size=4, max_length=9), **TINY)
 
 

@@ -58,7 +58,7 @@ def walk(model: Any, *, src: Ids | None = None) -> list[Floats]:
     tokens = np.full(len(src) * BEAM_SIZE, 2)
     seen = []
     for step in range(5):
-        seen.append(model.step(state, tokens).all())
+        seen.append(model.step(state, tokens).all_log_probs())
         stay = np.array([0, 2, 3]) if step == 2 else np.arange(len(tokens) // BEAM_SIZE)
         slots = random.integers(0, BEAM_SIZE, (len(stay), BEAM_SIZE))
         rows = (stay[:, None] * BEAM_SIZE + slots).ravel()

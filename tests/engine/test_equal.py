@@ -97,11 +97,13 @@ def test_a_source_gets_the_same_bits_alone_as_in_company(
     kernels: str, network: Callable[..., Network]
 ) -> None:
     model = engine(network(is_quantized=True), kernels)
-    together = model.step(model.start(sources()), np.full(4, 2)).all()
+    together = model.step(model.start(sources()), np.full(4, 2)).all_log_probs()
     for row, source in zip(together, sources(), strict=True):
         # Alone it has no padding either.
         alone = source[source != 0][None]
-        np.testing.assert_array_equal(model.step(model.start(alone), np.array([2])).all()[0], row)
+        np.testing.assert_array_equal(
+            model.step(model.start(alone), np.array([2])).all_log_probs()[0], row
+        )
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])
@@ -119,19 +121,19 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
     model = engine(network(), kernels)
     state = model.start(sources(), beam_size=BEAM_SIZE)
     tokens = np.full(len(LENGTHS) * BEAM_SIZE, 2)
-    likeliest = largest(model.step(state, tokens).all(), 3)[1]
+    likeliest = largest(model.step(state, tokens).all_log_probs(), 3)[1]
     nothing, few, many = (np.array(ids, np.int64) for ids in ([], likeliest[0], np.arange(69)))
     asked = [(1, nothing), (1, few), (1, few), (4, few), (4, few), (2, many), (2, many)]
     asked += [(99, nothing), (99, nothing), (99, few), (99, few)]
     asked += [(1, np.array(ids)) for ids in ([3], [3], [0, 5])]
     for count, never in asked:
         following = model.step(state, tokens)
-        scores = following.all()
+        scores = following.all_log_probs()
         scores[:, never] = -np.inf
         changes = Changes(
             forbidden=never, rows=nothing, ids=nothing, scores=np.empty(0, np.float32)
         )
-        values, ids = following.top(count, changes)
+        values, ids = following.top_k(count, changes)
         wanted = largest(scores, count)
         np.testing.assert_array_equal(values, wanted[0])
         is_left = np.isfinite(values)
@@ -159,12 +161,12 @@ def test_equal_sources_are_read_once_and_each_goes_its_own_way(
     repeated = sources()[[2, 0, 2, 1, 0]]
     together = model.start(repeated, beam_size=1)
     model.step(together, np.full(5, 2))
-    after = model.step(together, tokens).all()
+    after = model.step(together, tokens).all_log_probs()
     assert n_read == [3]
     for row, source, token in zip(after, repeated, tokens, strict=True):
         alone = model.start(source[None])
         model.step(alone, np.array([2]))
-        np.testing.assert_array_equal(model.step(alone, np.array([token])).all()[0], row)
+        np.testing.assert_array_equal(model.step(alone, np.array([token])).all_log_probs()[0], row)
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])
@@ -212,7 +214,9 @@ def test_cross_attention_and_forced_scores_are_those_of_torch(
     theirs = TorchDecodable(torch_model(norm="pre"), torch.device("cpu"))
     ours = engine(network(norm="pre"), kernels)
     np.testing.assert_allclose(
-        ours.forced(sources(), tgt_in).all(), theirs.forced(sources(), tgt_in).all(), atol=2e-5
+        ours.teacher_forced(sources(), tgt_in).all_log_probs(),
+        theirs.teacher_forced(sources(), tgt_in).all_log_probs(),
+        atol=2e-5,
     )
     weights = ours.cross_attention(sources(), tgt_in)
     for one, other in zip(weights, theirs.cross_attention(sources(), tgt_in), strict=True):

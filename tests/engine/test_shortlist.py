@@ -111,10 +111,10 @@ def test_a_source_gets_the_same_bits_alone_as_in_company(
     kernels: str, network: Callable[..., Network]
 ) -> None:
     model = Engine(network(is_quantized=True), kernels=kernels, shortlist=shortlist())
-    together = model.step(model.start(sources()), np.full(4, 2)).all()
+    together = model.step(model.start(sources()), np.full(4, 2)).all_log_probs()
     for row, source in zip(together, sources(), strict=True):
         alone = model.start(source[source != 0][None])
-        np.testing.assert_array_equal(model.step(alone, np.array([2])).all()[0], row)
+        np.testing.assert_array_equal(model.step(alone, np.array([2])).all_log_probs()[0], row)
 
 
 def test_a_list_of_everything_changes_nothing(network: Callable[..., Network]) -> None:
@@ -171,7 +171,8 @@ def test_given_targets_are_scored_by_the_whole_vocabulary(
     plain = Engine(weights, kernels=kernels)
     short = plain.with_shortlist(shortlist())
     np.testing.assert_array_equal(
-        plain.forced(sources(), tgt_in).all(), short.forced(sources(), tgt_in).all()
+        plain.teacher_forced(sources(), tgt_in).all_log_probs(),
+        short.teacher_forced(sources(), tgt_in).all_log_probs(),
     )
     for one, other in zip(
         plain.cross_attention(sources(), tgt_in),

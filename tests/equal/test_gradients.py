@@ -14,7 +14,7 @@ from torch.autograd import gradcheck
 
 from heed.model.attention import MultiHeadAttention, attend, attend_fused
 from heed.model.build import build_model
-from heed.model.config import ModelConfig
+from heed.model.families import config_from
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
 from heed.model.masks import causal_mask, padding_mask
 from heed.model.positions import POSITIONS, rotary_table, rotate
@@ -160,7 +160,7 @@ def test_gradients_of_layers(kind: str) -> None:
 def test_gradients_of_the_whole_model(norm: str, positions: str, tied: str) -> None:
     """SEEDS row 106. gradcheck's fast mode: random directions instead of each number."""
     torch.manual_seed(0)
-    config = ModelConfig.from_dict(
+    config = config_from(
         {
             "src_vocab_size": 7,
             "tgt_vocab_size": 7,

@@ -53,11 +53,11 @@ def test_later_target_tokens_change_nothing_before_them(
 ) -> None:
     """SEEDS rows 80, 82: difference exactly 0."""
     model = tiny(**changes)
-    before = model.forced(SRC, TGT_IN)
+    before = model.teacher_forced(SRC, TGT_IN)
     for position in range(1, TGT_IN.size(1)):
         other = TGT_IN.clone()
         other[:, position:] = (other[:, position:] + 3) % 13
-        after = model.forced(SRC, other)
+        after = model.teacher_forced(SRC, other)
         assert torch.equal(after[:, :position], before[:, :position])
         assert not torch.equal(after[:, position], before[:, position])
 
@@ -110,10 +110,12 @@ def test_padding_and_company_change_nothing(tiny: Tiny, changes: dict[str, Any])
 def test_padding_in_float32_stays_within_rounding(tiny: Tiny) -> None:
     """Tolerance: float32 sums in another order."""
     model = tiny()
-    together = model.forced(SRC, TGT_IN)
+    together = model.teacher_forced(SRC, TGT_IN)
     for row in range(4):
         bare = SRC[row : row + 1, : int((SRC[row] != 0).sum())]
-        assert (model.forced(bare, TGT_IN[row : row + 1]) - together[row]).abs().max() <= 1e-5
+        assert (
+            model.teacher_forced(bare, TGT_IN[row : row + 1]) - together[row]
+        ).abs().max() <= 1e-5
 
 
 @each_model
@@ -122,8 +124,8 @@ def test_a_source_without_tokens_is_read_as_nothing(tiny: Tiny, changes: dict[st
     """SEEDS row 134: alone (length 0) or as a row of padding; never NaN."""
     model = tiny(**changes)
     empty = torch.zeros(1, 0, dtype=torch.long)
-    alone = model.forced(empty, TGT_IN[:1])
-    beside = model.forced(
+    alone = model.teacher_forced(empty, TGT_IN[:1])
+    beside = model.teacher_forced(
         torch.cat([SRC, torch.zeros(1, 5, dtype=torch.long)]), TGT_IN[[0, 1, 2, 3, 0]]
     )
     assert alone.isfinite().all()
@@ -138,7 +140,7 @@ def test_a_source_without_tokens_does_not_spoil_training(tiny: Tiny) -> None:
     """SEEDS row 134: gradients stay finite too."""
     model = tiny()
     src = torch.cat([SRC, torch.zeros(1, 5, dtype=torch.long)])
-    (model.forced(src, TGT_IN[[0, 1, 2, 3, 0]]) ** 2).sum().backward()
+    (model.teacher_forced(src, TGT_IN[[0, 1, 2, 3, 0]]) ** 2).sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -152,7 +154,7 @@ def test_a_source_without_tokens_does_not_spoil_training(tiny: Tiny) -> None:
 def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[str, Any]) -> None:
     """SEEDS row 96. Tolerance: float32 sums in another order; same best token."""
     model = tiny(**changes)
-    forced = model.forced(SRC, TGT_IN)
+    forced = model.teacher_forced(SRC, TGT_IN)
     state = model.start(SRC)
     for position in range(TGT_IN.size(1)):
         logits = model.step(state, TGT_IN[:, position])
@@ -173,7 +175,7 @@ def test_rows_may_be_repeated_and_reordered_as_a_beam_does(
     sources = torch.arange(n_sources).repeat_interleave(beam_size)
     for _ in range(6):
         logits = model.step(state, prefixes[:, -1])
-        expected = model.forced(SRC[sources], prefixes)[:, -1]
+        expected = model.teacher_forced(SRC[sources], prefixes)[:, -1]
         assert (logits - expected).abs().max() <= 1e-5
         rows = sources * beam_size + torch.randint(beam_size, (n_sources * beam_size,))
         model.select(state, rows)
@@ -200,7 +202,7 @@ def test_finished_sources_may_leave_and_beams_may_narrow(
     sources, owners = torch.arange(4), torch.arange(4).repeat_interleave(3)
     for rows, kept in [*plan, ([0, 1], None)]:
         logits = model.step(state, prefixes[:, -1])
-        expected = model.forced(SRC[owners], prefixes)[:, -1]
+        expected = model.teacher_forced(SRC[owners], prefixes)[:, -1]
         assert (logits - expected).abs().max() <= 1e-5
         index = torch.tensor(rows)
         model.select(state, index, None if kept is None else torch.tensor(kept))
@@ -218,7 +220,7 @@ def test_a_cache_outgrows_every_table(tiny: Tiny) -> None:
         model = tiny(positions=kind)
         state = model.start(SRC[:1])
         stepwise = torch.stack([model.step(state, tgt_in[:, t]) for t in range(300)], dim=1)
-        assert (stepwise - model.forced(SRC[:1], tgt_in)).abs().max() <= 1e-5
+        assert (stepwise - model.teacher_forced(SRC[:1], tgt_in)).abs().max() <= 1e-5
 
 
 # ---------------------------------------------------------------------------- order

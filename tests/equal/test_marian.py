@@ -113,7 +113,7 @@ def test_logits_equal_marian_s(activation: str) -> None:
         input_ids=src, attention_mask=(src != PAD).long(), decoder_input_ids=tgt_in
     ).logits
     assert 0.5 < expected.std() < 2
-    assert (model.forced(src, tgt_in) - expected).abs().max() <= 1e-5
+    assert (model.teacher_forced(src, tgt_in) - expected).abs().max() <= 1e-5
 
 
 @torch.no_grad()

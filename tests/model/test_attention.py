@@ -147,8 +147,8 @@ def test_queries_come_from_x_keys_and_values_from_memory() -> None:
     torch.manual_seed(0)
     module = MultiHeadAttention(8, 2)
     x, memory = torch.randn(2, 5, 8), torch.randn(2, 7, 8)
-    key, value = module.remember(memory)
-    assert torch.equal(module(x, memory), module.read(module.ask(x), key, value))
+    key, value = module.project_memory(memory)
+    assert torch.equal(module(x, memory), module.attend_heads(module.project_query(x), key, value))
     assert torch.allclose(module(x), module(x, x), atol=1e-6)
 
 
@@ -156,15 +156,15 @@ def test_512_in_8_heads_is_64_a_head() -> None:
     """SEEDS row 59."""
     module = MultiHeadAttention(512, 8)
     assert (module.d_k, module.d_v) == (64, 64)
-    assert module.ask(torch.zeros(1, 7, 512)).shape == (1, 8, 7, 64)
+    assert module.project_query(torch.zeros(1, 7, 512)).shape == (1, 8, 7, 64)
 
 
 def test_shapes_of_a_hundred_positions_in_eight_heads() -> None:
     """SEEDS row 60: (b,100,512) → (b,8,100,64) → weights (b,8,100,100) → back."""
     module = MultiHeadAttention(512, 8).requires_grad_(False)
     x = torch.zeros(2, 100, 512)
-    assert module.ask(x).shape == (2, 8, 100, 64)
-    assert [tensor.shape for tensor in module.remember(x)] == [(2, 8, 100, 64)] * 2
+    assert module.project_query(x).shape == (2, 8, 100, 64)
+    assert [tensor.shape for tensor in module.project_memory(x)] == [(2, 8, 100, 64)] * 2
     with recording(module) as caught:
         assert module(x).shape == (2, 100, 512)
     assert caught["weights"].shape == (2, 8, 100, 100)

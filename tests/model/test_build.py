@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from heed.model.build import build_model, build_unfilled, count_parameters, untied_names
+from heed.model.build import build_model, build_unfilled, count_parameters
 from heed.model.config import PRESETS, ModelConfig
 from heed.model.positions import POSITIONS
 from heed.model.transformer import Transformer
@@ -87,13 +87,6 @@ def test_ties_share_storage_and_outlive_loading_and_moving(
         assert torch.equal(mine, theirs)
 
 
-def test_untied_names_hold_each_tensor_once(tiny: Tiny) -> None:
-    state = tiny().state_dict()
-    names = untied_names(tiny())
-    assert set(state) - names == {"embed_tgt.tokens.weight", "output.weight"}
-    assert untied_names(tiny(tied="none")) == set(tiny(tied="none").state_dict())
-
-
 def test_separate_positions_are_learned_for_source_and_target(tiny: Tiny) -> None:
     model = tiny(positions="learned")
     assert model.embed_src.positions is not model.embed_tgt.positions
@@ -143,7 +136,9 @@ def test_an_unfilled_model_computes_as_soon_as_weights_are_loaded(
         assert torch.equal(buffers[name], buffer), name
     unfilled.load_state_dict(filled.state_dict())
     src, tgt_in = torch.tensor([[5, 6, 4, 7]]), torch.tensor([[2, 8, 9]])
-    assert torch.equal(unfilled.eval().forced(src, tgt_in), filled.eval().forced(src, tgt_in))
+    assert torch.equal(
+        unfilled.eval().teacher_forced(src, tgt_in), filled.eval().teacher_forced(src, tgt_in)
+    )
 
 
 def fresh(**changes: Any) -> Transformer:
@@ -197,7 +192,7 @@ def test_the_seed_decides_every_weight() -> None:
 
 def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
     """A parameter that changes nothing is removed (STYLE, tests)."""
-    ids = {"bos_id", "eos_id"}  # of use to a search; the network itself never asks
+    ids = {"bos_id", "eos_id", "family"}  # the network itself does not use these
     changes: dict[str, Any] = {
         "src_vocab_size": (17, {"tied": "none"}),
         "tgt_vocab_size": (17, {"tied": "none"}),
@@ -229,6 +224,6 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         for settings in (beside, {**beside, name: value}):
             model = tiny(**settings).train("dropout" in name)
             torch.manual_seed(0)
-            outputs.append((model.forced(src, tgt_in), count_parameters(model)))
+            outputs.append((model.teacher_forced(src, tgt_in), count_parameters(model)))
         (before, count), (after, new_count) = outputs
         assert count != new_count or not torch.equal(before, after), name

@@ -1,12 +1,14 @@
 """ModelConfig: what it refuses, in which words, and before anything is allocated."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from heed.errors import ConfigError
-from heed.model.config import LIMIT, PRESETS, ModelConfig, with_overrides
+from heed.model.config import LIMIT, PRESETS, ModelConfig
+from heed.model.families import config_from
 
 SIZES = {"src_vocab_size": 100, "tgt_vocab_size": 100}
 
@@ -39,7 +41,7 @@ def test_base_is_the_paper_s() -> None:
 
 def test_config_survives_json() -> None:
     config = ModelConfig(src_vocab_size=100, tgt_vocab_size=100, norm="pre", d_k=3, dropout=0.25)
-    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert config_from(json.loads(json.dumps(config.to_dict()))) == config
 
 
 def test_config_cannot_be_changed_in_place() -> None:
@@ -50,27 +52,27 @@ def test_config_cannot_be_changed_in_place() -> None:
 
 def test_overrides_are_checked_again() -> None:
     config = ModelConfig(src_vocab_size=100, tgt_vocab_size=100)
-    assert with_overrides(config, d_model=512).d_model == 512
+    assert replace(config, d_model=512).d_model == 512
     with pytest.raises(ConfigError, match="n_heads must divide"):
-        with_overrides(config, n_heads=6)
+        replace(config, n_heads=6)
 
 
 def test_unknown_key_is_named_with_its_nearest_neighbor() -> None:
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.from_dict(SIZES | {"n_head": 8})
+        config_from(SIZES | {"n_head": 8})
     assert str(caught.value) == "model.n_head is not a setting; did you mean model.n_heads?"
 
 
 def test_unknown_key_without_a_neighbor_is_named() -> None:
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.from_dict(SIZES | {"zzz": 8})
+        config_from(SIZES | {"zzz": 8})
     assert str(caught.value) == "model.zzz is not a setting."
 
 
 @pytest.mark.parametrize("key", ["src_vocab_size", "tgt_vocab_size"])
 def test_missing_vocabulary_size_is_named(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.from_dict({name: size for name, size in SIZES.items() if name != key})
+        config_from({name: size for name, size in SIZES.items() if name != key})
     assert str(caught.value) == f"model.{key} is missing."
 
 

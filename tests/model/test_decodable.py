@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heed.model.decodable import TorchDecodable, TorchNext, top
+from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.interface import Changes
 from heed.model.trace import recording
 from heed.model.transformer import Transformer
@@ -75,7 +75,7 @@ def test_changes_count_for_one_answer_and_leave_the_log_probs_alone(width: int) 
     generator = torch.Generator().manual_seed(0)
     log_probs = torch.randn(3, width, generator=generator).log_softmax(-1)
     best = log_probs.argmax(dim=-1).tolist()
-    following = TorchNext(log_probs.clone())
+    following = TorchNextTokens(log_probs.clone())
     changes = changes_of(
         forbidden=[best[0]],
         # Two for one entry: the lower counts. One that would raise a score: it does not.
@@ -87,16 +87,17 @@ def test_changes_count_for_one_answer_and_leave_the_log_probs_alone(width: int) 
     altered[1, best[1]] = -math.inf
     altered[:, best[0]] = -math.inf
     for _ in range(2):
-        values, ids = following.top(4, changes)
+        values, ids = following.top_k(4, changes)
         assert (torch.from_numpy(values) == expected(altered, 4)[0]).all()
         assert (torch.from_numpy(ids) == expected(altered, 4)[1]).all()
-        assert (following.all() == log_probs.numpy()).all()
+        assert (following.all_log_probs() == log_probs.numpy()).all()
     assert (
-        following.of(np.array([[best[0], 1]] * 3)).tolist() == log_probs[:, [best[0], 1]].tolist()
+        following.log_probs_of(np.array([[best[0], 1]] * 3)).tolist()
+        == log_probs[:, [best[0], 1]].tolist()
     )
-    everything = following.all()
+    everything = following.all_log_probs()
     everything[:] = 0.0
-    assert (following.all() == log_probs.numpy()).all()
+    assert (following.all_log_probs() == log_probs.numpy()).all()
 
 
 def test_arrays_get_what_tensors_get(model: TorchDecodable) -> None:
@@ -108,23 +109,27 @@ def test_arrays_get_what_tensors_get(model: TorchDecodable) -> None:
             following = model.step(state, np.array(tokens))
             logits = network.step(twin, torch.tensor(tokens))
             assert (following.n_rows, following.vocab_size) == (4, 13)
-            assert (following.all() == logits.log_softmax(-1).numpy()).all()
+            assert (following.all_log_probs() == logits.log_softmax(-1).numpy()).all()
             model.select(state, np.array([1, 0, 3, 3]))
             network.select(twin, torch.tensor([1, 0, 3, 3]))
         model.select(state, np.array([3, 2]), np.array([1]))
         network.select(twin, torch.tensor([3, 2]), torch.tensor([1]))
         logits = network.step(twin, torch.tensor([7, 8]))
-        assert (model.step(state, np.array([7, 8])).all() == logits.log_softmax(-1).numpy()).all()
-        whole = network.forced(torch.tensor(SRC), torch.tensor(TGT_IN)).log_softmax(-1)
-        assert (model.forced(SRC, TGT_IN).all() == whole.flatten(0, 1).numpy()).all()
+        assert (
+            model.step(state, np.array([7, 8])).all_log_probs() == logits.log_softmax(-1).numpy()
+        ).all()
+        whole = network.teacher_forced(torch.tensor(SRC), torch.tensor(TGT_IN)).log_softmax(-1)
+        assert (
+            model.teacher_forced(SRC, TGT_IN).all_log_probs() == whole.flatten(0, 1).numpy()
+        ).all()
 
 
 def test_two_searches_at_once_do_not_meet(model: TorchDecodable) -> None:
     one, two = model.start(SRC), model.start(SRC[::-1].copy())
     first = model.step(one, np.array([1, 1]))
-    before = first.all()
+    before = first.all_log_probs()
     model.step(two, np.array([1, 1]))
-    assert (first.all() == before).all()
+    assert (first.all_log_probs() == before).all()
 
 
 def test_cross_attention_is_that_of_every_layer_in_order(
@@ -133,7 +138,7 @@ def test_cross_attention_is_that_of_every_layer_in_order(
     network = tiny(n_decoder_layers=3)
     found = TorchDecodable(network, torch.device("cpu")).cross_attention(SRC, TGT_IN)
     with recording(network) as caught:
-        network.forced(torch.tensor(SRC), torch.tensor(TGT_IN))
+        network.teacher_forced(torch.tensor(SRC), torch.tensor(TGT_IN))
     names = [f"decoder.{number}.cross_attention.weights" for number in range(3)]
     for weights, name in zip(found, names, strict=True):
         assert weights.dtype == np.float32
@@ -150,8 +155,11 @@ def test_a_model_is_built_from_weights_that_nobody_may_write(
     cpu = torch.device("cpu")
     model = TorchDecodable.of(config_of(), weights, device=cpu, dtype=torch.float32)
     assert not model.network.training
-    before, after = (one.forced(SRC, TGT_IN).all() for one in (TorchDecodable(network, cpu), model))
+    before, after = (
+        one.teacher_forced(SRC, TGT_IN).all_log_probs()
+        for one in (TorchDecodable(network, cpu), model)
+    )
     assert (before == after).all()
     half = TorchDecodable.of(config_of(), weights, device=cpu, dtype=torch.bfloat16)
     assert half.network.output.weight.dtype == torch.bfloat16
-    assert half.forced(SRC, TGT_IN).all().dtype == np.float32
+    assert half.teacher_forced(SRC, TGT_IN).all_log_probs().dtype == np.float32

@@ -10,7 +10,7 @@ import pytest
 
 from heed.model.build import build_unfilled
 from heed.model.config import CHOICES, ModelConfig
-from heed.model.plan import stored_shapes, ties
+from heed.model.families import stored_shapes, ties
 
 CHANGES: list[dict[str, Any]] = [
     {"activation": "relu"},
@@ -56,7 +56,7 @@ def test_the_largest_config_is_laid_out_at_once_and_without_torch() -> None:
     code = """
 import sys, time
 from heed.model.config import LIMIT, ModelConfig
-from heed.model.plan import stored_shapes, ties
+from heed.model.families import stored_shapes, ties
 sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size", "d_model", "d_ff", "d_k", "d_v"), LIMIT)
 config = ModelConfig(**sizes, n_encoder_layers=1000, n_decoder_layers=1000)
 start = time.process_time()

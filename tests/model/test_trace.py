@@ -24,7 +24,7 @@ def test_teacher_forcing_shows_every_stage_of_attention(tiny: Callable[..., Tran
     """SEEDS row 48: the six steps of attention; row 67: one module, three uses."""
     model = tiny(n_encoder_layers=1, n_decoder_layers=2)
     with recording(model) as seen:
-        model.forced(SRC, TGT_IN)
+        model.teacher_forced(SRC, TGT_IN)
     for module in (
         "encoder.0.self_attention",
         "decoder.0.self_attention",
@@ -48,7 +48,7 @@ def test_a_layer_begins_with_what_the_one_before_it_ends_with(
     """SEEDS row 29: only the first encoder layer gets embeddings."""
     model = tiny(n_encoder_layers=3)
     with recording(model) as seen:
-        model.forced(SRC, TGT_IN)
+        model.teacher_forced(SRC, TGT_IN)
     assert torch.equal(seen["encoder.0.in"], seen["embed_src.sum"])
     for layer in (1, 2):
         assert torch.equal(seen[f"encoder.{layer}.in"], seen[f"encoder.{layer - 1}.out"])
@@ -61,7 +61,7 @@ def test_every_matrix_of_the_plan_shows_what_it_makes(
 ) -> None:
     model = build_model(config_of(norm=norm, activation=activation)).eval()
     with recording(model) as seen:
-        model.forced(SRC, TGT_IN)
+        model.teacher_forced(SRC, TGT_IN)
     shown = {
         "project_in": ("query", "key", "value"),
         "project_out": ("out",),
@@ -85,7 +85,7 @@ def test_a_search_shows_the_names_of_teacher_forcing(
     model = tiny()
     decodable = TorchDecodable(model, torch.device("cpu"))
     with recording(model) as forced:
-        decodable.forced(SRC.numpy(), TGT_IN.numpy())
+        decodable.teacher_forced(SRC.numpy(), TGT_IN.numpy())
     options = DecodeOptions(beam_size=beam_size, max_length=4)
     with recording(model) as searched:
         decode(decodable, SRC.numpy(), options, bos_id=2, eos_id=3, pad_id=0)
@@ -109,7 +109,7 @@ def test_padding_and_the_future_get_no_weight(tiny: Callable[..., Transformer]) 
     """SEEDS row 80."""
     model = tiny()
     with recording(model, "attention.weights") as seen:
-        shown = model.forced(SRC, TGT_IN)
+        shown = model.teacher_forced(SRC, TGT_IN)
     for weights in seen.values():
         assert not weights.requires_grad
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
@@ -117,27 +117,27 @@ def test_padding_and_the_future_get_no_weight(tiny: Callable[..., Transformer]) 
     assert (seen["encoder.0.self_attention.weights"][1, ..., 2] == 0).all()
     assert (seen["decoder.1.self_attention.weights"][..., ~causal_mask(4, 4)] == 0).all()
     # Attention that shows its weights is the plain one: equal but for float32 rounding.
-    torch.testing.assert_close(shown, model.forced(SRC, TGT_IN), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(shown, model.teacher_forced(SRC, TGT_IN), atol=1e-5, rtol=1e-5)
 
 
 def test_nothing_is_heard_after_the_block_nor_from_another_thread_or_model(
     tiny: Callable[..., Transformer],
 ) -> None:
     model, other = tiny(), tiny()
-    before = model.forced(SRC, TGT_IN)
+    before = model.teacher_forced(SRC, TGT_IN)
     heard: list[str] = []
 
     def hear(name: str, tensor: Tensor) -> None:
         heard.append(name)
 
     with pytest.raises(RuntimeError, match="inside"), listening(model, hear):
-        other.forced(SRC, TGT_IN)
-        thread = threading.Thread(target=model.forced, args=(SRC, TGT_IN))
+        other.teacher_forced(SRC, TGT_IN)
+        thread = threading.Thread(target=model.teacher_forced, args=(SRC, TGT_IN))
         thread.start()
         thread.join()
         assert not heard
         raise RuntimeError("inside")
-    assert torch.equal(model.forced(SRC, TGT_IN), before)
+    assert torch.equal(model.teacher_forced(SRC, TGT_IN), before)
     assert not heard
 
 

@@ -33,7 +33,7 @@ def shapes_of(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, tupl
         module.register_forward_hook(keep(name)) for name, module in model.named_modules() if name
     ]
     with torch.no_grad():
-        seen["logits"] = tuple(model.forced(src, tgt_in).shape)
+        seen["logits"] = tuple(model.teacher_forced(src, tgt_in).shape)
     for handle in handles:
         handle.remove()
     return seen
@@ -65,7 +65,7 @@ def test_shapes_of_seven_words_in_the_paper_s_width() -> None:
 
 def test_probabilities_of_each_position_sum_to_one(tiny: Tiny) -> None:
     """SEEDS row 104."""
-    probabilities = tiny().forced(SRC, TGT_IN).softmax(dim=-1)
+    probabilities = tiny().teacher_forced(SRC, TGT_IN).softmax(dim=-1)
     assert torch.allclose(probabilities.sum(dim=-1), torch.ones(1, 3), atol=1e-6)
 
 
@@ -170,7 +170,7 @@ def test_layers_do_not_share_weights() -> None:
 def test_no_encoder_layer_at_all_leaves_the_embeddings_as_memory(tiny: Tiny) -> None:
     model = tiny(n_encoder_layers=0)
     assert torch.equal(model.encode(SRC)[1], model.embed_src(SRC))
-    assert model.forced(SRC, TGT_IN).shape == (1, 3, 13)
+    assert model.teacher_forced(SRC, TGT_IN).shape == (1, 3, 13)
 
 
 def test_output_layer_maps_states_back_to_the_embedding_s_rows(tiny: Tiny) -> None:
@@ -184,7 +184,7 @@ def test_output_layer_maps_states_back_to_the_embedding_s_rows(tiny: Tiny) -> No
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_logits_are_float32_whatever_the_weights_are(tiny: Tiny, dtype: torch.dtype) -> None:
     model = tiny().to(dtype)
-    assert model.forced(SRC, TGT_IN).dtype == torch.float32
+    assert model.teacher_forced(SRC, TGT_IN).dtype == torch.float32
     assert model.step(model.start(SRC), torch.tensor([2])).dtype == torch.float32
 
 
@@ -206,7 +206,7 @@ def test_every_parameter_takes_part(tiny: Tiny) -> None:
         {"cross_from": "same", "positions": "rotary", "activation": "gelu", "tied": "output"},
     ):
         model = tiny(**changes)
-        (model.forced(SRC, TGT_IN) ** 2).sum().backward()
+        (model.teacher_forced(SRC, TGT_IN) ** 2).sum().backward()
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, name
             assert parameter.grad.abs().sum() > 0, name

@@ -157,7 +157,7 @@ def labels_unshifted() -> AbstractContextManager[None]:
 
 
 def no_causal_mask() -> AbstractContextManager[None]:
-    read = MultiHeadAttention.read
+    read = MultiHeadAttention.attend_heads
 
     def see_all(self: MultiHeadAttention, *heads: Any, mask: Any = None, **_: Any) -> torch.Tensor:
         return read(self, *heads, mask=mask, is_causal=False)
@@ -203,8 +203,8 @@ def spread_evenly(model: Transformer) -> None:
     """Cross-attention whose queries are lost: every source word is read alike."""
     for layer in model.decoder:
         attention = layer.cross_attention
-        attention.read = lambda query, *heads, of=attention, **masks: MultiHeadAttention.read(
-            of, 0 * query, *heads, **masks
+        attention.attend_heads = lambda query, *heads, of=attention, **masks: (
+            MultiHeadAttention.attend_heads(of, 0 * query, *heads, **masks)
         )
 
 

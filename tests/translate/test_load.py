@@ -124,16 +124,16 @@ def test_a_damaged_int8_file_is_noticed(rounded: Path) -> None:
         data[place] ^= 4
         file.write_bytes(data)
         with pytest.raises(FormatError, match="damaged"):
-            load_bundle(rounded, is_quantized=True)
+            load_bundle(rounded, prefer_int8=True)
         data[place] ^= 4
     file.write_bytes(data[:-1])
     with pytest.raises(FormatError, match=r"model\.int8\.safetensors"):
-        load_bundle(rounded, is_quantized=True)
+        load_bundle(rounded, prefer_int8=True)
 
 
 def test_int8_weights_lie_in_the_file(rounded: Path) -> None:
     """Where a line of the cache begins; who opens the model again shares them."""
-    bundle = load_bundle(rounded, is_quantized=True)
+    bundle = load_bundle(rounded, prefer_int8=True)
     assert bundle.int8 is not None
     for array in bundle.int8.values():
         assert isinstance(array.base, mmap.mmap)

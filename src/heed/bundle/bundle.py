@@ -9,7 +9,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ from heed.disk.folders import (
 )
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import ConfigError, FormatError
-from heed.model.config import ModelConfig
-from heed.model.plan import stored_shapes, ties
+from heed.model.config import AnyConfig
+from heed.model.families import config_from, stored_shapes, ties
 from heed.text.vocab import Vocab
 
 FORMAT = "heed"
@@ -77,7 +77,7 @@ class Bundle:
 
     Attributes:
         config: the model's shape.
-        weights: its parameters by the names of `Transformer.state_dict`; a tied one may stand
+        weights: its parameters by the names of its plan; a tied one may stand
             under all of its names or under the first. Read-only when they come from a file
             (`torch.tensor` takes them without a warning, `torch.as_tensor` does not).
         src_vocab: pieces of the source side.
@@ -92,7 +92,7 @@ class Bundle:
         path: the folder it was read from.
     """
 
-    config: ModelConfig
+    config: AnyConfig
     weights: dict[str, NDArray[np.float32]]
     src_vocab: Vocab
     tgt_vocab: Vocab
@@ -151,7 +151,7 @@ def description_files(
         "source_lang": bundle.source_lang,
         "target_lang": bundle.target_lang,
         "target_langs": list(bundle.target_langs),
-        "model": asdict(bundle.config),
+        "model": bundle.config.to_dict(),
         "decoding": bundle.decoding,
     }
     card = model_card(
@@ -216,7 +216,7 @@ def _with_edited_card(folder: Path, files: dict[str, bytes]) -> dict[str, bytes]
     return files if is_as_written or not is_edited(card) else files | {CARD: card}
 
 
-def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> Bundle:
+def load_bundle(path: str | os.PathLike[str], *, prefer_int8: bool = False) -> Bundle:
     """Read a model folder, or the best model of a run folder.
 
     Every byte that is used is compared with the manifest, every tensor with the config. Weights
@@ -224,7 +224,7 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
 
     Args:
         path: the folder.
-        is_quantized: read the int8 weights, where there are some, instead of the others.
+        prefer_int8: read the int8 weights, where there are some, instead of the others.
 
     Raises:
         FormatError: it is no model folder, or something in it is missing, damaged, made by a newer
@@ -232,7 +232,7 @@ def load_bundle(path: str | os.PathLike[str], *, is_quantized: bool = False) -> 
     """
     folder = find_model_folder(path)
     manifest = read_manifest(folder)
-    kind = _kind_of_weights(folder, manifest, is_quantized=is_quantized)
+    kind = _kind_of_weights(folder, manifest, prefer_int8=prefer_int8)
     names = _DESCRIPTION if kind == INT8 else (kind, *_DESCRIPTION)
     _, files = read_directory(folder, names, manifest)
     bundle = _from_files(folder, files, has_weights=kind != INT8)
@@ -296,11 +296,11 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
     )
 
 
-def _kind_of_weights(folder: Path, manifest: Manifest, *, is_quantized: bool) -> str:
+def _kind_of_weights(folder: Path, manifest: Manifest, *, prefer_int8: bool) -> str:
     """The file to read weights from."""
     listed = manifest.files
     if INT8 in listed:
-        if is_quantized:
+        if prefer_int8:
             return INT8
         if AVERAGE not in listed and WEIGHTS not in listed:
             raise FormatError(
@@ -352,7 +352,7 @@ def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
 
 
 def read_config(data: bytes, where: Path) -> dict[str, Any]:
-    """Read `config.json`; its section `model` is checked by `ModelConfig`.
+    """Read `config.json`; its section `model` is checked by the config of its family.
 
     Raises:
         FormatError: it is not JSON, not heed's, or a value is of the wrong kind.
@@ -384,9 +384,9 @@ def read_config(data: bytes, where: Path) -> dict[str, Any]:
     return values
 
 
-def _model_config(values: Mapping[str, Any], where: Path) -> ModelConfig:
+def _model_config(values: Mapping[str, Any], where: Path) -> AnyConfig:
     try:
-        return ModelConfig.from_dict(values)
+        return config_from(values)
     except ConfigError as error:
         raise FormatError(f"{where}: {error}") from None
 
@@ -399,7 +399,7 @@ def _read_vocabs(folder: Path, files: Mapping[str, bytes]) -> tuple[Vocab, Vocab
     return src, Vocab(_file(folder, files, TGT_VOCAB), name=str(folder / TGT_VOCAB))
 
 
-def _check_vocab(vocab: Vocab, config: ModelConfig, side: str, size: int, folder: Path) -> None:
+def _check_vocab(vocab: Vocab, config: AnyConfig, side: str, size: int, folder: Path) -> None:
     if vocab.size != size:
         raise FormatError(
             f"{folder}: the {side} vocabulary has {vocab.size} pieces, but the model was made for "
@@ -411,7 +411,7 @@ def _check_vocab(vocab: Vocab, config: ModelConfig, side: str, size: int, folder
 
 
 def _read_weights(
-    folder: Path, files: Mapping[str, bytes], config: ModelConfig
+    folder: Path, files: Mapping[str, bytes], config: AnyConfig
 ) -> dict[str, NDArray[np.float32]]:
     file = AVERAGE if AVERAGE in files else WEIGHTS
     data, where = _file(folder, files, file), folder / file

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heed.model.config import ModelConfig
+from heed.model.config import AnyConfig
 from heed.text.languages import spelled_direction
 from heed.text.vocab import Vocab
 
@@ -16,7 +16,7 @@ _MARK = "<!-- Written by heed, checksum {:08x}. heed does not overwrite an edite
 
 
 def model_card(
-    config: ModelConfig,
+    config: AnyConfig,
     vocabs: tuple[Vocab, Vocab],
     languages: tuple[str, str, Sequence[str]],
     numbers: Mapping[str, Any],
@@ -53,8 +53,7 @@ def model_card(
         "```",
         "",
         *_language_note(target_langs),
-        f"Transformer, {config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder "
-        f"layers, width {config.d_model}, {config.n_heads} heads, {_vocab_words(*vocabs)}.",
+        f"{config.summary()}, {_vocab_words(*vocabs)}.",
         "",
         *_number_table(numbers),
         "The license of the training data was not stated; state it here before passing this on.",

@@ -18,6 +18,7 @@ import click
 from heed.cli.command import Session, Threads, command, options
 from heed.cli.terminal import echo, visible
 from heed.errors import ConfigError, FormatError, RunError, UsageError
+from heed.machine.device import DTYPES, RUNTIMES
 from heed.text.languages import implied_target, source_languages, spelled_direction
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the configuration of any model takes."""
 
-DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
 
 option = options("Model")
 output_option = options("Options")
@@ -44,6 +44,12 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default=True,
         ),
         option("--dtype", DTYPES, "Numbers to compute in.", default="auto"),
+        option(
+            "--runtime",
+            RUNTIMES,
+            "engine = heed's own on a CPU; torch; auto = the faster one.",
+            default="auto",
+        ),
         option("-t --target-lang --to-lang", str, "Translate into this one.", metavar="CODE"),
         option("-s -f --source-lang --from-lang", str, "Checked with the model.", metavar="CODE"),
         option(
@@ -76,6 +82,7 @@ def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
         folder,
         device=flags["device"],
         dtype=flags["dtype"],
+        runtime=flags["runtime"],
         threads=flags["threads"],
         shortlist=flags["shortlist"],
     )

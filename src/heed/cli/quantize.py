@@ -79,7 +79,7 @@ def quantize(
             "it was written again; a changed number in the weights cannot be noticed that way."
         )
     place = _place(folder, out, [path for path in (src, ref) if path], is_forced=force)
-    bundle = load_bundle(folder, is_quantized=False)
+    bundle = load_bundle(folder)
     target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")

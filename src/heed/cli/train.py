@@ -135,7 +135,7 @@ def start(
     asked: dict[str, Any],
     corpus: "Corpus",
     out: str,
-    is_on_tensorboard: bool = False,
+    use_tensorboard: bool = False,
     where: str = "",
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; a first signal pauses it, a second one ends it at once.
@@ -158,7 +158,7 @@ def start(
     with stop_signals(None if is_one_of_several() else say) as stop:
         from heed.train.run.run import run_training
 
-        if is_on_tensorboard and process_rank() == 0:
+        if use_tensorboard and process_rank() == 0:
             reports.append(tensorboard(Path(out)))
         try:
             outcome = run_training(

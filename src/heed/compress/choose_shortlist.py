@@ -90,7 +90,7 @@ def _measured(translator: Translator, line: Line, text: str) -> tuple[Ids, Float
     reader, vocab = translator.reader, translator.tgt_vocab
     src = np.array(reader.src_ids(line.text, reader.tag(line.target_lang)))
     tgt_in = np.array([vocab.bos_id, *reader.tgt_ids(text)])
-    return src, translator.model.forced(src[None], tgt_in[None]).all()
+    return src, translator.model.teacher_forced(src[None], tgt_in[None]).all_log_probs()
 
 
 def _texts(translator: Translator, shortlist: Shortlist, lines: Sequence[Line]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from heed.bundle.bundle import WEIGHTS, find_model_folder, load_bundle
 from heed.disk.folders import read_manifest
-from heed.model.config import PRESETS, ModelConfig
+from heed.model.config import PRESETS, AnyConfig, ModelConfig
 from heed.train.recipe.recipe import Values, choose_rates, is_preset
 from heed.train.start.finetune import FREE
 
@@ -34,7 +34,7 @@ def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
         with every word.
     """
     folder = find_model_folder(teacher)
-    config = load_bundle(folder, is_quantized=True).config
+    config = load_bundle(folder, prefer_int8=True).config
     settings = dict(asked)
     preset = settings.pop("preset", None)
     if preset is not None and not is_preset(preset):
@@ -61,7 +61,9 @@ def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
     return {"schedule": "linear", **rates, **batches, **asked}
 
 
-def _shallow(teacher: ModelConfig) -> Values:
-    """The teacher's shape with two thirds of its decoder layers."""
+def _shallow(teacher: AnyConfig) -> Values:
+    """A Transformer's shape with two thirds of its decoder layers; for other families `student`."""
+    if not isinstance(teacher, ModelConfig):
+        return PRESETS["student"]
     sizes = {key: getattr(teacher, key) for key in PRESETS["student"] if key != "dropout"}
     return {**sizes, "n_decoder_layers": max(1, round(2 * teacher.n_decoder_layers / 3))}

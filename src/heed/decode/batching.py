@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from heed.model.interface import Decodable, Ids, SideBySide
+from heed.model.interface import Decodable, Ids, Parallel
 
 Found = TypeVar("Found")
 
@@ -44,9 +44,9 @@ def each_batch(
         The positions of a batch, and what was found for it.
     """
     rest = [*range(len(lengths))]
-    if isinstance(model, SideBySide) and model.n_at_once > 1:
+    if isinstance(model, Parallel) and model.n_workers > 1:
         small = [*batches(lengths, min(max_tokens, BESIDE_TOKENS), max_rows)]
-        n_beside = len(small) - len(small) % model.n_at_once
+        n_beside = len(small) - len(small) % model.n_workers
         rest = [item for batch in small[n_beside:] for item in batch]
         if n_beside:
             yield from _side_by_side(model, small[:n_beside], search)
@@ -56,15 +56,17 @@ def each_batch(
 
 
 def _side_by_side(
-    model: SideBySide,
+    model: Parallel,
     planned: list[list[int]],
     search: Callable[[Decodable, list[int]], Found],
 ) -> Iterator[tuple[list[int], Found]]:
     from concurrent.futures import ThreadPoolExecutor  # a short text has no use for it
 
-    pool = ThreadPoolExecutor(model.n_at_once)
+    pool = ThreadPoolExecutor(model.n_workers)
     try:
-        yield from zip(planned, pool.map(partial(search, model.alone()), planned), strict=True)
+        yield from zip(
+            planned, pool.map(partial(search, model.single_threaded()), planned), strict=True
+        )
     finally:
         pool.shutdown(cancel_futures=True)
 

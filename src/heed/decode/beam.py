@@ -23,7 +23,7 @@ from heed.decode.state import (
     check_alive,
     make_hypothesis,
 )
-from heed.model.interface import Decodable, Floats, Ids, Next
+from heed.model.interface import Decodable, Floats, Ids, NextTokens
 
 _FIRST_ROOM = 32
 
@@ -147,7 +147,7 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
     Source: Sutskever et al. 2014, section 3.2; what is complete leaves the beam, which stays full.
     """
     beam_size = task.options.beam_size
-    state = model.start(src, beam_size=beam_size, forced=task.constraints.prefixes)
+    state = model.start(src, beam_size=beam_size, required_ids=task.constraints.prefixes)
     beam, ended = begin(task)
     last = np.full(len(src) * beam_size, task.bos_id)
     while len(beam.sources):
@@ -195,7 +195,7 @@ def begin(task: Task) -> tuple[Beam, Ended]:
     return beam, Ended(n_sources, task.options.n_best)
 
 
-def expand(beam: Beam, following: Next, ended: Ended, task: Task) -> Candidates:
+def expand(beam: Beam, following: NextTokens, ended: Ended, task: Task) -> Candidates:
     """Continue every live hypothesis by its likeliest tokens and rank them per source.
 
     `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of these, twice the beam: as

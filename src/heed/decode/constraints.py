@@ -13,7 +13,7 @@ import numpy as np
 
 from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
-from heed.model.interface import Changes, Floats, Ids, Next
+from heed.model.interface import Changes, Floats, Ids, NextTokens
 
 # What must be chosen gets at least this, even where the model gives it no chance at all:
 # a search cannot follow a path of minus infinity.
@@ -50,14 +50,15 @@ class Choice:
     Attributes:
         following: the model's.
         changes: what is forbidden or costs more.
-        forced: the id that each row must take, -1 where it is free, `(rows,)`; None = all are free.
+        required_ids: the id that each row must take, -1 where it is free, `(rows,)`; None = all
+            are free.
         eos_id: ends a row that has nothing left to choose; None = this cannot happen.
         is_penalized: some scores are finite and not the model's own.
     """
 
-    following: Next
+    following: NextTokens
     changes: Changes
-    forced: Ids | None
+    required_ids: Ids | None
     eos_id: int | None
     is_penalized: bool
 
@@ -70,8 +71,8 @@ class Choice:
         Returns:
             Scores, largest first, and ids, the lower first among equals, both `(rows, count)`.
         """
-        values, ids = self.following.top(count, self.changes)
-        if self.forced is not None or self.eos_id is not None:
+        values, ids = self.following.top_k(count, self.changes)
+        if self.required_ids is not None or self.eos_id is not None:
             rows, only, scores = self._without_choice(values[:, 0])
             values[rows] = -math.inf
             values[rows, 0], ids[rows, 0] = scores, only
@@ -79,13 +80,13 @@ class Choice:
 
     def all(self) -> Floats:
         """Score everything, `(rows, vocab_size)`; minus infinity is out of the question."""
-        scores, changes = self.following.all(), self.changes
+        scores, changes = self.following.all_log_probs(), self.changes
         np.minimum.at(scores, (changes.rows, changes.ids), changes.scores)
         scores[:, changes.forbidden] = -math.inf
-        if self.forced is not None or self.eos_id is not None:
-            rows, only, forced_scores = self._without_choice(scores.max(axis=1))
+        if self.required_ids is not None or self.eos_id is not None:
+            rows, only, required_scores = self._without_choice(scores.max(axis=1))
             scores[rows] = -math.inf
-            scores[rows, only] = forced_scores
+            scores[rows, only] = required_scores
         return scores
 
     def log_probs(self, ids: Ids, scores: Floats) -> Floats:
@@ -98,20 +99,20 @@ class Choice:
         Returns:
             Their log-probs, `(rows, n)`.
         """
-        return self.following.of(ids) if self.is_penalized else scores
+        return self.following.log_probs_of(ids) if self.is_penalized else scores
 
     def _without_choice(self, best: Floats) -> tuple[Ids, Ids, Floats]:
-        """Find the rows that must take one id, the ids, and their scores, all `(n_forced,)`.
+        """Find the rows that must take one id, the ids, and their scores, all `(n_required,)`.
 
         Args:
             best: the largest score of each row, `(rows,)`.
         """
-        only = np.full(len(best), _FREE) if self.forced is None else self.forced
+        only = np.full(len(best), _FREE) if self.required_ids is None else self.required_ids
         if self.eos_id is not None:
             only = np.where((only == _FREE) & (best == -math.inf), self.eos_id, only)
         rows = (only != _FREE).nonzero()[0]
         if len(rows):
-            scores = self.following.of(np.maximum(only, 0)[:, None])[rows, 0]
+            scores = self.following.log_probs_of(np.maximum(only, 0)[:, None])[rows, 0]
             return rows, only[rows], np.maximum(scores, np.float32(_LEAST))
         return rows, rows, best[rows]
 
@@ -170,7 +171,7 @@ class Constraints:
             repetition_penalty=options.repetition_penalty,
         )
 
-    def apply(self, following: Next, tokens: Ids, sources: Ids) -> Choice:
+    def apply(self, following: NextTokens, tokens: Ids, sources: Ids) -> Choice:
         """Return what may be chosen after the tokens so far.
 
         Args:
@@ -182,9 +183,9 @@ class Constraints:
             ConfigError: an id that shall not be chosen is not in the vocabulary.
         """
         n_rows, length = tokens.shape
-        forced = None
+        required_ids = None
         if length < self.prefixes.shape[1]:
-            forced = self.prefixes[sources, length].repeat(n_rows // len(sources))
+            required_ids = self.prefixes[sources, length].repeat(n_rows // len(sources))
         never = self.early if length < self.min_length else self.forbidden
         if len(never.forbidden) and (highest := never.forbidden[-1]) >= following.vocab_size:
             raise ConfigError(
@@ -199,12 +200,12 @@ class Constraints:
         return Choice(
             following=following,
             changes=self._with_entries(never, following, tokens),
-            forced=forced,
+            required_ids=required_ids,
             eos_id=self.eos_id if may_be_stuck else None,
             is_penalized=self.repetition_penalty != 1.0,
         )
 
-    def _with_entries(self, never: Changes, following: Next, tokens: Ids) -> Changes:
+    def _with_entries(self, never: Changes, following: NextTokens, tokens: Ids) -> Changes:
         """Add what depends on the tokens so far, `(rows, length)`.
 
         Source of the penalty: Keskar et al. 2019, section 4.1.
@@ -215,7 +216,7 @@ class Constraints:
         if self.repetition_penalty != 1.0:
             rows.append(np.arange(len(tokens)).repeat(tokens.shape[1]))
             ids.append(tokens.reshape(-1))
-            scores.append((following.of(tokens) * self.repetition_penalty).reshape(-1))
+            scores.append((following.log_probs_of(tokens) * self.repetition_penalty).reshape(-1))
         if self.no_repeat_ngram_size > 0:
             again = repeated_ngrams(tokens, size=self.no_repeat_ngram_size)
             rows.append(again[0])

@@ -86,7 +86,7 @@ def greedy_search(
         HeedError: the model's output is not a number.
     """
     results: dict[int, Hypothesis] = {}
-    state = model.start(src, forced=task.constraints.prefixes)
+    state = model.start(src, required_ids=task.constraints.prefixes)
     rows = _begin(task)
     last = np.full(len(src), task.bos_id)
     number = 0

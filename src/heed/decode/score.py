@@ -40,7 +40,8 @@ def score_pairs(model: Decodable, src: Ids, tgt_in: Ids, tgt_out: Ids, *, pad_id
     Returns:
         Natural log-probs of `tgt_out`, 0 where it is padding, `(batch, tgt_len)`.
     """
-    log_probs = model.forced(src, tgt_in).of(tgt_out.reshape(-1, 1)).reshape(tgt_out.shape)
+    next_tokens = model.teacher_forced(src, tgt_in)
+    log_probs = next_tokens.log_probs_of(tgt_out.reshape(-1, 1)).reshape(tgt_out.shape)
     return np.where(tgt_out == pad_id, np.float32(0.0), log_probs)
 
 
@@ -75,7 +76,7 @@ def next_token(
     for row, prefix in zip(tgt_in, prefixes, strict=True):
         row[1 : len(prefix) + 1] = prefix
     last = [row * width + len(prefix) for row, prefix in enumerate(prefixes)]
-    log_probs = model.forced(src, tgt_in).all()[last]
+    log_probs = model.teacher_forced(src, tgt_in).all_log_probs()[last]
     log_probs[:, sorted(set(forbidden))] = -math.inf
     values, ids = largest(log_probs, count)
     return [

@@ -7,13 +7,15 @@ those of `heed.model`; `Network.of` is the one place where they are cut up and l
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
 from heed.engine.matrices import Floats, Matrix, float_matrix, int8_matrix, pad
-from heed.model.config import ModelConfig
-from heed.model.plan import Block, plan, ties
+from heed.errors import ConfigError
+from heed.model.config import AnyConfig, ModelConfig
+from heed.model.families import FAMILIES, family_of, plan, ties
+from heed.model.plan import Block
 
 EMBEDDINGS = {
     "embed_src.tokens.weight": "embed_src",
@@ -59,7 +61,7 @@ class Network:
     def of(
         cls, config: ModelConfig, weights: Mapping[str, Floats], *, is_quantized: bool = False
     ) -> Self:
-        """Lay out weights that come by their names in `Transformer.state_dict`."""
+        """Lay out weights that come by the names of `heed.model.plan`."""
         make = int8_matrix if is_quantized else float_matrix
         tables_made = _once(make, [weights[name] for name in EMBEDDINGS])
         matrices = dict(zip(EMBEDDINGS.values(), tables_made, strict=True))
@@ -83,6 +85,21 @@ class Network:
     def is_quantized(self) -> bool:
         """Whether its matrices are int8."""
         return self.matrices["output"].is_quantized
+
+
+def engine_config(config: AnyConfig) -> ModelConfig:
+    """The config of a model that the engine computes.
+
+    Raises:
+        ConfigError: it is of another family.
+    """
+    if not family_of(config).runs_on_engine:
+        able = ", ".join(name for name, family in FAMILIES.items() if family.runs_on_engine)
+        raise ConfigError(
+            f"heed's engine and int8 weights are for models of the family {able}, but this one is "
+            f"of the family {config.family}. It runs with torch: --runtime torch, or auto."
+        )
+    return cast(ModelConfig, config)
 
 
 def roles(config: ModelConfig) -> list[str]:

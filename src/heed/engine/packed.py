@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heed.bundle.bundle import Bundle, save_int8
 from heed.engine.matrices import COLUMNS, GROUP, MOST_INT, Matrix
-from heed.engine.network import Network, norm_roles, roles, sizes, tied_roles
+from heed.engine.network import Network, engine_config, norm_roles, roles, sizes, tied_roles
 from heed.errors import FormatError
 from heed.model.config import ModelConfig
 
@@ -28,7 +28,7 @@ def save_rounded(bundle: Bundle, target: Path | None = None) -> tuple[Path, Netw
     Returns:
         The folder, and the network that is in it now.
     """
-    network = Network.of(bundle.config, bundle.weights, is_quantized=True)
+    network = Network.of(engine_config(bundle.config), bundle.weights, is_quantized=True)
     return save_int8(bundle, to_arrays(network), target), network
 
 

@@ -4,17 +4,14 @@ Not here: the arithmetic (`native.py` where it is compiled, else `fallback.py`),
 (`network.py`) or files (`packed.py`). What a row gets never depends on the rows beside it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heed.engine import fallback, native
 from heed.engine.network import Network
 from heed.engine.shortlist import Shortlist
-from heed.model.interface import Changes, Floats, Ids, largest
+from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids
 
 State = native.NativeState | fallback.FallbackState
 _NONE = np.empty(0, np.int64)
@@ -22,34 +19,8 @@ _FEW = 64
 """So many forbidden ids are soon found among the largest; of more, the whole row is altered."""
 
 
-class ArrayNext:
-    """What may follow each row, as an array; see `heed.model.interface.Next`.
-
-    Args:
-        log_probs: changed by none of the answers, `(rows, vocab_size)`.
-    """
-
-    def __init__(self, log_probs: Floats) -> None:
-        self.n_rows, self.vocab_size = log_probs.shape
-        self._log_probs = log_probs
-
-    def of(self, ids: Ids) -> Floats:
-        """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
-        return self._log_probs[np.arange(self.n_rows)[:, None], ids]
-
-    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
-        """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
-        find = native.largest if native.is_compiled() else largest
-        with _changed(self._log_probs, changes):
-            return find(self._log_probs, count)
-
-    def all(self) -> Floats:
-        """Everything, `(rows, vocab_size)`; see `Next.all`."""
-        return self._log_probs.copy()
-
-
-class StateNext:
-    """What may follow each row of a state, which may know the largest already; see `Next`.
+class StateNextTokens:
+    """What may follow each row of a state, which may know the largest already; see `NextTokens`.
 
     Args:
         state: which has just taken a step.
@@ -61,23 +32,26 @@ class StateNext:
         self.n_rows, self.vocab_size = n_rows, vocab_size
         self._state = state
 
-    def of(self, ids: Ids) -> Floats:
-        """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
-        return ArrayNext(self._state.log_probs()).of(ids)
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `NextTokens.log_probs_of`."""
+        return self._whole().log_probs_of(ids)
 
-    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
-        """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
+    def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
         forbidden = _NONE if changes is None else changes.forbidden
         has_entries = changes is not None and len(changes.rows) > 0
         if not has_entries and len(forbidden) <= _FEW:
             best = self._state.best(count, forbidden)
             if best is not None:
                 return best
-        return ArrayNext(self._state.log_probs()).top(count, changes)
+        return self._whole().top_k(count, changes)
 
-    def all(self) -> Floats:
-        """Everything, `(rows, vocab_size)`; see `Next.all`."""
-        return ArrayNext(self._state.log_probs()).all()
+    def all_log_probs(self) -> Floats:
+        """Everything, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
+        return self._whole().all_log_probs()
+
+    def _whole(self) -> ArrayNextTokens:
+        return _in_array(self._state.log_probs())
 
 
 class Engine:
@@ -94,7 +68,7 @@ class Engine:
         config: the model's shape.
         network: as given.
         is_native: False where NumPy computes.
-        n_at_once: searches that have a thread each on `alone()`.
+        n_workers: searches that have a thread each on `single_threaded()`.
 
     Raises:
         ConfigError: this machine does not have that instruction set.
@@ -115,7 +89,7 @@ class Engine:
             if self.is_native
             else fallback.FallbackModel(network)
         )
-        self.n_at_once = threads if self.is_native else 1
+        self.n_workers = threads if self.is_native else 1
         self._made_with: dict[str, Any] = {"threads": threads, "kernels": kernels}
         self._shortlist = shortlist
         self._alone: Engine | None = None
@@ -126,18 +100,18 @@ class Engine:
         """The same with this shortlist."""
         return Engine(self.network, **self._made_with, shortlist=shortlist)
 
-    def alone(self) -> "Engine":
-        """The same, each of whose searches keeps to its thread; see `SideBySide.alone`."""
+    def single_threaded(self) -> "Engine":
+        """The same, each of whose searches keeps to its thread; see `Parallel.single_threaded`."""
         if self._alone is None:
             alone = {**self._made_with, "threads": 1}
             self._alone = Engine(self.network, **alone, shortlist=self._shortlist)
         return self._alone
 
-    def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> State:
+    def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> State:
         """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""
         state = self._start(src, beam_size)
         if self._shortlist is not None:
-            state.shorten(*self._shortlist.own(src, src != self.config.pad_id, forced))
+            state.shorten(*self._shortlist.own(src, src != self.config.pad_id, required_ids))
         return state
 
     def _start(self, src: Ids, beam_size: int = 1) -> State:
@@ -154,17 +128,17 @@ class Engine:
             state.select(rows.ravel(), places)
         return state
 
-    def step(self, state: State, tokens: Ids) -> StateNext:
+    def step(self, state: State, tokens: Ids) -> StateNextTokens:
         """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
         state.step(tokens)
-        return StateNext(state, len(tokens), self.config.tgt_vocab_size)
+        return StateNextTokens(state, len(tokens), self.config.tgt_vocab_size)
 
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
         state.select(rows, sources)
 
-    def forced(self, src: Ids, tgt_in: Ids) -> ArrayNext:
-        """What may follow each token of given targets; see `Decodable.forced`.
+    def teacher_forced(self, src: Ids, tgt_in: Ids) -> ArrayNextTokens:
+        """What may follow each token of given targets; see `Decodable.teacher_forced`.
 
         Step by step, so that the numbers are those that a search sees.
         """
@@ -174,10 +148,10 @@ class Engine:
         for t in range(tgt_len):
             state.step(tgt_in[:, t])
             log_probs[:, t] = state.log_probs()
-        return ArrayNext(log_probs.reshape(batch * tgt_len, -1))
+        return _in_array(log_probs.reshape(batch * tgt_len, -1))
 
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Where every decoder layer looks in the source; see `Decodable.cross_attention`."""
+        """Where every decoder layer looks in the source; see `Inspectable.cross_attention`."""
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
         config, state = self.config, self._start(src)
         longest = int(state.lengths.max())
@@ -190,20 +164,5 @@ class Engine:
         return list(weights)
 
 
-@contextmanager
-def _changed(log_probs: Floats, changes: Changes | None) -> Iterator[None]:
-    """Alter log-probs `(rows, vocab_size)` in place; behind the block they are as before."""
-    if changes is None:
-        yield
-        return
-    rows, ids, forbidden = changes.rows, changes.ids, changes.forbidden
-    columns: NDArray[np.float32] = log_probs[:, forbidden]
-    before = log_probs[rows, ids]
-    if len(rows):
-        np.minimum.at(log_probs, (rows, ids), changes.scores)
-    log_probs[:, forbidden] = -np.inf
-    try:
-        yield
-    finally:
-        log_probs[:, forbidden] = columns
-        log_probs[rows, ids] = before
+def _in_array(log_probs: Floats) -> ArrayNextTokens:
+    return ArrayNextTokens(log_probs, native.largest if native.is_compiled() else None)

@@ -129,14 +129,14 @@ class Shortlist:
         return replace(matrix, bias=bias)
 
     def own(
-        self, src: Ids, is_token: Flags, forced: Ids | None = None
+        self, src: Ids, is_token: Flags, required_ids: Ids | None = None
     ) -> tuple[ShortIds, ShortIds]:
         """Tell which ids may follow for each source, besides `always`.
 
         Args:
             src: padded source ids, `(n_sources, src_len)`.
             is_token: False where they are padding, `(n_sources, src_len)`.
-            forced: ids that each answer will be made to hold, -1 for none, `(n_sources, n_forced)`.
+            required_ids: ids that each answer will contain, -1 for none, `(n_sources, n_required)`.
 
         Returns:
             Theirs end to end, ascending and none twice, and how many each source has.
@@ -147,9 +147,9 @@ class Shortlist:
         places = np.arange(counts.sum()) + (starts - np.cumsum(counts) + counts).repeat(counts)
         # A source and an id in one number: sorted by the source, then by the id.
         keys = sources.repeat(counts) << _ID_BITS | self.ids[places]
-        if forced is not None and forced.size:
-            sources, columns = (~np.isin(forced, [-1, *self.always])).nonzero()
-            keys = np.append(keys, sources << _ID_BITS | forced[sources, columns])
+        if required_ids is not None and required_ids.size:
+            sources, columns = (~np.isin(required_ids, [-1, *self.always])).nonzero()
+            keys = np.append(keys, sources << _ID_BITS | required_ids[sources, columns])
         keys = np.unique(keys)
         n_each = np.bincount(keys >> _ID_BITS, minlength=len(src))
         return (keys & (1 << _ID_BITS) - 1).astype(np.int32), n_each.astype(np.int32)

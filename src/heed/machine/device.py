@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     import torch
 
 
+DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
+"""Number types to translate in; `machine.device.choose_dtype` and the engine resolve `auto`."""
+
+RUNTIMES = ("auto", "engine", "torch")
+"""What computes a translation: heed's own engine on a CPU, or torch."""
+
+
 def has_gpu() -> bool:
     """Whether CUDA's driver shows this process a GPU; asks without torch, in a millisecond."""
     try:

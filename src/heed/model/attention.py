@@ -150,10 +150,10 @@ class MultiHeadAttention(nn.Module):
         if memory is None:
             query, key, value = self._heads(self.project_in(x))
         else:
-            query, (key, value) = self.ask(x), self.remember(memory)
+            query, (key, value) = self.project_query(x), self.project_memory(memory)
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
-        return self.read(query, key, value, mask=mask, is_causal=is_causal)
+        return self.attend_heads(query, key, value, mask=mask, is_causal=is_causal)
 
     def extend(self, x: Tensor, cache: KVCache, rotation: Rotation | None = None) -> Tensor:
         """Self-attention of the newest position over all so far.
@@ -170,16 +170,16 @@ class MultiHeadAttention(nn.Module):
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
         key, value = cache.append(key, value)
-        return self.read(query, key, value)
+        return self.attend_heads(query, key, value)
 
-    def ask(self, x: Tensor) -> Tensor:
+    def project_query(self, x: Tensor) -> Tensor:
         """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""
         width = self.n_heads * self.d_k
         bias = self.project_in.bias
         query = linear(x, self.project_in.weight[:width], bias[:width] if self.has_bias else None)
         return see(self, "query", self._split(query, self.d_k))
 
-    def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory, computed once a source.
 
         Args:
@@ -199,7 +199,7 @@ class MultiHeadAttention(nn.Module):
             see(self, "value", self._split(value, self.d_v)),
         )
 
-    def read(
+    def attend_heads(
         self,
         query: Tensor,
         key: Tensor,

@@ -1,7 +1,6 @@
-"""From a `ModelConfig` to a module with fresh weights.
+"""From a config to a module with fresh weights.
 
-The only code that reads the config's choices; the parts take plain arguments.
-Not here: loading trained weights (`bundle/bundle.py`).
+The only code that reads the choices of `ModelConfig`; the parts take plain arguments.
 """
 
 import functools
@@ -15,9 +14,11 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heed.model.attention import MultiHeadAttention
-from heed.model.config import ModelConfig
+from heed.model.config import AnyConfig, ModelConfig
+from heed.model.families import family_of
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
-from heed.model.plan import plan
+from heed.model.network import TorchNetwork
+from heed.model.plan import transformer_plan
 from heed.model.positions import POSITIONS
 from heed.model.transformer import Embedding, Transformer
 
@@ -28,19 +29,20 @@ FEED_FORWARDS: dict[str, Callable[..., FeedForward | SwiGLU]] = {
 }
 
 
-def build_model(config: ModelConfig) -> Transformer:
-    """A Transformer of this shape with fresh weights (torch's global random generator).
+def build_model(config: AnyConfig) -> TorchNetwork:
+    """A model of this config with fresh weights from torch's global random generator."""
+    return family_of(config).build(config)
 
-    Raises:
-        ConfigError: from `ModelConfig`, when sizes do not fit.
-    """
+
+def build_transformer(config: ModelConfig) -> Transformer:
+    """A Transformer of this shape with fresh weights from torch's global random generator."""
     embed_src, embed_tgt, output = _embeddings(config)
     residual = functools.partial(
         RESIDUALS[config.norm], config.d_model, dropout=config.dropout, eps=config.norm_eps
     )
     is_pre = config.norm == "pre"
     model = Transformer(
-        plan=plan(config),
+        plan=transformer_plan(config),
         embed_src=embed_src,
         embed_tgt=embed_tgt,
         encoder=[
@@ -64,12 +66,10 @@ def build_model(config: ModelConfig) -> Transformer:
     return model
 
 
-def build_unfilled(config: ModelConfig, device: str = "cpu") -> Transformer:
-    """The same module with weights that hold nothing yet: for loading others, or on `meta` only
-    their shapes. Draws no random number.
+def build_unfilled(config: AnyConfig, device: str = "cpu") -> TorchNetwork:
+    """The same model with uninitialized weights, to load others into; on `meta` only their shapes.
 
-    Raises:
-        ConfigError: from `ModelConfig`, when sizes do not fit.
+    Draws no random number.
     """
     with _Unfilled(device):
         return build_model(config)
@@ -134,11 +134,6 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers, each shared tensor counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def untied_names(model: nn.Module) -> set[str]:
-    """Names under which each parameter is stored once: a tied tensor has only its first name."""
-    return {name for name, _ in model.named_parameters()}
 
 
 def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:

@@ -4,10 +4,8 @@ Not the recipe for training it (`heed/train/`), nor code that reads the choices:
 Field names are the paper's; read on in `transformer.py`.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from difflib import get_close_matches
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Protocol
 
 from heed.errors import ConfigError
 
@@ -15,6 +13,7 @@ LIMIT = 1 << 20
 """No width, length or vocabulary beyond a million: checked before anything is allocated."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
+    "family": ("transformer",),
     "activation": ("relu", "gelu", "swiglu"),
     "norm": ("post", "pre"),
     "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"),
@@ -23,11 +22,53 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+class AnyConfig(Protocol):
+    """What the config of every family has; each is a frozen dataclass.
+
+    Attributes:
+        family: name of its row in `heed.model.families.FAMILIES`.
+        src_vocab_size: rows of the source embedding.
+        tgt_vocab_size: rows of the target embedding and of the output layer.
+        d_model: width of a token's vector and of a decoder state.
+        pad_id: id of `<pad>`.
+        bos_id: id of `<bos>`.
+        eos_id: id of `<eos>`.
+        source_limit: most source tokens that the model can read; None = any number.
+    """
+
+    # Properties, because a frozen dataclass cannot be assigned to; described above.
+    @property
+    def family(self) -> str: ...  # noqa: D102
+    @property
+    def src_vocab_size(self) -> int: ...  # noqa: D102
+    @property
+    def tgt_vocab_size(self) -> int: ...  # noqa: D102
+    @property
+    def d_model(self) -> int: ...  # noqa: D102
+    @property
+    def pad_id(self) -> int: ...  # noqa: D102
+    @property
+    def bos_id(self) -> int: ...  # noqa: D102
+    @property
+    def eos_id(self) -> int: ...  # noqa: D102
+    @property
+    def source_limit(self) -> int | None: ...  # noqa: D102
+
+    def summary(self) -> str:
+        """The shape in words, for a model card."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as JSON values."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """An encoder–decoder Transformer, fully described.
 
     Attributes:
+        family: `transformer`.
         src_vocab_size: rows of the source embedding.
         tgt_vocab_size: rows of the target embedding and of the output layer.
         d_model: width of every position's vector.
@@ -58,6 +99,7 @@ class ModelConfig:
         ConfigError: a size is out of range or sizes do not fit one another.
     """
 
+    family: Literal["transformer"] = "transformer"
     src_vocab_size: int
     tgt_vocab_size: int
     d_model: int = 256
@@ -99,27 +141,21 @@ class ModelConfig:
         """d_v, resolved."""
         return self.d_v or self.d_model // self.n_heads
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "ModelConfig":
-        """Read a config from JSON or TOML values.
-
-        Raises:
-            ConfigError: an unknown or missing key, or a value of the wrong type.
-        """
-        known = {field.name: field for field in fields(cls)}
-        for key in values:
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                hint = f"; did you mean model.{near[0]}?" if near else "."
-                raise ConfigError(f"model.{key} is not a setting{hint}")
-        for key in ("src_vocab_size", "tgt_vocab_size"):
-            if key not in values:
-                raise ConfigError(f"model.{key} is missing.")
-        return cls(**values)
-
     def to_dict(self) -> dict[str, Any]:
         """The config as JSON values."""
         return asdict(self)
+
+    @property
+    def source_limit(self) -> int | None:
+        """Most source tokens that the model can read; None = any number."""
+        return self.max_positions if self.positions == "learned" else None
+
+    def summary(self) -> str:
+        """The shape in words, for a model card."""
+        return (
+            f"Transformer, {self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
+            f"layers, width {self.d_model}, {self.n_heads} heads"
+        )
 
     def _check_ranges(self) -> None:
         for field in fields(self):
@@ -242,8 +278,3 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.1,
     },
 }
-
-
-def with_overrides(config: ModelConfig, **changes: Any) -> ModelConfig:
-    """The same config with some fields changed, checked again."""
-    return replace(config, **changes)

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.model.build import build_unfilled
-from heed.model.config import ModelConfig
+from heed.model.config import AnyConfig
 from heed.model.interface import Changes, Floats, Ids
 from heed.model.masks import padding_mask
+from heed.model.network import TorchNetwork
 from heed.model.trace import recording, see
-from heed.model.transformer import DecoderState, Transformer
 
 _BLOCK = 64
 
 
-class TorchNext:
-    """What may follow each row, on the model's device; see `heed.model.interface.Next`.
+class TorchNextTokens:
+    """What may follow each row, on the model's device; see `heed.model.interface.NextTokens`.
 
     Args:
         log_probs: float32, changed by none of the answers, `(rows, vocab_size)`.
@@ -35,20 +35,20 @@ class TorchNext:
         self._log_probs = log_probs
 
     @torch.inference_mode()
-    def of(self, ids: Ids) -> Floats:
-        """The model's log-probs of ids `(rows, n_ids)`; see `Next.of`."""
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `NextTokens.log_probs_of`."""
         return _array(self._log_probs.gather(1, _tensor(ids, self._log_probs.device)))
 
     @torch.inference_mode()
-    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
-        """The largest scores and their ids, both `(rows, count)`; see `Next.top`."""
+    def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
         with _changed(self._log_probs, changes):
             values, ids = top(self._log_probs, count)
         return _array(values), _array(ids)
 
     @torch.inference_mode()
-    def all(self) -> Floats:
-        """Everything, `(rows, vocab_size)`; see `Next.all`."""
+    def all_log_probs(self) -> Floats:
+        """Everything, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
         return _array(self._log_probs.to("cpu", copy=True))
 
 
@@ -61,12 +61,12 @@ class TorchState:
         log_probs: memory that every step uses again, flat.
     """
 
-    decoder: DecoderState
+    decoder: Any
     log_probs: Tensor
 
 
 class TorchDecodable:
-    """A Transformer that takes and gives arrays; implements `heed.model.interface.Decodable`.
+    """A model in torch that takes and gives arrays; implements `heed.model.interface.Inspectable`.
 
     Args:
         network: the model, in eval mode while it is asked.
@@ -76,14 +76,14 @@ class TorchDecodable:
         network: the same.
     """
 
-    def __init__(self, network: Transformer, device: torch.device) -> None:
+    def __init__(self, network: TorchNetwork, device: torch.device) -> None:
         self.network = network
         self._device = device
 
     @classmethod
     def of(
         cls,
-        config: ModelConfig,
+        config: AnyConfig,
         weights: Mapping[str, Floats],
         *,
         device: torch.device,
@@ -93,7 +93,7 @@ class TorchDecodable:
 
         Args:
             config: its shape.
-            weights: by the names of `Transformer.state_dict`.
+            weights: by the names of its plan.
             device: where to compute.
             dtype: numbers to compute in.
         """
@@ -103,13 +103,13 @@ class TorchDecodable:
         return cls(network.to(device, dtype).eval(), device)
 
     @torch.inference_mode()
-    def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> TorchState:
+    def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> TorchState:
         """Read `src` `(n_sources, src_len)`; see `Decodable.start`."""
         decoder = self.network.start(self._tensor(src), beam_size=beam_size)
         return TorchState(decoder, torch.empty(0, device=self._device))
 
     @torch.inference_mode()
-    def step(self, state: TorchState, tokens: Ids) -> TorchNext:
+    def step(self, state: TorchState, tokens: Ids) -> TorchNextTokens:
         """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
         logits = self.network.step(state.decoder, self._tensor(tokens))
         # Fresh memory of this size comes from the system page by page: for 320 rows of 32000,
@@ -118,7 +118,7 @@ class TorchDecodable:
             state.log_probs = logits.new_empty(logits.numel())
         log_probs = state.log_probs[: logits.numel()].view(logits.shape)
         torch.log_softmax(logits, dim=-1, out=log_probs)
-        return TorchNext(see(self.network, "log_probs", log_probs))
+        return TorchNextTokens(see(self.network, "log_probs", log_probs))
 
     @torch.inference_mode()
     def select(self, state: TorchState, rows: Ids, sources: Ids | None = None) -> None:
@@ -127,15 +127,15 @@ class TorchDecodable:
         self.network.select(state.decoder, self._tensor(rows), stay)
 
     @torch.inference_mode()
-    def forced(self, src: Ids, tgt_in: Ids) -> TorchNext:
-        """What may follow each token of `tgt_in` `(batch, tgt_len)`; see `Decodable.forced`."""
-        logits = self.network.forced(self._tensor(src), self._tensor(tgt_in))
+    def teacher_forced(self, src: Ids, tgt_in: Ids) -> TorchNextTokens:
+        """The next tokens after each of `tgt_in` `(batch, tgt_len)`; see `Decodable`."""
+        logits = self.network.teacher_forced(self._tensor(src), self._tensor(tgt_in))
         log_probs = see(self.network, "log_probs", logits.log_softmax(dim=-1))
-        return TorchNext(log_probs.flatten(0, 1))
+        return TorchNextTokens(log_probs.flatten(0, 1))
 
     @torch.inference_mode()
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Where every layer looks, each `(batch, n_heads, tgt_len, src_len)`; see `Decodable`."""
+        """Where every layer looks, each `(batch, n_heads, tgt_len, src_len)`; see `Inspectable`."""
         ids = self._tensor(src)
         with recording(self.network, "cross_attention.weights") as caught:
             self.network(ids, self._tensor(tgt_in), padding_mask(ids, self.network.pad_id))

@@ -1,9 +1,10 @@
-"""What a search needs of a model, and nothing more: NumPy arrays in, NumPy arrays out.
+"""What a search needs of a model: NumPy arrays in, NumPy arrays out.
 
-Not a base class: anything with these methods can be decoded — Transformer, RNN, int8 engine.
-Read on in `decodable.py` (one such model) and in `heed/decode/` (the searches).
+Protocols, not base classes: anything with these methods can be decoded, be it a Transformer, an RNN
+or the int8 engine. `decodable.py` is one such model; the searches are in `heed/decode/`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,19 +15,19 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 State = Any
-"""A model's own memory between two steps; a search passes it on and never looks inside."""
+"""What a model keeps between two steps of a search; a search passes it on and never reads it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """What a search alters in a model's log-probs before the largest of them are chosen.
+    """What a search changes in a model's log-probs before it takes the largest of them.
 
     Attributes:
         forbidden: ids that no row may choose, `(n_forbidden,)`.
-        rows: of single entries that get a lower score, `(n_entries,)`.
-        ids: of the same entries, `(n_entries,)`.
-        scores: their scores, of which the lowest counts where several name one entry; minus
-            infinity is not to be chosen, `(n_entries,)`.
+        rows: rows of single entries with a lower score, `(n_entries,)`.
+        ids: ids of the same entries, `(n_entries,)`.
+        scores: their scores, `(n_entries,)`; minus infinity forbids an entry. If several entries
+            have the same row and id, the lowest score holds.
     """
 
     forbidden: Ids
@@ -35,72 +36,77 @@ class Changes:
     scores: Floats
 
 
-class Next(Protocol):
-    """What may follow each row: natural log-probs over the whole vocabulary.
+class NextTokens(Protocol):
+    """Natural log-probs of the next token of each row, over the whole vocabulary.
+
+    `ArrayNextTokens` is the definition; models have faster ways to the same answers.
 
     Attributes:
-        n_rows: how many rows there are.
-        vocab_size: how many tokens may follow each.
+        n_rows: number of rows.
+        vocab_size: number of tokens that may come next.
     """
 
     n_rows: int
     vocab_size: int
 
-    def of(self, ids: Ids) -> Floats:
-        """Tell the model's own log-probs of given ids.
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """The model's own log-probs of some ids.
 
         Args:
             ids: some for each row, `(rows, n_ids)`.
 
         Returns:
-            Theirs, `(rows, n_ids)`.
+            Their log-probs, `(rows, n_ids)`.
         """
         ...
 
-    def top(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
-        """Find the largest scores of each row, largest first, the lower id first among equals.
+    def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores of each row, largest first, the lower id first among equals.
 
-        Where the score is minus infinity, the id may be any.
+        Where the score is minus infinity, the id is arbitrary.
 
         Args:
             count: how many; fewer come back if the vocabulary is smaller.
-            changes: what to alter first, for this answer only.
+            changes: applied to the log-probs for this call only.
 
         Returns:
-            The scores and their ids, both `(rows, count)`, for the caller to change; valid until
-            the next step.
+            The scores and their ids, both `(rows, count)`. The caller may change them; they are
+            valid until the next step.
         """
         ...
 
-    def all(self) -> Floats:
-        """Copy the model's own log-probs of everything, `(rows, vocab_size)`."""
+    def all_log_probs(self) -> Floats:
+        """A copy of the model's own log-probs of the whole vocabulary, `(rows, vocab_size)`."""
         ...
 
 
 class Decodable(Protocol):
-    """A model that can be asked for the next token again and again.
+    """A model that gives the log-probs of the next token, step by step.
 
     A search works on *rows*: `rows = n_sources * beam_size`, and row `r` continues source
-    `r // beam_size`. Greedy search has one row a source.
+    `r // beam_size`. Greedy search has one row for each source.
     """
 
-    def start(self, src: Ids, *, beam_size: int = 1, forced: Ids | None = None) -> State:
+    def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> State:
         """Read the sources once and return the state before the first target token.
 
         Args:
             src: source ids, padded with the model's `pad_id`, `(n_sources, src_len)`.
             beam_size: rows that will continue each source.
-            forced: ids that each answer will be made to hold, -1 for none, `(n_sources, n)`: a
-                model that leaves out what is improbable keeps these.
+            required_ids: ids that each answer will contain, -1 for none, `(n_sources, n)`: a model
+                that computes only probable tokens must compute these too.
         """
         ...
 
-    def step(self, state: State, tokens: Ids) -> Next:
-        """Advance every row by one token and return what may follow, valid until the next call.
+    def step(self, state: State, tokens: Ids) -> NextTokens:
+        """Advance every row by one token.
 
         Args:
             state: from `start`; changed in place.
             tokens: the last token of each row, `<bos>` at first, `(rows,)`.
+
+        Returns:
+            The next tokens of each row, valid until the next call.
         """
         ...
 
@@ -114,51 +120,99 @@ class Decodable(Protocol):
         """
         ...
 
-    def forced(self, src: Ids, tgt_in: Ids) -> Next:
-        """Score a given target in one pass (teacher forcing).
+    def teacher_forced(self, src: Ids, tgt_in: Ids) -> NextTokens:
+        """Score given targets in one pass.
 
         Args:
             src: source ids, padded, `(batch, src_len)`.
             tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
 
         Returns:
-            What may follow each token of each target: row `b * tgt_len + t` predicts token `t + 1`
-            of target `b`.
-        """
-        ...
-
-    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Tell where every decoder layer looks in the source while it reads a given target.
-
-        Args:
-            src: source ids, padded, `(batch, src_len)`.
-            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
-
-        Returns:
-            The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`.
+            The next tokens after each target token: row `b * tgt_len + t` predicts token `t + 1` of
+            target `b`.
         """
         ...
 
 
 @runtime_checkable
-class SideBySide(Decodable, Protocol):
-    """What a model may offer besides: searches at the same time, each on a thread of its own.
+class Inspectable(Decodable, Protocol):
+    """A model whose decoder layers attend to the source."""
 
-    Attributes:
-        n_at_once: for how many there are threads.
-    """
+    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
+        """Attention weights of every decoder layer over the source, in teacher forcing.
 
-    n_at_once: int
+        Args:
+            src: source ids, padded, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
 
-    def alone(self) -> Decodable:
-        """The same network, each of whose searches keeps to the thread that it runs in."""
+        Returns:
+            The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`; an empty list
+            if no layer attends to the source.
+        """
         ...
 
 
-def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
-    """Find the `count` largest entries of each row, largest first, the lower id first among equals.
+@runtime_checkable
+class Parallel(Decodable, Protocol):
+    """A model that can run several searches at the same time, each in one thread.
 
-    The plain definition of what `Next.top` answers; models have faster ways.
+    Attributes:
+        n_workers: number of threads.
+    """
+
+    n_workers: int
+
+    def single_threaded(self) -> Decodable:
+        """The same network; each of its searches runs in the thread of its caller."""
+        ...
+
+
+class ArrayNextTokens:
+    """`NextTokens` in an array.
+
+    Args:
+        log_probs: `(rows, vocab_size)`; no method changes them for good.
+        find: finds the largest entries, as `largest` does.
+    """
+
+    def __init__(
+        self, log_probs: Floats, find: "Callable[[Floats, int], tuple[Floats, Ids]] | None" = None
+    ) -> None:
+        self.n_rows, self.vocab_size = log_probs.shape
+        self._log_probs = log_probs
+        self._find = find or largest
+
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `NextTokens.log_probs_of`."""
+        return np.take_along_axis(self._log_probs, ids, axis=1)
+
+    def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
+        if changes is None:
+            return self._find(self._log_probs, count)
+        # Changing a few entries and putting them back is cheaper than a copy.
+        log_probs, rows, ids, forbidden = (
+            self._log_probs,
+            changes.rows,
+            changes.ids,
+            changes.forbidden,
+        )
+        columns, entries = log_probs[:, forbidden], log_probs[rows, ids]
+        np.minimum.at(log_probs, (rows, ids), changes.scores)
+        log_probs[:, forbidden] = -np.inf
+        try:
+            return self._find(log_probs, count)
+        finally:
+            log_probs[:, forbidden] = columns
+            log_probs[rows, ids] = entries
+
+    def all_log_probs(self) -> Floats:
+        """A copy of everything, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
+        return self._log_probs.copy()
+
+
+def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
+    """The `count` largest entries of each row, largest first, the lower id first among equals.
 
     Args:
         scores: log-probs, `(rows, vocab_size)`.

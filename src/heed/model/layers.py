@@ -207,8 +207,10 @@ class DecoderLayer(nn.Module):
         def read_source(y: Tensor) -> Tensor:
             # All beams of a source ask its memory together: no copy of the memory per beam.
             n_sources = memory_heads[0].size(0)
-            query = self.cross_attention.ask(y.reshape(n_sources, -1, y.size(-1)))
-            return self.cross_attention.read(query, *memory_heads, mask=src_mask).reshape(y.shape)
+            query = self.cross_attention.project_query(y.reshape(n_sources, -1, y.size(-1)))
+            return self.cross_attention.attend_heads(query, *memory_heads, mask=src_mask).reshape(
+                y.shape
+            )
 
         x = self.around_self(
             see(self, "in", x), lambda y: self.self_attention.extend(y, cache, rotation)

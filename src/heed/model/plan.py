@@ -1,8 +1,8 @@
-"""Every weight of an architecture, written down once: name, shape, role, blocks, ties.
+"""Every weight of the Transformer, written down once: name, shape, role, blocks, ties.
 
-From this table follow the shapes of a file, the engine's matrices, the optimizer's groups and the
-operations of a training step. `build.py` makes the modules of these names; a test compares the two.
-Nothing is allocated, and torch is not needed.
+The shapes in a file, the engine's matrices, the optimizer's groups and the operations of a training
+step follow from this table. `build.py` makes the modules of these names; a test compares the two.
+Nothing is allocated, and torch is not needed. `families.py` finds the plan of any config.
 """
 
 import math
@@ -60,8 +60,8 @@ class Weight:
         return math.prod(self.shape)
 
 
-def plan(config: ModelConfig) -> list[Weight]:
-    """Every weight of this model in the order of its `state_dict`, tied ones too."""
+def transformer_plan(config: ModelConfig) -> list[Weight]:
+    """Every weight of this Transformer in the order of its `state_dict`, tied ones too."""
     src, tgt = "embed_src.tokens.weight", "embed_tgt.tokens.weight"
     ties: dict[str, str] = {}
     if config.tied != "none":
@@ -72,16 +72,6 @@ def plan(config: ModelConfig) -> list[Weight]:
         replace(weight, tied_to=ties[weight.name]) if weight.name in ties else weight
         for weight in _weights(config)
     ]
-
-
-def stored_shapes(config: ModelConfig) -> dict[str, Shape]:
-    """The shape of each tensor in a file; a tied one stands there under its first name only."""
-    return {weight.name: weight.shape for weight in plan(config) if weight.tied_to is None}
-
-
-def ties(config: ModelConfig) -> dict[str, str]:
-    """For each further name of a tied tensor, the name it is stored under."""
-    return {weight.name: weight.tied_to for weight in plan(config) if weight.tied_to}
 
 
 def operations(weights: list[Weight]) -> tuple[float, float]:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,6 +17,7 @@ from heed.model.cache import KVCache
 from heed.model.fast.dropout import Dropout
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
+from heed.model.network import TorchNetwork
 from heed.model.plan import Weight
 from heed.model.positions import Positions, Rotation
 from heed.model.trace import see
@@ -68,11 +68,8 @@ class Embedding(nn.Module):
         return self.positions.rotation(length, offset)
 
 
-class Transformer(nn.Module):
+class Transformer(TorchNetwork):
     """An encoder reads the source once, a decoder writes the target a token at a time.
-
-    Searches ask it through `heed.model.decodable.TorchDecodable`, which calls `start`, `step`,
-    `select` and `forced`.
 
     Args:
         plan: its weights, as `heed.model.plan` lists them.
@@ -85,13 +82,6 @@ class Transformer(nn.Module):
         output: linear map to the target vocabulary; may share the embedding's matrix.
         pad_id: id of `<pad>`.
         is_same_layer: decoder layer i reads encoder layer i instead of the last one.
-
-    Attributes:
-        is_recomputing: in training, keep only what goes into each layer, and compute what happens
-            inside once more on the way back: less memory, a third more work, equal gradients
-            (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
-        is_compiled: in training, run the layers as torch's compiler makes them. All layers of a
-            stack share one program, so that depth costs no time to compile.
     """
 
     def __init__(
@@ -108,8 +98,7 @@ class Transformer(nn.Module):
         pad_id: int,
         is_same_layer: bool = False,
     ) -> None:
-        super().__init__()
-        self.plan = plan
+        super().__init__(plan=plan, pad_id=pad_id)
         self.embed_src = embed_src
         self.embed_tgt = embed_tgt
         self.encoder = nn.ModuleList(encoder)
@@ -117,10 +106,11 @@ class Transformer(nn.Module):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.output = output
-        self.pad_id = pad_id
         self.is_same_layer = is_same_layer
-        self.is_recomputing = False
-        self.is_compiled = False
+
+    def layers(self) -> list[nn.Module]:
+        """All layers of both stacks; each kind shares one compiled program."""
+        return [*self.encoder, *self.decoder]
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> list[Tensor]:
         """Read the source.
@@ -165,34 +155,8 @@ class Transformer(nn.Module):
         return see(self, "states", self.decoder_norm(x))
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
-        """Decoder states for a batch whose mask is known; training takes its loss from these.
-
-        Args:
-            src: source ids, `(batch, src_len)`.
-            tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`.
-            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
-
-        Returns:
-            `(batch, tgt_len, d_model)`.
-        """
+        """Decoder states `(batch, tgt_len, d_model)`; see `TorchNetwork.forward`."""
         return self.decode(tgt_in, self.encode(src, src_mask), src_mask)
-
-    def forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Score given targets in one pass (teacher forcing).
-
-        Args:
-            src: source ids, padded, `(batch, src_len)`.
-            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
-
-        Returns:
-            Logits in float32, `(batch, tgt_len, tgt_vocab_size)`; position `t` predicts `t + 1`.
-        """
-        return self.logits(self(src, tgt_in, padding_mask(src, self.pad_id)))
-
-    def logits(self, states: Tensor) -> Tensor:
-        """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
-        logits = F.linear(states, self.output.weight, self.output.bias)
-        return see(self, "logits", logits.float())
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderState:
         """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
@@ -201,22 +165,14 @@ class Transformer(nn.Module):
         return DecoderState(
             caches=[KVCache() for _ in self.decoder],
             memory_heads=[
-                layer.cross_attention.remember(memory)
+                layer.cross_attention.project_memory(memory)
                 for layer, memory in zip(self._decoder_layers(), memories, strict=True)
             ],
             src_mask=src_mask,
         )
 
     def step(self, state: DecoderState, tokens: Tensor) -> Tensor:
-        """Advance every row by one token and return what may follow.
-
-        Args:
-            state: from `start`; changed in place.
-            tokens: the last token of each row, `<bos>` at first, `(rows,)`.
-
-        Returns:
-            Logits of the next token in float32, `(rows, tgt_vocab_size)`.
-        """
+        """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
         x = self.embed_tgt(tokens[:, None], state.position)
         rotation = self.embed_tgt.rotation(1, state.position)
         for layer, cache, heads in zip(
@@ -227,13 +183,7 @@ class Transformer(nn.Module):
         return self.logits(see(self, "states", self.decoder_norm(x))[:, 0])
 
     def select(self, state: DecoderState, rows: Tensor, sources: Tensor | None = None) -> None:
-        """Keep, repeat or reorder rows, in place.
-
-        Args:
-            state: from `start`; changed in place.
-            rows: which old row each new row continues, `(new_rows,)`.
-            sources: which old sources stay, `(new_n_sources,)`; None keeps all, in order.
-        """
+        """Keep, repeat or reorder rows `(new_rows,)`; see `TorchNetwork.select`."""
         for cache in state.caches:
             cache.select(rows)
         if sources is not None:

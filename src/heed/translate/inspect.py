@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from heed.decode.batching import batches, padded
 from heed.decode.score import score_pairs
 from heed.errors import ConfigError
-from heed.model.interface import Decodable
+from heed.model.interface import Decodable, Inspectable
 from heed.text.vocab import Vocab
 from heed.translate.lines import LineReader
 from heed.translate.result import PairScore
@@ -85,13 +85,19 @@ def cross_attention(
         One matrix a pair, `(n_target_tokens, n_source_tokens)`.
 
     Raises:
-        ConfigError: the model has no such layer.
+        ConfigError: the model has no such layer, or no attention to the source at all.
     """
     src_vocab, tgt_vocab = vocabs
-    layers = model.cross_attention(
-        padded(sources, src_vocab.pad_id),
-        padded([[tgt_vocab.bos_id, *ids] for ids in targets], tgt_vocab.pad_id),
-    )
+    layers = []
+    if isinstance(model, Inspectable):
+        layers = model.cross_attention(
+            padded(sources, src_vocab.pad_id),
+            padded([[tgt_vocab.bos_id, *ids] for ids in targets], tgt_vocab.pad_id),
+        )
+    if not layers:
+        raise ConfigError(
+            "this model has no attention to the source, so there is no alignment to show."
+        )
     if layer not in range(-len(layers), len(layers)):
         raise ConfigError(
             f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."

@@ -1,7 +1,7 @@
-"""Which program computes a model: heed's own engine on a CPU, torch on a GPU.
+"""Open a model folder with the runtime that computes it: heed's own engine, or torch.
 
-Not here: the engine (`engine/`), torch's model (`model/decodable.py`), or text (`translator.py`).
-torch loads only where it computes, so translating on a CPU needs neither its time nor its memory.
+torch is imported only where it computes, so translating on a CPU needs neither its time nor its
+memory.
 """
 
 import os
@@ -11,21 +11,21 @@ from pathlib import Path
 from heed.bundle.bundle import CONFIG, Bundle, load_bundle
 from heed.decode.options import DecodeOptions, options_from, require_storable
 from heed.engine.native import is_compiled
-from heed.engine.network import Network
+from heed.engine.network import Network, engine_config
 from heed.engine.packed import from_arrays
 from heed.engine.runtime import Engine
 from heed.engine.shortlist import load_shortlist
-from heed.errors import ConfigError, FormatError, UsageError
-from heed.machine.device import has_gpu, split_device
+from heed.errors import ConfigError, FormatError, MissingExtraError, UsageError
+from heed.machine.device import DTYPES, RUNTIMES, has_gpu, split_device
 from heed.machine.threads import choose_threads
+from heed.model.families import family_of
 from heed.model.interface import Decodable
 
-DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
 ENGINE_DTYPES = ("auto", "float32", "int8")
 
 MIN_STORED_TOKENS, MAX_STORED_TOKENS = 16, 4096
-"""Pieces of the longest source that a folder may ask for. Shorter parts of a line are no sentences;
-`heed train` writes 64 or more, and no more than a translation may have."""
+"""Limits for `max_source_tokens` of a folder. `heed train` writes 64 or more, and no more than a
+translation may have; with fewer, lines would be translated in parts that are no sentences."""
 
 
 def open_model(
@@ -34,9 +34,10 @@ def open_model(
     device: str = "auto",
     dtype: str = "auto",
     threads: int | None = None,
-    has_shortlist: bool = True,
+    use_shortlist: bool = True,
+    runtime: str = "auto",
 ) -> tuple[Bundle, Decodable]:
-    """Read a model folder and make ready what computes it.
+    """Read a model folder and open it with a runtime.
 
     Args:
         folder: a model or run folder.
@@ -44,11 +45,14 @@ def open_model(
         dtype: numbers to compute in. `auto` = on a CPU int8 where the folder holds it (`heed
             quantize`), else float32; on a GPU what is fast there.
         threads: CPU threads; None = as many as there are cores.
-        has_shortlist: the engine uses the folder's shortlist, where it holds one.
+        use_shortlist: the engine uses the folder's shortlist, where it holds one.
+        runtime: `engine` = heed's own, on a CPU; `torch`, where `heed.model.trace` shows every
+            tensor; `auto` = the engine on a CPU where it is compiled, else torch.
 
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
-        ConfigError: there is no such device here, or it does not compute in `dtype`.
+        ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
+            together.
         UsageError: the folder is no path or the device no name.
     """
     threads = choose_threads(threads)
@@ -58,19 +62,16 @@ def open_model(
         raise UsageError(f"device must be auto, cpu, cuda or cuda:N, but is {device!r}.")
     if dtype not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {dtype!r}.")
-    is_on_gpu = _is_on_gpu(device)
-    if dtype == "int8" and is_on_gpu:
-        raise ConfigError("dtype int8 is for a CPU; give --device cpu, or dtype auto on a GPU.")
-    is_quantized = dtype == "int8" or (dtype == "auto" and not is_on_gpu)
-    bundle = load_bundle(folder, is_quantized=is_quantized)
-    if not is_on_gpu and _is_for_engine(bundle, dtype):
-        assert bundle.path is not None
-        return bundle, Engine(
-            _network(bundle, is_quantized=dtype == "int8"),
-            threads=threads,
-            kernels=os.environ.get("HEED_KERNELS", ""),
-            shortlist=load_shortlist(bundle.path, bundle.config) if has_shortlist else None,
-        )
+    if runtime not in RUNTIMES:
+        raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}, but is {runtime!r}.")
+    is_on_gpu = runtime != "engine" and _is_on_gpu(device)
+    _require_compatible(runtime, device, dtype, is_on_gpu=is_on_gpu)
+    prefer_int8 = runtime != "torch" and (dtype == "int8" or (dtype == "auto" and not is_on_gpu))
+    bundle = load_bundle(folder, prefer_int8=prefer_int8)
+    if runtime == "engine" or (
+        runtime == "auto" and not is_on_gpu and _is_for_engine(bundle, dtype)
+    ):
+        return bundle, _with_engine(bundle, dtype, threads, use_shortlist=use_shortlist)
     return bundle, _with_torch(bundle, device, dtype, threads)
 
 
@@ -89,8 +90,8 @@ def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
     except ConfigError as error:
         raise FormatError(f"{where}: {error}") from None
     least = MIN_STORED_TOKENS
-    if bundle.config.positions == "learned":  # a table may end before
-        least = max(1, min(least, bundle.config.max_positions - 2))
+    if bundle.config.source_limit is not None:  # may be lower than that
+        least = max(1, min(least, bundle.config.source_limit - 2))
     is_sound = type(longest) is int and least <= longest <= MAX_STORED_TOKENS
     if "max_source_tokens" in bundle.decoding and not is_sound:
         raise FormatError(
@@ -112,19 +113,43 @@ def _has_torch() -> bool:
 
 
 def _is_for_engine(bundle: Bundle, dtype: str) -> bool:
-    if dtype not in ENGINE_DTYPES:
+    if dtype not in ENGINE_DTYPES or not family_of(bundle.config).runs_on_engine:
         return False
     # Uncompiled, torch is the faster one; but it knows no int8, and may be missing.
     return bundle.int8 is not None or is_compiled() or dtype == "int8" or not _has_torch()
 
 
-def _network(bundle: Bundle, *, is_quantized: bool) -> Network:
+def _require_compatible(runtime: str, device: str, dtype: str, *, is_on_gpu: bool) -> None:
+    if runtime == "engine" and split_device(device)[0] == "cuda":
+        raise ConfigError(f"runtime engine computes on a CPU, but device is {device}.")
+    if runtime == "engine" and dtype not in ENGINE_DTYPES:
+        raise ConfigError(
+            f"runtime engine computes in {' or '.join(ENGINE_DTYPES[1:])}, but dtype is {dtype}."
+        )
+    if runtime == "torch" and dtype == "int8":
+        raise ConfigError("dtype int8 is for the engine; give --runtime engine, or another dtype.")
+    if dtype == "int8" and is_on_gpu:
+        raise ConfigError("dtype int8 is for a CPU; give --device cpu, or dtype auto on a GPU.")
+
+
+def _with_engine(bundle: Bundle, dtype: str, threads: int, *, use_shortlist: bool) -> Engine:
+    assert bundle.path is not None
+    config = engine_config(bundle.config)
     if bundle.int8 is not None:
-        return from_arrays(bundle.config, bundle.int8, f"the int8 file of {bundle.path}")
-    return Network.of(bundle.config, bundle.weights, is_quantized=is_quantized)
+        network = from_arrays(config, bundle.int8, f"the int8 file of {bundle.path}")
+    else:
+        network = Network.of(config, bundle.weights, is_quantized=dtype == "int8")
+    return Engine(
+        network,
+        threads=threads,
+        kernels=os.environ.get("HEED_KERNELS", ""),
+        shortlist=load_shortlist(bundle.path, config) if use_shortlist else None,
+    )
 
 
-def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int | None) -> Decodable:
+def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int) -> Decodable:
+    if not _has_torch():
+        raise MissingExtraError("A model that torch computes", "train")
     from heed.machine.cpu import prepare_cpu
     from heed.machine.device import choose_device, choose_dtype
     from heed.machine.threads import set_threads

@@ -55,6 +55,7 @@ def load(
     dtype: str = "auto",
     threads: int | None = None,
     shortlist: bool = True,
+    runtime: str = "auto",
 ) -> "Translator":
     """Open a model folder, or a run folder while its training goes on.
 
@@ -66,13 +67,21 @@ def load(
         threads: CPU threads; None = as many as there are cores.
         shortlist: choose among likely words only, where `heed quantize --shortlist` has put a list
             of them; on a CPU.
+        runtime: `engine` = heed's own, on a CPU; `torch`, where `heed.model.trace` shows every
+            tensor; `auto` = the engine on a CPU where it is compiled, else torch.
 
     Raises:
         FormatError: the folder is no model, or a file in it is damaged.
-        ConfigError: there is no such device here, or it does not compute in `dtype`.
+        ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
+            together.
     """
     bundle, model = open_model(
-        folder, device=device, dtype=dtype, threads=threads, has_shortlist=shortlist
+        folder,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        use_shortlist=shortlist,
+        runtime=runtime,
     )
     options, max_source_tokens = stored_decoding(bundle)
     return Translator(

@@ -12,7 +12,8 @@ import pytest
 
 from heed.errors import ConfigError
 from heed.train.recipe import recipe
-from heed.train.recipe.recipe import UNKNOWN, Recipe, choose_size, max_source_tokens, resolve
+from heed.train.recipe.cost import UNKNOWN
+from heed.train.recipe.recipe import Recipe, choose_size, max_source_tokens, resolve
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 

@@ -1,12 +1,14 @@
 """Layers left out or taken twice: which, and that all other weights stay."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from heed.model.build import build_model
-from heed.model.config import ModelConfig, with_overrides
-from heed.model.plan import stored_shapes
+from heed.model.config import ModelConfig
+from heed.model.families import stored_shapes
 from heed.train.start.depth import spread, with_depth
 
 DEEP = ModelConfig(
@@ -41,7 +43,7 @@ def test_layers_are_spread_evenly_and_keep_their_order(
 
 def test_weights_are_those_of_the_chosen_layers_under_the_names_of_their_new_places() -> None:
     shapes = stored_shapes(DEEP)
-    new = with_overrides(DEEP, n_encoder_layers=2, n_decoder_layers=5)
+    new = replace(DEEP, n_encoder_layers=2, n_decoder_layers=5)
     taken = with_depth({name: name for name in shapes}, DEEP, new)
     assert taken.keys() == stored_shapes(new).keys()
     places = {"encoder": (0, 10), "decoder": (0, 0, 1, 2, 2)}
@@ -62,7 +64,7 @@ def test_layers_that_change_nothing_can_be_left_out() -> None:
                 for name, weight in layer.named_parameters():
                     if "project_out" in name or "contract" in name:
                         torch.nn.init.zeros_(weight)
-    new = with_overrides(DEEP, n_encoder_layers=2, n_decoder_layers=1)
+    new = replace(DEEP, n_encoder_layers=2, n_decoder_layers=1)
     shallow = build_model(new)
     shallow.load_state_dict(with_depth(deep.state_dict(), DEEP, new))
     src, tgt_in = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 8, 9]])

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heed.data.batch import Batch
 from heed.errors import ConfigError
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 from heed.train.parallel.distributed import Group
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def require_company(is_sharded: bool, group: Group) -> None:
         )
 
 
-def shard(model: Transformer, group: Group) -> None:
+def shard(model: TorchNetwork, group: Group) -> None:
     """Leave this process its rows of every parameter.
 
     Raises:
@@ -49,7 +49,7 @@ def shard(model: Transformer, group: Group) -> None:
             f"training.shard needs a newer torch: 2.13 can do it, but this is {torch.__version__}."
         )
     mesh = init_device_mesh(group.device.type, (group.size,))
-    for layer in (*model.encoder, *model.decoder):
+    for layer in model.layers():
         fully_shard(layer, mesh=mesh)
     # The loss reads the output layer's matrix after the model's own forward pass.
     fully_shard(model, mesh=mesh, reshard_after_forward=False)

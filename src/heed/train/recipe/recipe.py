@@ -6,7 +6,6 @@ given and the machine's measured speed. `docs/log.md` holds the experiments behi
 """
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +17,18 @@ from heed.decode.options import DecodeOptions, require_storable
 from heed.errors import ConfigError
 from heed.machine.device import has_gpu
 from heed.machine.memory import spare_host_memory
-from heed.model.config import PRESETS, ModelConfig
-from heed.model.plan import Weight, operations, plan, stored_shapes
-from heed.text.vocab import SPECIAL_IDS, TokenizerConfig
-from heed.train.step.config import POLYNOMIALS, TrainConfig
+from heed.model.config import PRESETS, AnyConfig
+from heed.model.families import DEFAULT, Family, family_named, stored_shapes
+from heed.text.vocab import TokenizerConfig
+from heed.train.recipe.cost import (
+    UNKNOWN,
+    Facts,
+    expected_epochs,
+    flops_per_epoch,
+    orthogonalizing_flops,
+    weights_met,
+)
+from heed.train.step.config import TrainConfig
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 Values = dict[str, Any]
@@ -63,46 +70,10 @@ class Recipe:
 
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    model: ModelConfig
+    model: AnyConfig
     training: TrainConfig = field(default_factory=TrainConfig)
     decoding: DecodeOptions = field(default_factory=DecodeOptions)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What is known before a model is chosen.
-
-    Attributes:
-        src_vocab_size: pieces of the source vocabulary.
-        tgt_vocab_size: pieces of the target vocabulary.
-        n_pairs: training pairs.
-        n_src_tokens: source tokens of one epoch.
-        n_tgt_tokens: target tokens of one epoch.
-        gflops: billions of float32 operations a second in large matrix products, all threads.
-        special_ids: `pad_id`, `bos_id` and `eos_id` of the vocabularies.
-        is_guess: there is no corpus yet, so that the sizes of its vocabularies are guesses.
-    """
-
-    src_vocab_size: int
-    tgt_vocab_size: int
-    n_pairs: int
-    n_src_tokens: int
-    n_tgt_tokens: int
-    gflops: float
-    special_ids: Mapping[str, int] = field(default_factory=lambda: SPECIAL_IDS)
-    is_guess: bool = False
-
-
-UNKNOWN = Facts(
-    src_vocab_size=8000,
-    tgt_vocab_size=8000,
-    n_pairs=30_000,
-    n_src_tokens=500_000,
-    n_tgt_tokens=500_000,
-    gflops=100.0,
-    is_guess=True,
-)
-"""Stands in while settings are only being checked for mistakes."""
 
 REMOVED: dict[tuple[str, str], Any] = {("training", "packed"): False}
 """Settings of earlier versions with the value that had no effect."""
@@ -132,8 +103,15 @@ def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str =
         explicit["model"] = sections["model"] = {
             key: value for key, value in sections["model"].items() if key not in FROM_VOCABULARY
         }
+    family = _family(sections, mistakes)
     chosen = choose(sections, facts, preset)
-    recipe = build_config(Recipe, merge(chosen, explicit), where=where, also_wrong=mistakes)
+    recipe = build_config(
+        Recipe,
+        merge(chosen, explicit),
+        where=where,
+        also_wrong=mistakes,
+        sections={"model": family.config},
+    )
     require_storable(recipe.decoding)
     _require_memory(recipe)
     return recipe
@@ -145,7 +123,28 @@ def load_recipe(path: Path) -> Recipe:
     Raises:
         ConfigError: it cannot be read, or a setting in it is wrong.
     """
-    return build_config(Recipe, without_removed(read_toml(path)), where=str(path))
+    return build_recipe(without_removed(read_toml(path)), where=str(path))
+
+
+def build_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
+    """Check the values of a whole recipe.
+
+    Raises:
+        ConfigError: a setting is missing, unknown or wrong.
+    """
+    mistakes: list[str] = []
+    model = _family(values, mistakes).config
+    return build_config(Recipe, values, where=where, also_wrong=mistakes, sections={"model": model})
+
+
+def _family(values: Mapping[str, Any], mistakes: list[str]) -> Family:
+    """The family that settings name, else the default and a mistake."""
+    model = values.get("model", {})
+    try:
+        return family_named(model.get("family", DEFAULT) if isinstance(model, Mapping) else DEFAULT)
+    except ConfigError as error:
+        mistakes.append(str(error))
+        return family_named(DEFAULT)
 
 
 def without_removed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,22 +219,23 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
     # A run of so many steps is the same on every machine; a run of an hour is what its speed gives.
     n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if time_s is None else 0.0
     budget_s = _asked_seconds(time_s)
-    name = preset or choose_size(facts, budget_s, n_tokens_by_steps)
+    wanted = explicit.get("model", {})
+    family = _family(explicit, [])
+    name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family.presets)
     model: Values = {
-        **PRESETS[name],
+        "family": family.name,
+        **family.presets[name],
         "src_vocab_size": facts.src_vocab_size,
         "tgt_vocab_size": facts.tgt_vocab_size,
         **facts.special_ids,
     }
-    wanted = explicit.get("model", {})
-    for key in ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers"):
-        model[key] = _asked(wanted, key, model[key])
+    for key, size in family.presets[name].items():
+        if type(size) is int:
+            model[key] = _asked(wanted, key, size)
     is_joint = explicit.get("tokenizer", {}).get("joint", TokenizerConfig.joint)
-    if not is_joint or facts.src_vocab_size != facts.tgt_vocab_size:
-        model["tied"] = "output"
+    is_joint = is_joint and facts.src_vocab_size == facts.tgt_vocab_size
     epochs = n_tokens_by_steps / facts.n_tgt_tokens or expected_epochs(model, facts, budget_s)
-    # With Muon and a short warm-up, post-norm hardly learns to read the source at these depths.
-    model["norm"] = "pre"
+    model |= family.usual(is_joint)
     if preset is None:
         model["dropout"] = choose_dropout(epochs)
     n_tokens = max_steps * 4096.0 if n_tokens_by_steps else epochs * facts.n_tgt_tokens
@@ -347,12 +347,17 @@ def max_source_tokens(recipe: Recipe, longest: int) -> int:
         longest: pieces of the longest training source.
     """
     most = max(MAX_SOURCE_TOKENS, recipe.decoding.max_length)
-    if recipe.model.positions == "learned":
-        most = max(1, min(most, recipe.model.max_positions - 2))  # less a language tag and `<eos>`
+    if recipe.model.source_limit is not None:
+        most = max(1, min(most, recipe.model.source_limit - 2))  # less a language tag and `<eos>`
     return min(most, max(MIN_SOURCE_TOKENS, longest))
 
 
-def choose_size(facts: Facts, time_s: float, n_tokens_by_steps: float = 0.0) -> str:
+def choose_size(
+    facts: Facts,
+    time_s: float,
+    n_tokens_by_steps: float = 0.0,
+    presets: Mapping[str, Mapping[str, Any]] = PRESETS,
+) -> str:
     """The largest preset that learns from enough tokens.
 
     Args:
@@ -360,12 +365,13 @@ def choose_size(facts: Facts, time_s: float, n_tokens_by_steps: float = 0.0) -> 
         time_s: the time given; on a faster machine a larger model learns enough in it.
         n_tokens_by_steps: target tokens of a run that steps alone limit; it gets `small` at most,
             because nothing says how long a larger model may take. 0 = the time decides.
+        presets: those of the model's family.
     """
     fitting = "tiny"
     for name in ("small",) if n_tokens_by_steps else ("small", "base", "big"):
-        n_tokens_by_time = expected_epochs(PRESETS[name], facts, time_s) * facts.n_tgt_tokens
+        n_tokens_by_time = expected_epochs(presets[name], facts, time_s) * facts.n_tgt_tokens
         n_tokens = n_tokens_by_steps or n_tokens_by_time
-        if n_tokens >= MIN_TOKENS_PER_WEIGHT * sum(weights_met(PRESETS[name], facts)):
+        if n_tokens >= MIN_TOKENS_PER_WEIGHT * sum(weights_met(presets[name], facts)):
             fitting = name
     # Fewer pairs than this do not fill a larger model, however long it trains.
     ceilings = {"small": 0, "base": 300_000, "big": 3_000_000}
@@ -383,72 +389,6 @@ def choose_dropout(epochs: float) -> float:
     low, high = 5.0, 40.0
     share = math.log(max(low, min(high, epochs)) / low) / math.log(high / low)
     return round(0.1 + 0.2 * share, 2)
-
-
-def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> float:
-    """How often a model of these sizes sees the corpus in `time_s` on this machine."""
-    return time_s * facts.gflops * 1e9 * EFFICIENCY / flops_per_epoch(model, facts)
-
-
-EFFICIENCY = 0.5
-"""Share of the matrix-product peak that training reaches, updates included: 0.56 to 0.7 where MKL
-multiplies, 0.36 (`tiny`) to 0.55 (`base`) where oneDNN does and all the rest counts for more."""
-
-
-def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
-    """Operations of one epoch: 6 a weight and token it meets (2 forward, 4 backward)."""
-    of_src, of_tgt = weights_met(model, facts)
-    return 6.0 * (of_src * facts.n_src_tokens + of_tgt * facts.n_tgt_tokens)
-
-
-def weights_met(model: Mapping[str, Any], facts: Facts) -> tuple[float, float]:
-    """Weights that a source token is multiplied with, and those that a target token is."""
-    return operations(_planned(model, facts))
-
-
-def orthogonalizing_flops(model: Mapping[str, Any], facts: Facts) -> float:
-    """Operations of one update of Muon: for n x m, n ≤ m, each polynomial 4 n² m + 2 n³."""
-    total = 0.0
-    for weight in _planned(model, facts):
-        if weight.role == "matrix":
-            for block in weight.blocks:
-                least, most = sorted((block.n_rows, weight.shape[1]))
-                total += 4 * least**2 * most + 2 * least**3
-    return len(POLYNOMIALS) * total
-
-
-def _planned(model: Mapping[str, Any], facts: Facts) -> list[Weight]:
-    """The weights of a model of these sizes; heads and positions do not change their number."""
-    keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", "activation")
-    sizes = {key: model[key] for key in keys if key in model}
-    return plan(
-        ModelConfig(
-            src_vocab_size=facts.src_vocab_size,
-            tgt_vocab_size=facts.tgt_vocab_size,
-            n_heads=1,
-            positions="none",
-            tied="none",
-            **sizes,
-        )
-    )
-
-
-def measure_gflops(device: Any, *, seconds: float = 0.3) -> float:
-    """Billions of float32 operations a second that this device reaches in matrix products."""
-    import torch
-
-    from heed.model.fast.products import faster_products
-
-    width = 1024
-    a = torch.randn(width, width, device=device)
-    best = math.inf
-    stop_at = time.perf_counter() + seconds
-    with faster_products():
-        while time.perf_counter() < stop_at:
-            started_at = time.perf_counter()
-            (a @ a)[0, 0].item()
-            best = min(best, time.perf_counter() - started_at)
-    return 2 * width * width * width / best / 1e9
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:

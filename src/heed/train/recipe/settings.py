@@ -9,12 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heed.config import build_config, to_toml
+from heed.config import to_toml
 from heed.data.prepare import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.errors import RunError
 from heed.text.vocab import SPECIAL_IDS
-from heed.train.recipe.recipe import Facts, Recipe, load_recipe, merge, resolve
+from heed.train.recipe.cost import Facts
+from heed.train.recipe.recipe import Recipe, build_recipe, load_recipe, merge, resolve
 
 RECIPE_FILE = "recipe.toml"
 ASKED_FILE = "asked.json"
@@ -66,7 +67,7 @@ def settle(
             }
             for section, _ in MAY_CHANGE
         }
-        recipe = build_config(Recipe, merge(stored, changed), where=str(path))
+        recipe = build_recipe(merge(stored, changed), where=str(path))
     else:
         facts = Facts(
             src_vocab_size=data.src_vocab.size,

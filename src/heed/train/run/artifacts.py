@@ -24,7 +24,7 @@ from heed.disk.files import read_json_lines
 from heed.errors import RunError
 from heed.machine.device import describe_environment
 from heed.model.build import count_parameters
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.settings import RECIPE_FILE
 from heed.train.recipe.snapshot import make_bundle, make_translator
@@ -131,7 +131,7 @@ def validate_trainer(
     trainer: Trainer,
     data: Prepared,
     recipe: Recipe,
-    examine: Callable[[Transformer], None] | None = None,
+    examine: Callable[[TorchNetwork], None] | None = None,
 ) -> Validation:
     """Validate the weights that would be kept now; then let them be examined."""
     with using_weights(trainer.model, trainer.averaged):

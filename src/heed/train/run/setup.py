@@ -23,8 +23,9 @@ from heed.model.build import build_model, build_unfilled
 from heed.train.epochs.resample import ResampledPairs
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import fill, shard
+from heed.train.recipe.cost import measure_gflops
 from heed.train.recipe.folder import OWN_FILES
-from heed.train.recipe.recipe import Recipe, load_recipe, measure_gflops
+from heed.train.recipe.recipe import Recipe, load_recipe
 from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint

@@ -18,8 +18,8 @@ from torch import Tensor
 from heed.data.portions import random_portions
 from heed.data.store import Store
 from heed.machine.seeds import derive_seed
-from heed.model.config import ModelConfig
-from heed.model.plan import plan
+from heed.model.config import AnyConfig
+from heed.model.families import plan
 
 MAX_MEETINGS = 1 << 24
 """Meetings of two pieces that are counted: bounds time (seconds) and memory (0.4 GB). As many as
@@ -37,7 +37,7 @@ Entries = tuple[Numbers, Numbers, NDArray[np.float64]]
 
 
 def acquainted(
-    weights: Mapping[str, Tensor], config: ModelConfig, pairs: Store, *, seed: int
+    weights: Mapping[str, Tensor], config: AnyConfig, pairs: Store, *, seed: int
 ) -> dict[str, Tensor]:
     """Weights whose embeddings know which pieces occur together; the rest stays.
 
@@ -52,15 +52,15 @@ def acquainted(
         theirs.
     """
     n_src = config.src_vocab_size
-    n_own = 0 if config.tied == "three-way" else config.tgt_vocab_size
+    tables = [w for w in plan(config) if w.role in ("table", "output") and w.tied_to is None]
+    n_own = config.tgt_vocab_size if any(weight.side == "tgt" for weight in tables) else 0
     rows = by_company(pairs, n_src, n_own, config.d_model, seed=seed)
-    tables = {"src": rows[:n_src], "tgt": rows[n_src:]}
+    rows_of = {"src": rows[:n_src], "tgt": rows[n_src:]}
     found = dict(weights)
-    for weight in plan(config):
-        if weight.role in ("table", "output") and weight.tied_to is None:
-            old, table = found[weight.name], tables[weight.side]
-            length = old.norm(dim=1).mean()
-            found[weight.name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
+    for weight in tables:
+        old, table = found[weight.name], rows_of[weight.side]
+        length = old.norm(dim=1).mean()
+        found[weight.name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
     return found
 
 

@@ -4,12 +4,17 @@ Not here: what else a run takes over from a model (`finetune.py`), nor the train
 Source: Shleifer and Rush 2020, "Pre-trained Summarization Distillation": shrink and fine-tune.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
-from heed.model.config import ModelConfig
+from heed.model.config import AnyConfig
+from heed.model.families import plan
 
 T = TypeVar("T")
+
+_LAYER = re.compile(r"(?P<stack>\w+)\.(?P<number>\d+)\.")
 
 
 def spread(n_layers: int, n_wanted: int) -> list[int]:
@@ -21,29 +26,33 @@ def spread(n_layers: int, n_wanted: int) -> list[int]:
     return [round(number * gap) for number in range(n_wanted)]
 
 
-def with_depth(weights: Mapping[str, T], old: ModelConfig, new: ModelConfig) -> dict[str, T]:
+def with_depth(weights: Mapping[str, T], old: AnyConfig, new: AnyConfig) -> dict[str, T]:
     """The weights with which a model begins that differs from another in depth alone.
 
     Args:
-        weights: those of the `old` one, by name (see `heed/model/plan.py`).
+        weights: those of the `old` one, by the names of its plan.
         old: its shape.
         new: the shape wanted.
 
     Returns:
         The weights by their names in the `new` one; a layer that comes twice is the same objects.
     """
-    layers = {
-        "encoder": spread(old.n_encoder_layers, new.n_encoder_layers),
-        "decoder": spread(old.n_decoder_layers, new.n_decoder_layers),
-    }
+    before, after = depths(old), depths(new)
+    layers = {stack: spread(before[stack], after.get(stack, 0)) for stack in before}
     found = {}
     for name, value in weights.items():
-        stack, _, rest = name.partition(".")
-        if stack not in layers:
+        match = _LAYER.match(name)
+        if match is None:
             found[name] = value
             continue
-        number, _, rest = rest.partition(".")
-        for place, layer in enumerate(layers[stack]):
-            if layer == int(number):
-                found[f"{stack}.{place}.{rest}"] = value
+        for place, layer in enumerate(layers[match["stack"]]):
+            if layer == int(match["number"]):
+                found[f"{match['stack']}.{place}.{name[match.end() :]}"] = value
     return found
+
+
+def depths(config: AnyConfig) -> dict[str, int]:
+    """How many layers each stack has, by the names of its weights: `encoder.0.….weight`."""
+    matches = (_LAYER.match(weight.name) for weight in plan(config))
+    layers = {(match["stack"], match["number"]) for match in matches if match}
+    return Counter(stack for stack, _ in layers)

@@ -21,8 +21,8 @@ from heed.decode.options import DecodeOptions
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.disk.folders import CARD, read_manifest
 from heed.errors import ConfigError, RunError
-from heed.model.config import ModelConfig
-from heed.model.plan import plan, stored_shapes
+from heed.model.config import AnyConfig
+from heed.model.families import plan, stored_shapes
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train.recipe.folder import PARENT_FILE
@@ -67,7 +67,7 @@ class Parent:
 
     def settings(self, data: Prepared) -> dict[str, Any]:
         """Settings that follow from the model, by section; what is set by hand goes before them."""
-        options, shape = asdict(DecodeOptions()), asdict(self.bundle.config)
+        options, shape = asdict(DecodeOptions()), self.bundle.config.to_dict()
         del shape["dropout"]  # follows from the new corpus
         sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.tgt_vocab.size}
         return {
@@ -107,7 +107,7 @@ def require_same_parent(parent: Parent, out: Path) -> None:
         )
 
 
-def inherited(parent: Parent, config: ModelConfig, data: Prepared) -> dict[str, Tensor]:
+def inherited(parent: Parent, config: AnyConfig, data: Prepared) -> dict[str, Tensor]:
     """The weights that a run begins with which starts from a model.
 
     Args:
@@ -155,7 +155,7 @@ def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
         )
     pieces = asked.get("tokenizer", {}).get("vocab_from", "")
     own = {
-        "model": asdict(parent.bundle.config),
+        "model": parent.bundle.config.to_dict(),
         "tokenizer": {
             "kind": kind_of(parent.bundle.src_vocab),
             "joint": parent.is_joint,

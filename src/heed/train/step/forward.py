@@ -12,12 +12,12 @@ from torch import Tensor
 from heed.data.batch import Batch
 from heed.errors import ConfigError
 from heed.machine.device import autocast
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 from heed.train.step.loss import output_cross_entropy
 
 
 def losses(
-    model: Transformer,
+    model: TorchNetwork,
     batch: Batch,
     *,
     pad_id: int,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.model.fast.products import faster_products
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 from heed.train.parallel.shard import collected, fill, rows_of, whole
 from heed.train.step.config import POLYNOMIALS, TrainConfig
 
@@ -43,7 +43,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     return x.mT if matrices.size(-2) > matrices.size(-1) else x
 
 
-def matrix_blocks(model: Transformer) -> list[Block]:
+def matrix_blocks(model: TorchNetwork) -> list[Block]:
     """The hidden matrices of a model, fused ones taken apart (W^Q, W^K and W^V; gate and value).
 
     Embeddings and the output layer are not among them: their rows are looked up, not mixed.
@@ -123,7 +123,7 @@ class Optimizer:
         config: rates and kind.
     """
 
-    def __init__(self, model: Transformer, config: TrainConfig) -> None:
+    def __init__(self, model: TorchNetwork, config: TrainConfig) -> None:
         self.config = config
         self.parameters = dict(model.named_parameters())
         blocks = matrix_blocks(model)

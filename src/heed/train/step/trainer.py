@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from heed.data.batch import IdPairs
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import collected
 from heed.train.step.averages import copy_into
@@ -72,7 +72,7 @@ class Trainer:
         unfilled: device → a model whose weights hold nothing yet, if `model` is shared out.
     """
 
-    model: Transformer
+    model: TorchNetwork
     config: TrainConfig
     optimizer: Optimizer
     pairs: Callable[[int], EpochPairs]
@@ -88,7 +88,7 @@ class Trainer:
     write_s: float = 0.5
     validation_s: float = 0.0
     validated_s: float = 0.0
-    unfilled: Callable[[str], Transformer] | None = None
+    unfilled: Callable[[str], TorchNetwork] | None = None
 
     def tick(self) -> None:
         """Look at the clock, all processes at the leader's: what is decided by it must be one."""

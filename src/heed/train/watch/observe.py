@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.machine.memory import peak_memory_mb
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 from heed.train.parallel.shard import rows_of
 from heed.train.step.events import Event, Report, finite
 from heed.train.step.learning_rate import SCHEDULES, Moment
@@ -111,7 +111,7 @@ class Observer:
             elif event["kind"] == "start":
                 self._environment = event["environment"]
 
-    def examine(self, model: Transformer) -> None:
+    def examine(self, model: TorchNetwork) -> None:
         """Ask the model that is being validated; not when that would cost too much.
 
         Args:

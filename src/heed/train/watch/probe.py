@@ -18,8 +18,8 @@ from torch.utils.hooks import RemovableHandle
 from heed.data.batch import IdPairs
 from heed.model.layers import FeedForward
 from heed.model.masks import padding_mask
+from heed.model.network import TorchNetwork
 from heed.model.trace import recording
-from heed.model.transformer import Transformer
 from heed.train.step.validate import DevSet
 from heed.translate.translator import Translator
 
@@ -107,7 +107,7 @@ def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Transl
     return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(reader.target_langs))
 
 
-def probe(model: Transformer, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
+def probe(model: TorchNetwork, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
     """Ask the model; it is left in evaluation mode.
 
     Args:
@@ -140,7 +140,7 @@ def probe(model: Transformer, pairs: ProbePairs, special_ids: Mapping[str, int])
 class _Asker:
     """Forced passes over id pairs, a few rows at a time."""
 
-    def __init__(self, model: Transformer, eos_id: int, bos_id: int) -> None:
+    def __init__(self, model: TorchNetwork, eos_id: int, bos_id: int) -> None:
         self.model, self.eos_id, self.bos_id = model, eos_id, bos_id
         self.device = model.output.weight.device
 
@@ -150,7 +150,7 @@ class _Asker:
         found, n_echoes, n_tokens = [], 0, 0
         for start in range(0, len(pairs), ROWS):
             src, tgt_in, tgt_out = self._tensors(pairs[start : start + ROWS])
-            logits = self.model.forced(src, tgt_in)
+            logits = self.model.teacher_forced(src, tgt_in)
             rows = logits.log_softmax(dim=-1).gather(2, tgt_out[..., None])[..., 0]
             # `<bos>` is never a target, so the first position cannot echo.
             is_echo = logits.argmax(dim=-1)[:, 1:] == tgt_in[:, 1:]
@@ -168,7 +168,7 @@ class _Asker:
             return None
         src, tgt_in, _ = self._tensors(pairs)
         with recording(self.model, "cross_attention.weights") as caught:
-            self.model.forced(src, tgt_in)
+            self.model.teacher_forced(src, tgt_in)
         most = torch.tensor([math.log(len(ids)) for ids, _ in pairs], device=self.device)
         is_real = tgt_in != self.model.pad_id
         heads = []

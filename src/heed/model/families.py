@@ -1,0 +1,140 @@
+"""The families of models in one table: the config, weights, builder and sizes of each.
+
+A new family is a new row. Nothing here imports torch until a model is built.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from heed.errors import ConfigError
+from heed.model.config import PRESETS, AnyConfig, ModelConfig
+from heed.model.plan import Shape, Weight, transformer_plan
+
+if TYPE_CHECKING:
+    from heed.model.network import TorchNetwork
+
+DEFAULT = "transformer"
+"""The family of a config that names none, as those of heed 0.1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """One kind of model.
+
+    Attributes:
+        name: its key in `FAMILIES`, and `family` in its configs.
+        config: the dataclass of its settings, an `AnyConfig`.
+        plan: every weight of a config, in the order of the model's `state_dict`.
+        build: a model with fresh weights.
+        runs_on_engine: whether `heed.engine` computes it, so that it translates without torch.
+        presets: settings by the names of sizes; each family has those of `heed.model.config`.
+        usual: settings for training that differ from the defaults of `config`, given whether both
+            sides share one vocabulary.
+        outline: a config with the weights of some settings, for counting operations before the
+            corpus is known; takes the settings and the sizes of both vocabularies.
+    """
+
+    name: str
+    config: type[Any]
+    plan: Callable[[Any], list[Weight]]
+    build: "Callable[[Any], TorchNetwork]"
+    runs_on_engine: bool
+    presets: Mapping[str, Mapping[str, Any]]
+    usual: Callable[[bool], Mapping[str, Any]]
+    outline: Callable[[Mapping[str, Any], int, int], AnyConfig]
+
+
+def family_of(config: AnyConfig) -> Family:
+    """The row of this config."""
+    return FAMILIES[config.family]
+
+
+def family_named(name: object) -> Family:
+    """The row of this name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise ConfigError(f"model.family must be one of {', '.join(FAMILIES)}, but is {name!r}.")
+    return FAMILIES[name]
+
+
+def plan(config: AnyConfig) -> list[Weight]:
+    """Every weight of this model in the order of its `state_dict`, tied ones too."""
+    return family_of(config).plan(config)
+
+
+def stored_shapes(config: AnyConfig) -> dict[str, Shape]:
+    """The shape of each tensor in a file; a tied one is stored under its first name only."""
+    return {weight.name: weight.shape for weight in plan(config) if weight.tied_to is None}
+
+
+def ties(config: AnyConfig) -> dict[str, str]:
+    """For each further name of a tied tensor, the name it is stored under."""
+    return {weight.name: weight.tied_to for weight in plan(config) if weight.tied_to}
+
+
+def config_from(values: Mapping[str, Any]) -> AnyConfig:
+    """Read a config from JSON or TOML values.
+
+    Raises:
+        ConfigError: an unknown family, an unknown or missing key, or a value of the wrong type.
+    """
+    cls = family_named(values.get("family", DEFAULT)).config
+    known = {field.name: field for field in fields(cls)}
+    for key in values:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"; did you mean model.{near[0]}?" if near else "."
+            raise ConfigError(f"model.{key} is not a setting{hint}")
+    for key in ("src_vocab_size", "tgt_vocab_size"):
+        if key not in values:
+            raise ConfigError(f"model.{key} is missing.")
+    config: AnyConfig = cls(**values)
+    return config
+
+
+def _build_transformer(config: ModelConfig) -> "TorchNetwork":
+    from heed.model.build import build_transformer
+
+    return build_transformer(config)
+
+
+def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:
+    # With Muon and a short warm-up, post-norm hardly learns to read the source at these depths.
+    return {"norm": "pre"} if is_joint else {"norm": "pre", "tied": "output"}
+
+
+def _outline_transformer(
+    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
+) -> ModelConfig:
+    """Heads, positions and ties do not change how many weights a token meets."""
+    keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", "activation")
+    return ModelConfig(
+        src_vocab_size=src_vocab_size,
+        tgt_vocab_size=tgt_vocab_size,
+        n_heads=1,
+        positions="none",
+        tied="none",
+        **{key: sizes[key] for key in keys if key in sizes},
+    )
+
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family(
+            name=DEFAULT,
+            config=ModelConfig,
+            plan=transformer_plan,
+            build=_build_transformer,
+            runs_on_engine=True,
+            presets=PRESETS,
+            usual=_usual_transformer,
+            outline=_outline_transformer,
+        ),
+    )
+}

@@ -1,0 +1,99 @@
+"""What training and search need of a model in torch: the class that each family's model extends."""
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heed.model.masks import padding_mask
+from heed.model.plan import Weight
+from heed.model.trace import see
+
+
+class TorchNetwork(nn.Module):
+    """A model that scores target tokens, in one pass or step by step.
+
+    A family implements `forward`, `start`, `step` and `select`, and sets `output`.
+    `heed.model.decodable` gives it to the searches.
+
+    Args:
+        plan: its weights, as its family lists them.
+        pad_id: id of `<pad>`.
+
+    Attributes:
+        output: linear map to the target vocabulary; may share the embedding's matrix. Parameters
+            have the order of their modules, so a family sets it where its plan has it.
+        is_recomputing: in training, keep only the inputs of each of `layers` and compute their
+            inside again on the way back: less memory, a third more work, equal gradients (Chen et
+            al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+        is_compiled: in training, run `layers` as torch's compiler makes them.
+    """
+
+    output: nn.Linear
+
+    def __init__(self, *, plan: list[Weight], pad_id: int) -> None:
+        super().__init__()
+        self.plan = plan
+        self.pad_id = pad_id
+        self.is_recomputing = False
+        self.is_compiled = False
+
+    def layers(self) -> list[nn.Module]:
+        """Modules that can be recomputed, compiled or sharded one at a time; may be none."""
+        return []
+
+    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        """Decoder states of given targets (teacher forcing); training takes its loss from these.
+
+        Args:
+            src: source ids, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`.
+            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
+
+        Returns:
+            `(batch, tgt_len, d_model)`; position `t` predicts token `t + 1`.
+        """
+        raise NotImplementedError
+
+    def start(self, src: Tensor, *, beam_size: int = 1) -> Any:
+        """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
+        raise NotImplementedError
+
+    def step(self, state: Any, tokens: Tensor) -> Tensor:
+        """Advance every row by one token.
+
+        Args:
+            state: from `start`; changed in place.
+            tokens: the last token of each row, `<bos>` at first, `(rows,)`.
+
+        Returns:
+            Logits of the next token in float32, `(rows, tgt_vocab_size)`.
+        """
+        raise NotImplementedError
+
+    def select(self, state: Any, rows: Tensor, sources: Tensor | None = None) -> None:
+        """Keep, repeat or reorder rows, in place.
+
+        Args:
+            state: from `start`; changed in place.
+            rows: which old row each new row continues, `(new_rows,)`.
+            sources: which old sources stay, `(new_n_sources,)`; None keeps all, in order.
+        """
+        raise NotImplementedError
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
+        logits = F.linear(states, self.output.weight, self.output.bias)
+        return see(self, "logits", logits.float())
+
+    def teacher_forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Score given targets in one pass.
+
+        Args:
+            src: source ids, padded, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
+
+        Returns:
+            Logits in float32, `(batch, tgt_len, tgt_vocab_size)`; position `t` predicts `t + 1`.
+        """
+        return self.logits(self(src, tgt_in, padding_mask(src, self.pad_id)))

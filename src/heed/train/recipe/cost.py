@@ -1,0 +1,105 @@
+"""What a model costs to train: operations of an epoch, and how fast this machine does them."""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heed.model.families import DEFAULT, family_named, plan
+from heed.model.plan import Weight, operations
+from heed.text.vocab import SPECIAL_IDS
+from heed.train.step.config import POLYNOMIALS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known before a model is chosen.
+
+    Attributes:
+        src_vocab_size: pieces of the source vocabulary.
+        tgt_vocab_size: pieces of the target vocabulary.
+        n_pairs: training pairs.
+        n_src_tokens: source tokens of one epoch.
+        n_tgt_tokens: target tokens of one epoch.
+        gflops: billions of float32 operations a second in large matrix products, all threads.
+        special_ids: `pad_id`, `bos_id` and `eos_id` of the vocabularies.
+        is_guess: there is no corpus yet, so that the sizes of its vocabularies are guesses.
+    """
+
+    src_vocab_size: int
+    tgt_vocab_size: int
+    n_pairs: int
+    n_src_tokens: int
+    n_tgt_tokens: int
+    gflops: float
+    special_ids: Mapping[str, int] = field(default_factory=lambda: SPECIAL_IDS)
+    is_guess: bool = False
+
+
+UNKNOWN = Facts(
+    src_vocab_size=8000,
+    tgt_vocab_size=8000,
+    n_pairs=30_000,
+    n_src_tokens=500_000,
+    n_tgt_tokens=500_000,
+    gflops=100.0,
+    is_guess=True,
+)
+"""Stands in while settings are only being checked for mistakes."""
+
+
+def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> float:
+    """How often a model of these sizes sees the corpus in `time_s` on this machine."""
+    return time_s * facts.gflops * 1e9 * EFFICIENCY / flops_per_epoch(model, facts)
+
+
+EFFICIENCY = 0.5
+"""Share of the matrix-product peak that training reaches, updates included: 0.56 to 0.7 where MKL
+multiplies, 0.36 (`tiny`) to 0.55 (`base`) where oneDNN does and all the rest counts for more."""
+
+
+def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
+    """Operations of one epoch: 6 a weight and token it meets (2 forward, 4 backward)."""
+    of_src, of_tgt = weights_met(model, facts)
+    return 6.0 * (of_src * facts.n_src_tokens + of_tgt * facts.n_tgt_tokens)
+
+
+def weights_met(model: Mapping[str, Any], facts: Facts) -> tuple[float, float]:
+    """Weights that a source token is multiplied with, and those that a target token is."""
+    return operations(_planned(model, facts))
+
+
+def orthogonalizing_flops(model: Mapping[str, Any], facts: Facts) -> float:
+    """Operations of one update of Muon: for n x m, n ≤ m, each polynomial 4 n² m + 2 n³."""
+    total = 0.0
+    for weight in _planned(model, facts):
+        if weight.role == "matrix":
+            for block in weight.blocks:
+                least, most = sorted((block.n_rows, weight.shape[1]))
+                total += 4 * least**2 * most + 2 * least**3
+    return len(POLYNOMIALS) * total
+
+
+def _planned(model: Mapping[str, Any], facts: Facts) -> list[Weight]:
+    """The weights of a model of these settings."""
+    family = family_named(model.get("family", DEFAULT))
+    return plan(family.outline(model, facts.src_vocab_size, facts.tgt_vocab_size))
+
+
+def measure_gflops(device: Any, *, seconds: float = 0.3) -> float:
+    """Billions of float32 operations a second that this device reaches in matrix products."""
+    import torch
+
+    from heed.model.fast.products import faster_products
+
+    width = 1024
+    a = torch.randn(width, width, device=device)
+    best = math.inf
+    stop_at = time.perf_counter() + seconds
+    with faster_products():
+        while time.perf_counter() < stop_at:
+            started_at = time.perf_counter()
+            (a @ a)[0, 0].item()
+            best = min(best, time.perf_counter() - started_at)
+    return 2 * width * width * width / best / 1e9
