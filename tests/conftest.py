@@ -10,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import importlib
+import io
 import itertools
 import random
 import signal
@@ -117,6 +118,25 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
     sys.path.remove(str(folder))
     for name in names:
         del sys.modules[name]
+
+
+@pytest.fixture
+def call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """The program in this process: `call("doctor", stdin=b"")` → (exit code, stdout, stderr)."""
+    from heed.cli.main import run
+
+    monkeypatch.setenv("HEED_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HEED_MODEL", raising=False)
+
+    def run_here(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run_here
 
 
 # A corpus of seventy sentences and the settings of a model that learns it in a second.

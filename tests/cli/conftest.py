@@ -1,11 +1,9 @@
 """A tiny saved model and the real program, for the tests of this room."""
 
-import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -76,20 +74,3 @@ def heed(tmp_path_factory: pytest.TempPathFactory) -> Run:
         )
 
     return run
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """The same inside this process: `call("doctor", stdin=b"")` → (exit code, stdout, stderr)."""
-    from heed.cli.main import run
-
-    monkeypatch.setenv("HEED_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("HEED_MODEL", raising=False)
-
-    def run_here(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run_here

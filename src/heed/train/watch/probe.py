@@ -70,7 +70,8 @@ class Probe:
             None in a model without ReLU.
         seconds: what all this cost.
         evenness: entropy of cross-attention as a share of the most there can be, in the head that
-            chooses best: 1 where every head reads all words alike; None for very short sources.
+            chooses best: 1 where every head reads all words alike; None for very short sources, or without
+            cross-attention.
     """
 
     train_loss: float
@@ -169,6 +170,8 @@ class _Asker:
         src, tgt_in, _ = self._tensors(pairs)
         with recording(self.model, "cross_attention.weights") as caught:
             self.model.teacher_forced(src, tgt_in)
+        if not caught:  # no cross-attention
+            return None
         most = torch.tensor([math.log(len(ids)) for ids, _ in pairs], device=self.device)
         is_real = tgt_in != self.model.pad_id
         heads = []
