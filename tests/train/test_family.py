@@ -133,7 +133,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, write_corpus: Any) -> Path
     asked = {
         "tokenizer": {"kind": "word", "vocab_size": 330},
         "model": {"family": "gru", "d_model": 64, "dropout": 0.0},
-        "training": {"max_steps": 400, "batch_tokens": 256, "validation_sentences": 2},
+        "training": {"max_steps": 600, "batch_tokens": 256, "validation_sentences": 2},
     }
     outcome = run_training(asked, corpus, folder / "run", report=events.append)
     assert outcome.is_finished
