@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "heed"
 FILES = sorted(PACKAGE.rglob("*.py"))
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
-EXTRAS = ["torch", "pydantic", "sacrebleu", "zstandard", "tensorboard"]
+EXTRAS = ["torch", "sacrebleu", "zstandard", "tensorboard"]
 
 
 def name_of(path: Path) -> str:
@@ -74,7 +74,7 @@ def test_every_module_can_be_imported_alone() -> None:
     """Each one in its own fork of a process that holds the libraries and nothing of ours."""
     run_python(f"""
 import os, sys, traceback
-import click, numpy, torch, pydantic, sacrebleu, safetensors, sentencepiece
+import click, numpy, torch, sacrebleu, safetensors, sentencepiece
 assert not any(name.startswith("heed") for name in sys.modules)
 failed = []
 for name in {[name_of(path) for path in FILES]}:

@@ -1,38 +1,51 @@
 """Recipes: read, overridden, checked all at once, written back."""
 
-import sys
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.config import build_config, load_config, parse_duration, read_toml, to_toml
-from heed.errors import ConfigError, MissingExtraError
+from heed.config import (
+    Choices,
+    Range,
+    build_config,
+    check,
+    load_config,
+    parse_duration,
+    read_toml,
+    to_toml,
+)
+from heed.data.clean import CleanConfig
+from heed.data.corpus import DataConfig
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError
+from heed.model.config import ModelConfig
+from heed.text.vocab import TokenizerConfig
+from heed.train.step.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    d_model: int = 256
+    d_model: Annotated[int, Range(1, 2**62)] = 256
     dropout: float = 0.1
     norm: Literal["pre", "post"] = "post"
     bias: bool = True
 
     def __post_init__(self) -> None:
-        if self.d_model < 1:
-            raise ConfigError(f"model.d_model must be at least 1, but is {self.d_model}.")
+        check(self, "model")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
     train: str
-    folder: Path | None = None
     languages: tuple[str, ...] = ()
-    weights: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,18 +78,12 @@ def test_a_recipe_is_read_with_defaults_for_what_it_leaves_out(write: Write) -> 
     recipe = load_config(
         Recipe,
         write(
-            'title = "t"\n[data]\ntrain = "c.tsv"\nfolder = "/x"\nlanguages = ["de", "fr"]\n'
-            "weights = {a = 1, b = 0.5}\n[model]\ndropout = 0\n"
+            'title = "t"\n[data]\ntrain = "c.tsv"\nlanguages = ["de", "fr"]\n[model]\ndropout = 0\n'
         ),
     )
     assert recipe == Recipe(
         title="t",
-        data=Data(
-            train="c.tsv",
-            folder=Path("/x"),
-            languages=("de", "fr"),
-            weights={"a": 1, "b": 0.5},
-        ),
+        data=Data(train="c.tsv", languages=("de", "fr")),
         model=Model(dropout=0.0),
     )
     assert isinstance(recipe.model.dropout, float)
@@ -153,16 +160,16 @@ def test_all_mistakes_are_told_at_once_and_overrides_are_not_blamed_on_the_file(
         "7 settings are wrong:",
         f"  {path}: titel is not a setting; did you mean title?",
         f"  {path}: data.train is missing.",
-        f"  {path}: model.d_model must be a valid integer, but is 'wide'.",
-        f"  {path}: model.dropout must be a valid number, but is True.",
-        f"  {path}: model.norm must be 'pre' or 'post', but is 'mid'.",
-        f"  {path}: model.bias must be a valid boolean, but is 1.",
-        "  training.max_steps must be a valid integer, but is 1.5.",
+        f"  {path}: model.d_model must be a whole number from 1 to {2**62}, but is 'wide'.",
+        f"  {path}: model.dropout must be a number, but is True.",
+        f"  {path}: model.norm must be one of pre, post, but is 'mid'.",
+        f"  {path}: model.bias must be true or false, but is 1.",
+        "  training.max_steps must be a whole number, but is 1.5.",
     ]
 
 
 def test_a_number_in_quotes_is_no_number() -> None:
-    with pytest.raises(ConfigError, match="model.d_model must be a valid integer, but is '256'"):
+    with pytest.raises(ConfigError, match=r"model.d_model must be a whole .* is '256'"):
         build_config(Recipe, {"data": {"train": "c"}, "model": {"d_model": "256"}})
 
 
@@ -175,7 +182,10 @@ def test_what_a_dataclass_refuses_is_told_with_the_file(write: Write) -> None:
     path = write('[data]\ntrain = "c"\n[model]\nd_model = 0\n')
     with pytest.raises(ConfigError) as caught:
         load_config(Recipe, path)
-    assert str(caught.value) == f"{path}: model.d_model must be at least 1, but is 0."
+    assert (
+        str(caught.value)
+        == f"{path}: model.d_model must be a whole number from 1 to {2**62}, but is 0."
+    )
 
 
 def test_a_file_that_is_no_toml_is_named_with_the_line(write: Write) -> None:
@@ -196,10 +206,58 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_config(Recipe, tmp_path / "nowhere.toml")
 
 
-def test_without_pydantic_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pydantic", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'heed\[train\]'"):
-        build_config(Recipe, {"data": {"train": "c"}})
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    whole: Annotated[int, Range(1, 9, "Use 1.")] = 1
+    share: Annotated[float, Range(0, 1, above_low=True, below_high=True)] = 0.5
+    perhaps: Annotated[int | None, Range(1, 9)] = None
+    metric: Annotated[str, Choices(["bleu", "chrf"])] = "bleu"
+    ids: tuple[Annotated[int, Range(0, 9)], ...] = ()
+    switch: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check(self, "s")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"whole": 0}, "s.whole must be a whole number from 1 to 9, but is 0. Use 1."),
+        ({"whole": 10}, "s.whole must be a whole number from 1 to 9, but is 10. Use 1."),
+        ({"whole": None}, "s.whole must be a whole number from 1 to 9, but is None. Use 1."),
+        ({"whole": 1.0}, "s.whole must be a whole number from 1 to 9, but is 1.0. Use 1."),
+        ({"whole": True}, "s.whole must be a whole number from 1 to 9, but is True. Use 1."),
+        ({"share": 0}, "s.share must be a number above 0 and below 1, but is 0."),
+        ({"share": 1.0}, "s.share must be a number above 0 and below 1, but is 1.0."),
+        ({"share": float("nan")}, "s.share must be a number above 0 and below 1, but is nan."),
+        ({"share": "0.5"}, "s.share must be a number above 0 and below 1, but is '0.5'."),
+        ({"perhaps": 0}, "s.perhaps must be a whole number from 1 to 9, but is 0."),
+        ({"metric": "ter"}, "s.metric must be one of bleu, chrf, but is 'ter'."),
+        ({"metric": ["bleu"]}, "s.metric must be one of bleu, chrf, but is ['bleu']."),
+        (
+            {"ids": (1, 10)},
+            "s.ids must be a list, each a whole number from 0 to 9, but is (1, 10).",
+        ),
+        ({"ids": 1}, "s.ids must be a list, each a whole number from 0 to 9, but is 1."),
+        ({"switch": 1}, "s.switch must be true or false, but is 1."),
+        ({"name": 1}, "s.name must be text, but is 1."),
+    ],
+)
+def test_every_field_is_checked_against_its_annotation(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Settings(**changes)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"whole": 9}, {"share": 0.001}, {"perhaps": 9}, {"metric": "chrf"}, {"ids": [0, 9]}],
+)
+def test_the_ends_of_a_range_are_in_it(changes: dict[str, Any]) -> None:
+    Settings(**changes)
 
 
 @given(
@@ -208,7 +266,6 @@ def test_without_pydantic_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
     dropout=st.floats(allow_nan=False),
     d_model=st.integers(1, 2**62),
     languages=st.lists(st.text()),
-    weights=st.dictionaries(st.text(), st.floats(-1e300, 1e300), max_size=3),
     time_s=st.none() | st.floats(0, 1e9),
 )
 @settings(max_examples=60)
@@ -219,12 +276,11 @@ def test_what_is_written_is_read_back(
     dropout: float,
     d_model: int,
     languages: list[str],
-    weights: dict[str, float],
     time_s: float | None,
 ) -> None:
     recipe = Recipe(
         title=title,
-        data=Data(train=train, languages=tuple(languages), weights=weights),
+        data=Data(train=train, languages=tuple(languages)),
         model=Model(dropout=dropout, d_model=d_model, bias=False),
         training=Training(time_s=time_s),
     )
@@ -236,7 +292,7 @@ def test_what_is_written_is_read_back(
 def test_the_written_form_is_plain_toml() -> None:
     recipe = Recipe(data=Data(train='a "b"'), training=Training(time_s=None))
     assert to_toml(recipe) == (
-        'title = ""\n\n[data]\ntrain = "a \\"b\\""\nlanguages = []\nweights = {}\n\n'
+        'title = ""\n\n[data]\ntrain = "a \\"b\\""\nlanguages = []\n\n'
         '[model]\nd_model = 256\ndropout = 0.1\nnorm = "post"\nbias = true\n\n'
         '[training]\ntime_s = "none"\n'
     )
@@ -291,7 +347,7 @@ def test_a_number_of_more_than_64_bits_is_no_setting(write: Callable[[str], Path
     # Python refuses to print a number of more than 4300 digits, so no message could show it.
     with pytest.raises(ConfigError, match="is not valid TOML: a whole number has more than 64 bit"):
         read_toml(write(f"[model]\nd_model = [0, {{a = 0x{'f' * 5000}}}]"))
-    with pytest.raises(ConfigError, match=r"model\.d_model must be a valid integer, but is '0xfff"):
+    with pytest.raises(ConfigError, match=r"model\.d_model must be a whole .*, but is '0xfff"):
         load_config(Recipe, overrides=[f"model.d_model=0x{'f' * 5000}", "data.train=x"])
     assert read_toml(write(f"seed = {2**64 - 1}")) == {"seed": 2**64 - 1}
 
@@ -300,3 +356,15 @@ def test_mistakes_that_the_caller_found_are_told_with_the_others() -> None:
     with pytest.raises(ConfigError) as caught:
         build_config(Model, {"d_model": 0}, where="r.toml", also_wrong=["preset is no table."])
     assert str(caught.value).splitlines()[1] == "  r.toml: preset is no table."
+
+
+SETTINGS = [ModelConfig, TrainConfig, DataConfig, CleanConfig, TokenizerConfig, DecodeOptions]
+
+
+@pytest.mark.parametrize("config", SETTINGS, ids=lambda config: config.__name__)
+def test_every_setting_is_described_and_limited(config: type[Any]) -> None:
+    described = config.__doc__.split("Attributes:")[1].split("Raises:")[0]
+    for name, hint in get_type_hints(config, include_extras=True).items():
+        assert re.search(rf"^        (\w+, )*{name}(, \w+)*:", described, re.MULTILINE), name
+        kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        assert int not in kinds and float not in kinds, f"{name} has no Range"

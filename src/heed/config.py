@@ -1,8 +1,6 @@
-"""Frozen dataclasses from TOML and back: overrides, durations, and all mistakes told at once.
+"""Settings: frozen dataclasses, checked by their annotations, from TOML and back.
 
-Knows no section and no setting: those are dataclasses beside the code they steer.
-Read on in `train/step/config.py` for such a dataclass, and in `cli/train.py` for a recipe of
-several.
+The settings themselves are beside the code they steer, such as `train/step/config.py`.
 """
 
 import dataclasses
@@ -12,11 +10,11 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heed.errors import ConfigError, MissingExtraError
+from heed.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -24,6 +22,128 @@ MAX_BYTES = 1 << 20
 SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 NONE = "none"
 """How a recipe spells None, which TOML has no word for."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers that a setting may have: `Annotated[int, Range(1, 1024)]`.
+
+    Attributes:
+        low: the smallest.
+        high: the largest.
+        hint: a way out, shown after the message.
+        above_low: `low` itself is not allowed.
+        below_high: `high` itself is not allowed.
+    """
+
+    low: float
+    high: float
+    hint: str = ""
+    above_low: bool = False
+    below_high: bool = False
+
+    def __str__(self) -> str:
+        if not (self.above_low or self.below_high):
+            return f"from {_shown(self.low)} to {_shown(self.high)}"
+        low = f"{'above' if self.above_low else 'of at least'} {_shown(self.low)}"
+        return f"{low} and {'below' if self.below_high else 'at most'} {_shown(self.high)}"
+
+    def holds(self, value: float) -> bool:
+        """Whether `value` is one of them; NaN is not."""
+        is_above = value > self.low if self.above_low else value >= self.low
+        is_below = value < self.high if self.below_high else value <= self.high
+        return is_above and is_below
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choices:
+    """The words that a setting may be: `Annotated[str, Choices(TABLE)]`."""
+
+    words: Collection[str]
+
+
+def check(config: Any, section: str) -> None:
+    """Check every field of a dataclass against its annotation; call it in `__post_init__`.
+
+    Args:
+        config: the dataclass, whose fields are bool, int, float, str, a `Literal`, a tuple of one
+            of these, or any of them `| None`; with `Annotated` a `Range` or `Choices`.
+        section: its name in a recipe, for messages.
+
+    Raises:
+        ConfigError: names the first field that is wrong, what it must be, and what it is.
+    """
+    for name, hint in _hints(type(config)).items():
+        if mistake := mistake_in(hint, getattr(config, name)):
+            raise ConfigError(f"{section}.{name} {mistake}")
+
+
+def mistake_in(hint: Any, value: Any) -> str:
+    """`must be a whole number from 1 to 9, but is 0. Use 1.`; empty if the value fits the hint."""
+    limits = None
+    if typing.get_origin(hint) is typing.Annotated:
+        hint, limits, *_ = typing.get_args(hint)
+    kinds = [kind for kind in _alternatives(hint) if kind is not types.NoneType]
+    if value is None and len(kinds) < len(_alternatives(hint)):
+        return ""
+    way_out = f" {limits.hint}" if isinstance(limits, Range) and limits.hint else ""
+    is_right = any(_is_a(kind, value) for kind in kinds)
+    if is_right and isinstance(limits, Range):
+        is_right = limits.holds(value)
+    elif is_right and isinstance(limits, Choices):
+        is_right = value in limits.words
+    if is_right:
+        return ""
+    words = " or ".join(_described(kind, limits) for kind in kinds)
+    return f"must be {words}, but is {value!r}.{way_out}"
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    """Whether a value has this type; a whole number is a float too, but true is no number."""
+    if typing.get_origin(kind) is typing.Literal:
+        return isinstance(value, str) and value in typing.get_args(kind)
+    if typing.get_origin(kind) is tuple:
+        item = typing.get_args(kind)[0]
+        return isinstance(value, tuple | list) and not any(mistake_in(item, one) for one in value)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _described(kind: Any, limits: Range | Choices | None) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return f"one of {', '.join(typing.get_args(kind))}"
+    if isinstance(limits, Choices):
+        return f"one of {', '.join(limits.words)}"
+    if typing.get_origin(kind) is tuple:
+        return f"a list, each {_described_item(typing.get_args(kind)[0])}"
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]
+    return f"{words} {limits}" if isinstance(limits, Range) else words
+
+
+def _described_item(hint: Any) -> str:
+    limits = None
+    if typing.get_origin(hint) is typing.Annotated:
+        hint, limits, *_ = typing.get_args(hint)
+    return _described(hint, limits)
+
+
+def _shown(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:g}"
+
+
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """The annotations of a dataclass, kept: options are checked at every call of a translator."""
+    if cls not in _HINTS:
+        _HINTS[cls] = typing.get_type_hints(cls, include_extras=True)
+    return _HINTS[cls]
 
 
 def parse_duration(text: str | float) -> float:
@@ -228,7 +348,7 @@ class _Reader:
             self._note(trail, f"{'.'.join(trail)} must be a section, but is {values!r}.")
             return None
         before = len(self.mistakes)
-        hints = {**typing.get_type_hints(cls), **({} if trail else self.sections)}
+        hints = {**_hints(cls), **({} if trail else self.sections)}
         fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
         for name in values:
             if name not in fields:
@@ -251,23 +371,22 @@ class _Reader:
             return None
 
     def _setting(self, hint: Any, value: Any, trail: tuple[str, ...]) -> Any:
-        pydantic = _pydantic()
         key = ".".join(trail)
         try:
             if isinstance(value, str) and value.lower() == NONE and _admits(hint, types.NoneType):
                 return None
             if isinstance(value, str) and key.endswith("_s") and _admits(hint, int, float):
                 value = parse_duration(value)
-            # Strict JSON mode: 1 is a float, a list a tuple and a str a Path, but "1" is no int.
-            adapter = pydantic.TypeAdapter(hint)
-            return adapter.validate_json(json.dumps(value, default=str), strict=True)
         except ConfigError as error:
             self._note(trail, f"{key}: {error}")
-        except pydantic.ValidationError as error:
-            problems = dict.fromkeys(problem["msg"] for problem in error.errors())
-            wanted = " or ".join(text.removeprefix("Input should be ") for text in problems)
-            self._note(trail, f"{key} must be {wanted}, but is {value!r}.")
-        return None
+            return None
+        if mistake := mistake_in(hint, value):
+            self._note(trail, f"{key} {mistake}")
+            return None
+        if isinstance(value, list):
+            return tuple(value)
+        is_float = _admits(hint, float) and not _admits(hint, int) and type(value) is int
+        return float(value) if is_float else value
 
     def _note_unknown(self, trail: tuple[str, ...], siblings: list[str]) -> None:
         # The very same name in another section beats a similar one in this.
@@ -285,7 +404,7 @@ class _Reader:
 def _dotted_keys(
     cls: type[Any], trail: tuple[str, ...], sections: Mapping[str, type[Any]]
 ) -> Iterator[str]:
-    hints = {**typing.get_type_hints(cls), **sections}
+    hints = {**_hints(cls), **sections}
     for field in dataclasses.fields(cls):
         inner = _section_type(hints[field.name])
         if inner:
@@ -302,12 +421,5 @@ def _section_type(hint: Any) -> type[Any] | None:
 
 
 def _admits(hint: Any, *kinds: type[Any]) -> bool:
-    return hint in kinds or any(kind in typing.get_args(hint) for kind in kinds)
-
-
-def _pydantic() -> Any:
-    try:
-        import pydantic
-    except ImportError:
-        raise MissingExtraError("Reading a recipe", "train") from None
-    return pydantic
+    """Whether a value of one of these types fits, as in `Annotated[int | None, Range(1, 9)]`."""
+    return hint in kinds or any(_admits(part, *kinds) for part in typing.get_args(hint))

@@ -396,7 +396,7 @@ def test_a_changed_dev_or_test_set_is_noticed(tmp_path, name):
     ("key", "value", "words"),
     [
         ("vocabulary", None, "vocabulary.joint must be bool, but is None"),
-        ("vocabulary", {"joint": 1}, "vocabulary.joint must be bool, but is 1"),
+        ("vocabulary", {"joint": 1}, r"vocabulary.joint must be bool, but is 1"),
         ("leaks", [], "leaks.train_in_dev must be int, but is None"),
         ("test", "0", "test must be int, but is '0'"),
     ],
@@ -416,10 +416,10 @@ def test_a_report_that_lacks_something_is_refused_in_words(tmp_path, key, value,
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max_length": 1}, r"data\.max_length must be at least 2, but is 1"),
-        ({"dev_size": 0}, r"data\.dev_size must be at least 1, but is 0"),
-        ({"test_size": -1}, r"data\.test_size must be at least 0, but is -1"),
-        ({"max_chars": 0}, r"data\.max_chars must be at least 1, but is 0"),
+        ({"max_length": 1}, r"data\.max_length must be a whole number from 2.*, but is 1\."),
+        ({"dev_size": 0}, r"data\.dev_size must be a whole number from 1.*, but is 0\."),
+        ({"test_size": -1}, r"data\.test_size must be a whole number from 0.*, but is -1\."),
+        ({"max_chars": 0}, r"data\.max_chars must be a whole number from 1.*, but is 0\."),
     ],
 )
 def test_impossible_settings_are_refused(settings, words):

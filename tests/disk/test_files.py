@@ -335,6 +335,6 @@ def test_an_error_under_the_lock_stays_what_it_is(tmp_path: Path) -> None:
 def test_importing_is_light() -> None:
     code = (
         "import sys, heed.disk.files, heed.disk.folders, heed.config, heed.machine.device\n"
-        "assert not {'torch', 'pydantic'} & set(sys.modules)"
+        "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,7 +4,7 @@ Not here: what is true of them. `tests/equal/conftest.py` holds the same for its
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -24,6 +24,12 @@ TINY: dict[str, Any] = {
     "n_decoder_layers": 2,
     "max_positions": 64,
 }
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """The words of a setting of the model, such as `("post", "pre")` of `norm`."""
+    words: tuple[str, ...] = get_args(ModelConfig.__annotations__[name])
+    return words
 
 
 def shake(module: nn.Module) -> None:

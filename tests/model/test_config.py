@@ -96,19 +96,25 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
         ),
         ({"bias": 1}, "model.bias must be true or false, but is 1."),
         ({"scale_embedding": "yes"}, "model.scale_embedding must be true or false, but is 'yes'."),
-        ({"dropout": 1.0}, "model.dropout must be at least 0 and below 1, but is 1.0."),
-        ({"dropout": -0.1}, "model.dropout must be at least 0 and below 1, but is -0.1."),
-        ({"dropout": True}, "model.dropout must be at least 0 and below 1, but is True."),
+        ({"dropout": 1.0}, "model.dropout must be a number of at least 0 and below 1, but is 1.0."),
+        (
+            {"dropout": -0.1},
+            "model.dropout must be a number of at least 0 and below 1, but is -0.1.",
+        ),
+        (
+            {"dropout": True},
+            "model.dropout must be a number of at least 0 and below 1, but is True.",
+        ),
         (
             {"attention_dropout": float("nan")},
-            "model.attention_dropout must be at least 0 and below 1, but is nan.",
+            "model.attention_dropout must be a number of at least 0 and below 1, but is nan.",
         ),
         (
             {"activation_dropout": "0.1"},
-            "model.activation_dropout must be at least 0 and below 1, but is '0.1'.",
+            "model.activation_dropout must be a number of at least 0 and below 1, but is '0.1'.",
         ),
-        ({"norm_eps": 0.0}, "model.norm_eps must lie above 0 and at most 0.1, but is 0.0."),
-        ({"norm_eps": 0.2}, "model.norm_eps must lie above 0 and at most 0.1, but is 0.2."),
+        ({"norm_eps": 0.0}, "model.norm_eps must be a number above 0 and at most 0.1, but is 0.0."),
+        ({"norm_eps": 0.2}, "model.norm_eps must be a number above 0 and at most 0.1, but is 0.2."),
         ({"d_ff": 0}, f"model.d_ff must be a whole number from 1 to {LIMIT}, but is 0."),
         ({"d_model": "512"}, f"model.d_model must be a whole number from 1 to {LIMIT}, "),
         ({"d_model": 8.0}, f"model.d_model must be a whole number from 1 to {LIMIT}, but is 8.0."),
@@ -139,7 +145,7 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
             "model.tied = three-way needs one joint vocabulary, but the source has 100 pieces and "
             "the target 200. Set model.tied = output, or train a joint vocabulary.",
         ),
-        ({"n_decoder_layers": 0}, "model.n_decoder_layers must be at least 1."),
+        ({"n_decoder_layers": 0}, "model.n_decoder_layers must be a whole number from 1 to 1000"),
         (
             {"cross_from": "same", "n_encoder_layers": 2},
             "model.cross_from = same needs an encoder layer for each decoder layer, but there "

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.model.conftest import choices
 
 from heed.model.build import build_unfilled
-from heed.model.config import CHOICES, ModelConfig
+from heed.model.config import ModelConfig
 from heed.model.families import stored_shapes, ties
 
 CHANGES: list[dict[str, Any]] = [
@@ -42,7 +43,7 @@ def found_by_torch(config: ModelConfig) -> tuple[dict[str, tuple[int, ...]], dic
 def test_shapes_are_those_of_the_module(
     config_of: Callable[..., ModelConfig], changes: dict[str, Any]
 ) -> None:
-    kinds = itertools.product(CHOICES["norm"], CHOICES["tied"], CHOICES["positions"])
+    kinds = itertools.product(choices("norm"), choices("tied"), choices("positions"))
     for norm, tied, positions in kinds:
         sizes = {"src_vocab_size": 13 if tied == "three-way" else 17, "tgt_vocab_size": 13}
         config = config_of(**sizes, norm=norm, tied=tied, positions=positions, **changes)

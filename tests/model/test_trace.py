@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.model.conftest import choices
 from torch import Tensor
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.model.build import build_model
-from heed.model.config import CHOICES, ModelConfig
+from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.model.masks import causal_mask
 from heed.model.trace import listening, recording
@@ -54,8 +55,8 @@ def test_a_layer_begins_with_what_the_one_before_it_ends_with(
         assert torch.equal(seen[f"encoder.{layer}.in"], seen[f"encoder.{layer - 1}.out"])
 
 
-@pytest.mark.parametrize("norm", CHOICES["norm"])
-@pytest.mark.parametrize("activation", CHOICES["activation"])
+@pytest.mark.parametrize("norm", choices("norm"))
+@pytest.mark.parametrize("activation", choices("activation"))
 def test_every_matrix_of_the_plan_shows_what_it_makes(
     config_of: Callable[..., ModelConfig], norm: str, activation: str
 ) -> None:

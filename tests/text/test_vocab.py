@@ -473,10 +473,13 @@ def test_a_script_of_many_signs_gets_room_for_words() -> None:
     ("setting", "words"),
     [
         ({"kind": "syllable"}, r"kind must be one of unigram, bpe, char, word, but is 'syllable'"),
-        ({"vocab_size": 0}, "vocab_size must be positive, but is 0"),
-        ({"character_coverage": 0.5}, r"character_coverage must be from 0\.9 to 1, but is 0\.5"),
-        ({"subword_alpha": 1.5}, r"subword_alpha must be from 0 to 1, but is 1\.5"),
-        ({"subword_alpha": float("nan")}, "subword_alpha must be from 0 to 1, but is nan"),
+        ({"vocab_size": 0}, "vocab_size must be a whole number from 1 to .*, but is 0"),
+        (
+            {"character_coverage": 0.5},
+            r"character_coverage must be a number from 0\.9 to 1, but is 0\.5",
+        ),
+        ({"subword_alpha": 1.5}, r"subword_alpha must be a number from 0 to 1, but is 1\.5"),
+        ({"subword_alpha": float("nan")}, "subword_alpha must be a number from 0 to 1, but is nan"),
         ({"kind": "char", "subword_alpha": 0.1}, r"must be 0 for kind 'char'.* but is 0\.1"),
     ],
 )

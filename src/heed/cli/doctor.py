@@ -24,7 +24,6 @@ PACKAGES = {
     "safetensors": "always",
     "sentencepiece": "always",
     "torch": "train",
-    "pydantic": "train",
     "sacrebleu": "train",
     "zstandard": "train",
     "tensorboard": "tensorboard",

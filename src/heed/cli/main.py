@@ -59,7 +59,7 @@ EXAMPLES = """
 COMPLETION_VARIABLE = "_HEED_COMPLETE"
 """By this the shell asks what could be typed next."""
 
-EXTRAS = {"torch": "train", "pydantic": "train", "sacrebleu": "train"}
+EXTRAS = {"torch": "train", "sacrebleu": "train"}
 """Package → the extra that brings it."""
 
 

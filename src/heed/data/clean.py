@@ -9,11 +9,11 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
+from heed.config import Range, check
 from heed.data.columns import clipped
 from heed.data.readers import Pair
-from heed.errors import ConfigError
 from heed.text.normalize import normalize
 
 Rule = Callable[[Pair], str | None]
@@ -30,23 +30,27 @@ _STRAY_CONTROLS = re.compile("[\u0080-\u0084\u0086-\u009f\ufffd]")
 
 @dataclass(frozen=True, kw_only=True)
 class CleanConfig:
-    """What is dropped from the training pairs."""
+    """Which training pairs are dropped.
 
-    max_chars: int = 2000
-    """Longest side in characters; what has more pieces than a batch takes falls later."""
-    max_ratio: float = 4.0
-    """How much longer one side may be than usual for its partner, see `length_ratio`."""
+    Attributes:
+        max_chars: longest side in characters; a side with more pieces than a batch holds is dropped
+            later.
+        max_ratio: how much longer one side may be than usual for its partner, see `length_ratio`.
+        keep_copies: keep pairs whose sides are the same. They teach a model to copy instead of
+            translating (Khayrallah and Koehn 2018), unless copying is the task.
+        keep_duplicates: keep every occurrence of a pair.
+
+    Raises:
+        ConfigError: a value is out of its range.
+    """
+
+    max_chars: Annotated[int, Range(1, 10_000_000)] = 2000
+    max_ratio: Annotated[float, Range(1, 1e9, above_low=True)] = 4.0
     keep_copies: bool = False
-    """Keep pairs whose sides are the same. They teach a model to copy instead of translating
-    (Khayrallah and Koehn 2018), unless copying is the task."""
     keep_duplicates: bool = False
-    """Keep a pair as often as it occurs."""
 
     def __post_init__(self) -> None:
-        if self.max_chars < 1:
-            raise ConfigError(f"data.max_chars must be at least 1, but is {self.max_chars}.")
-        if not self.max_ratio > 1:
-            raise ConfigError(f"data.max_ratio must be above 1, but is {self.max_ratio}.")
+        check(self, "data")
 
 
 @dataclass

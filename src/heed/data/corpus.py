@@ -1,18 +1,15 @@
-"""What a corpus is made of and what is to be learnt from it: the wishes, before a file is opened.
-
-Not here: what becomes of them; read on in `prepare.py`.
-"""
+"""What the user asked for, before any file is read: the files of a corpus and its settings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
+from heed.config import Range
 from heed.data.clean import CleanConfig
 from heed.data.mono import Mono
 from heed.data.readers import Part
 from heed.errors import ConfigError
 from heed.text.vocab import TokenizerConfig
-
-_MOST = {"denoise": 100, "back_translate": 100, "back_translate_at": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,39 +37,34 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CleanConfig):
-    """What is learnt from, and what is set aside."""
+    """Which pairs are learnt from, and which are set aside.
 
-    max_length: int = 256
-    """Most pieces a side may have, `<eos>` included; a longer pair is not learnt from."""
-    dev_size: int | None = None
-    """Pairs set aside for dev if none are given; None: a twentieth of all, 1000 at most."""
-    test_size: int = 0
-    """Pairs set aside for test if none are given."""
+    Attributes:
+        max_chars, max_ratio, keep_copies, keep_duplicates: see `CleanConfig`.
+        max_length: most pieces of a side, `<eos>` included; a longer pair is not learnt from.
+        dev_size: pairs set aside for dev if none are given; None = a twentieth of all, at most
+            1000.
+        test_size: pairs set aside for test if none are given.
+        both_directions: learn each pair in both directions, in one model; a tag names the target
+            language.
+        denoise: sentences of each monolingual text that an epoch restores from gaps, for each pair;
+            0 = none. Source: Lewis et al. 2020.
+        back_translate: most sentences of each monolingual text that the model translates back, for
+            each pair; 0 = none. Source: Sennrich et al. 2016.
+        back_translate_at: share of the budget after which back-translation starts, at the next
+            epoch.
+
+    Raises:
+        ConfigError: a value is out of its range.
+    """
+
+    max_length: Annotated[int, Range(2, 1_000_000)] = 256
+    dev_size: Annotated[int | None, Range(1, 1_000_000_000)] = None
+    test_size: Annotated[int, Range(0, 1_000_000_000)] = 0
     both_directions: bool = False
-    """Learn each pair both ways round, in one model: a tag says which way is wanted."""
-    denoise: float = 0.5
-    """Sentences of each monolingual text that an epoch restores from gaps, for each pair; 0: none.
-    Source: Lewis et al. 2020."""
-    back_translate: float = 1.0
-    """Most sentences of each monolingual text that the model translates back, for each pair; 0:
-    none. Source: Sennrich et al. 2016."""
-    back_translate_at: float = 0.5
-    """Share of the budget after which it does, at the next epoch."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_length < 2:
-            raise ConfigError(f"data.max_length must be at least 2, but is {self.max_length}.")
-        if self.dev_size is not None and self.dev_size < 1:
-            raise ConfigError(f"data.dev_size must be at least 1, but is {self.dev_size}.")
-        if self.test_size < 0:
-            raise ConfigError(f"data.test_size must be at least 0, but is {self.test_size}.")
-        for name in ("denoise", "back_translate", "back_translate_at"):
-            if not 0 <= getattr(self, name) <= _MOST[name]:
-                raise ConfigError(
-                    f"data.{name} must lie between 0 and {_MOST[name]}, but is "
-                    f"{getattr(self, name)}."
-                )
+    denoise: Annotated[float, Range(0, 100)] = 0.5
+    back_translate: Annotated[float, Range(0, 100)] = 1.0
+    back_translate_at: Annotated[float, Range(0, 1)] = 0.5
 
 
 def tagged_languages(

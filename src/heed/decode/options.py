@@ -6,30 +6,13 @@ beam search.
 
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
+from heed.config import Choices, Range, check
 from heed.decode.early_stopping import EARLY_STOPPING
 from heed.decode.length_penalty import LENGTH_PENALTIES
 from heed.errors import ConfigError
 
-_WHOLE = {  # name: smallest, largest, the way out
-    "beam_size": (1, 1024, "Use 1 for greedy search, 4 or 5 for translation."),
-    "n_best": (1, 1024, "Use 1 for the best hypothesis only."),
-    "max_length": (1, 4096, "256 suits sentences."),
-    "min_length": (0, 4096, "Use 0 for no minimum."),
-    "top_k": (0, 10_000_000, "Use 0 to keep every token."),
-    "seed": (0, 2**64 - 1, "Any whole number from 0 will do."),
-    "no_repeat_ngram_size": (0, 1000, "Use 0 to allow repeats, 3 or 4 to stop loops."),
-}
-_REAL = {
-    "alpha": (0.0, 10.0, "Use 0.6 with gnmt, 1.0 with power."),
-    "max_length_factor": (0.0, 100.0, "Use 2.0 for languages of like length."),
-    "max_length_offset": (0.0, 4096.0, "Use 20 for sentences."),
-    "temperature": (1e-3, 1e3, "Use 1.0 to sample what the model says, less to play safe."),
-    "top_p": (0.0, 1.0, "Use 1.0 to keep every token."),
-    "min_p": (0.0, 1.0, "Use 0.0 to keep every token."),
-    "repetition_penalty": (1.0, 100.0, "Use 1.0 for none."),
-}
 _MOST_STORED = {
     "beam_size": 64,
     "n_best": 64,
@@ -85,38 +68,36 @@ class DecodeOptions:
         ConfigError: a value is out of its range, or would change nothing.
     """
 
-    beam_size: int = 5
-    n_best: int = 1
-    length_penalty: str = "gnmt"
-    alpha: float = 0.6
-    early_stopping: str = "first"
-    max_length: int = 256
-    max_length_factor: float = 2.0
-    max_length_offset: float = 20.0
-    min_length: int = 0
+    beam_size: Annotated[
+        int, Range(1, 1024, "Use 1 for greedy search, 4 or 5 for translation.")
+    ] = 5
+    n_best: Annotated[int, Range(1, 1024, "Use 1 for the best hypothesis only.")] = 1
+    length_penalty: Annotated[str, Choices(LENGTH_PENALTIES)] = "gnmt"
+    alpha: Annotated[float, Range(0.0, 10.0, "Use 0.6 with gnmt, 1.0 with power.")] = 0.6
+    early_stopping: Annotated[str, Choices(EARLY_STOPPING)] = "first"
+    max_length: Annotated[int, Range(1, 4096, "256 suits sentences.")] = 256
+    max_length_factor: Annotated[
+        float, Range(0.0, 100.0, "Use 2.0 for languages of like length.")
+    ] = 2.0
+    max_length_offset: Annotated[float, Range(0.0, 4096.0, "Use 20 for sentences.")] = 20.0
+    min_length: Annotated[int, Range(0, 4096, "Use 0 for no minimum.")] = 0
     sample: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    seed: int = 0
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    suppress: tuple[int, ...] = ()
+    temperature: Annotated[
+        float, Range(1e-3, 1e3, "Use 1.0 to sample what the model says, less to play safe.")
+    ] = 1.0
+    top_k: Annotated[int, Range(0, 10_000_000, "Use 0 to keep every token.")] = 0
+    top_p: Annotated[float, Range(0.0, 1.0, "Use 1.0 to keep every token.")] = 1.0
+    min_p: Annotated[float, Range(0.0, 1.0, "Use 0.0 to keep every token.")] = 0.0
+    seed: Annotated[int, Range(0, 2**64 - 1, "Any whole number from 0 will do.")] = 0
+    no_repeat_ngram_size: Annotated[
+        int, Range(0, 1000, "Use 0 to allow repeats, 3 or 4 to stop loops.")
+    ] = 0
+    repetition_penalty: Annotated[float, Range(1.0, 100.0, "Use 1.0 for none.")] = 1.0
+    suppress: tuple[Annotated[int, Range(0, 2**31 - 1)], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, one setting at a time."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in _WHOLE:
-                _check_number(field.name, value, int, *_WHOLE[field.name])
-            elif field.name in _REAL:
-                _check_number(field.name, value, (int, float), *_REAL[field.name])
-        _check_choice("length_penalty", self.length_penalty, tuple(LENGTH_PENALTIES))
-        _check_choice("early_stopping", self.early_stopping, tuple(EARLY_STOPPING))
-        if not isinstance(self.sample, bool):
-            raise ConfigError(f"decoding.sample must be true or false, but is {self.sample!r}.")
-        object.__setattr__(self, "suppress", _checked_ids(self.suppress))
+        check(self, "decoding")
+        object.__setattr__(self, "suppress", tuple(self.suppress))  # a file gives a list
         self._check_together()
 
     def _check_together(self) -> None:
@@ -178,39 +159,3 @@ def with_alternatives(options: DecodeOptions, count: int) -> DecodeOptions:
         return replace(options, n_best=max(options.n_best, count + 1))
     beam_size = max(options.beam_size, count + 1)
     return replace(options, beam_size=beam_size, n_best=beam_size)
-
-
-def _check_number(
-    name: str,
-    value: Any,
-    kind: type[int] | tuple[type[int], type[float]],
-    smallest: float,
-    largest: float,
-    remedy: str,
-) -> None:
-    word = "a whole number" if kind is int else "a number"
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ConfigError(f"decoding.{name} must be {word}, but is {value!r}. {remedy}")
-    if not smallest <= value <= largest:  # NaN is not
-        raise ConfigError(
-            f"decoding.{name} must be from {smallest} to {largest}, but is {value!r}. {remedy}"
-        )
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(
-            f"decoding.{name} must be one of {', '.join(choices)}, but is {value!r}. "
-            f"Try {choices[0]!r}."
-        )
-
-
-def _checked_ids(ids: Any) -> tuple[int, ...]:
-    """Accept any list of ids a file may hold, as a tuple."""
-    is_list = isinstance(ids, tuple | list)
-    if not is_list or not all(type(item) is int and 0 <= item < 1 << 31 for item in ids):
-        raise ConfigError(
-            f"decoding.suppress must be a list of target ids (whole numbers from 0), "
-            f"but is {ids!r}. Use [] to suppress none."
-        )
-    return tuple(ids)

@@ -4,22 +4,19 @@ Not the recipe for training it (`heed/train/`), nor code that reads the choices:
 Field names are the paper's; read on in `transformer.py`.
 """
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Protocol
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, Protocol
 
+from heed.config import Range, check
 from heed.errors import ConfigError
 
 LIMIT = 1 << 20
 """No width, length or vocabulary beyond a million: checked before anything is allocated."""
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "family": ("transformer",),
-    "activation": ("relu", "gelu", "swiglu"),
-    "norm": ("post", "pre"),
-    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"),
-    "cross_from": ("last", "same"),
-    "tied": ("three-way", "output", "none"),
-}
+Size = Annotated[int, Range(1, LIMIT)]
+Depth = Annotated[int, Range(0, 1000)]
+Id = Annotated[int, Range(0, LIMIT)]
+Rate = Annotated[float, Range(0, 1, below_high=True)]
 
 
 class AnyConfig(Protocol):
@@ -100,35 +97,35 @@ class ModelConfig:
     """
 
     family: Literal["transformer"] = "transformer"
-    src_vocab_size: int
-    tgt_vocab_size: int
-    d_model: int = 256
-    n_heads: int = 4
-    d_k: int | None = None
-    d_v: int | None = None
-    d_ff: int = 1024
-    n_encoder_layers: int = 3
-    n_decoder_layers: int = 3
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
+    src_vocab_size: Size
+    tgt_vocab_size: Size
+    d_model: Size = 256
+    n_heads: Size = 4
+    d_k: Annotated[int | None, Range(1, LIMIT)] = None
+    d_v: Annotated[int | None, Range(1, LIMIT)] = None
+    d_ff: Size = 1024
+    n_encoder_layers: Depth = 3
+    n_decoder_layers: Annotated[int, Range(1, 1000)] = 3
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.0
+    activation_dropout: Rate = 0.0
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["post", "pre"] = "post"
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"] = (
         "sinusoidal"
     )
-    max_positions: int = 1024
+    max_positions: Size = 1024
     cross_from: Literal["last", "same"] = "last"
     tied: Literal["three-way", "output", "none"] = "three-way"
     bias: bool = True
     scale_embedding: bool = True
-    norm_eps: float = 1e-6
-    pad_id: int = 0
-    bos_id: int = 2
-    eos_id: int = 3
+    norm_eps: Annotated[float, Range(0, 0.1, above_low=True)] = 1e-6
+    pad_id: Id = 0
+    bos_id: Id = 2
+    eos_id: Id = 3
 
     def __post_init__(self) -> None:
-        self._check_ranges()
+        check(self, "model")
         self._check_fit()
 
     @property
@@ -157,39 +154,6 @@ class ModelConfig:
             f"layers, width {self.d_model}, {self.n_heads} heads"
         )
 
-    def _check_ranges(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in CHOICES:
-                if value not in CHOICES[field.name]:
-                    choices = ", ".join(CHOICES[field.name])
-                    raise ConfigError(
-                        f"model.{field.name} must be one of {choices}, but is {value!r}."
-                    )
-            elif field.name in ("bias", "scale_embedding"):
-                if not isinstance(value, bool):
-                    raise ConfigError(
-                        f"model.{field.name} must be true or false, but is {value!r}."
-                    )
-            elif "dropout" in field.name:
-                if not (_is_number(value) and 0 <= value < 1):
-                    raise ConfigError(
-                        f"model.{field.name} must be at least 0 and below 1, but is {value!r}."
-                    )
-            elif field.name == "norm_eps":
-                if not (_is_number(value) and 0 < value <= 0.1):
-                    raise ConfigError(
-                        f"model.norm_eps must lie above 0 and at most 0.1, but is {value!r}."
-                    )
-            elif value is not None or field.name not in ("d_k", "d_v"):
-                lowest = 0 if field.name.endswith("_id") or "layers" in field.name else 1
-                highest = 1000 if "layers" in field.name else LIMIT
-                if type(value) is not int or not lowest <= value <= highest:
-                    raise ConfigError(
-                        f"model.{field.name} must be a whole number from {lowest} to {highest}, "
-                        f"but is {value!r}."
-                    )
-
     def _check_fit(self) -> None:
         if self.d_model % self.n_heads and not (self.d_k and self.d_v):
             divisors = [n for n in (1, 2, 4, 8, 16, 32) if self.d_model % n == 0]
@@ -216,8 +180,6 @@ class ModelConfig:
                     f"model.{name} must be below the vocabulary's size ({n_pieces}), but is "
                     f"{getattr(self, name)}."
                 )
-        if self.n_decoder_layers < 1:
-            raise ConfigError("model.n_decoder_layers must be at least 1.")
         # An encoder layer above the last decoder layer would be read by nobody and learn nothing.
         if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
             raise ConfigError(
@@ -225,10 +187,6 @@ class ModelConfig:
                 f"are {self.n_encoder_layers} and {self.n_decoder_layers}. Make both equal, or set "
                 "model.cross_from = last."
             )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 PRESETS: dict[str, dict[str, Any]] = {

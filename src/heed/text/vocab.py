@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import sentencepiece
 
+from heed.config import Range, check
 from heed.errors import ConfigError, DataError, FormatError
 from heed.machine.threads import count_cores
 from heed.text.languages import require_language
@@ -78,44 +79,38 @@ _TRAINING_OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """How text becomes pieces."""
+    """How text becomes pieces.
+
+    Attributes:
+        kind: what a piece is: a likely part of a word (`unigram`), a merge of frequent pairs
+            (`bpe`), one character (`char`), or a whole word (`word`). Source: Kudo 2018; Sennrich
+            et al. 2016.
+        vocab_size: most pieces, control symbols and 256 bytes included; None = by the corpus size.
+        joint: one vocabulary for both languages, so that their embeddings can be shared.
+        character_coverage: share of the corpus's characters that get a piece of their own; the rest
+            are spelt in bytes. 0.9999 keeps whole alphabets and leaves signs seen once to bytes;
+            1.0 keeps every sign.
+        split_han: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases
+            become pieces otherwise; in a small corpus those hide the words inside them.
+        vocab_from: folder of a model whose pieces are taken over unchanged; "" = learn pieces.
+        subword_alpha: subword regularization in training, see `Vocab.sample`; 0 = off.
+
+    Raises:
+        ConfigError: a value is out of its range.
+    """
 
     kind: Kind = "unigram"
-    """What a piece is: a likely part of a word (`unigram`), a merge of frequent pairs (`bpe`), one
-    character (`char`), or a whole word (`word`). Source: Kudo 2018; Sennrich et al. 2016."""
-    vocab_size: int | None = None
-    """Pieces at most, control symbols and 256 bytes included; None: from the corpus size."""
+    vocab_size: Annotated[
+        int | None, Range(1, 10_000_000, "Leave it out to take it from the corpus.")
+    ] = None
     joint: bool = True
-    """True: one vocabulary for both languages, so that their embeddings can be shared."""
-    character_coverage: float = 0.9999
-    """Share of the corpus's characters that get a piece of their own; the rest are spelt in bytes.
-    0.9999 keeps whole alphabets and leaves signs seen once to bytes; 1.0 keeps every sign."""
+    character_coverage: Annotated[float, Range(0.9, 1)] = 0.9999
     split_han: bool = True
-    """True: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases become
-    pieces otherwise; in a small corpus those hide the words inside them."""
     vocab_from: str = ""
-    """Folder of a model whose pieces are taken over as they are; "": they are learnt."""
-    subword_alpha: float = 0.0
-    """Subword regularisation in training, see `Vocab.sample`; 0.0 is off."""
+    subword_alpha: Annotated[float, Range(0, 1)] = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            choices = ", ".join(get_args(Kind))
-            raise ConfigError(f"tokenizer.kind must be one of {choices}, but is {self.kind!r}.")
-        if self.vocab_size is not None and self.vocab_size < 1:
-            raise ConfigError(
-                f"tokenizer.vocab_size must be positive, but is {self.vocab_size}. "
-                "Leave it out to take it from the corpus."
-            )
-        if not 0.9 <= self.character_coverage <= 1:
-            raise ConfigError(
-                "tokenizer.character_coverage must be from 0.9 to 1, "
-                f"but is {self.character_coverage}."
-            )
-        if not 0 <= self.subword_alpha <= 1:
-            raise ConfigError(
-                f"tokenizer.subword_alpha must be from 0 to 1, but is {self.subword_alpha}."
-            )
+        check(self, "tokenizer")
         if self.subword_alpha > 0 and self.kind in ("char", "word"):
             raise ConfigError(
                 f"tokenizer.subword_alpha must be 0 for kind {self.kind!r}, which cuts a text in "

@@ -198,7 +198,7 @@ def test_changed_text_is_refused(small_run: Run, corpus: Corpus, tmp_path: Path)
 def test_impossible_shares_are_refused(
     small_run: Run, tmp_path: Path, key: str, value: float
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"data\.{key} must lie between 0 and \d+, but is"):
+    with pytest.raises(ConfigError, match=rf"data\.{key} must be a number from 0 to \d+, but is"):
         small_run(tmp_path / "run", settings={"data": {key: value}})
 
 

@@ -5,8 +5,9 @@ and a time budget (`recipe/recipe.py`). Read on in `loop.py`.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from heed.config import Range, check
 from heed.errors import ConfigError
 
 POLYNOMIALS = (
@@ -82,87 +83,49 @@ class TrainConfig:
         ConfigError: a value out of range.
     """
 
-    time_s: float | None = None
-    max_steps: int | None = None
-    batch_tokens: int = 2048
-    first_batch_tokens: int | None = None
-    accumulate: int = 1
+    time_s: Annotated[float | None, Range(1, 1e8)] = None
+    max_steps: Annotated[int | None, Range(1, 1_000_000_000)] = None
+    batch_tokens: Annotated[int, Range(1, 10_000_000)] = 2048
+    first_batch_tokens: Annotated[int | None, Range(1, 10_000_000)] = None
+    accumulate: Annotated[int, Range(1, 10_000)] = 1
     recompute: bool = False
     compile: bool = False
     shard: bool = False
     optimizer: Literal["muon", "adamw", "adam"] = "muon"
-    learning_rate: float = 4e-3
-    matrix_learning_rate: float = 0.01
-    matrix_every: int = 1
-    beta1: float = 0.9
-    beta2: float = 0.98
-    adam_eps: float = 1e-9
-    momentum: float = 0.95
-    weight_decay: float = 0.0
-    clip_norm: float = 1.0
+    learning_rate: Annotated[float, Range(0, 1e3)] = 4e-3
+    matrix_learning_rate: Annotated[float, Range(0, 1e3)] = 0.01
+    matrix_every: Annotated[int, Range(1, 100)] = 1
+    beta1: Annotated[float, Range(0, 0.9999)] = 0.9
+    beta2: Annotated[float, Range(0, 0.99999)] = 0.98
+    adam_eps: Annotated[float, Range(1e-20, 1)] = 1e-9
+    momentum: Annotated[float, Range(0, 0.9999)] = 0.95
+    weight_decay: Annotated[float, Range(0, 10)] = 0.0
+    clip_norm: Annotated[float, Range(0, 1e9)] = 1.0
     schedule: Literal["linear", "cosine", "trapezoid", "inverse_sqrt", "paper"] = "trapezoid"
-    warmup_steps: int = 100
-    decay_share: float = 0.5
-    label_smoothing: float = 0.1
-    ema_decay: float = 0.0
-    average_checkpoints: int = 0
-    patience: int = 0
+    warmup_steps: Annotated[int, Range(0, 1_000_000_000)] = 100
+    decay_share: Annotated[float, Range(0.001, 1)] = 0.5
+    label_smoothing: Annotated[float, Range(0, 0.9)] = 0.1
+    ema_decay: Annotated[float, Range(0, 0.999999)] = 0.0
+    average_checkpoints: Annotated[int, Range(0, 1000)] = 0
+    patience: Annotated[int, Range(0, 1_000_000)] = 0
     metric: Literal["bleu", "chrf", "loss"] = "chrf"
-    validations: int = 10
-    validate_every: int | None = None
-    validation_sentences: int = 500
-    checkpoint_every: int | None = None
-    checkpoint_every_s: float = 300.0
-    keep_checkpoints: int = 2
+    validations: Annotated[int, Range(0, 1_000_000)] = 10
+    validate_every: Annotated[int | None, Range(1, 1_000_000_000)] = None
+    validation_sentences: Annotated[int, Range(0, 1_000_000)] = 500
+    checkpoint_every: Annotated[int | None, Range(1, 1_000_000_000)] = None
+    checkpoint_every_s: Annotated[float, Range(1, 1e8)] = 300.0
+    keep_checkpoints: Annotated[int, Range(1, 1000)] = 2
     first_embeddings: Literal["company", "random"] = "company"
     parent: str = ""
-    seed: int = 1
+    seed: Annotated[int, Range(0, 2**31 - 1)] = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    threads: int = 0
+    threads: Annotated[int, Range(0, 1024)] = 0
 
     def __post_init__(self) -> None:
-        for name, lowest, highest in RANGES:
-            value = getattr(self, name)
-            if value is not None and not lowest <= value <= highest:
-                raise ConfigError(
-                    f"training.{name} must lie between {lowest:g} and {highest:g}, "
-                    f"but is {value if isinstance(value, int) else format(value, 'g')}."
-                )
+        check(self, "training")
         if self.compile and self.shard:
             raise ConfigError(
                 "training.compile and training.shard cannot go together: what is compiled does "
                 "not put the weights of a shared layer together. Set one of them to false."
             )
-
-
-RANGES: tuple[tuple[str, float, float], ...] = (
-    ("time_s", 1, 1e8),
-    ("max_steps", 1, 1e9),
-    ("batch_tokens", 1, 1e7),
-    ("first_batch_tokens", 1, 1e7),
-    ("accumulate", 1, 10_000),
-    ("learning_rate", 0, 1e3),
-    ("matrix_learning_rate", 0, 1e3),
-    ("matrix_every", 1, 100),
-    ("beta1", 0, 0.9999),
-    ("beta2", 0, 0.99999),
-    ("adam_eps", 1e-20, 1),
-    ("momentum", 0, 0.9999),
-    ("weight_decay", 0, 10),
-    ("clip_norm", 0, 1e9),
-    ("warmup_steps", 0, 1e9),
-    ("decay_share", 0.001, 1),
-    ("label_smoothing", 0, 0.9),
-    ("ema_decay", 0, 0.999999),
-    ("average_checkpoints", 0, 1000),
-    ("patience", 0, 1e6),
-    ("validations", 0, 1e6),
-    ("validate_every", 1, 1e9),
-    ("validation_sentences", 0, 1e6),
-    ("checkpoint_every", 1, 1e9),
-    ("checkpoint_every_s", 1, 1e8),
-    ("keep_checkpoints", 1, 1000),
-    ("seed", 0, 2**31 - 1),
-    ("threads", 0, 1024),
-)

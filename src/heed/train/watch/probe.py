@@ -70,8 +70,8 @@ class Probe:
             None in a model without ReLU.
         seconds: what all this cost.
         evenness: entropy of cross-attention as a share of the most there can be, in the head that
-            chooses best: 1 where every head reads all words alike; None for very short sources, or without
-            cross-attention.
+            chooses best: 1 where every head reads all words alike; None for very short sources, or
+            without cross-attention.
     """
 
     train_loss: float
