@@ -131,9 +131,7 @@ def test_the_report_gives_examples_and_survives_json():
 
 
 def test_impossible_limits_are_refused():
-    with pytest.raises(
-        ConfigError, match=r"data\.max_chars must be .* from 1 to .*, but is 0"
-    ):
+    with pytest.raises(ConfigError, match=r"data\.max_chars must be .* from 1 to .*, but is 0"):
         CleanConfig(max_chars=0)
     with pytest.raises(ConfigError, match=r"data\.max_ratio must be a number above 1 .*, but is 1"):
         CleanConfig(max_ratio=1)

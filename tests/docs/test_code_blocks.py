@@ -5,7 +5,8 @@ Not here: docstrings' examples, which live beside what they document. How a page
 - ```python blocks of a page run one after the other in one interpreter, after its commands.
 - ```console blocks hold commands after `$ ` and, below each, what it prints; ```sh blocks hold
   commands only. All of a page's blocks share one empty folder, and every command must succeed.
-- ```toml and ```json must parse; ```text is a picture.
+- ```toml and ```json must parse; ```text is a picture; ```diff is applied by
+  `test_add_an_attention.py`.
 - `<!-- same output -->` before a console block: what it shows is compared, letter by letter.
 - `<!-- not run: why -->` before a block: it is not run, for the reason given.
 """
@@ -115,6 +116,7 @@ LANGUAGES: dict[str, Callable[[Block, Path], None]] = {
     "toml": parse_toml,
     "json": parse_json,
     "text": look_at,
+    "diff": look_at,
 }
 
 

@@ -116,7 +116,7 @@ def gru() -> Iterator[None]:
             config=GRUConfig,
             plan=gru_plan,
             build=GRU,
-            runs_on_engine=False,
+            runs_on_engine=lambda config: False,
             presets=presets,
             usual=lambda is_joint: {},
             outline=outline,
@@ -193,11 +193,13 @@ def test_what_a_gru_cannot_do_is_an_error_in_words(trained: Path, call: Call) ->
     translator = heed.load(trained)
     with pytest.raises(ConfigError, match="this model has no attention to the source"):
         translator.translate(["rot hund"], alignment=True)
-    with pytest.raises(ConfigError, match="family transformer, but this one is of the family gru"):
+    with pytest.raises(
+        ConfigError, match="Transformer with softmax attention, but this model is: GRU, width"
+    ):
         heed.load(trained, runtime="engine")
     code, _, err = call("quantize", str(trained))
     assert code == 1
-    assert "of the family gru" in err
+    assert "this model is: GRU, width" in err
 
 
 def test_an_unknown_family_is_refused_with_the_known_ones(

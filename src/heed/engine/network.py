@@ -14,7 +14,7 @@ import numpy as np
 from heed.engine.matrices import Floats, Matrix, float_matrix, int8_matrix, pad
 from heed.errors import ConfigError
 from heed.model.config import AnyConfig, ModelConfig
-from heed.model.families import FAMILIES, family_of, plan, ties
+from heed.model.families import family_of, plan, ties
 from heed.model.plan import Block
 
 EMBEDDINGS = {
@@ -91,13 +91,12 @@ def engine_config(config: AnyConfig) -> ModelConfig:
     """The config of a model that the engine computes.
 
     Raises:
-        ConfigError: it is of another family.
+        ConfigError: the engine does not compute it.
     """
-    if not family_of(config).runs_on_engine:
-        able = ", ".join(name for name, family in FAMILIES.items() if family.runs_on_engine)
+    if not family_of(config).runs_on_engine(config):
         raise ConfigError(
-            f"heed's engine and int8 weights are for models of the family {able}, but this one is "
-            f"of the family {config.family}. It runs with torch: --runtime torch, or auto."
+            f"heed's engine and int8 weights are for the Transformer with softmax attention, but "
+            f"this model is: {config.summary()}. It runs with torch: --runtime torch, or auto."
         )
     return cast(ModelConfig, config)
 

@@ -249,3 +249,9 @@ class MultiHeadAttention(nn.Module):
         """`(batch, length, n_heads * width)` → `(batch, n_heads, length, width)`."""
         batch, length, _ = x.shape
         return x.view(batch, length, self.n_heads, width).transpose(1, 2)
+
+
+ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
+    "softmax": MultiHeadAttention,
+}
+"""By `ModelConfig.attention`, the module of the three attention sublayers."""

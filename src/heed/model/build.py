@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from heed.model.attention import MultiHeadAttention
+from heed.model.attention import ATTENTIONS, MultiHeadAttention
 from heed.model.config import AnyConfig, ModelConfig
 from heed.model.families import family_of
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
@@ -163,7 +163,7 @@ def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
 
 
 def _attention(config: ModelConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(
+    return ATTENTIONS[config.attention](
         config.d_model,
         config.n_heads,
         d_k=config.key_width,

@@ -69,6 +69,7 @@ class ModelConfig:
         src_vocab_size: rows of the source embedding.
         tgt_vocab_size: rows of the target embedding and of the output layer.
         d_model: width of every position's vector.
+        attention: how a head weighs what it reads: `softmax`, the paper's equation 1.
         n_heads: attention heads a sublayer.
         d_k: width of a query or key in one head; None = `d_model // n_heads`.
         d_v: width of a value in one head; None = `d_model // n_heads`.
@@ -100,6 +101,7 @@ class ModelConfig:
     src_vocab_size: Size
     tgt_vocab_size: Size
     d_model: Size = 256
+    attention: Literal["softmax"] = "softmax"
     n_heads: Size = 4
     d_k: Annotated[int | None, Range(1, LIMIT)] = None
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
@@ -151,7 +153,7 @@ class ModelConfig:
         """The shape in words, for a model card."""
         return (
             f"Transformer, {self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
-            f"layers, width {self.d_model}, {self.n_heads} heads"
+            f"layers, width {self.d_model}, {self.n_heads} heads of {self.attention} attention"
         )
 
     def _check_fit(self) -> None:

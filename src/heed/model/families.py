@@ -28,7 +28,8 @@ class Family:
         config: the dataclass of its settings, an `AnyConfig`.
         plan: every weight of a config, in the order of the model's `state_dict`.
         build: a model with fresh weights.
-        runs_on_engine: whether `heed.engine` computes it, so that it translates without torch.
+        runs_on_engine: whether `heed.engine` computes a model of this config, which then
+            translates without torch.
         presets: settings by the names of sizes; each family has those of `heed.model.config`.
         usual: settings for training that differ from the defaults of `config`, given whether both
             sides share one vocabulary.
@@ -40,7 +41,7 @@ class Family:
     config: type[Any]
     plan: Callable[[Any], list[Weight]]
     build: "Callable[[Any], TorchNetwork]"
-    runs_on_engine: bool
+    runs_on_engine: Callable[[Any], bool]
     presets: Mapping[str, Mapping[str, Any]]
     usual: Callable[[bool], Mapping[str, Any]]
     outline: Callable[[Mapping[str, Any], int, int], AnyConfig]
@@ -131,7 +132,7 @@ FAMILIES: dict[str, Family] = {
             config=ModelConfig,
             plan=transformer_plan,
             build=_build_transformer,
-            runs_on_engine=True,
+            runs_on_engine=lambda config: config.attention == "softmax",
             presets=PRESETS,
             usual=_usual_transformer,
             outline=_outline_transformer,

@@ -113,7 +113,7 @@ def _has_torch() -> bool:
 
 
 def _is_for_engine(bundle: Bundle, dtype: str) -> bool:
-    if dtype not in ENGINE_DTYPES or not family_of(bundle.config).runs_on_engine:
+    if dtype not in ENGINE_DTYPES or not family_of(bundle.config).runs_on_engine(bundle.config):
         return False
     # Uncompiled, torch is the faster one; but it knows no int8, and may be missing.
     return bundle.int8 is not None or is_compiled() or dtype == "int8" or not _has_torch()
