@@ -107,12 +107,12 @@ def write_pieces(corpus: dict[str, str], folder: Path) -> None:
     from heed.data.corpus import Corpus, DataConfig
     from heed.data.lines import read_lines
     from heed.data.prepare import prepare
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
     from heed.text.normalize import normalize
     from heed.text.vocab import TokenizerConfig
 
-    def parts(prefix: str) -> tuple[Part, ...]:
-        return (Part(files=(corpus[f"{prefix}src"], corpus[f"{prefix}tgt"])),)
+    def parts(prefix: str) -> tuple[ParallelFiles, ...]:
+        return (ParallelFiles(files=(corpus[f"{prefix}src"], corpus[f"{prefix}tgt"])),)
 
     whole = Corpus(train=parts(""), dev=parts("dev_"))
     data = prepare(whole, folder / "heed", config=DataConfig(), tokenizer=TokenizerConfig(), seed=1)

@@ -150,9 +150,11 @@ def measure_planning(settings: Settings) -> Numbers:
 def corpus_of(settings: Settings) -> "Corpus":
     """The two files."""
     from heed.data.corpus import Corpus
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
 
-    return Corpus(train=(Part(files=tuple(f"{settings['folder']}/train.{s}" for s in SYLLABLES)),))
+    return Corpus(
+        train=(ParallelFiles(files=tuple(f"{settings['folder']}/train.{s}" for s in SYLLABLES)),)
+    )
 
 
 def table(results: list[Numbers]) -> str:

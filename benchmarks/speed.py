@@ -156,7 +156,7 @@ def asked_of(settings: Settings) -> tuple[Settings, "Corpus"]:
     """What `heed train` is asked for: full batches from the start, no end and no validation."""
     from heed.config import override
     from heed.data.corpus import Corpus
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
     from heed.demo.grammar import pairs
 
     asked: Settings = {"preset": settings["preset"]}
@@ -166,10 +166,10 @@ def asked_of(settings: Settings) -> tuple[Settings, "Corpus"]:
     for text in settings["overrides"]:
         override(asked, text)
     if settings["src"]:
-        return asked, Corpus(train=(Part(files=(settings["src"], settings["tgt"])),))
+        return asked, Corpus(train=(ParallelFiles(files=(settings["src"], settings["tgt"])),))
     path = Path(settings["folder"]) / "built-in.tsv"
     path.write_text("".join(f"{pair.src}\t{pair.tgt}\n" for pair in pairs("en", "fr")), "utf-8")
-    return asked, Corpus(train=(Part(files=(str(path),)),))
+    return asked, Corpus(train=(ParallelFiles(files=(str(path),)),))
 
 
 def in_own_process(name: str, settings: Settings, *, script: str = __file__) -> Numbers:

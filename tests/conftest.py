@@ -25,7 +25,7 @@ import hypothesis
 import pytest
 
 from heed.data.corpus import Corpus
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 
 if TYPE_CHECKING:
     from heed.train.run.run import Outcome
@@ -178,7 +178,9 @@ def write_corpus() -> Callable[[Path], Corpus]:
         src, tgt = folder / "small.de", folder / "small.xx"
         src.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         tgt.write_text("".join(f"{line}\n" for line in backwards), encoding="utf-8")
-        return Corpus(train=(Part(files=(str(src), str(tgt)), source_lang="de", target_lang="xx"),))
+        return Corpus(
+            train=(ParallelFiles(files=(str(src), str(tgt)), source_lang="de", target_lang="xx"),)
+        )
 
     return write
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from heed.compress.choose_shortlist import rest_of, try_shortlists
+from heed.compress.choose_shortlist import rest_logit_of, try_shortlists
 from heed.engine.network import Network
 from heed.engine.runtime import Engine
 from heed.engine.shortlist import Shortlist
@@ -42,9 +42,9 @@ def translator() -> Translator:
 
 def short(*ids: int) -> Shortlist:
     return Shortlist(
-        always=np.array(sorted(ids), np.int32),
+        common_ids=np.array(sorted(ids), np.int32),
         offsets=np.zeros(SIZE + 1, np.int32),
-        ids=np.empty(0, np.int32),
+        source_ids=np.empty(0, np.int32),
     )
 
 
@@ -73,12 +73,12 @@ def test_the_column_for_the_rest_takes_what_is_left_out(translator: Translator) 
     logits = random.normal(size=(5, SIZE))
     log_probs = (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))).astype(np.float32)
     kept = short(*range(100))
-    rest = rest_of(kept, [(np.array([4, 5]), log_probs)])
+    rest = rest_logit_of(kept, [(np.array([4, 5]), log_probs)])
     # Of normally distributed logits, half of their variance.
     assert rest == pytest.approx(0.5, abs=0.1)
     stand_in = np.exp(log_probs[:, 100:].mean(axis=1)) * (SIZE - 100) * np.exp(rest)
     assert stand_in.sum() == pytest.approx(np.exp(log_probs[:, 100:]).sum())
-    assert rest_of(short(*range(SIZE)), [(np.array([4]), log_probs)]) == 0.0
+    assert rest_logit_of(short(*range(SIZE)), [(np.array([4]), log_probs)]) == 0.0
 
 
 def test_with_the_column_scores_are_near_those_of_the_whole_vocabulary(

@@ -72,8 +72,8 @@ def test_what_is_frequent_and_what_ends_a_sentence_may_always_follow(
     assert learnt.frequent[0] == piece("der")
     short = learnt.shortlist(1, 2)
     spelt = [id for id in vocab.encode("Ω") if vocab.pieces([id])[0].startswith("<0x")]
-    assert short.always.tolist() == sorted([piece("der"), vocab.eos_id, *spelt])
-    own, _ = short.own(np.array([[piece("dog")]]), np.array([[True]]))
+    assert short.common_ids.tolist() == sorted([piece("der"), vocab.eos_id, *spelt])
+    own, _ = short.ids_of(np.array([[piece("dog")]]), np.array([[True]]))
     assert own.tolist() == sorted([piece("dog"), piece("Hund")])
 
 
@@ -82,11 +82,11 @@ def test_shortlists_grow_to_all_that_occurs(
 ) -> None:
     monkeypatch.setattr(lexicon, "FIRST_ALWAYS", 2)
     learnt = Lexicon.learn(store, vocab, vocab)
-    sizes = [len(short.always) for short in learnt.shortlists()]
+    sizes = [len(short.common_ids) for short in learnt.shortlists()]
     assert sizes == sorted(sizes)
     assert len(sizes) == 4
     (*_, largest) = learnt.shortlists()
-    assert {*learnt.frequent} <= {*largest.always}
+    assert {*learnt.frequent} <= {*largest.common_ids}
 
 
 def test_reading_stops_at_so_many_links(

@@ -11,7 +11,7 @@ from heed.data import prepare as prepare_module
 from heed.data import progress
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import prepare
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.data.vocabularies import learn_vocabs
 from heed.demo import toy
 from heed.errors import ConfigError, DataError, FormatError, RunError
@@ -32,7 +32,7 @@ def plain(folder, pairs, name="train", source_lang="en", target_lang="de"):
         write(folder, f"{name}.{source_lang}", [src for src, _ in pairs]),
         write(folder, f"{name}.{target_lang}", [tgt for _, tgt in pairs]),
     )
-    return Part(files=files, source_lang=source_lang, target_lang=target_lang)
+    return ParallelFiles(files=files, source_lang=source_lang, target_lang=target_lang)
 
 
 def numbered(n_pairs, offset=0):
@@ -278,7 +278,7 @@ def test_the_vocabulary_is_sized_by_the_corpus_unless_told(tmp_path):
 def test_tables_and_compressed_files_are_corpora_too(tmp_path):
     path = tmp_path / "corpus.tsv.gz"
     path.write_bytes(gzip.compress("".join(f"{a}\t{b}\n" for a, b in numbered(40)).encode()))
-    data = run(tmp_path, [Part(files=(str(path),))])
+    data = run(tmp_path, [ParallelFiles(files=(str(path),))])
     assert sorted([*stored(data), *sides(data.dev)]) == sorted(numbered(40))
 
 
@@ -321,11 +321,14 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
 
 def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.en does not exist"):
-        run(tmp_path, [Part(files=(str(tmp_path / "nowhere.en"), str(tmp_path / "nowhere.de")))])
+        run(
+            tmp_path,
+            [ParallelFiles(files=(str(tmp_path / "nowhere.en"), str(tmp_path / "nowhere.de")))],
+        )
     with pytest.raises(ConfigError, match=r"\(-\) can be given once, as a table of both languages"):
-        run(tmp_path, [Part(files=("-", "-"))])
+        run(tmp_path, [ParallelFiles(files=("-", "-"))])
     with pytest.raises(ConfigError, match="can be given once"):
-        run(tmp_path, [Part(files=("-",))], dev=[Part(files=("-",))])
+        run(tmp_path, [ParallelFiles(files=("-",))], dev=[ParallelFiles(files=("-",))])
 
 
 def test_a_pipe_that_cannot_be_read_twice_is_refused_with_the_way_out(tmp_path):
@@ -333,7 +336,7 @@ def test_a_pipe_that_cannot_be_read_twice_is_refused_with_the_way_out(tmp_path):
     os.mkfifo(tmp_path / "fifo.de")
     for files in ((src, str(tmp_path / "fifo.de")), (str(tmp_path / "fifo.de"), tgt)):
         with pytest.raises(DataError, match=r"fifo\.de must be a regular file, .* heed train -"):
-            run(tmp_path, [Part(files=files)])
+            run(tmp_path, [ParallelFiles(files=files)])
 
 
 def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpus(tmp_path):
@@ -347,7 +350,7 @@ def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpu
         notes.extend([event["text"]] if event["kind"] == "note" else [])
 
     def prepared(*columns, out="data"):
-        corpus = Corpus(train=(Part(files=(path,), columns=columns),))
+        corpus = Corpus(train=(ParallelFiles(files=(path,), columns=columns),))
         return prepare(corpus, tmp_path / out, **choices, report=note)
 
     data = prepared()
@@ -433,7 +436,7 @@ def test_multi30k_is_ready_in_seconds(tmp_path, shared_data):
 
     def part(name):
         files = (str(folder / f"{name}.en.gz"), str(folder / f"{name}.de.gz"))
-        return Part(files=files, source_lang="en", target_lang="de")
+        return ParallelFiles(files=files, source_lang="en", target_lang="de")
 
     started = time.process_time()
     data = run(tmp_path, [part("train")], dev=[part("val")], tokenizer=TokenizerConfig())
@@ -464,6 +467,6 @@ def test_both_directions_turn_every_pair_and_keep_both_ways_of_a_pair_together(t
 def test_both_directions_of_unknown_languages_are_refused(tmp_path):
     files = plain(tmp_path, numbered(30)).files
     for target_lang, words in (("", "en and unknown"), ("en", "en and en")):
-        part = Part(files=files, source_lang="en", target_lang=target_lang)
+        part = ParallelFiles(files=files, source_lang="en", target_lang=target_lang)
         with pytest.raises(ConfigError, match=rf"{words}\. Say which with --source-lang"):
             run(tmp_path, [part], both_directions=True)

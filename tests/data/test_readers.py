@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heed.data import readers
 from heed.data.readers import (
     Pair,
-    Part,
+    ParallelFiles,
     read_parallel,
     read_part,
     read_table,
@@ -206,14 +206,14 @@ def test_columns_can_be_named_by_the_header(tmp_path):
 
 def test_the_columns_taken_can_be_told(tmp_path):
     path = str(write(tmp_path / "c.tsv", ["1\tde\ten", "1\tja\tyes"]))
-    named = Part(files=(path,), source_lang="en", target_lang="de")
+    named = ParallelFiles(files=(path,), source_lang="en", target_lang="de")
     assert str(table_columns(named)) == "source = column 3 (en), target = column 2 (de)"
     path = str(write(tmp_path / "d.tsv", ["A very long sentence that goes on\tHallo"]))
-    assert str(table_columns(Part(files=(path,)))) == (
+    assert str(table_columns(ParallelFiles(files=(path,)))) == (
         'source = column 1 ("A very long sentence that goes…"), target = column 2 ("Hallo")'
     )
-    assert table_columns(Part(files=(path, path))) is None
-    assert table_columns(Part(files=(str(write(tmp_path / "e.tsv", [])),))) is None
+    assert table_columns(ParallelFiles(files=(path, path))) is None
+    assert table_columns(ParallelFiles(files=(str(write(tmp_path / "e.tsv", [])),))) is None
 
 
 def test_a_row_of_other_width_is_refused(tmp_path):
@@ -235,7 +235,7 @@ def test_a_part_is_read_by_the_name_of_its_file(tmp_path):
     csv = str(write(tmp_path / "c.csv", ["a,b"]))
     plain = str(write(tmp_path / "a", ["a"])), str(write(tmp_path / "b", ["b"]))
     for files in ((str(memory),), (tsv,), (csv,), plain):
-        assert texts(read_part(Part(files=files, source_lang="en", target_lang="de"))) == [
+        assert texts(read_part(ParallelFiles(files=files, source_lang="en", target_lang="de"))) == [
             ("a", "b")
         ]
     assert list(read_tmx(memory, "en", "de")) == [Pair("a", "b", 1, str(memory), "en", "de")]
@@ -243,13 +243,13 @@ def test_a_part_is_read_by_the_name_of_its_file(tmp_path):
 
 def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"train\.en must end in \.tsv, \.csv or \.tmx.* --tgt"):
-        read_part(Part(files=("train.en",)))
+        read_part(ParallelFiles(files=("train.en",)))
     with pytest.raises(ConfigError, match=r"m\.tmx may hold many languages: .* --source-lang"):
-        read_part(Part(files=("m.tmx",), source_lang="en"))
+        read_part(ParallelFiles(files=("m.tmx",), source_lang="en"))
 
 
 @pytest.mark.parametrize("side", ["source_lang", "target_lang"])
 def test_a_part_of_a_corpus_has_a_language_code_or_none(side):
-    assert Part(files=("a.tsv",)).source_lang == ""
+    assert ParallelFiles(files=("a.tsv",)).source_lang == ""
     with pytest.raises(ConfigError, match=r"a language code must be .* but is 'a\\tb'"):
-        Part(files=("a.tsv",), **{side: "a\tb"})
+        ParallelFiles(files=("a.tsv",), **{side: "a\tb"})

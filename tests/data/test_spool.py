@@ -51,16 +51,16 @@ def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path):
 
 def test_a_part_is_read_as_often_as_asked(tmp_path):
     kept = spool(tmp_path)
-    assert list(kept.part(DEV)) == list(kept.part(DEV)) == PAIRS[::10]
-    assert [*kept.part(DEV), *kept.part(TRAIN)] == sorted(
+    assert list(kept.pairs(DEV)) == list(kept.pairs(DEV)) == PAIRS[::10]
+    assert [*kept.pairs(DEV), *kept.pairs(TRAIN)] == sorted(
         PAIRS, key=lambda pair: pair.line % 10 > 0
     )
 
 
 def test_some_of_a_part_are_spread_evenly(tmp_path):
     kept = spool(tmp_path)
-    lines = [pair.line for pair in kept.part(TRAIN, at_most=30)]
+    lines = [pair.line for pair in kept.pairs(TRAIN, at_most=30)]
     assert len(lines) == 30
     assert not set(lines) & set(range(0, 100, 10))
     assert max(np.diff(lines)) <= 4
-    assert list(kept.part(TRAIN, at_most=90)) == list(kept.part(TRAIN))
+    assert list(kept.pairs(TRAIN, at_most=90)) == list(kept.pairs(TRAIN))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.decode.beam import beam_search
-from heed.decode.length_penalty import LENGTH_PENALTIES
+from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.options import DecodeOptions
 from heed.decode.score import score_pairs
 from heed.decode.search import decode
@@ -30,11 +30,11 @@ def ids_and_scores(hypotheses):
     limit=st.integers(1, 7),
     ngram=st.integers(0, 3),
     repetition_penalty=st.sampled_from([1.0, 1.3]),
-    length_penalty=st.sampled_from(sorted(LENGTH_PENALTIES)),
+    length_formula=st.sampled_from(sorted(LENGTH_FORMULAS)),
     is_coarse=st.booleans(),
 )
 def test_a_beam_of_one_is_greedy(
-    fakes, seed, vocab_size, limit, ngram, repetition_penalty, length_penalty, is_coarse
+    fakes, seed, vocab_size, limit, ngram, repetition_penalty, length_formula, is_coarse
 ):
     model = fakes.hash_model(seed, vocab_size=vocab_size, n_kinds=3)
     if is_coarse:  # many equals: ties must be broken alike
@@ -45,7 +45,7 @@ def test_a_beam_of_one_is_greedy(
         max_length=limit,
         no_repeat_ngram_size=ngram,
         repetition_penalty=repetition_penalty,
-        length_penalty=length_penalty,
+        length_formula=length_formula,
     )
     greedy = decode(model, src, options, **TINY)
     with pytest.MonkeyPatch.context() as patch:
@@ -57,16 +57,16 @@ def test_a_beam_of_one_is_greedy(
 
 
 @pytest.mark.parametrize("early_stopping", ["bound", "never"])
-@pytest.mark.parametrize("length_penalty", LENGTH_PENALTIES)
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
+@pytest.mark.parametrize("length_formula", LENGTH_FORMULAS)
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 3.0])
 def test_a_wide_beam_finds_what_trying_everything_finds(
-    fakes, length_penalty, alpha, early_stopping
+    fakes, length_formula, length_penalty, early_stopping
 ):
     limit, n_best = 4, 7
     model = fakes.hash_model(7, vocab_size=5)
-    penalty = LENGTH_PENALTIES[length_penalty]
+    penalty = LENGTH_FORMULAS[length_formula]
     everything = [
-        (ids, log_prob / penalty(len(ids) + 1, alpha))
+        (ids, log_prob / penalty(len(ids) + 1, length_penalty))
         for ids, log_prob in fakes.all_complete(model, kind=0, bos_id=0, eos_id=1, limit=limit)
     ]
     everything.sort(key=lambda answer: -answer[1])
@@ -74,8 +74,8 @@ def test_a_wide_beam_finds_what_trying_everything_finds(
         beam_size=4**limit,
         n_best=n_best,
         max_length=limit,
+        length_formula=length_formula,
         length_penalty=length_penalty,
-        alpha=alpha,
         early_stopping=early_stopping,
     )
     [found] = decode(model, np.array([[0]]), options, **TINY)
@@ -93,7 +93,11 @@ def test_a_wide_beam_finds_the_best_of_all_answers_of_five_words(fakes):
         key=lambda answer: answer[1] / (len(answer[0]) + 1),
     )
     options = DecodeOptions(
-        beam_size=1024, max_length=5, length_penalty="power", alpha=1.0, early_stopping="never"
+        beam_size=1024,
+        max_length=5,
+        length_formula="power",
+        length_penalty=1.0,
+        early_stopping="never",
     )
     [[best]] = decode(model, np.array([[0]]), options, **TINY)
     assert best.ids == ids
@@ -105,7 +109,11 @@ def test_a_wide_beam_finds_the_best_of_all_answers_of_five_words(fakes):
 def test_a_narrow_beam_finds_what_a_plain_one_in_lists_finds(fakes, beam_size, seed):
     model = fakes.hash_model(seed, vocab_size=5, n_kinds=4)
     options = DecodeOptions(
-        beam_size=beam_size, n_best=beam_size, max_length=6, length_penalty="gnmt", alpha=0.6
+        beam_size=beam_size,
+        n_best=beam_size,
+        max_length=6,
+        length_formula="gnmt",
+        length_penalty=0.6,
     )
     found = decode(model, np.arange(4)[:, None], options, **TINY)
     for kind, answers in enumerate(found):
@@ -123,7 +131,7 @@ def test_a_narrow_beam_finds_what_a_plain_one_in_lists_finds(fakes, beam_size, s
 
 def test_equals_are_ordered_by_slot_then_id(fakes):
     model = fakes.HashModel(np.zeros((1, 1, 4)))  # every token has probability 1/4
-    options = DecodeOptions(beam_size=3, n_best=3, max_length=2, length_penalty="none")
+    options = DecodeOptions(beam_size=3, n_best=3, max_length=2, length_formula="none")
     steps = []
     [found] = decode(model, np.array([[0]]), options, observer=steps.append, **TINY)
     assert [answer.ids for answer in found] == [[], [0], [0, 0]]
@@ -152,7 +160,9 @@ def test_complete_hypotheses_rank_before_cut_ones(fakes):
 
 def test_log_probs_add_up_and_the_score_is_their_sum_over_the_penalty(fakes):
     model = fakes.hash_model(5, vocab_size=12, n_kinds=3)
-    options = DecodeOptions(beam_size=4, n_best=4, max_length=8, length_penalty="power", alpha=0.8)
+    options = DecodeOptions(
+        beam_size=4, n_best=4, max_length=8, length_formula="power", length_penalty=0.8
+    )
     for found in decode(model, np.arange(3)[:, None], options, **WORDS):
         for answer in found:
             n_tokens = len(answer.ids) + (answer.status == "eos")
@@ -186,9 +196,9 @@ def test_first_stops_as_soon_as_the_beam_is_full(fakes):
     assert sum(n_ended[:-1]) < 3 <= sum(n_ended)
 
 
-@pytest.mark.parametrize("length_penalty", LENGTH_PENALTIES)
+@pytest.mark.parametrize("length_formula", LENGTH_FORMULAS)
 @pytest.mark.parametrize("n_best", [1, 3])
-def test_bound_is_as_good_as_never_and_stops_sooner(fakes, length_penalty, n_best):
+def test_bound_is_as_good_as_never_and_stops_sooner(fakes, length_formula, n_best):
     model = fakes.hash_model(4, vocab_size=8, n_kinds=20)
     model.table[..., 1] += 2.0
     found, n_steps = {}, {}
@@ -197,7 +207,7 @@ def test_bound_is_as_good_as_never_and_stops_sooner(fakes, length_penalty, n_bes
             beam_size=4,
             n_best=n_best,
             max_length=30,
-            length_penalty=length_penalty,
+            length_formula=length_formula,
             early_stopping=rule,
         )
         steps = []
@@ -269,7 +279,7 @@ def test_finished_sources_leave_the_batch(fakes):
     model = fakes.HashModel(table)
     src = np.array([[0]] * 9 + [[1]])
     options = DecodeOptions(
-        beam_size=2, max_length=20, length_penalty="none", early_stopping="bound"
+        beam_size=2, max_length=20, length_formula="none", early_stopping="bound"
     )
     decode(model, src, options, **TINY)
     assert model.rows_computed == 10 * 2 + 19 * 2

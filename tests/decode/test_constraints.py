@@ -157,7 +157,7 @@ def test_a_prefix_may_end_the_answer(fakes, way):
 
 def test_a_repetition_penalty_steers_but_does_not_enter_the_log_probs(fakes, way):
     model = fakes.hash_model(0, vocab_size=4, n_kinds=6)
-    options = DecodeOptions(**way, max_length=12, repetition_penalty=4.0, length_penalty="none")
+    options = DecodeOptions(**way, max_length=12, repetition_penalty=4.0, length_formula="none")
     n_steered = 0
     for kind, found in enumerate(decode(model, np.arange(6)[:, None], options, **TINY)):
         for answer in found:

@@ -3,8 +3,14 @@ import math
 import pytest
 
 from heed.decode.early_stopping import EARLY_STOPPING
-from heed.decode.length_penalty import LENGTH_PENALTIES
-from heed.decode.options import DecodeOptions, require_storable, with_alternatives
+from heed.decode.length_penalty import LENGTH_FORMULAS
+from heed.decode.options import (
+    DecodeOptions,
+    options_from,
+    require_storable,
+    with_alternatives,
+    with_new_names,
+)
 from heed.errors import ConfigError
 
 
@@ -18,10 +24,10 @@ from heed.errors import ConfigError
         ({"beam_size": 2.5}, r"decoding.beam_size must be a whole number .*, but is 2.5"),
         ({"beam_size": True}, r"decoding.beam_size must be a whole number .*, but is True"),
         ({"n_best": 6}, r"decoding.n_best must be at most decoding.beam_size \(5\), but is 6. Try"),
-        ({"length_penalty": "gmnt"}, r"length_penalty must be one of gnmt, power, none, but is"),
+        ({"length_formula": "gmnt"}, r"length_formula must be one of gnmt, power, none, but is"),
         ({"early_stopping": True}, r"early_stopping must be one of first, bound, never, but is T"),
-        ({"alpha": math.nan}, r"decoding.alpha must be a number from 0 to 10, but is nan"),
-        ({"alpha": "1"}, r"decoding.alpha must be a number from 0 to 10, but is '1'"),
+        ({"length_penalty": math.nan}, r"length_penalty must be a number from 0 to 10, but is nan"),
+        ({"length_penalty": "1"}, r"length_penalty must be a number from 0 to 10, but is '1'"),
         ({"max_length": 0}, r"decoding.max_length must be a whole number from 1 to 4096, but is 0"),
         ({"max_length_factor": -1.0}, r"decoding.max_length_factor must be a number from 0 to 100"),
         (
@@ -111,21 +117,29 @@ def test_alternatives_widen_only_a_beam_that_is_too_narrow():
     assert (drawn.beam_size, drawn.n_best) == (5, 5)
 
 
-@pytest.mark.parametrize("name", LENGTH_PENALTIES)
+@pytest.mark.parametrize("name", LENGTH_FORMULAS)
 def test_alpha_zero_is_neutral_and_no_penalty_falls_with_length(name):
-    penalty = LENGTH_PENALTIES[name]
+    penalty = LENGTH_FORMULAS[name]
     assert [penalty(length, 0.0) for length in (1, 2, 50)] == [1.0, 1.0, 1.0]
     divisors = [penalty(length, 0.6) for length in range(1, 50)]
     assert divisors == sorted(divisors)
 
 
 def test_length_penalties_are_their_formulas():
-    assert LENGTH_PENALTIES["gnmt"](7, 0.5) == pytest.approx(math.sqrt(2.0))
-    assert LENGTH_PENALTIES["power"](9, 0.5) == pytest.approx(3.0)
-    assert LENGTH_PENALTIES["none"](9, 0.5) == 1.0
+    assert LENGTH_FORMULAS["gnmt"](7, 0.5) == pytest.approx(math.sqrt(2.0))
+    assert LENGTH_FORMULAS["power"](9, 0.5) == pytest.approx(3.0)
+    assert LENGTH_FORMULAS["none"](9, 0.5) == 1.0
 
 
 def test_the_documented_defaults_exist():
     options = DecodeOptions()
-    assert options.length_penalty in LENGTH_PENALTIES
+    assert options.length_formula in LENGTH_FORMULAS
     assert options.early_stopping in EARLY_STOPPING
+
+
+def test_options_of_an_older_heed_have_todays_names():
+    old = {"alpha": 1.0, "length_penalty": "power", "beam_size": 3}
+    new = {"length_penalty": 1.0, "length_formula": "power", "beam_size": 3}
+    assert with_new_names(old) == with_new_names(new) == new
+    with pytest.warns(FutureWarning, match="alpha is now called length_penalty"):
+        assert options_from(DecodeOptions(), old) == DecodeOptions(**new)

@@ -14,7 +14,9 @@ WORDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2]}
 WAYS = {
     "greedy": DecodeOptions(beam_size=1),
     "beam": DecodeOptions(beam_size=4, n_best=3),
-    "bound": DecodeOptions(beam_size=3, early_stopping="bound", length_penalty="power", alpha=1.0),
+    "bound": DecodeOptions(
+        beam_size=3, early_stopping="bound", length_formula="power", length_penalty=1.0
+    ),
     "sample": DecodeOptions(sample=True, n_best=2, top_p=0.9, temperature=0.8),
     "constrained": DecodeOptions(
         beam_size=3, no_repeat_ngram_size=2, repetition_penalty=1.2, min_length=3

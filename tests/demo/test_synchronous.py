@@ -1,5 +1,5 @@
 from heed.demo.inflection import Phrase, agreeing, inflect
-from heed.demo.synchronous import Meaning, Rule, expand, sentences
+from heed.demo.synchronous import GrammarRule, Meaning, expand, sentences
 
 
 def word(category, kind, row):
@@ -14,7 +14,7 @@ KNOWN = {
     "color": [word("color", "adjective", "green | 绿色的 | verde | _ vert/verte")],
 }
 SMALL = {"fr": {"un": Phrase({"": agreeing("un/une")})}, "en": {}}
-COLORED = Rule(
+COLORED = GrammarRule(
     makes="np",
     slots={"color": "color", "noun": "pet"},
     templates={"en": "a {color} {noun}", "fr": "{un@noun} {noun} {color@noun}"},
@@ -39,14 +39,14 @@ def test_a_phrase_takes_over_the_forms_agreement_and_kind_of_its_head():
 
 def test_a_slot_may_ask_for_phrases_about_one_kind():
     known = {**KNOWN, "np": expand(COLORED, KNOWN, SMALL)}
-    see = Rule(makes="sentence", slots={"what": "np:pet"}, templates={"en": "I see {what}"})
-    fly = Rule(makes="sentence", slots={"what": "np:bird"}, templates={"en": "I see {what}"})
+    see = GrammarRule(makes="sentence", slots={"what": "np:pet"}, templates={"en": "I see {what}"})
+    fly = GrammarRule(makes="sentence", slots={"what": "np:bird"}, templates={"en": "I see {what}"})
     assert len(expand(see, known, SMALL)) == 2
     assert expand(fly, known, SMALL) == []
 
 
 def test_nothing_is_named_twice():
-    rule = Rule(
+    rule = GrammarRule(
         makes="sentence",
         slots={"a": "pet", "b": "pet"},
         templates={"en": "the {a} sees the {b}"},
@@ -56,7 +56,7 @@ def test_nothing_is_named_twice():
 
 
 def test_a_plural_controller_makes_plural():
-    rule = Rule(
+    rule = GrammarRule(
         makes="sentence",
         slots={"color": "color", "noun": "pet"},
         templates={"fr": "deux {noun.many} {color@noun.p}"},
@@ -66,7 +66,7 @@ def test_a_plural_controller_makes_plural():
 
 
 def test_a_sample_is_always_the_same_and_in_order():
-    rule = Rule(
+    rule = GrammarRule(
         makes="sentence",
         slots={"a": "pet", "b": "color"},
         templates={"en": "the {a} is {b}"},

@@ -32,16 +32,16 @@ def shortlist(src_vocab_size: int = 51) -> Shortlist:
         for _ in range(src_vocab_size)
     ]
     return Shortlist(
-        always=always,
+        common_ids=always,
         offsets=np.cumsum([0, *map(len, lists)]).astype(np.int32),
-        ids=np.concatenate(lists).astype(np.int32),
-        rest=0.3,
+        source_ids=np.concatenate(lists).astype(np.int32),
+        rest_logit=0.3,
     )
 
 
 def allowed(short: Shortlist, source: Ids) -> list[int]:
-    own, _ = short.own(source[None], source[None] != 0)
-    return sorted([*short.always.tolist(), *own.tolist()])
+    own, _ = short.ids_of(source[None], source[None] != 0)
+    return sorted([*short.common_ids.tolist(), *own.tolist()])
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])
@@ -120,7 +120,9 @@ def test_a_source_gets_the_same_bits_alone_as_in_company(
 def test_a_list_of_everything_changes_nothing(network: Callable[..., Network]) -> None:
     whole = network()
     short = Shortlist(
-        always=ALL.astype(np.int32), offsets=np.zeros(52, np.int32), ids=np.empty(0, np.int32)
+        common_ids=ALL.astype(np.int32),
+        offsets=np.zeros(52, np.int32),
+        source_ids=np.empty(0, np.int32),
     )
     for one, other in zip(walk(Engine(whole)), walk(Engine(whole, shortlist=short)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
@@ -229,13 +231,13 @@ def test_the_engine_refuses_lists_that_do_not_fit(network: Callable[..., Network
     state = model.start(np.arange(4, 14), np.array([4, 6], np.int32), 1)
     own, one_each = np.array([5], np.int32), np.array([1, 1], np.int32)
     with pytest.raises(HeedError, match="do not go with the model or the sources"):
-        state.shorten(np.array([5, 6], np.int32), one_each)
+        state.restrict(np.array([5, 6], np.int32), one_each)
     for ids, words in (([], "too few"), ([70], "not in the vocabulary"), ([4], "does not go")):
         with pytest.raises(HeedError, match=words):
-            model.always(output, np.array(ids, np.int32))
+            model.set_common_ids(output, np.array(ids, np.int32))
     with pytest.raises(HeedError, match="does not go with the output"):
-        model.always(int8_matrix(np.ones((2, 42), np.float32)), own)
-    model.always(take(output, np.array([3, 4], np.int32)), own)
+        model.set_common_ids(int8_matrix(np.ones((2, 42), np.float32)), own)
+    model.set_common_ids(take(output, np.array([3, 4], np.int32)), own)
     for ids, counts, words in (
         ([5], [1], "do not go"),
         ([5, -1], [1, 1], "an id of a shortlist is not in"),
@@ -243,7 +245,7 @@ def test_the_engine_refuses_lists_that_do_not_fit(network: Callable[..., Network
         ([5], [2, -1], "too few or too many ids"),
     ):
         with pytest.raises(HeedError, match=words):
-            state.shorten(np.array(ids, np.int32), np.array(counts, np.int32))
+            state.restrict(np.array(ids, np.int32), np.array(counts, np.int32))
 
 
 @pytest.mark.parametrize("make", [float_matrix, int8_matrix])

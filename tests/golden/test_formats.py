@@ -13,14 +13,14 @@ import pytest
 from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
 from heed.data.prepare import open_prepared
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import run_training
 from heed.translate.translator import load
 
 HERE = Path(__file__).parent / "0.1.0"
 CORPUS = Corpus(
-    train=(Part(files=("small.de", "small.xx"), source_lang="de", target_lang="xx"),),
+    train=(ParallelFiles(files=("small.de", "small.xx"), source_lang="de", target_lang="xx"),),
 )
 
 

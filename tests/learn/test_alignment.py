@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from heed.data.prepare import Corpus
-from heed.data.readers import Pair, Part
+from heed.data.readers import Pair, ParallelFiles
 from heed.demo.grammar import compositional_split
 from heed.train.run.run import run_training
 from heed.translate.translator import Translator, load
@@ -66,11 +66,11 @@ LEXICON = dict(entry.split("=") for entry in ENTRIES.split())
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # half a minute on an idle core
 
 
-def write(folder: Path, name: str, pairs: list[Pair]) -> Part:
+def write(folder: Path, name: str, pairs: list[Pair]) -> ParallelFiles:
     src, tgt = folder / f"{name}.zh", folder / f"{name}.en"
     src.write_text("".join(f"{pair.src}\n" for pair in pairs), encoding="utf-8")
     tgt.write_text("".join(f"{pair.tgt}\n" for pair in pairs), encoding="utf-8")
-    return Part(files=(str(src), str(tgt)), source_lang="zh", target_lang="en")
+    return ParallelFiles(files=(str(src), str(tgt)), source_lang="zh", target_lang="en")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from torch import nn
 
 from heed.data import batch
 from heed.data.prepare import Corpus
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.demo import grammar, toy
 from heed.model.attention import MultiHeadAttention
 from heed.model.transformer import Transformer
@@ -44,7 +44,7 @@ def sentences(task: str, n_pairs: int, seed: int) -> Sentences:
     return [(pair.src, pair.tgt) for pair in chosen]
 
 
-def part(folder: Path, name: str, pairs: Sentences, *, target_lang: str = "de") -> Part:
+def part(folder: Path, name: str, pairs: Sentences, *, target_lang: str = "de") -> ParallelFiles:
     paths = []
     for lang, lines in (
         ("en", [src for src, _ in pairs]),
@@ -53,7 +53,7 @@ def part(folder: Path, name: str, pairs: Sentences, *, target_lang: str = "de") 
         paths.append(folder / f"{name}-{target_lang}.{lang}")
         paths[-1].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = (str(paths[0]), str(paths[1]))
-    return Part(files=files, source_lang="en", target_lang=target_lang)
+    return ParallelFiles(files=files, source_lang="en", target_lang=target_lang)
 
 
 def shuffled(pairs: Sentences) -> Sentences:

@@ -354,8 +354,8 @@ def test_the_longest_pair_is_counted_in_pieces_without_tag_and_end(vocab, monkey
     for what, look in (
         ("source", lambda: translator.next_word(long)),
         ("prefix", lambda: translator.next_word(fits, long)),
-        ("source", lambda: translator.alternatives(long)),
-        ("prefix", lambda: translator.alternatives(fits, long)),
+        ("source", lambda: translator.continuations(long)),
+        ("prefix", lambda: translator.continuations(fits, long)),
         ("translation", lambda: translator.align(fits, long)),
     ):
         message = f"The {what} must have at most 8 tokens to be read in one piece, but has 10"
@@ -382,7 +382,9 @@ def test_next_word_gives_probabilities_that_sum_to_one(translator):
 
 
 def test_alternatives_go_on_with_their_token(translator):
-    found = translator.alternatives("A man", "Ein", k=4, beam_size=2)
+    found = translator.continuations("A man", "Ein", k=4, beam_size=2)
+    with pytest.warns(FutureWarning, match="now called continuations"):
+        assert translator.alternatives("A man", "Ein", k=4, beam_size=2) == found
     begun = translator.tgt_vocab.pieces(translator.reader.tgt_ids("Ein"))
     likely = translator.next_word("A man", "Ein", k=4)
     assert [a.token for a in found] == [n.token for n in likely]
@@ -578,9 +580,9 @@ def test_translating_is_imported_without_torch():
         (lambda t: t.next_word("a", k="2"), "k must be a whole number from 1, but is '2'."),
         (lambda t: t.next_word(None), "src must be a string, but is None."),
         (lambda t: t.next_word("a", 3), "prefix must be a string, but is 3."),
-        (lambda t: t.alternatives("a", k=0), "k must be a whole number from 1, but is 0."),
-        (lambda t: t.alternatives("a", k=True), "k must be a whole number from 1, but is True."),
-        (lambda t: t.alternatives(["a"]), "text must be a string, but is \\['a'\\]."),
+        (lambda t: t.continuations("a", k=0), "k must be a whole number from 1, but is 0."),
+        (lambda t: t.continuations("a", k=True), "k must be a whole number from 1, but is True."),
+        (lambda t: t.continuations(["a"]), "text must be a string, but is \\['a'\\]."),
         (lambda t: t.align(b"a"), "src must be a string, but is b'a'."),
         (lambda t: t.align("a", 5), "tgt must be a string, but is 5."),
         (lambda t: Line("a", prefix=None), "prefix must be a string, but is None."),

@@ -15,7 +15,7 @@ from heed.cli.look import draw
 from heed.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
     from heed.demo.grammar import Example
     from heed.translate.translator import Translator
 
@@ -117,9 +117,11 @@ Next:
 """
 
 
-def write_parts(folder: Path, name: str, examples: "Iterable[Example]") -> "Iterator[Part]":
+def write_parts(
+    folder: Path, name: str, examples: "Iterable[Example]"
+) -> "Iterator[ParallelFiles]":
     """Write sentences as parallel files, a pair of files for each direction."""
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
     from heed.disk.files import make_directory, write_atomically
 
     directions: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -131,7 +133,7 @@ def write_parts(folder: Path, name: str, examples: "Iterable[Example]") -> "Iter
         paths = [folder / f"{stem}.{lang}" for lang in (source_lang, target_lang)]
         for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
             write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
-        yield Part(
+        yield ParallelFiles(
             files=(str(paths[0]), str(paths[1])), source_lang=source_lang, target_lang=target_lang
         )
 

@@ -54,7 +54,7 @@ PORTION = 1024
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
-@option("--length-penalty --lenpen alpha", float, "More lets the model write longer text.")
+@option("--length-penalty --lenpen", float, "More lets the model write longer text.")
 @option("--json as_json", bool, "Print JSON.")
 @model_options
 @click.pass_obj
@@ -150,7 +150,7 @@ def reading_of(flags: dict[str, Any], target_lang: str) -> "Reading":
 
 def translate_all(translator: "Translator", sources: list[str], flags: dict[str, Any]) -> list[str]:
     """The model's translations, also written to `--save` where it is given."""
-    given = {key: flags[key] for key in ("beam_size", "alpha") if flags[key] is not None}
+    given = {key: flags[key] for key in ("beam_size", "length_penalty") if flags[key] is not None}
     search = checked_search(translator, given)
     texts = []
     with ExitStack() as stack:

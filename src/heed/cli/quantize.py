@@ -155,7 +155,7 @@ def _add_shortlist(
         kept = shortlist if is_kept else None
         n_changed, n_done = shortlist.changed
         echo(
-            f"shortlist of {len(shortlist.always):,} pieces for all, and those of the source: "
+            f"shortlist of {len(shortlist.common_ids):,} pieces for all, and those of the source: "
             f"{n_changed} of {n_done} translations change{'' if is_kept else ', too many'}"
         )
     save_shortlist(target, kept)

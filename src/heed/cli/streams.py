@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any, BinaryIO, Protocol
 
 from heed.cli.terminal import visible
-from heed.data.lines import damage_told, open_bytes, require_file
+from heed.data.lines import as_data_error, open_bytes, require_file
 from heed.errors import DataError
 
 MAX_LINE_BYTES = 64 << 20
@@ -250,7 +250,7 @@ def decode_lines(
     """
     number = 0
     while True:
-        with damage_told(name, number):
+        with as_data_error(name, number):
             raw = stream.readline(MAX_LINE_BYTES + 1)
         if not raw:
             return

@@ -22,7 +22,7 @@ from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
     from heed.train.run.run import Outcome
 
 EXAMPLES = """
@@ -276,7 +276,7 @@ def corpus_from(
     from heed.data.corpus import Corpus
     from heed.data.folder import read_folder
     from heed.data.mono import Mono
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
     from heed.text.languages import require_language
 
     languages = {
@@ -293,7 +293,7 @@ def corpus_from(
         say(str(found))
     train_parts += tuple(part for found in folders for part in found.train)
     train_parts += tuple(
-        Part(
+        ParallelFiles(
             files=(path,),
             source_lang=languages["source_lang"],
             target_lang=languages["target_lang"],
@@ -319,7 +319,7 @@ def corpus_from(
     )
 
 
-def _columns(asked: str | None, parts: tuple["Part", ...]) -> tuple[str, ...]:
+def _columns(asked: str | None, parts: tuple["ParallelFiles", ...]) -> tuple[str, ...]:
     """The two columns that `--columns` names; none without it."""
     if asked is None:
         return ()
@@ -335,16 +335,18 @@ def _columns(asked: str | None, parts: tuple["Part", ...]) -> tuple[str, ...]:
     return columns
 
 
-def _with_columns(parts: tuple["Part", ...], columns: tuple[str, ...]) -> tuple["Part", ...]:
+def _with_columns(
+    parts: tuple["ParallelFiles", ...], columns: tuple[str, ...]
+) -> tuple["ParallelFiles", ...]:
     """The parts, with these columns for the tables among them."""
     from heed.data.readers import is_table
 
     return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
 
 
-def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["Part", ...]:
+def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["ParallelFiles", ...]:
     """Pairs of files of one role: `--src` and `--tgt`, or `--dev-src` and `--dev-tgt`."""
-    from heed.data.readers import Part
+    from heed.data.readers import ParallelFiles
 
     src, tgt = flags[f"{role}src"], flags[f"{role}tgt"]
     flag = role.replace("_", "-")
@@ -358,7 +360,7 @@ def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["Part", ...]:
             "there only a table of both languages can be read: heed train - < corpus.tsv"
         )
     return tuple(
-        Part(
+        ParallelFiles(
             files=(src_path, tgt_path),
             source_lang=flags["source_lang"] or language_of(src_path),
             target_lang=flags["target_lang"] or language_of(tgt_path),

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SEARCH_OPTIONS = (
-    "alpha",
     "beam_size",
     "early_stopping",
+    "length_formula",
     "length_penalty",
     "max_length",
     "max_length_factor",
@@ -103,8 +103,8 @@ MAX_ALTERNATIVES = 1023
     "Up to N distinct alternative translations of each line.",
     default=0,
 )
-@search_option("--length-penalty --lenpen --normalize alpha", float, "More favors longer text.")
-@search_option("--length-formula length_penalty", ("gnmt", "power", "none"), "How length counts.")
+@search_option("--length-penalty --lenpen --normalize", float, "More favors longer text.")
+@search_option("--length-formula", ("gnmt", "power", "none"), "How length counts.")
 @search_option("--early-stopping", ("first", "bound", "never"), "When a beam may stop.")
 @search_option("--max-length", int, "Most target tokens.")
 @search_option("--max-length-factor", float, "Most target tokens for each source token …")

@@ -50,9 +50,9 @@ def try_shortlists(
         for line, text in zip(lines[:_MEASURED_LINES], before, strict=False)
     ]
     for draft in shortlists:
-        if len(draft.always) > MOST_OF_VOCABULARY * translator.tgt_vocab.size:
+        if len(draft.common_ids) > MOST_OF_VOCABULARY * translator.tgt_vocab.size:
             return
-        shortlist = replace(draft, rest=rest_of(draft, sample))
+        shortlist = replace(draft, rest_logit=rest_logit_of(draft, sample))
         n_changed, n_done = 0, 0
         for now, text in zip(_texts(translator, shortlist, lines), before, strict=False):
             n_changed, n_done = n_changed + (now != text), n_done + 1
@@ -64,7 +64,7 @@ def try_shortlists(
             return
 
 
-def rest_of(shortlist: Shortlist, sample: Sample) -> float:
+def rest_logit_of(shortlist: Shortlist, sample: Sample) -> float:
     """What gives the column for the rest, on average, the chance of what is left out.
 
     Args:
@@ -74,10 +74,10 @@ def rest_of(shortlist: Shortlist, sample: Sample) -> float:
     left_out = stand_in = 0.0
     for src, log_probs in sample:
         is_out = np.ones(log_probs.shape[1], bool)
-        is_out[shortlist.always] = False
+        is_out[shortlist.common_ids] = False
         others = log_probs[:, is_out]
         stand_in += np.exp(others.mean(axis=1)).sum() * others.shape[1] if others.size else 0.0
-        own, _ = shortlist.own(src[None], np.ones((1, len(src)), bool))
+        own, _ = shortlist.ids_of(src[None], np.ones((1, len(src)), bool))
         is_out[own] = False
         left_out += np.exp(log_probs[:, is_out]).sum()
     if not stand_in or not left_out:

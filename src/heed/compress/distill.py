@@ -24,7 +24,7 @@ from heed.data.corpus import Corpus, DataConfig
 from heed.data.fingerprint import file_facts, require_same
 from heed.data.lines import read_lines
 from heed.data.prepare import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
-from heed.data.readers import Pair, Part, read_parallel
+from heed.data.readers import Pair, ParallelFiles, read_parallel
 from heed.data.split import shared_with
 from heed.data.vocabularies import VOCAB_FILES, write_vocabs
 from heed.disk.files import atomic_writer, parse_json, read_bytes, to_json, write_atomically
@@ -105,7 +105,7 @@ class Lesson:
         """The pairs, as training reads them."""
         train, dev = (
             tuple(
-                Part(
+                ParallelFiles(
                     files=_names(self.folder, role, source_lang, target_lang),
                     source_lang=source_lang,
                     target_lang=target_lang,

@@ -125,9 +125,9 @@ class Lexicon:
         src, tgt = np.divmod(keys, self.tgt_vocab_size)
         offsets = np.searchsorted(src, np.arange(self.src_vocab_size + 1))
         return Shortlist(
-            always=always.astype(np.int32),
+            common_ids=always.astype(np.int32),
             offsets=offsets.astype(np.int32),
-            ids=tgt.astype(np.int32),
+            source_ids=tgt.astype(np.int32),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from heed.config import Range
 from heed.data.clean import CleanConfig
 from heed.data.mono import Mono
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.errors import ConfigError
 from heed.text.vocab import TokenizerConfig
 
@@ -23,9 +23,9 @@ class Corpus:
         mono: text in one of the languages alone, for a model of both directions.
     """
 
-    train: tuple[Part, ...]
-    dev: tuple[Part, ...] = ()
-    test: tuple[Part, ...] = ()
+    train: tuple[ParallelFiles, ...]
+    dev: tuple[ParallelFiles, ...] = ()
+    test: tuple[ParallelFiles, ...] = ()
     mono: tuple[Mono, ...] = ()
 
     @property
@@ -103,6 +103,6 @@ def tagged_languages(
     return found if known or len(found) > 1 else ()
 
 
-def names_of(parts: Iterable[Part]) -> str:
+def names_of(parts: Iterable[ParallelFiles]) -> str:
     """All their files, as a person named them."""
     return " and ".join(name for part in parts for name in part.files)

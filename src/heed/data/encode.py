@@ -31,8 +31,8 @@ def encode_train(
     """Write the training pairs as ids; returns how many tokens they have, `<eos>` included."""
     src_vocab, tgt_vocab = vocabs
     tokens = {"source": 0, "target": 0}
-    n_pairs = int((kept.parts == TRAIN).sum())
-    pairs = counted(_encoded(kept.part(TRAIN), vocabs), report, "encoding", of=n_pairs)
+    n_pairs = int((kept.splits == TRAIN).sum())
+    pairs = counted(_encoded(kept.pairs(TRAIN), vocabs), report, "encoding", of=n_pairs)
     with Store.create(path, src_vocab.hash, tgt_vocab.hash) as store:
         for pair, src_ids, tgt_ids in pairs:
             rows = [(_tag(src_vocab, pair.target_lang) + src_ids, tgt_ids)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heed.data.lines import suffix_of
-from heed.data.readers import BILINGUAL, Part
+from heed.data.readers import BILINGUAL, ParallelFiles
 from heed.errors import ConfigError, DataError
 
 _COMPRESSED = re.compile(r"\.(gz|xz|zst)$")
@@ -28,9 +28,9 @@ class Found:
         unused: names of files that are none of these.
     """
 
-    train: tuple[Part, ...]
-    dev: tuple[Part, ...]
-    test: tuple[Part, ...]
+    train: tuple[ParallelFiles, ...]
+    dev: tuple[ParallelFiles, ...]
+    test: tuple[ParallelFiles, ...]
     unused: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Found:
         return "; ".join([*said, *([f"not used: {', '.join(self.unused)}"] if self.unused else [])])
 
 
-def _names(parts: tuple[Part, ...]) -> str:
+def _names(parts: tuple[ParallelFiles, ...]) -> str:
     return ", ".join(" + ".join(Path(file).name for file in part.files) for part in parts)
 
 
@@ -64,7 +64,7 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
         )
     names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
     by_key = {split_name(name): name for name in names}
-    parts: dict[str, Part] = {}
+    parts: dict[str, ParallelFiles] = {}
     used: set[str] = set()
     for name in names:
         stem, language = split_name(name)
@@ -76,7 +76,7 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
         else:
             continue
         used.update(files)
-        parts[name] = Part(
+        parts[name] = ParallelFiles(
             files=tuple(str(Path(folder) / file) for file in files),
             source_lang=source_lang,
             target_lang=target_lang,

@@ -42,7 +42,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     pieces: list[bytes] = []  # of a line that has not ended yet
     with open_bytes(path) as file:
         while True:
-            with damage_told(path, n_read):
+            with as_data_error(path, n_read):
                 chunk = file.read(_CHUNK_BYTES)
             if not chunk:
                 break
@@ -74,7 +74,7 @@ def read_chunks(path: str | Path) -> Iterator[bytes]:
     """
     with open_bytes(path) as file:
         while True:
-            with damage_told(path):
+            with as_data_error(path):
                 chunk = file.read(_CHUNK_BYTES)
             if not chunk:
                 return
@@ -208,7 +208,7 @@ def _unpacked_zst(file: IO[bytes]) -> _Unpacked:
 
 
 @contextmanager
-def damage_told(path: str | Path, number: int | None = None) -> Iterator[None]:
+def as_data_error(path: str | Path, number: int | None = None) -> Iterator[None]:
     """Turn what a broken file raises while it is read into words.
 
     Args:

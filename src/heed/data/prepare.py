@@ -22,7 +22,7 @@ from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
 from heed.data.mono import MONO_FILES, open_mono, write_mono
 from heed.data.progress import Report, counted, phase, silent
-from heed.data.readers import Pair, Part, read_part, table_columns
+from heed.data.readers import Pair, ParallelFiles, read_part, table_columns
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 from heed.data.spool import Spool, read_pairs, write_pairs
 from heed.data.stdin import keep_stdin
@@ -243,7 +243,7 @@ def read_held_out(directory: Path, name: str) -> list[Pair]:
     return list(read_pairs(directory / name, sums.get(name) if isinstance(sums, dict) else None))
 
 
-def turned(pair: Pair) -> Pair:
+def swapped(pair: Pair) -> Pair:
     """The pair the other way round."""
     return replace(
         pair,
@@ -276,7 +276,7 @@ def _write_all(
         facts = _spool(corpus, spool, config, rules, cleaning, report)
         parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)
         kept = Spool(spool, parts)
-        dev, test = dev or list(kept.part(DEV)), test or list(kept.part(TEST))
+        dev, test = dev or list(kept.pairs(DEV)), test or list(kept.pairs(TEST))
         phase(report, "learning the vocabulary")
         vocabs = _make_vocabs(base, kept, tokenizer, facts, languages)
         if corpus.mono:
@@ -321,7 +321,7 @@ def _write_held_out(
     checksums = {}
     for name, pairs in sets.items():
         if pairs:
-            both = [*pairs, *map(turned, pairs)] if config.both_directions else pairs
+            both = [*pairs, *map(swapped, pairs)] if config.both_directions else pairs
             write_pairs(directory / name, both)
             checksums[name] = f"{crc32(directory / name):08x}"
     return checksums
@@ -410,25 +410,25 @@ def _make_vocabs(
     if base and tokenizer.vocab_from:
         require_tags(base[0], languages, tokenizer.vocab_from)
         return base
-    n_counted = min(len(kept.parts), _COUNTED_PAIRS)
+    n_counted = min(len(kept.splits), _COUNTED_PAIRS)
     n_characters = facts.src_characters.total() + facts.tgt_characters.total()
     n_enough = max(1, MAX_CHARACTERS * n_counted // n_characters)
 
     def sample() -> Iterator[Pair]:
-        return kept.part(TRAIN, at_most=n_enough)
+        return kept.pairs(TRAIN, at_most=n_enough)
 
     if base:
         return extend_vocabs(base, sample, tokenizer, languages=languages)
     return learn_vocabs(
         sample,
         tokenizer,
-        n_pairs=int((kept.parts == TRAIN).sum()),
+        n_pairs=int((kept.splits == TRAIN).sum()),
         characters=(facts.src_characters, facts.tgt_characters),
         languages=languages,
     )
 
 
-def _held_out(parts: tuple[Part, ...]) -> tuple[list[Pair], CleanReport]:
+def _held_out(parts: tuple[ParallelFiles, ...]) -> tuple[list[Pair], CleanReport]:
     """The pairs of a given dev or test set: only those with an empty side are left out."""
     pairs, report = [], CleanReport()
     for raw in chain.from_iterable(map(read_part, parts)):

@@ -54,7 +54,7 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ParallelFiles:
     """Some files of a corpus, all from one language into one other.
 
     Attributes:
@@ -80,7 +80,7 @@ class Part:
                 require_language(code)
 
 
-def read_part(part: Part) -> Iterator[Pair]:
+def read_part(part: ParallelFiles) -> Iterator[Pair]:
     """The pairs of one part of a corpus, read by what the names of its files end in.
 
     Raises:
@@ -188,13 +188,13 @@ def read_table(
         yield Pair(src, tgt, number, origin, source_lang, target_lang)
 
 
-def is_table(part: Part) -> bool:
+def is_table(part: ParallelFiles) -> bool:
     """Whether both languages are columns of one file; standard input is such a table."""
     path = part.files[0]
     return len(part.files) == 1 and (path == STDIN or suffix_of(path) in _TABLE_DELIMITERS)
 
 
-def table_columns(part: Part) -> Columns | None:
+def table_columns(part: ParallelFiles) -> Columns | None:
     """The columns that `read_part` takes from a table; None for other files and an empty table.
 
     Raises:

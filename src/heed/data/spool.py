@@ -19,19 +19,19 @@ from heed.errors import FormatError
 
 
 class Spool(NamedTuple):
-    """The clean pairs on disk and the part each belongs to; each reading starts over.
+    """The clean pairs on disk and the split each belongs to; each reading starts over.
 
     Attributes:
         path: the file.
-        parts: `TRAIN`, `DEV` or `TEST` for each pair, `(n_pairs)`.
+        splits: `TRAIN`, `DEV` or `TEST` for each pair, `(n_pairs)`.
     """
 
     path: Path
-    parts: NDArray[np.uint8]
+    splits: NDArray[np.uint8]
 
-    def part(self, part: int, *, at_most: int | None = None) -> Iterator[Pair]:
-        """The pairs of one part, or `at_most` so many of them, spread evenly."""
-        is_wanted = self.parts == part
+    def pairs(self, split: int, *, at_most: int | None = None) -> Iterator[Pair]:
+        """The pairs of one split, or `at_most` so many of them, spread evenly."""
+        is_wanted = self.splits == split
         numbers = np.flatnonzero(is_wanted)
         if at_most is not None and at_most < len(numbers):
             is_wanted[:] = False

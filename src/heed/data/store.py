@@ -32,7 +32,7 @@ _CHUNK_BYTES = 1 << 22
 _WAITING_IDS = 1 << 16  # written together: a call for each pair costs more than all its ids
 _REMEDY = "Delete its folder and run the same command again: the data are prepared anew."
 
-Ids = NDArray[np.int32]
+TokenIds32 = NDArray[np.int32]
 
 
 class _Facts(NamedTuple):
@@ -52,7 +52,7 @@ class StoreWriter:
         self._n_ids, self._checksum = 0, 0
         self._src_counts, self._tgt_counts, self._waiting = array("i"), array("i"), array("i")
 
-    def add(self, src_ids: Sequence[int] | Ids, tgt_ids: Sequence[int] | Ids) -> None:
+    def add(self, src_ids: Sequence[int] | TokenIds32, tgt_ids: Sequence[int] | TokenIds32) -> None:
         """Append one pair, ids without special pieces."""
         self._src_counts.append(len(src_ids))
         self._tgt_counts.append(len(tgt_ids))
@@ -90,11 +90,11 @@ class Store:
         tgt_lengths: target tokens of each pair, `<eos>` included, `(n_pairs)`.
     """
 
-    def __init__(self, ids: Ids, src_counts: Ids, tgt_counts: Ids) -> None:
+    def __init__(self, ids: TokenIds32, src_counts: TokenIds32, tgt_counts: TokenIds32) -> None:
         """Wrap arrays; call `Store.open` instead."""
         self._ids = ids
-        self.src_lengths: Ids = src_counts + 1
-        self.tgt_lengths: Ids = tgt_counts + 1
+        self.src_lengths: TokenIds32 = src_counts + 1
+        self.tgt_lengths: TokenIds32 = tgt_counts + 1
         self._starts = np.zeros(len(src_counts) + 1, dtype=np.int64)
         np.cumsum(src_counts.astype(np.int64) + tgt_counts, out=self._starts[1:])
 
@@ -128,7 +128,7 @@ class Store:
                     f"{path} must be made with the {side} vocabulary {hash_hex[:12]}, but was made "
                     f"with {found.hex()[:12]}. {_REMEDY}"
                 )
-        numbers: Ids = np.memmap(path, dtype=_ID, mode="r")[_HEADER_BYTES // _ID.itemsize :]
+        numbers: TokenIds32 = np.memmap(path, dtype=_ID, mode="r")[_HEADER_BYTES // _ID.itemsize :]
         ids, src_counts, tgt_counts = np.split(numbers, [facts.n_ids, facts.n_ids + facts.n_pairs])
         counts = np.concatenate((src_counts, tgt_counts))
         if counts.min(initial=0) < 0 or counts.sum(dtype=np.int64) != facts.n_ids:
@@ -141,12 +141,12 @@ class Store:
         """The number of pairs."""
         return len(self.src_lengths)
 
-    def src(self, index: int) -> Ids:
+    def src(self, index: int) -> TokenIds32:
         """Source ids of pair `index` without special pieces, `(n_pieces)`."""
         start = self._starts[index]
         return self._ids[start : start + self.src_lengths[index] - 1]
 
-    def tgt(self, index: int) -> Ids:
+    def tgt(self, index: int) -> TokenIds32:
         """Target ids of pair `index` without special pieces, `(n_pieces)`."""
         end = self._starts[index + 1]
         return self._ids[end - self.tgt_lengths[index] + 1 : end]

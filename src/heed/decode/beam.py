@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.decode.early_stopping import EARLY_STOPPING, Standing
-from heed.decode.length_penalty import LENGTH_PENALTIES
+from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import (
     DROPPED,
     ENDED,
@@ -368,7 +368,7 @@ def _with_room(items: NDArray[Any], length: int) -> NDArray[Any]:
 
 def _length_penalty(length: Any, task: Task) -> Any:
     """What a score is divided by, once and here; of a number or of each in an array."""
-    return LENGTH_PENALTIES[task.options.length_penalty](length, task.options.alpha)
+    return LENGTH_FORMULAS[task.options.length_formula](length, task.options.length_penalty)
 
 
 def _seen(beam: Beam, found: Candidates, is_eos: Flags) -> Step:

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.decode.constraints import Choice
-from heed.decode.length_penalty import LENGTH_PENALTIES
+from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import ENDED, Hypothesis, Step, Sums, Task, check_alive, make_hypothesis
 from heed.model.interface import Decodable, Floats, Ids
 
 Choose = Callable[[Choice, int, Ids], tuple[Ids, Floats, Ids | None]]
 """`(choice, step, sources) -> (ids, scores, n_allowed or None)`; see `choose_likeliest`."""
 
-# Leaving the batch copies the model's memory of all who stay, so the first few wait for company.
+# Leaving the batch copies the model's memory of all who stay, so rows leave several at a time.
 _LEAVE_SHARE = 1 / 8
 
 
@@ -129,7 +129,7 @@ def _begin(task: Task) -> Rows:
 
 def _harvest(rows: Rows, length: int, task: Task) -> dict[int, Hypothesis]:
     """Put rows that are over into hypotheses, by source."""
-    divisor = LENGTH_PENALTIES[task.options.length_penalty](length, task.options.alpha)
+    divisor = LENGTH_FORMULAS[task.options.length_formula](length, task.options.length_penalty)
     return {
         source: make_hypothesis(
             tokens, log_probs, score=total / divisor, has_ended=tokens[-1] == task.eos_id

@@ -35,7 +35,7 @@ def length_penalty_none(length: Any, alpha: float) -> Any:
     return (1.0 * length) ** 0.0
 
 
-LENGTH_PENALTIES: dict[str, LengthPenalty] = {
+LENGTH_FORMULAS: dict[str, LengthPenalty] = {
     "gnmt": length_penalty_gnmt,
     "power": length_penalty_power,
     "none": length_penalty_none,

@@ -4,13 +4,15 @@ Not the search itself. Read on in `search.py`, which turns these options into a 
 beam search.
 """
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Annotated, Any
 
 from heed.config import Choices, Range, check
 from heed.decode.early_stopping import EARLY_STOPPING
-from heed.decode.length_penalty import LENGTH_PENALTIES
+from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.errors import ConfigError
 
 _MOST_STORED = {
@@ -33,9 +35,10 @@ class DecodeOptions:
             `early_stopping` says. Not used by sampling. Source: Sutskever et al. 2014.
         n_best: hypotheses returned for each source, best first, 1 to `beam_size`; with `sample`,
             independent samples, 1 to 1024. Fewer come back only if the search found fewer.
-        length_penalty: how the score is made from the log-prob, which favors short answers:
-            `gnmt`, `power` or `none` (neutral). Formulas and sources in `length_penalty.py`.
-        alpha: strength of `length_penalty`, 0 (neutral) to 10. Larger favors longer answers.
+        length_penalty: strength of the length penalty, 0 (neutral) to 10. Larger favors longer
+            answers.
+        length_formula: how it changes the log-prob, which favors short answers, to a score: `gnmt`,
+            `power` or `none` (neutral). Formulas and sources in `length_penalty.py`.
         early_stopping: when a beam search may stop before the length limit: `first`, `bound` or
             `never` (neutral). Rules and sources in `early_stopping.py`.
         max_length: most tokens predicted, `<eos>` included, 1 to 4096: each costs more than the
@@ -72,8 +75,8 @@ class DecodeOptions:
         int, Range(1, 1024, "Use 1 for greedy search, 4 or 5 for translation.")
     ] = 5
     n_best: Annotated[int, Range(1, 1024, "Use 1 for the best hypothesis only.")] = 1
-    length_penalty: Annotated[str, Choices(LENGTH_PENALTIES)] = "gnmt"
-    alpha: Annotated[float, Range(0.0, 10.0, "Use 0.6 with gnmt, 1.0 with power.")] = 0.6
+    length_penalty: Annotated[float, Range(0.0, 10.0, "Use 0.6 with gnmt, 1.0 with power.")] = 0.6
+    length_formula: Annotated[str, Choices(LENGTH_FORMULAS)] = "gnmt"
     early_stopping: Annotated[str, Choices(EARLY_STOPPING)] = "first"
     max_length: Annotated[int, Range(1, 4096, "256 suits sentences.")] = 256
     max_length_factor: Annotated[
@@ -121,12 +124,34 @@ class DecodeOptions:
                 )
 
 
-def options_from(base: DecodeOptions, changes: dict[str, Any]) -> DecodeOptions:
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy in which options that an older heed wrote have today's names.
+
+    Its `length_penalty` was the formula, and `alpha` the strength.
+    """
+    values = dict(values)
+    if isinstance(values.get("length_penalty"), str):
+        values["length_formula"] = values.pop("length_penalty")
+    if "alpha" in values and "length_penalty" not in values:
+        values["length_penalty"] = values.pop("alpha")
+    return values
+
+
+def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptions:
     """`base` with some options changed.
 
     Raises:
         ConfigError: an option does not exist or its value is out of range.
     """
+    renamed = with_new_names(changes)
+    if renamed.keys() != changes.keys():
+        warnings.warn(
+            "alpha is now called length_penalty, and the old length_penalty length_formula. "
+            "The old names end with the next version of heed.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    changes = renamed
     known = [option.name for option in fields(DecodeOptions)]
     for name in changes:
         if name not in known:

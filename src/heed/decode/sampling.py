@@ -18,7 +18,7 @@ _BLOCK = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidates:
+class Distribution:
     """The tokens that may be drawn.
 
     Attributes:
@@ -33,7 +33,7 @@ class Candidates:
 
 
 def draw_table(keys: Sequence[tuple[int, int]], *, seed: int, length: int) -> Sums:
-    """Draw all random numbers of a call, so that no sentence depends on its company.
+    """Draw all random numbers of a call, so that no sentence depends on others in its batch.
 
     Args:
         keys: for each source, the sentence's key and which of its samples this is.
@@ -53,7 +53,7 @@ def draw_table(keys: Sequence[tuple[int, int]], *, seed: int, length: int) -> Su
     return rows
 
 
-def candidates(choice: Choice, options: DecodeOptions) -> Candidates:
+def candidates(choice: Choice, options: DecodeOptions) -> Distribution:
     """Leave the tokens that temperature, top-k, top-p and min-p allow, in this order.
 
     Args:
@@ -63,7 +63,7 @@ def candidates(choice: Choice, options: DecodeOptions) -> Candidates:
     # The temperature leaves the order as it is, so the likeliest can be asked for before it.
     scores, ids = choice.top(options.top_k) if options.top_k > 0 else (choice.all(), None)
     best = scores.max(axis=1, keepdims=True)
-    found = Candidates(
+    found = Distribution(
         probabilities=_weigh(scores, best, options.temperature), scores=scores, ids=ids
     )
     if options.top_p < 1.0:
@@ -74,7 +74,7 @@ def candidates(choice: Choice, options: DecodeOptions) -> Candidates:
     return found
 
 
-def draw(allowed: Candidates, uniform: Sums) -> tuple[Ids, Floats]:
+def draw(allowed: Distribution, uniform: Sums) -> tuple[Ids, Floats]:
     """Pick one token a row by turning a uniform number into an id.
 
     Args:
@@ -151,7 +151,9 @@ def _weigh(scores: Floats, best: Floats, temperature: float) -> Floats:
     return shares
 
 
-def _nucleus(choice: Choice, found: Candidates, best: Floats, options: DecodeOptions) -> Candidates:
+def _nucleus(
+    choice: Choice, found: Distribution, best: Floats, options: DecodeOptions
+) -> Distribution:
     """Keep the smallest set of likeliest tokens whose probability together is above `top_p`.
 
     Args:
@@ -168,7 +170,7 @@ def _nucleus(choice: Choice, found: Candidates, best: Floats, options: DecodeOpt
         if found.ids is None:
             scores, ids = choice.top(width)
             chances = _weigh(scores, best, options.temperature)
-            likeliest = Candidates(probabilities=chances, scores=scores, ids=ids)
+            likeliest = Distribution(probabilities=chances, scores=scores, ids=ids)
         cumulative = likeliest.probabilities.cumsum(axis=1, dtype=np.float64) / total
         is_outside = np.zeros(cumulative.shape, dtype=bool)
         is_outside[:, 1:] = cumulative[:, :-1] > options.top_p

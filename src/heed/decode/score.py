@@ -13,7 +13,7 @@ from heed.model.interface import Decodable, Floats, Ids, largest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NextToken:
+class ScoredToken:
     """A token that may come next.
 
     Attributes:
@@ -54,7 +54,7 @@ def next_token(
     bos_id: int,
     pad_id: int,
     forbidden: Sequence[int] = (),
-) -> list[list[NextToken]]:
+) -> list[list[ScoredToken]]:
     """Tell which tokens may come next after a prefix, likeliest first.
 
     Args:
@@ -81,7 +81,7 @@ def next_token(
     values, ids = largest(log_probs, count)
     return [
         [
-            NextToken(id=token, probability=probability, log_prob=log_prob)
+            ScoredToken(id=token, probability=probability, log_prob=log_prob)
             for token, probability, log_prob in zip(*columns, strict=True)
             if probability > 0.0
         ]

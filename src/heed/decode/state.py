@@ -18,7 +18,7 @@ from heed.model.interface import Floats, Ids
 
 Sums = NDArray[np.float64]
 
-Status = Literal["eos", "max_length"]
+Ending = Literal["eos", "max_length"]
 """Why a hypothesis is over: it said so, or it was cut at its length limit."""
 
 DROPPED = -1
@@ -41,7 +41,7 @@ class Hypothesis:
     token_log_probs: list[float]
     log_prob: float
     score: float
-    status: Status
+    status: Ending
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GrammarRule:
     """One rule of `rules.toml`; the legend stands there."""
 
     makes: str
@@ -101,7 +101,7 @@ def _words(meanings: Iterable[Meaning]) -> tuple[str, ...]:
     return tuple(word for meaning in meanings for word in meaning.words)
 
 
-def _fillings(rule: Rule, known: Known) -> list[tuple[Meaning, ...]]:
+def _fillings(rule: GrammarRule, known: Known) -> list[tuple[Meaning, ...]]:
     """All ways to fill the slots without naming a thing twice, or a fixed sample of them."""
     choices = (_choices(wanted, known) for wanted in rule.slots.values())
     filled = []
@@ -118,7 +118,7 @@ def _fillings(rule: Rule, known: Known) -> list[tuple[Meaning, ...]]:
     return [meanings for meanings, _ in filled]
 
 
-def expand(rule: Rule, known: Known, small: Mapping[str, Scope]) -> list[Meaning]:
+def expand(rule: GrammarRule, known: Known, small: Mapping[str, Scope]) -> list[Meaning]:
     """All that a rule can say, in a fixed order.
 
     Args:
@@ -154,11 +154,11 @@ def _lexicon() -> dict[str, list[Meaning]]:
     return known
 
 
-def _grammar() -> tuple[list[Rule], dict[str, Scope]]:
+def _grammar() -> tuple[list[GrammarRule], dict[str, Scope]]:
     """The rules in order, and the small words of each language."""
     toml = _read_toml("rules.toml")
     rules = [
-        Rule(templates={language: table.pop(language) for language in LANGUAGES}, **table)
+        GrammarRule(templates={language: table.pop(language) for language in LANGUAGES}, **table)
         for table in toml["rule"]
     ]
     small: dict[str, Scope] = {

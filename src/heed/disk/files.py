@@ -71,7 +71,7 @@ def atomic_writer(
     if not target.is_symlink() and target.exists() and not target.is_file():
         raise RunError(f"cannot write {path}: something that is not a file is in its place.")
     temporary = temporary_beside(target)
-    with explained(target, needed_bytes), removed_on_failure(temporary):
+    with as_run_error(target, needed_bytes), cleanup_on_error(temporary):
         make_directory(target.parent)
         with open(temporary, "xb") as file:
             fault_point()
@@ -109,7 +109,7 @@ def make_directory(path: Path) -> None:
     """Make `path` and its missing parents, each one's name safely on disk."""
     if not path.is_dir():
         make_directory(path.parent)
-        with explained(path), suppress(FileExistsError):
+        with as_run_error(path), suppress(FileExistsError):
             path.mkdir()
             sync_directory(path.parent)
 
@@ -236,7 +236,7 @@ def append_json_line(path: str | os.PathLike[str], value: Any) -> None:
     """
     target = Path(path)
     line = to_json(value, indent=None)
-    with explained(target, len(line)), _open_own(target) as file:
+    with as_run_error(target, len(line)), _open_own(target) as file:
         complete = _complete_length(file)
         if complete != file.seek(0, os.SEEK_END):
             file.truncate(complete)
@@ -289,7 +289,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
     folder = Path(directory)
     make_directory(folder)
     with ExitStack() as stack:
-        with explained(folder):
+        with as_run_error(folder):
             file = stack.enter_context(_open_own(folder / LOCK))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -335,7 +335,7 @@ def sync_directory(path: Path) -> None:
 
 
 @contextmanager
-def removed_on_failure(temporary: Path) -> Iterator[None]:
+def cleanup_on_error(temporary: Path) -> Iterator[None]:
     """Leave nothing at `temporary` when the block ends with an exception."""
     try:
         yield
@@ -349,7 +349,7 @@ def removed_on_failure(temporary: Path) -> Iterator[None]:
 
 
 @contextmanager
-def explained(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
+def as_run_error(path: Path, needed_bytes: int | None = None) -> Iterator[None]:
     """Turn the system's refusals under `path` into a RunError that says what would help."""
     try:
         yield

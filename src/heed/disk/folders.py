@@ -20,14 +20,14 @@ from typing import Any
 from heed.disk.files import (
     TEMPORARY,
     Contents,
+    as_run_error,
+    cleanup_on_error,
     crc32,
-    explained,
     fault_point,
     make_directory,
     map_bytes,
     parse_json,
     read_bytes,
-    removed_on_failure,
     sync_directory,
     temporary_beside,
     to_json,
@@ -139,7 +139,7 @@ def write_directory(
     manifest = _measure(files, metadata)
     contents = {**files, MANIFEST: manifest.to_bytes()}
     temporary = temporary_beside(target)
-    with explained(target, sum(map(len, contents.values()))), removed_on_failure(temporary):
+    with as_run_error(target, sum(map(len, contents.values()))), cleanup_on_error(temporary):
         make_directory(target.parent)
         temporary.mkdir()
         fault_point()
@@ -208,7 +208,7 @@ def finish_update(path: str | os.PathLike[str], names: Iterable[str] = ()) -> No
     """
     target = Path(path)
     listed = _listed(target)
-    with explained(target):
+    with as_run_error(target):
         for name in sorted({*listed, *names, MANIFEST}):
             pending = target / f"{name}{PENDING}"
             for written in (name, pending.name):
@@ -297,7 +297,7 @@ def remove_directory(path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     doomed = temporary_beside(target)
-    with explained(target):
+    with as_run_error(target):
         os.replace(target, doomed)
         fault_point()
         sync_directory(target.parent)

@@ -18,8 +18,8 @@ from heed.engine.matrices import COLUMNS, Floats, Matrix, ShortIds, rounded, tak
 from heed.engine.network import Network
 from heed.engine.tables import tables_of
 from heed.errors import HeedError
+from heed.model.interface import Ids
 
-Ids = NDArray[np.int64]
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
 
@@ -176,8 +176,8 @@ class FallbackModel:
         self.tables = tables_of(network)
         self.shared: _Columns | None = None
 
-    def always(self, matrix: Matrix, ids: ShortIds) -> None:
-        """Set what may follow for every state that is shortened; see `NativeModel.always`."""
+    def set_common_ids(self, matrix: Matrix, ids: ShortIds) -> None:
+        """Set what may follow in every restricted state; see `NativeModel.set_common_ids`."""
         self.shared = _Columns.of(matrix, ids)
 
     def start(self, ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> "FallbackState":
@@ -292,8 +292,8 @@ class FallbackState:
         """How many sources are still in the batch."""
         return len(self.lengths)
 
-    def shorten(self, ids: ShortIds, counts: ShortIds) -> None:
-        """Let only some ids follow; see `NativeState.shorten`."""
+    def restrict(self, ids: ShortIds, counts: ShortIds) -> None:
+        """Let only some ids follow; see `NativeState.restrict`."""
         output = self.model.network.matrices["output"]
         each = np.split(ids, np.cumsum(counts)[:-1])
         self._own = [_Columns.of(take(output, own), own) for own in each]

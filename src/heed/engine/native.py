@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from heed.engine.matrices import COLUMNS, GROUP, Floats, Matrix, ShortIds
 from heed.engine.network import Network, norm_roles, roles
-from heed.engine.tables import Positions, tables_of
+from heed.engine.tables import PositionRows, tables_of
 from heed.errors import ConfigError, HeedError
+from heed.model.interface import Ids
 
 LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
 """The variable is for a build of one's own, such as `make soak` makes."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
-Ids = NDArray[np.int64]
 
 
 class _Config(Structure):
@@ -47,10 +47,10 @@ class _Positions(Structure):
         ("n", c_int32),
         *((name, c_void_p) for name in ("added", "cosines", "sines")),
     ]
-    tables: Positions | None = None
+    tables: PositionRows | None = None
 
     @classmethod
-    def of(cls, tables: Positions) -> Self:
+    def of(cls, tables: PositionRows) -> Self:
         places = cls(tables.n, *map(_address, (tables.added, tables.cosines, tables.sines)))
         places.tables = tables
         return places
@@ -218,7 +218,7 @@ class NativeModel:
             places = self._places[side] = _Positions.of(tables)
         return places
 
-    def always(self, matrix: Matrix, ids: ShortIds) -> None:
+    def set_common_ids(self, matrix: Matrix, ids: ShortIds) -> None:
         """Set what may follow for every state that is shortened.
 
         Args:
@@ -299,7 +299,7 @@ class NativeState:
         if getattr(self, "_handle", None):
             _library().heed_state_delete(self._handle)
 
-    def shorten(self, ids: ShortIds, counts: ShortIds) -> None:
+    def restrict(self, ids: ShortIds, counts: ShortIds) -> None:
         """Let only some ids follow: the model's `always`, and of each source its own.
 
         Args:

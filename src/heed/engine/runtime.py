@@ -94,7 +94,9 @@ class Engine:
         self._shortlist = shortlist
         self._alone: Engine | None = None
         if shortlist is not None:
-            self._model.always(shortlist.shared(network.matrices["output"]), shortlist.always)
+            self._model.set_common_ids(
+                shortlist.shared(network.matrices["output"]), shortlist.common_ids
+            )
 
     def with_shortlist(self, shortlist: Shortlist) -> "Engine":
         """The same with this shortlist."""
@@ -111,7 +113,7 @@ class Engine:
         """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""
         state = self._start(src, beam_size)
         if self._shortlist is not None:
-            state.shorten(*self._shortlist.own(src, src != self.config.pad_id, required_ids))
+            state.restrict(*self._shortlist.ids_of(src, src != self.config.pad_id, required_ids))
         return state
 
     def _start(self, src: Ids, beam_size: int = 1) -> State:

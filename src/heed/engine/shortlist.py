@@ -20,8 +20,8 @@ from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.engine.matrices import COLUMNS, Matrix, ShortIds, with_mean
 from heed.errors import FormatError
 from heed.model.config import ModelConfig
+from heed.model.interface import Ids
 
-Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MAX_IDS = 1 << 26
@@ -37,19 +37,19 @@ class Shortlist:
     """Lists of target ids; all ids are int32, and each list is ascending.
 
     Attributes:
-        always: ids that may follow whatever the source, `(n_always,)`.
+        common_ids: ids that may follow every source, `(n_common,)`.
         offsets: where the list of each source id begins, and where the last one ends,
             `(src_vocab_size + 1,)`.
-        ids: the lists end to end, none of them with an id of `always`, `(n_ids,)`.
-        rest: what raises the column that stands for all ids outside `always`, so that it takes the
-            chance that the model gives to what is left out, a natural log.
+        source_ids: the lists end to end, none of them with an id of `common_ids`, `(n_ids,)`.
+        rest_logit: added to the column that stands for all other ids, so that it gets the
+            probability that the model gives them together, a natural log.
         changed: how many translations were others with it than without, and of how many.
     """
 
-    always: ShortIds
+    common_ids: ShortIds
     offsets: ShortIds
-    ids: ShortIds
-    rest: float = 0.0
+    source_ids: ShortIds
+    rest_logit: float = 0.0
     changed: tuple[int, int] = (0, 0)
 
     @classmethod
@@ -97,41 +97,45 @@ class Shortlist:
         if len(rest) != 1 or not abs(rest[0]) <= MAX_REST:
             raise FormatError(f"{where}: rest must be a number from {-MAX_REST} to {MAX_REST}.")
         return cls(
-            always=always,
+            common_ids=always,
             offsets=offsets,
-            ids=ids,
-            rest=float(rest[0]),
+            source_ids=ids,
+            rest_logit=float(rest[0]),
             changed=(int(changed[0]), int(changed[1])),
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything by name, for a file."""
         return {
-            "always": self.always,
+            "always": self.common_ids,
             "offsets": self.offsets,
-            "ids": self.ids,
-            "rest": np.array([self.rest], np.float32),
+            "ids": self.source_ids,
+            "rest": np.array([self.rest_logit], np.float32),
             "changed": np.array(self.changed, np.int32),
         }
 
     def shared(self, output: Matrix) -> Matrix:
-        """Columns of the output for `always`, and one for the rest.
+        """Columns of the output for `common_ids`, and one for all other ids.
 
-        The one is the mean of those left out, raised by the log of their number and by `rest`: were
-        their logits normally distributed, `rest` would be half of the variance.
+        That one is the mean of the others, raised by the log of their number and by `rest_logit`:
+        were their logits normally distributed, `rest_logit` would be half of the variance.
         """
-        others = np.setdiff1d(np.arange(output.n, dtype=np.int32), self.always, assume_unique=True)
-        matrix = with_mean(output, self.always, others)
+        others = np.setdiff1d(
+            np.arange(output.n, dtype=np.int32), self.common_ids, assume_unique=True
+        )
+        matrix = with_mean(output, self.common_ids, others)
         bias = np.zeros(len(matrix.panels) * COLUMNS, np.float32)
         if matrix.bias is not None:
             bias += matrix.bias
-        bias[len(self.always)] += (math.log(len(others)) if len(others) else -math.inf) + self.rest
+        bias[len(self.common_ids)] += (
+            math.log(len(others)) if len(others) else -math.inf
+        ) + self.rest_logit
         return replace(matrix, bias=bias)
 
-    def own(
+    def ids_of(
         self, src: Ids, is_token: Flags, required_ids: Ids | None = None
     ) -> tuple[ShortIds, ShortIds]:
-        """Tell which ids may follow for each source, besides `always`.
+        """The ids that may follow each source, besides `common_ids`.
 
         Args:
             src: padded source ids, `(n_sources, src_len)`.
@@ -146,9 +150,9 @@ class Shortlist:
         counts = ends - starts
         places = np.arange(counts.sum()) + (starts - np.cumsum(counts) + counts).repeat(counts)
         # A source and an id in one number: sorted by the source, then by the id.
-        keys = sources.repeat(counts) << _ID_BITS | self.ids[places]
+        keys = sources.repeat(counts) << _ID_BITS | self.source_ids[places]
         if required_ids is not None and required_ids.size:
-            sources, columns = (~np.isin(required_ids, [-1, *self.always])).nonzero()
+            sources, columns = (~np.isin(required_ids, [-1, *self.common_ids])).nonzero()
             keys = np.append(keys, sources << _ID_BITS | required_ids[sources, columns])
         keys = np.unique(keys)
         n_each = np.bincount(keys >> _ID_BITS, minlength=len(src))

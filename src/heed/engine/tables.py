@@ -17,7 +17,7 @@ _FIRST = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Positions:
+class PositionRows:
     """Tables of the first `n` positions; those that the model does not have are None.
 
     Attributes:
@@ -45,9 +45,9 @@ class PositionTables:
     def __init__(self, network: Network, side: str) -> None:
         self._config = network.config
         self._learned = network.tables.get(side)
-        self._positions = Positions()
+        self._positions = PositionRows()
 
-    def first(self, n: int) -> Positions:
+    def first(self, n: int) -> PositionRows:
         """At least `n` positions.
 
         Raises:
@@ -58,7 +58,7 @@ class PositionTables:
             found = self._positions = self._made(n)
         return found
 
-    def _made(self, n: int) -> Positions:
+    def _made(self, n: int) -> PositionRows:
         if self._learned is not None:
             if n > len(self._learned):
                 raise DataError(
@@ -66,17 +66,17 @@ class PositionTables:
                     f"{len(self._learned)} (model.max_positions). Split the text, or use "
                     "sinusoidal or rotary positions."
                 )
-            return Positions(n=len(self._learned), added=_padded(self._learned))
+            return PositionRows(n=len(self._learned), added=_padded(self._learned))
         n = max(_FIRST, 2 * n)
         if self._config.positions == "rotary":
             angles = np.tile(_angles(n, self._config.key_width), 2)
             cosines, sines = (turn(angles).astype(np.float32) for turn in (np.cos, np.sin))
-            return Positions(n=n, cosines=cosines, sines=sines)
+            return PositionRows(n=n, cosines=cosines, sines=sines)
         angles = _angles(n, self._config.d_model)
         waves = [np.sin(angles), np.cos(angles)]
         is_halved = self._config.positions == "sinusoidal_halves"
         table = np.concatenate(waves, axis=1) if is_halved else np.stack(waves, axis=2)
-        return Positions(n=n, added=_padded(table.reshape(n, -1).astype(np.float32)))
+        return PositionRows(n=n, added=_padded(table.reshape(n, -1).astype(np.float32)))
 
 
 def tables_of(network: Network) -> dict[str, PositionTables]:

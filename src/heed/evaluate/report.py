@@ -41,7 +41,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JudgedLine:
     """One sentence as each system translated it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Report:
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[str, Difference]
     buckets: Sequence[Bucket]
-    worst: Sequence[Line]
+    worst: Sequence[JudgedLine]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -200,8 +200,8 @@ def _line(
     references: Sequence[Sequence[str]],
     systems: Mapping[str, Sequence[str]],
     chrf: Mapping[str, Numbers],
-) -> Line:
-    return Line(
+) -> JudgedLine:
+    return JudgedLine(
         number=i + 1,
         source=sources[i] if sources is not None else None,
         reference=references[0][i],

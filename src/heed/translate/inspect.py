@@ -13,7 +13,7 @@ from heed.text.vocab import Vocab
 from heed.translate.lines import LineReader
 from heed.translate.result import PairScore
 
-Matrix = list[list[float]]
+Weights = list[list[float]]
 
 
 def score_lines(
@@ -71,7 +71,7 @@ def cross_attention(
     sources: list[list[int]],
     targets: list[list[int]],
     layer: int = -1,
-) -> list[Matrix]:
+) -> list[Weights]:
     """Weights of one decoder layer, mean over heads, without special source pieces.
 
     Args:

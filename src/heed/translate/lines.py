@@ -60,7 +60,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Chunk:
     """A stretch of one line that goes through the model in one piece.
 
     Attributes:
@@ -182,7 +182,7 @@ class LineReader:
                 f"piece, but has {n_tokens}. Give one sentence of it."
             )
 
-    def parts(self, line: Line, number: int, tag: list[int]) -> list[Part]:
+    def parts(self, line: Line, number: int, tag: list[int]) -> list[Chunk]:
         """A line in one part or, when it is too long, in several; in none when it is blank.
 
         Args:
@@ -208,7 +208,7 @@ class LineReader:
         )
         begun = self.tgt_ids(line.prefix)
         return [
-            Part(self.src_ids(stretch, tag), [] if part else begun, number * PARTS_PER_LINE + part)
+            Chunk(self.src_ids(stretch, tag), [] if part else begun, number * PARTS_PER_LINE + part)
             for part, stretch in enumerate(stretches)
             if stretch.strip()
         ]

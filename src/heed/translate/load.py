@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from heed.bundle.bundle import CONFIG, Bundle, load_bundle
-from heed.decode.options import DecodeOptions, options_from, require_storable
+from heed.decode.options import DecodeOptions, options_from, require_storable, with_new_names
 from heed.engine.native import is_compiled
 from heed.engine.network import Network, engine_config
 from heed.engine.packed import from_arrays
@@ -85,7 +85,7 @@ def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
     values = dict(bundle.decoding)
     longest = values.pop("max_source_tokens", None)
     try:
-        options = options_from(DecodeOptions(), values)
+        options = options_from(DecodeOptions(), with_new_names(values))
         require_storable(options)
     except ConfigError as error:
         raise FormatError(f"{where}: {error}") from None

@@ -84,7 +84,7 @@ class NextToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class Continuation:
     """One way to go on, and the best whole translation that goes on like that."""
 
     token: str

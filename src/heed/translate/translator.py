@@ -5,6 +5,7 @@ through: normalize → ids (cut if too long) → batches of like lengths → sea
 given.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,12 @@ from heed.errors import DataError
 from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.inspect import Matrix, cross_attention, score_lines
+from heed.translate.inspect import Weights, cross_attention, score_lines
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
+    Chunk,
     Line,
     LineReader,
-    Part,
     buffers,
     lines_of,
     pairs_of,
@@ -36,7 +37,7 @@ from heed.translate.lines import (
 from heed.translate.load import open_model, stored_decoding
 from heed.translate.result import (
     Alignment,
-    Alternative,
+    Continuation,
     NextToken,
     PairScore,
     Translation,
@@ -306,7 +307,7 @@ class Translator:
             for token_id, probability in choices
         ]
 
-    def alternatives(
+    def continuations(
         self,
         text: str,
         prefix: str = "",
@@ -314,7 +315,7 @@ class Translator:
         *,
         target_lang: str | None = None,
         **options: Any,
-    ) -> list[Alternative]:
+    ) -> list[Continuation]:
         """Ways to go on after `prefix`, each with the best translation that goes on like that.
 
         Args:
@@ -334,10 +335,10 @@ class Translator:
         begun = self.reader.whole_tgt(prefix, "prefix")
         choices = self._next_ids(text, begun, k, target_lang)
         parts = [
-            Part(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
+            Chunk(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
         ]
         return [
-            Alternative(
+            Continuation(
                 token=self.tgt_vocab.pieces([token_id])[0],
                 probability=probability,
                 translation=translation,
@@ -346,6 +347,16 @@ class Translator:
                 choices, self._search(parts, chosen), strict=True
             )
         ]
+
+    def alternatives(self, text: str, *arguments: Any, **options: Any) -> list[Continuation]:
+        """The old name of `continuations`, until the next version."""
+        warnings.warn(
+            "Translator.alternatives is now called continuations. "
+            "The old name ends with the next version of heed.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.continuations(text, *arguments, **options)
 
     def align(
         self,
@@ -382,7 +393,7 @@ class Translator:
         )
 
     def _search(
-        self, parts: list[Part], options: DecodeOptions, alignment: bool = False
+        self, parts: list[Chunk], options: DecodeOptions, alignment: bool = False
     ) -> list[Translation]:
         """Translate parts in batches of like lengths; results come in the order given.
 
@@ -409,7 +420,7 @@ class Translator:
         return [found[place] for place in same]
 
     def _translations(
-        self, model: Decodable, parts: list[Part], options: DecodeOptions, alignment: bool
+        self, model: Decodable, parts: list[Chunk], options: DecodeOptions, alignment: bool
     ) -> list[Translation]:
         ranked = self._decode(model, parts, options)
         weights = self._alignments(model, parts, ranked) if alignment else [None] * len(parts)
@@ -419,7 +430,7 @@ class Translator:
         ]
 
     def _decode(
-        self, model: Decodable, parts: list[Part], options: DecodeOptions
+        self, model: Decodable, parts: list[Chunk], options: DecodeOptions
     ) -> list[list[Hypothesis]]:
         vocab = self.tgt_vocab
         return decode(
@@ -435,7 +446,7 @@ class Translator:
         )
 
     def _translation(
-        self, part: Part, hypotheses: list[Hypothesis], matrices: list[Matrix] | None
+        self, part: Chunk, hypotheses: list[Hypothesis], matrices: list[Weights] | None
     ) -> Translation:
         src_tokens = self.reader.src_tokens(part.src_ids)
         best, *others = [
@@ -455,8 +466,8 @@ class Translator:
         return replace(best, alternatives=tuple(others))
 
     def _alignments(
-        self, model: Decodable, parts: list[Part], ranked: list[list[Hypothesis]]
-    ) -> list[list[Matrix] | None]:
+        self, model: Decodable, parts: list[Chunk], ranked: list[list[Hypothesis]]
+    ) -> list[list[Weights] | None]:
         """Cross-attention of every hypothesis, from one forced pass over all of them."""
         weights = iter(
             cross_attention(

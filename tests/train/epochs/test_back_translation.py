@@ -203,7 +203,7 @@ def test_impossible_shares_are_refused(
 
 
 def test_joined_pairs_are_those_of_each_part_in_order() -> None:
-    class Part:
+    class ParallelFiles:
         def __init__(self, *values: int) -> None:
             self.values = values
             self.src_lengths = self.tgt_lengths = np.array([2] * len(values), dtype=np.int64)
@@ -214,7 +214,7 @@ def test_joined_pairs_are_those_of_each_part_in_order() -> None:
         def tgt(self, index: int) -> np.ndarray[Any, Any]:
             return np.array([-self.values[index]])
 
-    joined = JoinedPairs([Part(1, 2), Part(), Part(3)])
+    joined = JoinedPairs([ParallelFiles(1, 2), ParallelFiles(), ParallelFiles(3)])
     assert [int(joined.src(i)[0]) for i in range(3)] == [1, 2, 3]
     assert [int(joined.tgt(i)[0]) for i in range(3)] == [-1, -2, -3]
     assert joined.src_lengths.tolist() == [2, 2, 2]

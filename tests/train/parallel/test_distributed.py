@@ -24,7 +24,7 @@ from heed.disk.files import read_json_lines
 from heed.errors import DataError, RunError, WorkerError
 from heed.machine.threads import process_rank
 from heed.train.parallel import distributed
-from heed.train.parallel.distributed import Group, joined
+from heed.train.parallel.distributed import Group, join_group
 
 WORDS = ("ein", "zwei", "drei", "vier", "rot", "blau", "hund", "haus", "baum", "maus")
 SMALL = [
@@ -168,7 +168,7 @@ def test_each_batch_of_a_step_is_one_process_own(size: int, n_batches: int) -> N
 
 
 def test_a_process_alone_is_a_group_that_agrees_with_itself() -> None:
-    with joined("cpu") as group:
+    with join_group("cpu") as group:
         assert (group.rank, group.size, group.is_leader) == (0, 1, True)
         assert group.sum(0.1, 2.0) == [0.1, 2.0]
         assert group.agree(3.5) == 3.5
@@ -204,12 +204,12 @@ def test_a_lost_process_and_a_silent_one_are_told_in_words() -> None:
     for words in ("Connection closed by peer", "Connection reset by peer"):
         with (
             pytest.raises(RunError, match="another process of this run has ended"),
-            distributed._explained(),
+            distributed._as_run_error(),
         ):
             raise RuntimeError(words)
-    with pytest.raises(WorkerError, match="got no answer"), distributed._explained():
+    with pytest.raises(WorkerError, match="got no answer"), distributed._as_run_error():
         raise RuntimeError("Timed out waiting 5000ms for recv operation to complete")
-    with pytest.raises(RuntimeError, match="shapes differ"), distributed._explained():
+    with pytest.raises(RuntimeError, match="shapes differ"), distributed._as_run_error():
         raise RuntimeError("shapes differ")
 
 
@@ -370,8 +370,8 @@ def test_processes_that_differ_are_refused_at_the_start(
 
 HANGING = """
 import sys, time
-from heed.train.parallel.distributed import joined
-with joined("cpu", timeout_s=5) as group:
+from heed.train.parallel.distributed import join_group
+with join_group("cpu", timeout_s=5) as group:
     group.wait()
     print("here", flush=True)
     while True:
@@ -407,7 +407,7 @@ def test_a_process_that_hangs_ends_the_others_in_time(
 
 @pytest.fixture
 def hosts() -> Iterator[dict[str, str]]:
-    """Two network namespaces joined by a cable: name → address."""
+    """Two network namespaces join_group by a cable: name → address."""
     found = {f"heed-{os.getpid()}-{number}": f"10.77.0.{number}" for number in (1, 2)}
     names = list(found)
     cable = [f"hv{os.getpid() % 100_000}{side}" for side in "ab"]

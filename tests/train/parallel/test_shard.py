@@ -47,11 +47,11 @@ TRAINING = """
 import json, sys
 from pathlib import Path
 from heed.data.corpus import Corpus
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.train.run.run import run_training
 
 src, tgt, out, asked = sys.argv[1:]
-part = Part(files=(src, tgt), source_lang="de", target_lang="xx")
+part = ParallelFiles(files=(src, tgt), source_lang="de", target_lang="xx")
 losses = {}
 run_training(
     json.loads(asked),
@@ -71,7 +71,7 @@ import torch
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.train.step.config import TrainConfig
-from heed.train.parallel.distributed import joined
+from heed.train.parallel.distributed import join_group
 from heed.train.step.optimizer import Optimizer
 from heed.train.parallel.shard import rows_of, shard
 
@@ -80,7 +80,7 @@ def count(tensors):
 
 config = ModelConfig(src_vocab_size=101, tgt_vocab_size=101, d_model=32, d_ff=64, n_heads=2,
                      n_encoder_layers=2, n_decoder_layers=2)
-with joined("cpu") as group:
+with join_group("cpu") as group:
     model = build_model(config)
     n_whole = sum(p.numel() for p in model.parameters())
     shard(model, group)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heed.data.corpus import Corpus
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.errors import RunError, UsageError
 from heed.train.recipe.folder import require_outside, require_run_folder
 
@@ -133,7 +133,7 @@ def test_a_corpus_among_the_files_of_its_run_is_refused(
     before = contents(out)
     words = rf"{name} is a file that heed writes in .*run itself\. Copy it to another place and"
     with pytest.raises(UsageError, match=words):
-        small_run(out, corpus=Corpus(train=(Part(files=(str(file),)),)))
+        small_run(out, corpus=Corpus(train=(ParallelFiles(files=(str(file),)),)))
     assert contents(out) == before
 
 

@@ -263,3 +263,15 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_allocated(
 def test_a_time_that_is_none_is_told_with_its_key_and_file(value):
     with pytest.raises(ConfigError, match=r"^my\.toml: training\.time_s"):
         resolve({"training": {"time_s": value}}, where="my.toml")
+
+
+def test_a_recipe_of_an_older_heed_is_read_in_todays_words() -> None:
+    old: dict[str, Any] = {
+        "training": {"packed": False, "first_embeddings": "company"},
+        "decoding": {"alpha": 1.4, "length_penalty": "power"},
+    }
+    recipe = resolve(old)
+    assert recipe.training.first_embeddings == "cooccurrence"
+    assert (recipe.decoding.length_penalty, recipe.decoding.length_formula) == (1.4, "power")
+    with pytest.raises(ConfigError, match=r"training\.packed is not a setting"):
+        resolve({"training": {"packed": True}})

@@ -305,10 +305,10 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 from heed.data.prepare import Corpus
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.train.run.run import run_training
 files, out, asked = json.loads(sys.argv[1])
-part = Part(files=tuple(files), source_lang="de", target_lang="xx")
+part = ParallelFiles(files=tuple(files), source_lang="de", target_lang="xx")
 run_training(asked, Corpus(train=(part,)), Path(out), report=lambda event: None)
 """
 

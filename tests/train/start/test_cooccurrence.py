@@ -15,8 +15,8 @@ from heed.data.store import Store
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.train.run import checkpoint
-from heed.train.start import cooccurrence as company
-from heed.train.start.cooccurrence import acquainted, by_company
+from heed.train.start import cooccurrence
+from heed.train.start.cooccurrence import cooccurrence_rows, cooccurrence_weights
 
 N_WORDS, FIRST = 12, 4
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -68,10 +68,10 @@ def similarities(pairs: Sequence[Pair], n: int, width: int) -> NDArray[np.float6
 def test_it_is_the_decomposition_of_what_pieces_tell_of_one_another(
     make_store: MakeStore, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(company, "OVERSAMPLES", 40)  # all there are: then it is exact
+    monkeypatch.setattr(cooccurrence, "OVERSAMPLES", 40)  # all there are: then it is exact
     pairs = drawn()
     n = FIRST + 2 * N_WORDS
-    rows = by_company(make_store(pairs), n, 0, width, seed=1)
+    rows = cooccurrence_rows(make_store(pairs), n, 0, width, seed=1)
     assert rows.shape == (n, width)
     np.testing.assert_allclose(rows @ rows.T, similarities(pairs, n, width), atol=1e-4)
 
@@ -80,7 +80,7 @@ def test_a_word_begins_nearest_to_its_translation(make_store: MakeStore) -> None
     # In two pieces: so a word and either of them share what they occur with.
     pairs = [(src, [2 * word + end for word in src for end in (0, 1)]) for src, _ in drawn()]
     n_src, n_tgt = FIRST + N_WORDS, 2 * (FIRST + N_WORDS)
-    rows = by_company(make_store(pairs), n_src, n_tgt, 24, seed=1)
+    rows = cooccurrence_rows(make_store(pairs), n_src, n_tgt, 24, seed=1)
     nearest = (rows[FIRST:n_src] @ rows[n_src:].T).argmax(dim=1)
     assert (nearest // 2).tolist() == list(range(FIRST, n_src))
 
@@ -88,7 +88,7 @@ def test_a_word_begins_nearest_to_its_translation(make_store: MakeStore) -> None
 def test_rows_have_length_one_and_those_of_pieces_that_never_occur_zero(
     make_store: MakeStore,
 ) -> None:
-    lengths = by_company(make_store(drawn()), 40, 0, 8, seed=1).norm(dim=1)
+    lengths = cooccurrence_rows(make_store(drawn()), 40, 0, 8, seed=1).norm(dim=1)
     occurs = torch.zeros(40)
     occurs[FIRST : FIRST + 2 * N_WORDS] = 1
     torch.testing.assert_close(lengths, occurs)
@@ -98,7 +98,7 @@ def test_rows_have_length_one_and_those_of_pieces_that_never_occur_zero(
 def test_a_corpus_that_tells_nothing_leaves_zeros(
     make_store: MakeStore, pairs: Sequence[Pair]
 ) -> None:
-    assert not by_company(make_store(pairs), 10, 0, 4, seed=1).any()
+    assert not cooccurrence_rows(make_store(pairs), 10, 0, 4, seed=1).any()
 
 
 def test_of_a_large_corpus_random_pairs_are_read(
@@ -106,15 +106,15 @@ def test_of_a_large_corpus_random_pairs_are_read(
 ) -> None:
     monkeypatch.setattr(portions, "PAIRS_AT_ONCE", 7)
     store = make_store(drawn())
-    every = by_company(store, 40, 0, 8, seed=1)
-    monkeypatch.setattr(company, "MAX_MEETINGS", 100 * 28)  # 28 a pair
+    every = cooccurrence_rows(store, 40, 0, 8, seed=1)
+    monkeypatch.setattr(cooccurrence, "MAX_MEETINGS", 100 * 28)  # 28 a pair
     read: list[int] = []
     monkeypatch.setattr(store, "src", lambda i, src=store.src: (read.append(i), src(i))[1])
-    some = by_company(store, 40, 0, 8, seed=1)
+    some = cooccurrence_rows(store, 40, 0, 8, seed=1)
     assert len(read) == len({*read}) == 100
     assert sorted(read) != list(range(100))
     assert not torch.equal(some, every)
-    assert torch.equal(some, by_company(store, 40, 0, 8, seed=1))
+    assert torch.equal(some, cooccurrence_rows(store, 40, 0, 8, seed=1))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_embeddings_get_the_directions_and_keep_their_lengths(
 ) -> None:
     config = ModelConfig(src_vocab_size=40, tgt_vocab_size=40, d_model=16, n_heads=2, tied=tied)
     fresh = {name: p.detach() for name, p in build_model(config).named_parameters()}
-    weights = acquainted(fresh, config, make_store(drawn()), seed=1)
+    weights = cooccurrence_weights(fresh, config, make_store(drawn()), seed=1)
     assert weights.keys() == fresh.keys()
     changed = {name for name, weight in weights.items() if weight is not fresh[name]}
     assert changed == known
@@ -146,10 +146,10 @@ def test_embeddings_get_the_directions_and_keep_their_lengths(
 def test_a_run_begins_with_them_unless_told_otherwise(
     tmp_path: Path, small_run: Callable[..., Any]
 ) -> None:
-    for kind in ("company", "random"):
+    for kind in ("cooccurrence", "random"):
         small_run(tmp_path / kind, stop_at=1, first_embeddings=kind)
     start = "checkpoints/step-000000"
-    table = checkpoint.load(tmp_path / "company" / start).model["embed_src.tokens.weight"]
+    table = checkpoint.load(tmp_path / "cooccurrence" / start).model["embed_src.tokens.weight"]
     lengths = table.norm(dim=1).sort().values
     assert (lengths.diff() < 1e-6).sum() > 5  # pieces that occur, unlike random rows
     assert not (tmp_path / "random" / start).exists()

@@ -13,7 +13,7 @@ import torch
 
 from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, FormatError, RunError
 from heed.text.extend import new_spellings
@@ -52,7 +52,9 @@ def corpus(small_corpus: Corpus, tmp_path: Path) -> Corpus:
         files.append(tmp_path / f"new.{side}")
         files[-1].write_text("".join(f"{line}\n" for line in new), encoding="utf-8")
     return Corpus(
-        train=(Part(files=(str(files[0]), str(files[1])), source_lang="de", target_lang="xx"),)
+        train=(
+            ParallelFiles(files=(str(files[0]), str(files[1])), source_lang="de", target_lang="xx"),
+        )
     )
 
 

@@ -15,7 +15,7 @@ from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import idle_batches
 from heed.train.run.checkpoint import load_newest
 from heed.train.step.config import TrainConfig
-from heed.train.step.forward import compiler_explained, losses
+from heed.train.step.forward import as_config_error, losses
 
 Run = Callable[..., tuple[Any, list[dict[str, Any]]]]
 
@@ -60,13 +60,13 @@ def test_the_compilers_trouble_is_told_with_a_way_out() -> None:
 
     with (
         pytest.raises(ConfigError, match="here: No working C.. compiler. It needs .*compile=false"),
-        compiler_explained(),
+        as_config_error(),
     ):
         raise Trouble("No working C++ compiler.\nSet TORCHDYNAMO_VERBOSE=1")
 
 
 def test_other_trouble_is_not_the_compilers() -> None:
-    with pytest.raises(RuntimeError, match="shapes differ"), compiler_explained():
+    with pytest.raises(RuntimeError, match="shapes differ"), as_config_error():
         raise RuntimeError("shapes differ")
 
 

@@ -19,7 +19,7 @@ from heed.train.step import forward
 from heed.train.step.fit_memory import in_parts, is_out_of_memory, split
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress
-from heed.train.step.rollback import MAX_MENDS, MAX_SKIPPED, mend
+from heed.train.step.rollback import MAX_MENDS, MAX_SKIPPED, roll_back
 
 Run = Callable[..., Any]
 
@@ -153,7 +153,7 @@ def test_a_run_that_cannot_be_mended_ends_in_words_and_its_checkpoint_stays(
         small_run(tmp_path / "run", max_steps=1000, checkpoint_every=2)
     assert_all_finite(tmp_path / "run")
     with pytest.raises(RunError, match="Lower training.learning_rate"):
-        mend(Progress(mends=MAX_MENDS), lambda: 0)
+        roll_back(Progress(mends=MAX_MENDS), lambda: 0)
 
 
 def test_an_absurd_rate_writes_no_number_that_is_not_finite(tmp_path: Path, small_run: Run) -> None:

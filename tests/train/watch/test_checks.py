@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heed.train.watch.checks import CHECKS, diagnose
-from heed.train.watch.evidence import Evidence, Reading
+from heed.train.watch.evidence import Evidence, Measurement
 from heed.train.watch.probe import Probe
 
 HEALTHY_PROBE = Probe(
@@ -24,7 +24,7 @@ HEALTHY_PROBE = Probe(
 )
 
 
-def reading(step: int, train_loss: float, dev_loss: float, **facts: Any) -> Reading:
+def reading(step: int, train_loss: float, dev_loss: float, **facts: Any) -> Measurement:
     defaults = {
         "share": step / 1000,
         "epochs": step / 200,
@@ -34,12 +34,12 @@ def reading(step: int, train_loss: float, dev_loss: float, **facts: Any) -> Read
         "n_moves": step,
         "probe": HEALTHY_PROBE,
     }
-    return Reading(step=step, train_loss=train_loss, dev_loss=dev_loss, **{**defaults, **facts})
+    return Measurement(step=step, train_loss=train_loss, dev_loss=dev_loss, **{**defaults, **facts})
 
 
-def evidence(*readings: Reading, **facts: Any) -> Evidence:
+def evidence(*measurements: Measurement, **facts: Any) -> Evidence:
     defaults = {"blind_loss": 5.6, "train_likeness": 0.8, "dev_likeness": 0.8, "warmup_steps": 100}
-    return Evidence(readings=readings, **{**defaults, **facts})
+    return Evidence(measurements=measurements, **{**defaults, **facts})
 
 
 def asked(**answers: Any) -> Probe:
@@ -106,7 +106,7 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
         (evidence(reading(300, 2.0, 2.0, movement=0.01)), None),
         # A fresh model with tied embeddings repeats what it reads, but does not profit by it.
         (evidence(reading(20, 8.9, 9.0, probe=asked(echo=1.0, train_loss=9, dev_loss=9))), None),
-        # Reading comes late; deaf is who learns nothing more without it.
+        # Measurement comes late; deaf is who learns nothing more without it.
         (evidence(reading(200, 5.1, 5.1), reading(300, 4.6, 4.7, probe=asked(train_gain=0))), None),
         (
             evidence(reading(200, 5.1, 5.1), reading(300, 5.1, 5.1, probe=asked(train_gain=0))),

@@ -13,7 +13,7 @@ import torch
 
 from heed.cli.progress import Display
 from heed.data.prepare import Corpus, open_prepared
-from heed.data.readers import Part
+from heed.data.readers import ParallelFiles
 from heed.disk.files import read_json_lines
 from heed.train.step.events import EventLog, LiveLine, finite
 from heed.train.step.progress import training_seconds
@@ -66,13 +66,13 @@ def test_a_run_in_two_sittings_expects_and_warns_as_in_one(
 ) -> None:
     settings = {"max_steps": 25, "validate_every": 5, "checkpoint_every": 5}
     # A dev set out of the training data is an alarm that comes at once, and must not come twice.
-    part = Part(files=small_corpus.train[0].files, source_lang="de", target_lang="xx")
+    part = ParallelFiles(files=small_corpus.train[0].files, source_lang="de", target_lang="xx")
     lines = [Path(name).read_text().splitlines(keepends=True)[:20] for name in part.files]
     files = []
     for name, kept in zip(("dev.de", "dev.xx"), lines, strict=True):
         (tmp_path / name).write_text("".join(kept))
         files.append(str(tmp_path / name))
-    dev = (Part(files=(files[0], files[1]), source_lang="de", target_lang="xx"),)
+    dev = (ParallelFiles(files=(files[0], files[1]), source_lang="de", target_lang="xx"),)
     object.__setattr__(small_corpus, "dev", dev)
 
     _, whole = small_run(tmp_path / "whole", **settings)
@@ -189,7 +189,7 @@ def unequal_scripts(folder: Path, n_pairs: int, *, is_shuffled: bool = False) ->
     for path, lines in zip(paths, (src, tgt), strict=True):
         path.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
     files = (str(paths[0]), str(paths[1]))
-    return Corpus(train=(Part(files=files, source_lang="en", target_lang="zh"),))
+    return Corpus(train=(ParallelFiles(files=files, source_lang="en", target_lang="zh"),))
 
 
 BOTH = {"data": {"both_directions": True}, "tokenizer": {"vocab_size": 500}}

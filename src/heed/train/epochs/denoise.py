@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.store import Ids, Store
+from heed.data.store import Store, TokenIds32
 from heed.machine.seeds import derive_seed
 
 HIDDEN = 0.3
@@ -52,18 +52,18 @@ class DenoisedText:
         n_hidden, n_gaps = _sizes(self.tgt_lengths - 1)
         self.src_lengths: NDArray[Any] = self.tgt_lengths - n_hidden + n_gaps + 1
 
-    def src(self, index: int) -> Ids:
+    def src(self, index: int) -> TokenIds32:
         """Tag and what is left of sentence `index`, `(n_pieces)`."""
         number = int(self._numbers[index])
         random = _random(*self._seeds, number)
         return np.concatenate(([self._tag], with_gaps(self.tgt(index), self._mask_id, random)))
 
-    def tgt(self, index: int) -> Ids:
+    def tgt(self, index: int) -> TokenIds32:
         """Sentence `index`, `(n_pieces)`."""
         return self._store.tgt(int(self._numbers[index]))
 
 
-def with_gaps(ids: Ids, mask_id: int, random: np.random.Generator) -> Ids:
+def with_gaps(ids: TokenIds32, mask_id: int, random: np.random.Generator) -> TokenIds32:
     """`ids` with some stretches replaced by one mask each, never two side by side.
 
     How many pieces stay depends on how many there were, not on chance.

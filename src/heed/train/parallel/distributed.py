@@ -70,7 +70,7 @@ class Group:
         if self.size == 1:
             return list(values)
         sums = torch.tensor(values, dtype=torch.float64)
-        with _explained():
+        with _as_run_error():
             dist.all_reduce(sums)
         return sums.tolist()
 
@@ -87,7 +87,7 @@ class Group:
         if self.size == 1:
             return value
         found = torch.tensor(value, dtype=torch.float64)
-        with _explained():
+        with _as_run_error():
             dist.all_reduce(found, op=dist.ReduceOp.MAX)
         return found.item()
 
@@ -99,10 +99,10 @@ class Group:
         for bucket in _buckets(parameters):
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in bucket]
             flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-            with _explained():
+            with _as_run_error():
                 sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
         for bucket, flat, message in sent:
-            with _explained():
+            with _as_run_error():
                 message.wait()
             for parameter, piece in zip(
                 bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True
@@ -112,7 +112,7 @@ class Group:
     def wait(self) -> None:
         """Go on when all processes are here, however long the leader takes."""
         if self.size > 1:
-            with _explained():
+            with _as_run_error():
                 dist.barrier(group=self.patient)
 
     def require_same(self, number: int, message: str) -> None:
@@ -144,7 +144,7 @@ class Group:
 
 
 @contextmanager
-def joined(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterator[Group]:
+def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterator[Group]:
     """The group that `torchrun` made this process part of; a group of one without it.
 
     The end of the block waits for all. After an error it does not: the process is to end, which the
@@ -164,7 +164,7 @@ def joined(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterator[G
         yield Group(device=device)
         return
     rank, timeout = process_rank(), timedelta(seconds=timeout_s)
-    with _explained():
+    with _as_run_error():
         dist.init_process_group(
             # Numbers the processes agree on are on the CPU even where gradients are not.
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
@@ -180,7 +180,7 @@ def joined(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterator[G
             device = choose_device(f"cuda:{os.environ['LOCAL_RANK']}")
         torch.cuda.set_device(device)
         group = replace(group, device=device)
-    with _explained():  # sharded weights are sent in the midst of computing
+    with _as_run_error():  # sharded weights are sent in the midst of computing
         yield group
     group.wait()
     dist.destroy_process_group()
@@ -206,7 +206,7 @@ def _buckets(parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _as_run_error() -> Iterator[None]:
     """Turn the network's words about a lost process into ours."""
     try:
         yield

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
 
-def require_company(is_sharded: bool, group: Group) -> None:
+def require_processes(is_sharded: bool, group: Group) -> None:
     """Refuse to share a model out to one process.
 
     Raises:

@@ -28,6 +28,7 @@ from heed.train.recipe.cost import (
     orthogonalizing_flops,
     weights_met,
 )
+from heed.train.recipe.renamed import with_new_names
 from heed.train.step.config import TrainConfig
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
@@ -75,10 +76,6 @@ class Recipe:
     decoding: DecodeOptions = field(default_factory=DecodeOptions)
 
 
-REMOVED: dict[tuple[str, str], Any] = {("training", "packed"): False}
-"""Settings of earlier versions with the value that had no effect."""
-
-
 def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str = "") -> Recipe:
     """Fill in what `explicit` leaves open and check everything.
 
@@ -91,7 +88,7 @@ def resolve(explicit: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str =
     Raises:
         ConfigError: an unknown key, an impossible value, or a model larger than the memory.
     """
-    explicit = without_removed(explicit)
+    explicit = with_new_names(explicit)
     preset = explicit.pop("preset", None)
     mistakes = []
     if preset is not None and not is_preset(preset):
@@ -123,7 +120,7 @@ def load_recipe(path: Path) -> Recipe:
     Raises:
         ConfigError: it cannot be read, or a setting in it is wrong.
     """
-    return build_recipe(without_removed(read_toml(path)), where=str(path))
+    return build_recipe(with_new_names(read_toml(path)), where=str(path))
 
 
 def build_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
@@ -145,20 +142,6 @@ def _family(values: Mapping[str, Any], mistakes: list[str]) -> Family:
     except ConfigError as error:
         mistakes.append(str(error))
         return family_named(DEFAULT)
-
-
-def without_removed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of nested settings without those that this heed no longer has and that did nothing."""
-    return {
-        section: {
-            key: value
-            for key, value in inner.items()
-            if (section, key) not in REMOVED or REMOVED[section, key] != value
-        }
-        if isinstance(inner, Mapping)
-        else inner
-        for section, inner in values.items()
-    }
 
 
 def is_preset(name: object) -> bool:
@@ -249,7 +232,7 @@ def choose(explicit: Mapping[str, Any], facts: Facts, preset: str | None) -> Val
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
     batches |= choose_rates(training, model["d_model"])
     # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
-    chosen: Values = {"model": model, "training": batches, "decoding": {"alpha": 1.4}}
+    chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
@@ -319,8 +302,8 @@ def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
         # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear, and
         # less still where embeddings are nearly right from the start.
         begins_with = training.get("first_embeddings", TrainConfig.first_embeddings)
-        is_by_company = begins_with == "company" and not training.get("parent")
-        rate = min(0.008, (0.256 if is_by_company else 1.024) / d_model)
+        is_by_cooccurrence = begins_with == "cooccurrence" and not training.get("parent")
+        rate = min(0.008, (0.256 if is_by_cooccurrence else 1.024) / d_model)
         return {"learning_rate": share * rate, "matrix_learning_rate": matrix_rate}
     # The paper's schedule has its rate in the formula.
     return {"learning_rate": share * (1.0 if training.get("schedule") == "paper" else 1e-3)}

@@ -21,8 +21,8 @@ from heed.machine.device import describe_environment
 from heed.machine.threads import set_threads, too_many_threads
 from heed.model.build import count_parameters
 from heed.train.epochs.back_translation import MonoPairs
-from heed.train.parallel.distributed import Group, joined
-from heed.train.parallel.shard import require_company
+from heed.train.parallel.distributed import Group, join_group
+from heed.train.parallel.shard import require_processes
 from heed.train.recipe.folder import require_outside, require_run_folder
 from heed.train.recipe.recipe import Recipe, resolve
 from heed.train.recipe.snapshot import make_translator
@@ -90,8 +90,8 @@ def run_training(
     started_at = time.monotonic() if started_at is None else started_at
     draft = resolve(asked, where=where)
     _prepare_cpu(draft.training.threads, report)
-    with joined(draft.training.device) as group, _held_by_leader(out, corpus, group):
-        require_company(draft.training.shard, group)
+    with join_group(draft.training.device) as group, _held_by_leader(out, corpus, group):
+        require_processes(draft.training.shard, group)
         if group.is_leader:
             recipe, data = set_up(out, asked, draft, corpus, group, where, report)
         group.wait()
@@ -99,7 +99,7 @@ def run_training(
             with group.on_its_own():
                 recipe, data = open_set_up(out, corpus)
         _require_same_start(group, asked, data, out)
-        require_company(recipe.training.shard, group)
+        require_processes(recipe.training.shard, group)
         trainer = make_trainer(recipe, data, group)
         was_finished, notes = resume(trainer, out)
         if not was_finished:

@@ -29,7 +29,7 @@ from heed.train.recipe.recipe import Recipe, load_recipe
 from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
-from heed.train.start.cooccurrence import acquainted
+from heed.train.start.cooccurrence import cooccurrence_weights
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
 from heed.train.step.events import Report
@@ -77,7 +77,7 @@ def set_up(
         where,
         parent.settings(data) if parent else {},
     )
-    if not step_folders(out) and (parent or recipe.training.first_embeddings == "company"):
+    if not step_folders(out) and (parent or recipe.training.first_embeddings == "cooccurrence"):
         phase(report, "making the first weights")
         # The leader is alone here, and needs to know only what a fresh trainer remembers.
         _begin(make_trainer(recipe, data, Group(device=group.device)), recipe, data, parent, out)
@@ -92,7 +92,7 @@ def _begin(
         weights = inherited(parent, recipe.model, data)
     else:
         fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
-        weights = acquainted(fresh, recipe.model, data.train, seed=recipe.training.seed)
+        weights = cooccurrence_weights(fresh, recipe.model, data.train, seed=recipe.training.seed)
     checkpoint.save(
         out,
         0,

@@ -1,4 +1,4 @@
-"""Embeddings to begin with: pieces that keep the same company begin alike.
+"""First embeddings from co-occurrence counts: pieces that occur with the same others begin alike.
 
 Not here: what all other weights begin as (`heed/model/build.py`), or starting from another model
 (`finetune.py`). Counts tell which pieces share sentence pairs, so that a word begins near its
@@ -36,7 +36,7 @@ Entries = tuple[Numbers, Numbers, NDArray[np.float64]]
 """Rows, columns and values of a matrix that is 0 elsewhere."""
 
 
-def acquainted(
+def cooccurrence_weights(
     weights: Mapping[str, Tensor], config: AnyConfig, pairs: Store, *, seed: int
 ) -> dict[str, Tensor]:
     """Weights whose embeddings know which pieces occur together; the rest stays.
@@ -48,13 +48,13 @@ def acquainted(
         seed: decides what is read of a large corpus, and how the directions lie.
 
     Returns:
-        The weights; rows have the length that random ones have, and pieces without company keep
+        The weights; rows have the length that random ones have, and pieces without neighbors keep
         theirs.
     """
     n_src = config.src_vocab_size
     tables = [w for w in plan(config) if w.role in ("table", "output") and w.tied_to is None]
     n_own = config.tgt_vocab_size if any(weight.side == "tgt" for weight in tables) else 0
-    rows = by_company(pairs, n_src, n_own, config.d_model, seed=seed)
+    rows = cooccurrence_rows(pairs, n_src, n_own, config.d_model, seed=seed)
     rows_of = {"src": rows[:n_src], "tgt": rows[n_src:]}
     found = dict(weights)
     for weight in tables:
@@ -64,7 +64,7 @@ def acquainted(
     return found
 
 
-def by_company(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -> Tensor:
+def cooccurrence_rows(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -> Tensor:
     """A direction for each piece, near those of pieces that occur with the same others.
 
     Args:
@@ -75,7 +75,7 @@ def by_company(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -
         seed: decides what is read of a large corpus, and how the directions lie.
 
     Returns:
-        Rows of length 1, of pieces without company 0, `(n_src + n_tgt, width)`.
+        Rows of length 1, of pieces without neighbors 0, `(n_src + n_tgt, width)`.
     """
     n = n_src + n_tgt
     (met, times), (followed, counts) = _count(pairs, n, n_src if n_tgt else 0, seed)
@@ -164,5 +164,5 @@ def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -
     signs = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True)).sign()
     found = (vectors * signs * weights.sqrt())[:, :width]
     turned = F.normalize(found @ turn[: found.size(1)], dim=1)
-    has_company = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
-    return turned * has_company[:, None]
+    has_neighbors = torch.from_numpy(np.bincount(rows, minlength=n) > 0)
+    return turned * has_neighbors[:, None]

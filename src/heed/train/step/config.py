@@ -70,9 +70,9 @@ class TrainConfig:
         checkpoint_every: steps between checkpoints; None = every `checkpoint_every_s`.
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
-        first_embeddings: `company` lets pieces begin alike that occur with the same others in the
-            corpus (`start/cooccurrence.py`); `random` is the paper's. A run with a parent has the
-            parent's.
+        first_embeddings: `cooccurrence` gives pieces that occur with the same others in the corpus
+            similar embeddings (`start/cooccurrence.py`); `random` is the paper's. A run with a
+            parent has the parent's.
         parent: model folder whose weights and pieces the run starts from; "" = from nothing.
         seed: decides initial weights, batches, dropout and sampling.
         device: `auto`, `cpu` or `cuda`.
@@ -115,7 +115,7 @@ class TrainConfig:
     checkpoint_every: Annotated[int | None, Range(1, 1_000_000_000)] = None
     checkpoint_every_s: Annotated[float, Range(1, 1e8)] = 300.0
     keep_checkpoints: Annotated[int, Range(1, 1000)] = 2
-    first_embeddings: Literal["company", "random"] = "company"
+    first_embeddings: Literal["cooccurrence", "random"] = "cooccurrence"
     parent: str = ""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -45,7 +45,7 @@ def losses(
 
 
 @contextmanager
-def compiler_explained() -> Iterator[None]:
+def as_config_error() -> Iterator[None]:
     """Turn the words of torch's compiler into ours: it works at the first call, and backwards too.
 
     Raises:

@@ -21,7 +21,7 @@ from heed.train.step.fit_memory import (
     PEAK_RECOMPUTING,
     positions_that_fit,
 )
-from heed.train.step.rollback import MAX_SKIPPED, is_sound, mend
+from heed.train.step.rollback import MAX_SKIPPED, is_sound, roll_back
 from heed.train.step.train_step import StepResult, batch_losses, train_step
 from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate
 
@@ -64,7 +64,7 @@ def train(
             result = train_step(trainer, batches)
             report(_step_event(trainer, result, time.monotonic() - began_at))
             if progress.skipped >= MAX_SKIPPED:
-                report(mend(progress, lambda: keeper.restore(trainer)))
+                report(roll_back(progress, lambda: keeper.restore(trainer)))
             is_validated = _is_validation_due(trainer)
             if is_validated:
                 _validate(trainer, keeper, validate, report)
@@ -76,7 +76,7 @@ def train(
             if _is_save_due(trainer, *saved) or is_paused or progress.is_finished:
                 can_go_on = is_sound(trainer.model, progress)
                 if progress.is_finished and not can_go_on:
-                    report(mend(progress, lambda: keeper.restore(trainer)))
+                    report(roll_back(progress, lambda: keeper.restore(trainer)))
                 # What is not sound is not kept: the run goes on from the checkpoint before.
                 if can_go_on or progress.is_finished:
                     _save(trainer, keeper)

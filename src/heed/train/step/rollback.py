@@ -21,7 +21,7 @@ MAX_MENDS = 10
 """How often a run goes back and halves its rates: to a thousandth of what they were."""
 
 
-def mend(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
+def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
     """Go back to weights that made a step, and halve the rates; data and clock go on.
 
     Args:

@@ -8,7 +8,7 @@ runs are of finished ones on Multi30k, Tatoeba and the built-in corpus (`docs/lo
 import math
 from collections.abc import Callable
 
-from heed.train.watch.evidence import Alarm, Evidence, Reading
+from heed.train.watch.evidence import Alarm, Evidence, Measurement
 from heed.train.watch.probe import Probe
 
 MAX_LEAK = 0.01
@@ -139,9 +139,9 @@ def mask_leak(now: Evidence) -> Alarm | None:
 
 def rate_too_high(now: Evidence) -> Alarm | None:
     """The weights move far and the loss does not come down, or goes up again."""
-    if not now.readings:
+    if not now.measurements:
         return None
-    *earlier, last = now.readings
+    *earlier, last = now.measurements
     best = min((reading.train_loss for reading in earlier), default=math.inf)
     movement = last.movement or 0.0
     is_wild = movement > WILD * last.n_moves
@@ -172,7 +172,7 @@ def rate_too_high(now: Evidence) -> Alarm | None:
 
 def rate_too_low(now: Evidence) -> Alarm | None:
     """The weights hardly move, and nothing is learnt yet."""
-    last = now.readings[-1] if now.readings else None
+    last = now.measurements[-1] if now.measurements else None
     if last is None or last.movement is None or not _is_judged(now):
         return None
     if last.n_moves < MIN_STEPS or last.movement > HARDLY_MOVED:
@@ -297,9 +297,9 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
 
 def same_output(now: Evidence) -> Alarm | None:
     """Every source gets the same translation."""
-    if len(now.readings) < 2:
+    if len(now.measurements) < 2:
         return None
-    before, last = now.readings[-2:]
+    before, last = now.measurements[-2:]
     if min(before.same_share or 0.0, last.same_share or 0.0) < SAME_SHARE:
         return None
     found = last.probe
@@ -341,11 +341,11 @@ def dead_units(now: Evidence) -> Alarm | None:
 def over_fitting(now: Evidence) -> Alarm | None:
     """Training pairs are learnt by heart at the cost of others."""
     # A model that is refined is also validated before its first step.
-    readings = [reading for reading in now.readings if reading.train_loss < math.inf]
-    if len(readings) < 3:
+    measurements = [reading for reading in now.measurements if reading.train_loss < math.inf]
+    if len(measurements) < 3:
         return None
-    best = min(readings, key=lambda reading: reading.dev_loss)
-    before, last = readings[-2:]
+    best = min(measurements, key=lambda reading: reading.dev_loss)
+    before, last = measurements[-2:]
     if best in (before, last) or last.train_loss > (1 - RISE) * best.train_loss:
         return None
     rise = min(before.dev_loss, last.dev_loss) / max(best.dev_loss, 1e-9) - 1
@@ -406,26 +406,26 @@ def diagnose(evidence: Evidence) -> list[Alarm]:
     return found
 
 
-def _last_probe(now: Evidence) -> tuple[Reading, Probe | None]:
+def _last_probe(now: Evidence) -> tuple[Measurement, Probe | None]:
     """The latest reading and what the model answered at it."""
-    if not now.readings:
-        return Reading(step=0, share=0.0, epochs=0.0, train_loss=0.0, dev_loss=0.0), None
-    return now.readings[-1], now.readings[-1].probe
+    if not now.measurements:
+        return Measurement(step=0, share=0.0, epochs=0.0, train_loss=0.0, dev_loss=0.0), None
+    return now.measurements[-1], now.measurements[-1].probe
 
 
 def _is_judged(now: Evidence) -> bool:
     """Whether the rate has been at its height for a while."""
-    return now.readings[-1].step >= now.warmup_steps + MIN_STEPS
+    return now.measurements[-1].step >= now.warmup_steps + MIN_STEPS
 
 
 def _is_late(now: Evidence) -> bool:
     """Whether a model ought to read its sources by now; a very short run has no such time."""
-    return now.readings[-1].share >= LATE and _is_judged(now)
+    return now.measurements[-1].share >= LATE and _is_judged(now)
 
 
 def _stands_still(now: Evidence) -> bool:
     """Whether, late in the run, a model that has learnt something learns nothing more."""
-    if len(now.readings) < 2 or not _is_late(now):
+    if len(now.measurements) < 2 or not _is_late(now):
         return False
-    before, last = now.readings[-2:]
+    before, last = now.measurements[-2:]
     return (1 - PLATEAU) * before.train_loss < last.train_loss < now.blind_loss

@@ -10,7 +10,7 @@ from heed.train.watch.probe import Probe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Measurement:
     """What is known at one validation.
 
     Attributes:
@@ -54,7 +54,7 @@ class Evidence:
         warmup_steps: steps over which the learning rate rises.
         n_skipped: updates skipped because a number was not finite.
         skipped: where that happened last: `step` and `pairs`.
-        readings: one for each validation, oldest first.
+        measurements: one for each validation, oldest first.
         said: names of the alarms that were given before.
     """
 
@@ -67,7 +67,7 @@ class Evidence:
     warmup_steps: int = 0
     n_skipped: int = 0
     skipped: dict[str, Any] = field(default_factory=dict)
-    readings: tuple[Reading, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     said: frozenset[str] = frozenset()
 
 

@@ -23,7 +23,7 @@ from heed.train.step.learning_rate import SCHEDULES, Moment
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import DevSet
 from heed.train.watch.checks import diagnose
-from heed.train.watch.evidence import Evidence, Reading
+from heed.train.watch.evidence import Evidence, Measurement
 from heed.train.watch.forecast import forecast
 from heed.train.watch.probe import Probe, ProbePairs, choose_pairs, probe
 from heed.translate.translator import Translator
@@ -162,7 +162,7 @@ class Observer:
 
     def _start_afresh(self) -> None:
         """Forget what is no longer true of weights that went back; alarms and scores stay."""
-        self._change(readings=())
+        self._change(measurements=())
         self._steps.clear()
         self._first_step = self.trainer.progress.step
         self._first_weights = _tracked(self.trainer)
@@ -203,7 +203,7 @@ class Observer:
         # A model that answers with no numbers has not answered; it is mended elsewhere.
         is_answered = asked and all(asked[key] is not None for key in asked if key not in OPTIONAL)
         train_loss = watch.pop("train_loss")
-        reading = Reading(
+        measurement = Measurement(
             step=event["step"],
             dev_loss=math.inf if loss is None else loss,
             train_loss=math.inf if train_loss is None else train_loss,
@@ -212,7 +212,7 @@ class Observer:
             probe=Probe(**asked) if is_answered else None,
             **watch,
         )
-        self._change(readings=(*self.evidence.readings, reading))
+        self._change(measurements=(*self.evidence.measurements, measurement))
         self.points.append({**event, "share": watch["share"]})
         self._steps.clear()
 

@@ -35,7 +35,7 @@ MIN_CHOICE = 4
 ROWS = 8
 """Pairs computed at once: 8 × 40 × 32 000 logits are 41 MB."""
 
-Ids = list[int]
+IdPair = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,8 @@ class ProbePairs:
         has_tags: each source begins with the tag of the language it is to be translated into.
     """
 
-    train: list[tuple[Ids, Ids]]
-    dev: list[tuple[Ids, Ids]]
+    train: list[IdPair]
+    dev: list[IdPair]
     has_tags: bool = False
 
 
@@ -146,7 +146,7 @@ class _Asker:
         self.device = model.output.weight.device
 
     @torch.inference_mode()
-    def log_probs(self, pairs: Sequence[tuple[Ids, Ids]]) -> tuple[list[Tensor], float]:
+    def log_probs(self, pairs: Sequence[IdPair]) -> tuple[list[Tensor], float]:
         """Log-probs of every pair's target tokens, `(tgt_len)` each, and the share of echoes."""
         found, n_echoes, n_tokens = [], 0, 0
         for start in range(0, len(pairs), ROWS):
@@ -162,7 +162,7 @@ class _Asker:
         return found, n_echoes / max(1, n_tokens)
 
     @torch.inference_mode()
-    def evenness(self, pairs: Sequence[tuple[Ids, Ids]]) -> float | None:
+    def evenness(self, pairs: Sequence[IdPair]) -> float | None:
         """How evenly the most choosing head of any decoder layer reads the source."""
         pairs = [pair for pair in pairs if len(pair[0]) >= MIN_CHOICE][:ROWS]
         if not pairs:
@@ -181,7 +181,7 @@ class _Asker:
         return torch.cat(heads).min().item()
 
     @torch.no_grad()
-    def leak(self, pairs: Sequence[tuple[Ids, Ids]]) -> float:
+    def leak(self, pairs: Sequence[IdPair]) -> float:
         """Change of the first halves' log-probs when the second halves change.
 
         It goes the road that training goes, dropout included, with the same random numbers twice:
@@ -202,7 +202,7 @@ class _Asker:
         changes = (found[0] - found[1]).abs()[is_first]
         return changes.max().item() if len(changes) else 0.0
 
-    def _tensors(self, pairs: Sequence[tuple[Ids, Ids]]) -> tuple[Tensor, Tensor, Tensor]:
+    def _tensors(self, pairs: Sequence[IdPair]) -> tuple[Tensor, Tensor, Tensor]:
         """Sources, decoder input and output. Made here, not by the loader, whose faults we seek."""
         return (
             self._padded([src for src, _ in pairs]),
@@ -210,7 +210,7 @@ class _Asker:
             self._padded([[*tgt, self.eos_id] for _, tgt in pairs]),
         )
 
-    def _padded(self, rows: list[Ids]) -> Tensor:
+    def _padded(self, rows: list[list[int]]) -> Tensor:
         width, pad_id = max(map(len, rows)), self.model.pad_id
         return torch.tensor(
             [row + [pad_id] * (width - len(row)) for row in rows], device=self.device
@@ -251,9 +251,7 @@ class _CountDead:
         return max(shares, default=None)
 
 
-def _with_other_sources(
-    pairs: list[tuple[Ids, Ids]], others: list[tuple[Ids, Ids]], has_tags: bool
-) -> list[tuple[Ids, Ids]]:
+def _with_other_sources(pairs: list[IdPair], others: list[IdPair], has_tags: bool) -> list[IdPair]:
     """Each target with another source: that of the pair half the list away, or the next that fits.
 
     It fits if it differs and asks for the same language, so that only its words are another's. A
@@ -270,7 +268,7 @@ def _with_other_sources(
     return found
 
 
-def _short(pairs: list[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
+def _short(pairs: list[IdPair]) -> list[IdPair]:
     """`N_PAIRS` of those that are short enough, evenly from all of them."""
     fitting = [pair for pair in pairs if max(map(len, pair)) < MAX_TOKENS] or pairs[:1]
     return [fitting[i] for i in _spread(len(fitting), N_PAIRS)]

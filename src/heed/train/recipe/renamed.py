@@ -1,0 +1,34 @@
+"""Recipes that an older heed wrote, with today's names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from heed.decode import options
+
+REMOVED: dict[tuple[str, str], Any] = {("training", "packed"): False}
+"""Settings that are gone, with the value that had no effect; others are unknown settings."""
+
+RENAMED_WORDS: dict[tuple[str, str], dict[str, str]] = {
+    ("training", "first_embeddings"): {"company": "cooccurrence"},
+}
+"""Words of a setting that have another name today."""
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of nested settings in today's words, without those that are gone."""
+    return {
+        section: _section(section, inner) if isinstance(inner, Mapping) else inner
+        for section, inner in values.items()
+    }
+
+
+def _section(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    if section == "decoding":
+        values = options.with_new_names(values)
+    renamed = {}
+    for key, value in values.items():
+        if (section, key) in REMOVED and REMOVED[section, key] == value:
+            continue
+        words = RENAMED_WORDS.get((section, key), {})
+        renamed[key] = words.get(value, value) if isinstance(value, str) else value
+    return renamed
