@@ -85,6 +85,18 @@ def test_a_model_translates_and_is_judged(call, files, model):
         assert saved.read().count(b"\n") == 3
 
 
+def test_the_worst_sentences_are_shown_with_their_sources(call, files, model):
+    flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "-b", "1"]
+    code, out, _ = call(*flags, "--worst", "2")
+    assert code == 0
+    assert out.count("\nline ") == 2
+    assert "\n  source     " in out
+    assert "\nlength  sentences  " in out
+    record = json.loads(call(*flags, "--worst", "1", "--json")[1])
+    assert [line["source"] is not None for line in record["worst"]] == [True]
+    assert "worst" not in json.loads(call(*flags, "--json")[1])
+
+
 @pytest.mark.parametrize(
     ("flag", "words"), [("-b", "--beam-size must"), ("--length-penalty", "--length-penalty must")]
 )

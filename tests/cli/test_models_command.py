@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -28,6 +29,20 @@ def test_an_installed_model_is_listed_shown_and_deleted(call, installed):
     code, _, err = call("models", "rm", "en-de", "--yes")
     assert (code, err) == (0, f"Deleted {installed / 'en-de'}.\n")
     assert call("models", "list")[1] == ""
+
+
+def test_a_model_is_verified_by_its_checksums(call, installed):
+    code, out, _ = call("models", "verify", "en-de")
+    assert code == 0
+    sums = dict(reversed(line.split("  ")) for line in out.splitlines())
+    path = installed / "en-de" / "model.safetensors"
+    assert sums["model.safetensors"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    code, out, err = call("models", "verify", "en-de")
+    assert (code, out) == (1, "")
+    assert "model.safetensors is damaged" in err
 
 
 def test_deleting_a_link_keeps_what_it_points_to(call, installed, model):

@@ -13,11 +13,12 @@ SOURCES = ["ein kleiner Hund", "die Katze", "eins zwei"]
 
 
 def of_two(**options):
-    return report({"old": OLD, "new": NEW}, [REFERENCE], resamples=20, **options)
+    options = {"resamples": 20, "n_worst": 10, **options}
+    return report({"old": OLD, "new": NEW}, [REFERENCE], **options)
 
 
 def test_one_system_is_shown_worst_first():
-    found = report({"new": NEW}, [REFERENCE], resamples=20)
+    found = report({"new": NEW}, [REFERENCE], resamples=20, n_worst=3)
     assert [line.number for line in found.worst] == [2, 1, 3]
     assert found.differences == {}
 
@@ -57,6 +58,7 @@ def test_chinese_lengths_are_in_characters():
         reading=Reading(target_lang="zh"),
         length_edges=(3, 4),
         resamples=5,
+        n_worst=1,
     )
     assert [bucket.label for bucket in found.buckets] == ["4-4"]
 
@@ -64,26 +66,23 @@ def test_chinese_lengths_are_in_characters():
 def test_a_report_is_json():
     found = of_two(sources=SOURCES).as_dict()
     assert json.loads(json.dumps(found)) == found
-    assert list(found) == ["systems", "differences", "by_length", "worst"]
-    assert list(found["systems"]) == ["old", "new"]
+    assert list(found) == ["systems", "comparison", "by_length", "worst"]
+    assert [system["name"] for system in found["systems"]] == ["old", "new"]
+    assert list(of_two(n_worst=0).as_dict()) == ["systems", "comparison"]
 
 
 def test_a_report_as_text_says_everything_once():
     text = of_two(sources=SOURCES, metrics=["bleu", "wer"]).as_text()
     lines = text.splitlines()
-    assert lines[0].split() == ["old", "new", "difference", "p"]
-    assert lines[1].startswith("BLEU")
-    assert lines[3] == "3 sentences; [95 % confidence interval]"
-    assert "nrefs:1|case:mixed|eff:no|tok:13a" in text
+    assert lines[0] == "old  (3 sentences)"
+    assert lines[1].startswith("  BLEU")
+    assert "nrefs:1|case:mixed|eff:no|tok:13a" in lines[1]
+    assert "difference, second minus first" in lines
     assert any(line.split()[:4] == ["length", "sentences", "old", "bleu"] for line in lines)
     assert "line 2\n  source     die Katze\n  reference  the cat sat on the mat today" in text
     assert "  new        cat  (chrF " in text
     assert all(line == line.rstrip() for line in lines)
-
-
-def test_warnings_end_the_text():
-    found = report({"a": ["a dog ."]}, [["a dog."]], resamples=5)
-    assert found.as_text().splitlines()[-1].startswith("warning: 1 of 1 translations look")
+    assert "line 2" not in of_two(n_worst=0).as_text()
 
 
 @pytest.mark.parametrize("names", [[], ["a", "b", "c"]])

@@ -23,7 +23,7 @@ from heed.errors import ConfigError, DataError, UsageError
 
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
-    from heed.evaluate.metrics import Difference, Evaluation
+    from heed.evaluate.report import Report
     from heed.translate.result import PairScore
     from heed.translate.translator import Translator
 
@@ -31,6 +31,7 @@ EVALUATE_EXAMPLES = """
 heed evaluate -m run/ --src test.en --ref test.de
 heed evaluate --hyp out.de --ref test.de --json
 heed evaluate --hyp old.de --hyp new.de --ref test.de
+heed evaluate -m run/ --src test.en --ref test.de --worst 10
 heed evaluate -m run/ --src test.en --ref test.de -b 1 --save out.de --metrics bleu,chrf
 """
 
@@ -51,6 +52,12 @@ PORTION = 1024
 @option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default="bleu,chrf,ter")
 @option("-lc --lowercase", bool, "Ignore case.")
 @option("-tok --tokenize", str, "BLEU's tokenizer; default: by the language, see -t.")
+@option(
+    "--worst",
+    click.IntRange(min=0),
+    "Also show scores by length and the N worst sentences.",
+    default=0,
+)
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
@@ -82,6 +89,7 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
                 f"{len(known[0])}."
             )
     from heed.evaluate.metrics import require_installed
+    from heed.evaluate.report import report
 
     translator = load_translator(session, flags) if flags["src"] else None
     target_lang = flags["target_lang"] or (translator.target_lang if translator else "")
@@ -90,7 +98,16 @@ def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> 
         name = flags["model"] or "model"
         name = f"model {name}" if name in systems else name
         systems[name] = translate_all(translator, sources, flags)
-    judge(session, systems, known, target_lang, flags)
+    found = report(
+        systems,
+        known,
+        sources=sources or None,
+        metrics=metrics_of(flags),
+        reading=reading_of(flags, target_lang),
+        resamples=flags["resamples"],
+        n_worst=flags["worst"],
+    )
+    show(session, found, as_json=flags["as_json"])
 
 
 def require_sensible(ref_paths: list[str], flags: dict[str, Any]) -> None:
@@ -176,57 +193,16 @@ def open_saved(path: str) -> Iterator[LineWriter]:
         yield LineWriter(cast(BinaryIO, file))
 
 
-def judge(
-    session: Session,
-    systems: dict[str, list[str]],
-    references: list[list[str]],
-    target_lang: str,
-    flags: dict[str, Any],
-) -> None:
-    """Score one or two systems and print what was found."""
-    from heed.evaluate.metrics import compare, evaluate
-
-    wishes: dict[str, Any] = {
-        "metrics": metrics_of(flags),
-        "reading": reading_of(flags, target_lang),
-        "resamples": flags["resamples"],
-    }
-    found = {name: evaluate(lines, references, **wishes) for name, lines in systems.items()}
-    differences = {}
-    if len(systems) == 2:
-        baseline, other = systems.values()
-        differences = compare(baseline, other, references, **wishes)
-    if flags["as_json"]:
-        record: dict[str, Any] = {
-            "systems": [{"name": name, **each.as_dict()} for name, each in found.items()]
-        }
-        if differences:
-            record["comparison"] = {key: each.as_dict() for key, each in differences.items()}
-        echo(json.dumps(record, ensure_ascii=False, indent=2))
+def show(session: Session, found: "Report", *, as_json: bool = False) -> None:
+    """Print scores; remarks about the text go to standard error."""
+    if as_json:
+        echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
         return
-    for line in [*describe(found), *describe_differences(differences)]:
+    for line in found.as_text().split("\n"):
         echo(line)
-    for name, each in found.items():
+    for name, each in found.evaluations.items():
         for warning in each.warnings:
             session.say(f"heed: {name}: {warning}")
-
-
-def describe(found: "dict[str, Evaluation]") -> Iterator[str]:
-    """A line for each score of each system."""
-    for name, evaluation in found.items():
-        yield f"{name}  ({evaluation.n_sentences} sentences)"
-        for score in evaluation.scores.values():
-            interval = f"[{score.low:.2f}, {score.high:.2f}]"
-            yield f"  {score.name:<12} {score.value:6.2f}  {interval:<16}  {score.signature}"
-
-
-def describe_differences(differences: "dict[str, Difference]") -> Iterator[str]:
-    """A line for each metric: how far the second system is from the first."""
-    if differences:
-        yield "difference, second minus first"
-    for each in differences.values():
-        interval = f"[{each.low:+.2f}, {each.high:+.2f}]"
-        yield f"  {each.name:<12} {each.value:+6.2f}  {interval:<16}  p = {each.p_value:.4f}"
 
 
 @command("score", "Log-probability of given translations.", examples=SCORE_EXAMPLES)

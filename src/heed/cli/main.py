@@ -36,7 +36,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Around it": {
         "models": (
             "heed.cli.models:models",
-            "List, describe or delete the models on this machine.",
+            "List, describe, verify or delete the models on this machine.",
         ),
         "quantize": ("heed.cli.quantize:quantize", "Round a model to int8: small and fast."),
         "distill": ("heed.cli.distill:distill", "Train a small, fast student from a model."),

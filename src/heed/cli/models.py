@@ -243,6 +243,19 @@ def show(name: str, as_json: bool) -> None:
             echo(f"{file.stat().st_size:>12,}  {file.name}")
 
 
+@command("verify", "Check that a model's files are whole.", examples="heed models verify run/")
+@click.argument("name")
+def verify(name: str) -> None:
+    """Compare each file of a model with the size and SHA-256 that its manifest gives."""
+    from heed.bundle.bundle import find_model_folder
+    from heed.disk.folders import verify_directory
+
+    folder = find_model_folder(find_model(name))
+    manifest = verify_directory(folder)
+    for file, entry in manifest.checked.items():
+        echo(f"{entry.sha256}  {file}")
+
+
 @command("rm", "Delete an installed model.")
 @click.argument("name")
 @output_option("--yes", bool, "Do not ask.")
@@ -273,13 +286,13 @@ def remove(session: Session, name: str, yes: bool) -> None:
 
 @click.group(
     "models",
-    commands=[list_models, show, remove],
+    commands=[list_models, show, verify, remove],
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.pass_context
 def models(ctx: click.Context) -> None:
-    """List, describe or delete the models on this machine."""
+    """List, describe, verify or delete the models on this machine."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_models)
 

@@ -5,7 +5,6 @@ Not here: rounding (`heed/engine/matrices.py`), files (`bundle/bundle.py`), or s
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -170,7 +169,9 @@ def _compare(
     session: Session, folder: Path | None, target: Path, src: str, ref: str, threads: int | None
 ) -> None:
     """Translate with both and print scores, difference and interval."""
-    from heed.cli.evaluate import judge, read_all
+    from heed.cli.evaluate import read_all, show
+    from heed.evaluate.counts import Reading
+    from heed.evaluate.report import report
     from heed.translate.translator import load
 
     systems, lines, target_lang = {}, read_all(src), ""
@@ -180,11 +181,5 @@ def _compare(
         target_lang = translator.target_lang
         session.say(f"Translating {len(lines)} lines with {name} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]
-    wishes: dict[str, Any] = {
-        "metrics": "bleu,chrf",
-        "tokenize": None,
-        "lowercase": False,
-        "resamples": 1000,
-        "as_json": False,
-    }
-    judge(session, systems, [read_all(ref)], target_lang, wishes)
+    reading = Reading(target_lang=target_lang)
+    show(session, report(systems, [read_all(ref)], metrics=("bleu", "chrf"), reading=reading))

@@ -1,8 +1,4 @@
-"""One system, or two side by side: scores, lengths, and the sentences to look at first.
-
-Not here: files and printing; the report is a value, as a dict for JSON and as text for people.
-Read on in `metrics.py`.
-"""
+"""What `heed evaluate` prints: scores of one system or two, by length, and the worst sentences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -77,19 +73,24 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "systems": {name: found.as_dict() for name, found in self.evaluations.items()},
-            "differences": {key: found.as_dict() for key, found in self.differences.items()},
-            "by_length": [asdict(bucket) for bucket in self.buckets],
-            "worst": [asdict(line) for line in self.worst],
+        record: dict[str, Any] = {
+            "systems": [
+                {"name": name, **found.as_dict()} for name, found in self.evaluations.items()
+            ]
         }
+        if self.differences:
+            record["comparison"] = {key: each.as_dict() for key, each in self.differences.items()}
+        if self.worst:
+            record["by_length"] = [asdict(bucket) for bucket in self.buckets]
+            record["worst"] = [asdict(line) for line in self.worst]
+        return record
 
     def as_text(self) -> str:
-        """For people: tables, then sentences."""
-        parts = [_score_table(self), _signatures(self), _bucket_table(self), _worst_lines(self)]
-        warnings = [text for found in self.evaluations.values() for text in found.warnings]
-        parts += [f"warning: {text}" for text in dict.fromkeys(warnings)]
-        return "\n\n".join(part for part in parts if part) + "\n"
+        """For people: scores, differences; a table by length and sentences if these were asked."""
+        parts = [_scores(self), _differences(self)]
+        if self.worst:
+            parts += ["", _bucket_table(self), "", _worst_lines(self)]
+        return "\n".join(part for part in parts if part is not None)
 
 
 def report(
@@ -100,7 +101,7 @@ def report(
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     reading: Reading = PLAIN,
     length_edges: Sequence[int] = (10, 20, 30, 40),
-    n_worst: int = 10,
+    n_worst: int = 0,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Report:
@@ -113,7 +114,7 @@ def report(
         metrics: keys of `metrics.METRICS`.
         reading: target language, tokenizer and case.
         length_edges: longest reference of each bucket but the last, in words (or characters).
-        n_worst: how many sentences to show.
+        n_worst: how many sentences to show, and 0 = neither these nor scores by length.
         resamples: resampled sets behind intervals and p-values.
         seed: of the resampling.
 
@@ -145,6 +146,8 @@ def report(
         for second in others
         for key in first
     }
+    if not n_worst:
+        return Report(evaluations, differences, [], [])
     chrf = {name: _sentence_chrf(lines, references, reading) for name, lines in systems.items()}
     return Report(
         evaluations,
@@ -225,24 +228,27 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _score_table(found: Report) -> str:
-    header = ["", *found.evaluations]
-    rows = [[*header, "difference", "p"] if found.differences else header]
-    for key, first in next(iter(found.evaluations.values())).scores.items():
-        scores = [evaluation.scores[key] for evaluation in found.evaluations.values()]
-        row = [first.name, *(f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in scores)]
-        if key in found.differences:
-            d = found.differences[key]
-            row += [f"{d.value:+.2f} [{d.low:+.2f}, {d.high:+.2f}]", f"{d.p_value:.3f}"]
-        rows.append(row)
-    n_sentences = next(iter(found.evaluations.values())).n_sentences
-    return f"{_table(rows)}\n{n_sentences} sentences; [95 % confidence interval]"
+def _scores(found: Report) -> str:
+    lines = []
+    for name, evaluation in found.evaluations.items():
+        lines.append(f"{name}  ({evaluation.n_sentences} sentences)")
+        for score in evaluation.scores.values():
+            interval = f"[{score.low:.2f}, {score.high:.2f}]"
+            lines.append(
+                f"  {score.name:<12} {score.value:6.2f}  {interval:<16}  {score.signature}"
+            )
+    return "\n".join(lines)
 
 
-def _signatures(found: Report) -> str:
-    scores = next(iter(found.evaluations.values())).scores.values()
-    width = max(len(score.name) for score in scores)
-    return "\n".join(f"{score.name.ljust(width)}  {score.signature}" for score in scores)
+def _differences(found: Report) -> str | None:
+    if not found.differences:
+        return None
+    lines = ["difference, second minus first"]
+    for each in found.differences.values():
+        interval = f"[{each.low:+.2f}, {each.high:+.2f}]"
+        p_value = f"p = {each.p_value:.4f}"
+        lines.append(f"  {each.name:<12} {each.value:+6.2f}  {interval:<16}  {p_value}")
+    return "\n".join(lines)
 
 
 def _bucket_table(found: Report) -> str:

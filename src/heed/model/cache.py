@@ -17,12 +17,6 @@ class KVCache:
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory held, spare room included."""
-        held = (buffer for buffer in (self._keys, self._values) if buffer is not None)
-        return sum(buffer.numel() * buffer.element_size() for buffer in held)
-
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the newest position and return all so far.
 

@@ -190,11 +190,6 @@ class Vocab:
             raise FormatError(f"{path} cannot be read: {error.strerror}.") from error
         return cls(data, name=str(path))
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "Vocab":
-        """The vocabulary that `to_bytes` was called on."""
-        return cls(data)
-
     def to_bytes(self) -> bytes:
         """The serialized SentencePiece model, as other programs read it."""
         return self._data
