@@ -14,11 +14,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any, BinaryIO, Protocol
 
 from heed.cli.terminal import visible
-from heed.data.lines import as_data_error, open_bytes, require_file
+from heed.data.lines import MAX_LINE_BYTES, as_data_error, open_bytes, require_file
 from heed.errors import DataError
-
-MAX_LINE_BYTES = 64 << 20
-"""A line beyond this is no text; the limit keeps memory bounded."""
 
 PATIENCE_S = 0.03
 """Input has paused when its next lines keep the reader waiting for this long in all."""
@@ -236,7 +233,9 @@ def decode_lines(
     on_invalid: Callable[[int], None] | None = None,
     remedy: str = "Convert it to UTF-8.",
 ) -> Iterator[str]:
-    """The lines of a byte stream, read as they are asked for.
+    """The lines of a byte stream, each given as soon as it has arrived.
+
+    `heed.data.lines.read_lines` is faster, but waits for a whole block.
 
     Args:
         stream: UTF-8 text; only byte 0x0A ends a line, one 0x0D before it is dropped.

@@ -4,6 +4,7 @@ Not here: batches (`decode/batching.py`), the search (`translator.py`), or where
 (`text/segment.py`). A part's ids: language tag where the model has several, pieces, `<eos>`.
 """
 
+import functools
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -201,14 +202,20 @@ class LineReader:
         text = normalize(line.text)
         if not text:
             return []
+        # Each stretch is encoded once: to be measured, and then to be read.
+        encoded = functools.cache(lambda stretch: self.src_vocab.encode(stretch))
         stretches = cut(
             text,
             max_length=self.max_source_tokens,
-            length=lambda stretch: len(self.src_vocab.encode(stretch.strip())),
+            length=lambda stretch: len(encoded(stretch.strip())),
         )
         begun = self.tgt_ids(line.prefix)
         return [
-            Chunk(self.src_ids(stretch, tag), [] if part else begun, number * PARTS_PER_LINE + part)
+            Chunk(
+                [*tag, *encoded(stretch.strip()), self.src_vocab.eos_id],
+                [] if part else begun,
+                number * PARTS_PER_LINE + part,
+            )
             for part, stretch in enumerate(stretches)
             if stretch.strip()
         ]
