@@ -2,7 +2,8 @@
 #
 #   make demo         install, then train a small translator on the built-in corpus (minutes)
 #   make test         install, then run the tests, a short training among them
-#   make check        format, lint, strict types, walls, and every code block of the docs
+#   make check        format, lint, strict types, spelling, walls, names in docs
+#   make docs         the documentation as a site, in site/; a broken link is an error
 #   make reliability  slower tests: faults, kills, full disks, several processes
 #   make soak         the engine with sanitizers compiled into it: its tests, then any bytes
 #   make learn        all slow tests, also tasks that must be learnt to a stated score
@@ -20,10 +21,10 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 PYTEST = $(BIN)/python -m pytest -n 2
-SOURCES = src tests benchmarks hatch_build.py
+SOURCES = src tests benchmarks docs/reference.py hatch_build.py
 ENGINE = hatch_build.py $(wildcard engine/*)
 
-.PHONY: help demo test check reliability soak fuzz learn format
+.PHONY: help demo test check docs reliability soak fuzz learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -72,7 +73,11 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) tests/test_architecture.py tests/docs
+	$(BIN)/codespell
+	$(PYTEST) tests/test_architecture.py tests/docs/test_names.py
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix $(SOURCES)

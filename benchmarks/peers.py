@@ -154,7 +154,7 @@ def save_every(tokens_per_s: float, batch_tokens: int) -> int:
     return max(1, round(SAVE_EVERY_S * tokens_per_s / batch_tokens))
 
 
-# ---- heed: the files, the time, and nothing else that changes what is learnt
+# ---- heed: the files, the time, and nothing else that changes what is learned
 
 
 def train_heed(task: Task) -> Command:

@@ -5,7 +5,7 @@
     python benchmarks/scale.py --pairs 50000 500000 --json
 
 Each corpus is made up as it is written: words of a random language by Zipf's law, word for word in
-another with two neighbours swapped; one pair in fifty repeats an earlier one. Each measurement is
+another with two neighbors swapped; one pair in fifty repeats an earlier one. Each measurement is
 a process of its own, so that its peak memory is its own.
 Not here: training (`speed.py`).
 """
@@ -57,7 +57,7 @@ def write_corpus(settings: Settings) -> Numbers:
 
     random = np.random.default_rng(settings["seed"])
     words = {
-        side: [spelt(number, syllables) for number in range(N_WORDS)]
+        side: [spelled(number, syllables) for number in range(N_WORDS)]
         for side, syllables in SYLLABLES.items()
     }
     folder, left = Path(settings["folder"]), settings["pairs"]
@@ -74,12 +74,12 @@ def write_corpus(settings: Settings) -> Numbers:
     return {"corpus_mb": sum(sizes) / 1e6}
 
 
-def spelt(number: int, syllables: list[str]) -> str:
+def spelled(number: int, syllables: list[str]) -> str:
     """A word for a number: the smaller, the shorter; every hundredth is written in digits."""
     if number % 100 == 99:
         return str(number)
     rest, last = divmod(number, len(syllables))
-    return (spelt(rest - 1, syllables) if rest else "") + syllables[last]
+    return (spelled(rest - 1, syllables) if rest else "") + syllables[last]
 
 
 def make_rows(n_rows: int, random: "np.random.Generator") -> Iterator["np.ndarray[Any, Any]"]:
@@ -97,7 +97,7 @@ def make_rows(n_rows: int, random: "np.random.Generator") -> Iterator["np.ndarra
 
 
 def swapped(row: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """A sentence with two neighbours in the other order, the same two if it comes again."""
+    """A sentence with two neighbors in the other order, the same two if it comes again."""
     start = int(row.sum()) % (len(row) - 1)
     row = row.copy()
     row[start : start + 2] = row[start : start + 2][::-1].copy()

@@ -6,7 +6,7 @@
 
 The first call installs the peer from PyPI into a virtualenv of its own (`--peers`, kept). Both
 sides train the preset's network in float32 with about as many target tokens a batch, dropout 0.1
-and label smoothing 0.1, on pieces of one vocabulary; heed with its own optimiser (Muon) and with
+and label smoothing 0.1, on pieces of one vocabulary; heed with its own optimizer (Muon) and with
 Adam, as the peer. eole runs as shipped, and with the memory settings that help it most.
 Not here: how well the model learns (`time_to_quality.py`), or heed alone (`speed.py`).
 """

@@ -5,6 +5,7 @@ docs/architecture.md; the walls themselves are written in pyproject.toml.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -182,7 +183,7 @@ def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = {
-        requirement.partition(">=")[0]
+        re.split(r">=|\[", requirement)[0]
         for requirement in [*project["dependencies"], *extras["train"], *extras["dev"]]
         if not requirement.startswith("heed[")
     }

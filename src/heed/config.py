@@ -80,11 +80,8 @@ def check(config: Any, section: str) -> None:
 
 def mistake_in(hint: Any, value: Any) -> str:
     """`must be a whole number from 1 to 9, but is 0. Use 1.`; empty if the value fits the hint."""
-    limits = None
-    if typing.get_origin(hint) is typing.Annotated:
-        hint, limits, *_ = typing.get_args(hint)
-    kinds = [kind for kind in _alternatives(hint) if kind is not types.NoneType]
-    if value is None and len(kinds) < len(_alternatives(hint)):
+    kinds, limits, is_optional = _parts_of(hint)
+    if value is None and is_optional:
         return ""
     way_out = f" {limits.hint}" if isinstance(limits, Range) and limits.hint else ""
     is_right = any(_is_a(kind, value) for kind in kinds)
@@ -98,8 +95,21 @@ def mistake_in(hint: Any, value: Any) -> str:
     return f"must be {words}, but is {value!r}.{way_out}"
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+def described(hint: Any) -> str:
+    """The values of an annotation in words: `a whole number from 1 to 9, or none`."""
+    kinds, limits, is_optional = _parts_of(hint)
+    words = " or ".join(_described(kind, limits) for kind in kinds)
+    return f"{words}, or {NONE}" if is_optional else words
+
+
+def _parts_of(hint: Any) -> tuple[list[Any], Any, bool]:
+    """The types of an annotation, its `Range` or `Choices`, and whether None is one of them."""
+    limits = None
+    if typing.get_origin(hint) is typing.Annotated:
+        hint, limits, *_ = typing.get_args(hint)
+    members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kinds = [kind for kind in members if kind is not types.NoneType]
+    return kinds, limits, len(kinds) < len(members)
 
 
 def _is_a(kind: Any, value: Any) -> bool:
@@ -120,16 +130,9 @@ def _described(kind: Any, limits: Range | Choices | None) -> str:
     if isinstance(limits, Choices):
         return f"one of {', '.join(limits.words)}"
     if typing.get_origin(kind) is tuple:
-        return f"a list, each {_described_item(typing.get_args(kind)[0])}"
+        return f"a list, each {described(typing.get_args(kind)[0])}"
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]
     return f"{words} {limits}" if isinstance(limits, Range) else words
-
-
-def _described_item(hint: Any) -> str:
-    limits = None
-    if typing.get_origin(hint) is typing.Annotated:
-        hint, limits, *_ = typing.get_args(hint)
-    return _described(hint, limits)
 
 
 def _shown(number: float) -> str:

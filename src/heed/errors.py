@@ -35,7 +35,7 @@ class DataError(HeedError):
 
 
 class FormatError(HeedError):
-    """A file of heed's own is damaged, foreign or does not fit its neighbours."""
+    """A file of heed's own is damaged, foreign or does not fit its neighbors."""
 
 
 class RunError(HeedError):

@@ -358,7 +358,7 @@ CONFIGS: dict[str, tuple[Change, str]] = {
     "foreign": (lambda c: c.pop("format"), "was not written by heed: format is None"),
     "newer": (lambda c: c.update(format_version=2), "has format_version 2; this heed reads 1"),
     "version": (lambda c: c.update(format_version=True), "has format_version True; this heed"),
-    "misspelt": (lambda c: c.update(source_lnag=""), "source_lnag is not .*mean source_lang?"),
+    "misspelled": (lambda c: c.update(source_lnag=""), "source_lnag is not .*mean source_lang?"),
     "unknown": (lambda c: c.update(zzz=1), "zzz is not a key of a model."),
     "no model": (lambda c: c.pop("model"), "model must be an object, but is None"),
     "language": (lambda c: c.update(source_lang=3), "source_lang must be a string, but is 3"),

@@ -104,7 +104,11 @@ def _ctrl_c(*_: object) -> None:
     ("arguments", "code", "words"),
     [
         (["MODEL"], 2, "Missing --out: where to write the student, e.g. --out student/"),
-        (["MODEL", "--out=OUT"], 1, "without the text it learnt from: say what it shall translate"),
+        (
+            ["MODEL", "--out=OUT"],
+            1,
+            "without the text it learned from: say what it shall translate",
+        ),
         (["none", "--out=OUT"], 1, "There is no model folder none"),
         (["MODEL", "--out=OUT", "text.en"], 2, "text.en must be like section.key=value; text goes"),
         (["MODEL", "--out=OUT", "--src=-"], 2, "--src must be a file"),

@@ -187,7 +187,7 @@ def test_a_shortlist_goes_with_a_folder_of_its_own(call, run, tmp_path):
 def test_without_pairs_there_is_no_shortlist(call, own):
     code, _, err = call("quantize", str(own), "--shortlist")
     assert code == 1
-    assert "is a model without the pairs it learnt from" in err
+    assert "is a model without the pairs it learned from" in err
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

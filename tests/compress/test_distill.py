@@ -277,8 +277,20 @@ def test_text_without_translations_teaches_as_far_as_there_is_time(
         sources_of(teacher, translator, str(text))
 
 
+def test_a_teacher_that_says_nothing_is_refused(
+    teacher: Path, translator: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distill, "_translated", lambda _, pairs, beam_size: [""] * len(pairs))
+    text = tmp_path / "more.de"
+    text.write_text("hund ein\nhaus rot\n", encoding="utf-8")
+    recall(tmp_path / "out", made_from(teacher, [str(text)], ()))
+    sources = sources_of(teacher, translator, str(text), dev=False)
+    with pytest.raises(DataError, match="translates every sentence to nothing"):
+        teach(translator, sources, tmp_path / "out", time_s=None, started_at=0.0)
+
+
 def test_a_model_without_its_corpus_needs_text(teacher: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="without the text it learnt from.* with --src FILE"):
+    with pytest.raises(ConfigError, match="without the text it learned from.* with --src FILE"):
         made_from(teacher / "checkpoints" / "best", (), ())
     assert made_from(teacher / "checkpoints" / "best", [str(teacher / "recipe.toml")], ())
 

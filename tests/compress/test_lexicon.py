@@ -57,9 +57,9 @@ def piece(vocab: Vocab) -> Callable[[str], int]:
 def test_a_word_is_most_probably_translated_by_what_meets_it_always(
     store: Store, vocab: Vocab, piece: Callable[[str], int]
 ) -> None:
-    learnt = Lexicon.learn(store, vocab, vocab)
+    learned = Lexicon.learn(store, vocab, vocab)
     for word, german in GERMAN.items():
-        translations = learnt.tgt[learnt.src == piece(word)].tolist()
+        translations = learned.tgt[learned.src == piece(word)].tolist()
         # First the piece itself, as of a name; then its translation.
         wanted = [piece(word), *([piece(german)] if german != word else [])]
         assert translations[: len(wanted)] == wanted
@@ -68,11 +68,11 @@ def test_a_word_is_most_probably_translated_by_what_meets_it_always(
 def test_what_is_frequent_and_what_ends_a_sentence_may_always_follow(
     store: Store, vocab: Vocab, piece: Callable[[str], int]
 ) -> None:
-    learnt = Lexicon.learn(store, vocab, vocab)
-    assert learnt.frequent[0] == piece("der")
-    short = learnt.shortlist(1, 2)
-    spelt = [id for id in vocab.encode("Ω") if vocab.pieces([id])[0].startswith("<0x")]
-    assert short.common_ids.tolist() == sorted([piece("der"), vocab.eos_id, *spelt])
+    learned = Lexicon.learn(store, vocab, vocab)
+    assert learned.frequent[0] == piece("der")
+    short = learned.shortlist(1, 2)
+    spelled = [id for id in vocab.encode("Ω") if vocab.pieces([id])[0].startswith("<0x")]
+    assert short.common_ids.tolist() == sorted([piece("der"), vocab.eos_id, *spelled])
     own, _ = short.ids_of(np.array([[piece("dog")]]), np.array([[True]]))
     assert own.tolist() == sorted([piece("dog"), piece("Hund")])
 
@@ -81,12 +81,12 @@ def test_shortlists_grow_to_all_that_occurs(
     store: Store, vocab: Vocab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lexicon, "FIRST_ALWAYS", 2)
-    learnt = Lexicon.learn(store, vocab, vocab)
-    sizes = [len(short.common_ids) for short in learnt.shortlists()]
+    learned = Lexicon.learn(store, vocab, vocab)
+    sizes = [len(short.common_ids) for short in learned.shortlists()]
     assert sizes == sorted(sizes)
     assert len(sizes) == 4
-    (*_, largest) = learnt.shortlists()
-    assert {*learnt.frequent} <= {*largest.common_ids}
+    (*_, largest) = learned.shortlists()
+    assert {*learned.frequent} <= {*largest.common_ids}
 
 
 def test_reading_stops_at_so_many_links(
@@ -108,8 +108,8 @@ def test_the_two_sides_may_have_pieces_of_their_own(tmp_path: Path) -> None:
         for src, tgt in sentences():
             writer.add(src_vocab.encode(src), tgt_vocab.encode(tgt))
     store = Store.open(tmp_path / "train.bin", src_vocab.hash, tgt_vocab.hash)
-    learnt = Lexicon.learn(store, src_vocab, tgt_vocab)
+    learned = Lexicon.learn(store, src_vocab, tgt_vocab)
     for word, german in GERMAN.items():
-        best = learnt.tgt[learnt.src == src_vocab.encode(word)[0]][0]
+        best = learned.tgt[learned.src == src_vocab.encode(word)[0]][0]
         assert [best] == tgt_vocab.encode(german)
-    assert len(learnt.shortlist(1).offsets) == src_vocab.size + 1
+    assert len(learned.shortlist(1).offsets) == src_vocab.size + 1

@@ -74,7 +74,7 @@ def test_batches_come_in_random_order_of_length():
     src, tgt = real_lengths(5000)
     plan = plan_epoch(src, tgt, max_tokens=512, seed=1, epoch=0)
     longest = np.array([src[indices].max() for indices in plan])
-    # Of shuffled batches neighbours differ as much as any two do; sorted, hardly at all.
+    # Of shuffled batches neighbors differ as much as any two do; sorted, hardly at all.
     assert np.abs(np.diff(longest)).mean() > 0.5 * longest.std()
 
 

@@ -62,7 +62,7 @@ def test_unequal_files_are_refused_with_both_counts_and_where_they_part(
     with pytest.raises(DataError, match=f"equally many lines, but have {counts}") as error:
         list(read_parallel(src, tgt))
     near = int(str(error.value).split("near line ")[1].split(":")[0])
-    # Neighbours of like length can hide the very line; a few lines are easily looked through.
+    # Neighbors of like length can hide the very line; a few lines are easily looked through.
     assert abs(near - (where + 1)) <= 5
 
 

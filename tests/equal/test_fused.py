@@ -110,7 +110,7 @@ def test_minus_a_billion_would_have_read_everywhere_alike() -> None:
     assert (weights[..., 1, :] == 0).all()
 
 
-def test_masking_before_the_softmax_equals_renormalising_after_it() -> None:
+def test_masking_before_the_softmax_equals_renormalizing_after_it() -> None:
     """SEEDS rows 77, 78, while the logits are moderate. Tolerance: float64."""
     torch.manual_seed(0)
     query, key = torch.randn(2, 2, 6, 4).double(), torch.randn(2, 2, 6, 4).double()
@@ -121,7 +121,7 @@ def test_masking_before_the_softmax_equals_renormalising_after_it() -> None:
 
 
 def test_masking_before_the_softmax_survives_a_giant_in_the_future() -> None:
-    """SEEDS row 78: renormalising afterwards divides 0 by 0 here; masking before does not."""
+    """SEEDS row 78: renormalizing afterwards divides 0 by 0 here; masking before does not."""
     query, key = torch.ones(1, 1, 2, 1), torch.tensor([[[[1.0], [1e4]]]])
     mask = causal_mask(2, 2)
     after = (query @ key.mT).softmax(dim=-1) * mask

@@ -211,11 +211,11 @@ def test_no_resamples_are_refused():
         evaluate(["a"], [["a"]], metrics=["wer"], resamples=0)
 
 
-def test_tokenised_text_is_warned_about_in_the_result(capsys):
+def test_tokenized_text_is_warned_about_in_the_result(capsys):
     cut = ["a dog , a cat .", "it 's here .", "yes"]
     found = evaluate(cut, [["a dog, a cat.", "it's here.", "yes"]], resamples=5)
     (warning,) = found.warnings
-    assert "2 of 3 translations look tokenised, as in 'a dog .'" in warning
+    assert "2 of 3 translations look tokenized, as in 'a dog .'" in warning
     assert capsys.readouterr() == ("", "")
 
 
@@ -224,6 +224,6 @@ def test_subword_marks_are_warned_about_on_both_sides():
     assert ["translations" in w or "reference set 1" in w for w in found.warnings] == [True, True]
 
 
-def test_french_question_marks_are_not_tokenised_text():
+def test_french_question_marks_are_not_tokenized_text():
     lines = ["Tu aimes le thé ?"] * 20
     assert evaluate(lines, [lines], resamples=5).warnings == ()

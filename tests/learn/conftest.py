@@ -1,6 +1,6 @@
 """What every learning test does: pairs of ids in memory, heed's own loop, greedy decoding.
 
-Not here: the tasks, or what counts as learnt. Read on in `heed/train/step/loop.py`.
+Not here: the tasks, or what counts as learned. Read on in `heed/train/step/loop.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ class NoKeeper:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """A model after its training.
 
     Attributes:
@@ -96,7 +96,7 @@ class Learnt:
         return float(np.mean([said == tgt for said, (_, tgt) in zip(answers, pairs, strict=True)]))
 
 
-Learn = Callable[..., Learnt]
+Learn = Callable[..., Learned]
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def learn() -> Learn:
 
     def run(
         pairs: Sequence[tuple[Row, Row]], *, model: dict[str, Any] | None = None, **training: Any
-    ) -> Learnt:
+    ) -> Learned:
         config = replace(TRAINING, **training)
         data = PairsInMemory(pairs)
         torch.manual_seed(config.seed)
@@ -129,6 +129,6 @@ def learn() -> Learn:
             should_stop=lambda: False,
         )
         assert is_finished
-        return Learnt(trainer, losses)
+        return Learned(trainer, losses)
 
     return run

@@ -14,7 +14,7 @@ def test_twenty_pairs_that_follow_no_rule_are_learnt_by_heart(learn: Callable[..
     words = 4 + np.random.default_rng(0).integers(20, size=(20, 2, 6))  # below 4: special ids
     pairs = [(tuple(src), tuple(tgt)) for src, tgt in words.tolist()]
     small = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_encoder_layers": 1, "n_decoder_layers": 1}
-    learnt = learn(pairs, model=small, max_steps=200, learning_rate=0.01)
-    assert learnt.losses[0] > 3.0  # a blind guess among 24 words costs ln 24 = 3.2
-    assert max(learnt.losses[-10:]) < 0.01
-    assert learnt.exact_match(pairs) == 1.0
+    learned = learn(pairs, model=small, max_steps=200, learning_rate=0.01)
+    assert learned.losses[0] > 3.0  # a blind guess among 24 words costs ln 24 = 3.2
+    assert max(learned.losses[-10:]) < 0.01
+    assert learned.exact_match(pairs) == 1.0

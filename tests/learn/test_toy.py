@@ -1,4 +1,4 @@
-"""Copy, reverse and sort: learnt from nothing, judged on sentences that training never saw.
+"""Copy, reverse and sort: learned from nothing, judged on sentences that training never saw.
 
 Not language: that is `test_alignment.py`. If one of these fails, something between the batch and
 the optimizer is broken. The tasks are made in `heed/demo/toy.py`.
@@ -54,8 +54,8 @@ def test_more_than_99_percent_of_unseen_sentences_are_answered_exactly(
     learn: Learn, task: str, positions: str
 ) -> None:
     train, unseen = split(task)
-    learnt = learn(train, model={"positions": positions}, max_steps=MAX_STEPS)
-    assert learnt.exact_match(unseen) > 0.99
+    learned = learn(train, model={"positions": positions}, max_steps=MAX_STEPS)
+    assert learned.exact_match(unseen) > 0.99
 
 
 def test_without_positions_a_sentence_and_its_mirror_image_are_the_same(learn: Learn) -> None:
@@ -65,13 +65,13 @@ def test_without_positions_a_sentence_and_its_mirror_image_are_the_same(learn: L
     one sentence in six of three words, hardly any longer one.
     """
     train, unseen = split("reverse")
-    learnt = learn(train, model={"positions": "none"}, max_steps=300)
-    assert learnt.exact_match(unseen) < 0.1
-    # Which words to say is learnt all the same: a blind guess costs ln 21 = 3.0 nats a token.
-    assert learnt.losses[-1] < 2.0
+    learned = learn(train, model={"positions": "none"}, max_steps=300)
+    assert learned.exact_match(unseen) < 0.1
+    # Which words to say is learned all the same: a blind guess costs ln 21 = 3.0 nats a token.
+    assert learned.losses[-1] < 2.0
     sources = [src for src, _ in unseen]
-    answers = learnt.answers(sources)
-    mirrored = learnt.answers([src[::-1] for src in sources])
+    answers = learned.answers(sources)
+    mirrored = learned.answers([src[::-1] for src in sources])
     n_same = sum(one == other for one, other in zip(answers, mirrored, strict=True))
     # Sums in another order differ in the last bit, which may decide between two equal choices.
     assert n_same > 0.95 * len(sources)

@@ -171,7 +171,7 @@ def test_shapes_of_a_hundred_positions_in_eight_heads() -> None:
 
 
 def test_heads_that_start_alike_stay_alike() -> None:
-    """SEEDS row 62: only random initialisation tells heads apart."""
+    """SEEDS row 62: only random initialization tells heads apart."""
     torch.manual_seed(0)
     module = MultiHeadAttention(8, 2).double()
     blocks = module.project_in.weight.detach().view(3, 2, 4, 8)

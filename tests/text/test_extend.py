@@ -1,4 +1,4 @@
-"""A vocabulary that grows: old ids stay, new text is spelt in fewer pieces."""
+"""A vocabulary that grows: old ids stay, new text is spelled in fewer pieces."""
 
 import pytest
 

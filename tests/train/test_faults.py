@@ -79,11 +79,11 @@ def corpus_of(
     for name, target_lang in ((task, "de"), (also, "fr")):
         if name:
             pairs = sentences(name, n_pairs + 100, seed)
-            learnt, kept = pairs[:-100], pairs[-100:]
-            kept = learnt[:100] if is_dev_seen else kept
-            learnt = shuffled(learnt) if is_train_shuffled else learnt
+            learned, kept = pairs[:-100], pairs[-100:]
+            kept = learned[:100] if is_dev_seen else kept
+            learned = shuffled(learned) if is_train_shuffled else learned
             kept = shuffled(kept) if is_dev_shuffled else kept
-            train.append(part(folder, "train", learnt, target_lang=target_lang))
+            train.append(part(folder, "train", learned, target_lang=target_lang))
             dev.append(part(folder, "dev", kept, target_lang=target_lang))
     return Corpus(train=tuple(train), dev=tuple(dev))
 

@@ -68,7 +68,7 @@ option = options("Options")
 @option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @click.pass_obj
 def demo(session: Session, /, out: str, time: str | None, threads: int | None) -> None:
-    """Train a translator on the built-in corpus, and show what it learnt.
+    """Train a translator on the built-in corpus, and show what it learned.
 
     It translates zh→en, en→es, en→fr and en→zh. The sentences of the test are new: each combines
     words that never met in training.

@@ -61,7 +61,7 @@ model_option = options("Model")
 @model_option("-b --beam-size", click.IntRange(1, 64), "Of the teacher's search.", default=1)
 @click.pass_obj
 def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **flags: Any) -> None:
-    """Let TEACHER translate the text it learnt from, and train a student on what it wrote.
+    """Let TEACHER translate the text it learned from, and train a student on what it wrote.
 
     Translating takes two fifths of the time at most; where it does not reach, the student learns
     from the corpus itself. Pieces and development pairs are the teacher's, and so are the weights

@@ -134,8 +134,8 @@ def _add_shortlist(
 
     if not (run / DATA / TRAIN_FILE).exists():
         raise ConfigError(
-            f"{run} is a model without the pairs it learnt from; a shortlist is learnt from those "
-            "of a run folder."
+            f"{run} is a model without the pairs it learned from. A shortlist needs them: name the "
+            "run folder that heed train wrote."
         )
     translator = load(target, device="cpu", dtype="int8", threads=threads, shortlist=False)
     vocabs = translator.src_vocab, translator.tgt_vocab

@@ -1,6 +1,6 @@
 """The smallest shortlist that leaves a model's translations as they are, but for a stated share.
 
-Not here: how lists are learnt (`lexicon.py`), or what they are for (`heed/engine/shortlist.py`).
+Not here: how lists are learned (`lexicon.py`), or what they are for (`heed/engine/shortlist.py`).
 """
 
 import math

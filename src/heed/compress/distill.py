@@ -157,7 +157,7 @@ def made_from(
     """
     if not files and not _is_run(teacher):
         raise ConfigError(
-            f"{teacher} is a model without the text it learnt from: say what it shall translate, "
+            f"{teacher} is a model without the text it learned from: say what it shall translate, "
             "with --src FILE."
         )
     texts = files or [str(teacher / DATA / TRAIN_FILE)]
@@ -211,7 +211,7 @@ def find_sources(
     target_lang: str | None,
     config: DataConfig,
 ) -> Sources:
-    """The text to translate: these files, or else what the teacher learnt from.
+    """The text to translate: these files, or else what the teacher learned from.
 
     Args:
         teacher: model or run folder.
@@ -288,12 +288,11 @@ def teach(
 
     Raises:
         ConfigError: no time is left for the student.
+        DataError: every translation is empty.
     """
     folder = out / TEACHER
     remove_temporaries(folder, OWN_FILES)
-    n_done, before_s = 0, 0.0
-    for portion in _portions(folder):
-        n_done, before_s = n_done + len(portion["translations"]), portion["seconds"]
+    n_done, before_s = _progress(folder)
     scores = _scores(translator, sources.dev, folder)
     limit_s = math.inf if time_s is None else TIME_SHARE * time_s
     left, cost_s = islice(sources.pairs(), n_done, None), 0.0
@@ -317,6 +316,14 @@ def teach(
     for path in _portion_files(folder):
         path.unlink()
     return Lesson(folder=folder, **facts)
+
+
+def _progress(folder: Path) -> tuple[int, float]:
+    """How many sentences were translated in earlier sittings, and the seconds those took."""
+    n_done, seconds = 0, 0.0
+    for portion in _portions(folder):
+        n_done, seconds = n_done + len(portion["translations"]), portion["seconds"]
+    return n_done, seconds
 
 
 def _translated(translator: Translator, pairs: Sequence[Pair], beam_size: int) -> list[str]:
@@ -362,7 +369,7 @@ def _is_run(teacher: Path) -> bool:
 
 
 def _learnt(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
-    """The pairs that the teacher learnt from, shuffled: there may not be time for all."""
+    """The pairs that the teacher learned from, shuffled: there may not be time for all."""
     vocab, store = run.src_vocab, run.train
     by_tag = {vocab.language_id(language): language for language in run.target_langs}
     sources = {pair.target_lang: pair.source_lang for pair in run.dev}
@@ -404,7 +411,11 @@ def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, 
 
 
 def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, Any]:
-    """Vocabularies and pairs, and what `Lesson` says of them."""
+    """Write vocabularies and pairs; returns what `Lesson` says of them.
+
+    Raises:
+        DataError: every translation is empty.
+    """
     vocabs = translator.src_vocab, translator.tgt_vocab
     write_vocabs(folder, vocabs)
     counts = {"n_translated": 0, "n_real": 0}
@@ -420,8 +431,14 @@ def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, 
             elif text is None:
                 return
 
+    train = _write_pairs(folder, "train", taught())
+    if not train:
+        raise DataError(
+            "The teacher translates every sentence to nothing, so there is nothing to learn from. "
+            "Train it longer."
+        )
     return {
-        "train": _write_pairs(folder, "train", taught()),
+        "train": train,
         "dev": _write_pairs(folder, "dev", sources.dev),
         "tokenizer": {"kind": kind_of(vocabs[0]), "joint": vocabs[0] is vocabs[1]},
         **counts,

@@ -182,7 +182,7 @@ def length_ratio(max_ratio: float) -> Rule:
     """One side is much longer than its partner, compared with the pairs that came before.
 
     A Chinese sentence has a third of the characters of its English translation, so the usual ratio
-    is learnt on the way, from the pairs this rule has let pass. Ten characters are added to both
+    is learned on the way, from the pairs this rule has let pass. Ten characters are added to both
     sides, because short sentences vary most: "Hi" and "Guten Tag" are fine.
     """
     src_chars = tgt_chars = 1000  # until some dozens of pairs have come, 1:1 is taken for usual

@@ -1,6 +1,6 @@
 """From files of sentences to all that training needs, once: vocabulary, ids, dev, test, a report.
 
-Not here: what a rule means (`clean.py`) or how pieces are learnt (`text/vocab.py`). Memory stays
+Not here: what a rule means (`clean.py`) or how pieces are learned (`text/vocab.py`). Memory stays
 bounded: pairs pass through a file on disk, and some 50 bytes of each stay. Read on in `batch.py`.
 """
 

@@ -1,6 +1,6 @@
 """Files of parallel text as streams of pairs: plain text, TSV, CSV and TMX, compressed or not.
 
-Not here: judgement (`clean.py`) and spelling (`text/normalize.py`): text comes as it stands. Memory
+Not here: judgment (`clean.py`) and spelling (`text/normalize.py`): text comes as it stands. Memory
 stays small whatever the size of a file (four bytes a line and side). Read on in `clean.py`.
 """
 

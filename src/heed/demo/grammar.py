@@ -1,6 +1,6 @@
 """The built-in corpus: thousands of short sentences in Chinese, English, Spanish and French.
 
-Not real text: a world of some two hundred words, learnt in minutes and checked by eye.
+Not real text: a world of some two hundred words, learned in minutes and checked by eye.
 Read on in `synchronous.py` (how sentences are made), `corpus/*.toml` (of what), `data/readers.py`.
 """
 

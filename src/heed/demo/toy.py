@@ -1,4 +1,4 @@
-"""Copy, reverse, sort: made-up pairs whose right answer is known, learnt in a minute.
+"""Copy, reverse, sort: made-up pairs whose right answer is known, learned in a minute.
 
 Not language: the built-in corpus of real sentences is `grammar.py`. If a model cannot learn these,
 something between the batch and the optimizer is broken. Read on in `tests/learn/`.

@@ -1,7 +1,7 @@
-"""Which target ids may follow, by the ids of the source: the output layer then computes only these.
+"""The target ids that may follow each source id; the output layer then computes only these.
 
-Not here: how they are learnt (`heed/compress/lexicon.py`), or what is computed (`engine/model.cpp`,
-`fallback.py`). Source: Schwenk et al. 2007, section 3; Jean et al. 2015, section 3.3.
+`heed/compress/lexicon.py` learns the lists.
+Source: Schwenk et al. 2007, section 3; Jean et al. 2015, section 3.3.
 """
 
 import math

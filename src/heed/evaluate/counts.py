@@ -157,7 +157,7 @@ def count_bleu(
     metrics = _sacrebleu_metrics()
     tokenizer = reading.tokenizer
     try:
-        # force: our own warning about tokenised text replaces the one in sacreBLEU's log.
+        # force: our own warning about tokenized text replaces the one in sacreBLEU's log.
         metric = metrics.BLEU(tokenize=tokenizer, lowercase=reading.lowercase, force=True)
     except (ImportError, RuntimeError) as error:
         extra = tokenizer.partition("-")[0]

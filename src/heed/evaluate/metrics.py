@@ -120,7 +120,7 @@ def evaluate(
     """Score one system.
 
     Args:
-        hypotheses: the translations, one a line, as plain text (not tokenised).
+        hypotheses: the translations, one a line, as plain text (not tokenized).
         references: one or more reference sets, each with a line for every translation.
         metrics: keys of `METRICS`.
         reading: target language, tokenizer and case.
@@ -300,7 +300,7 @@ def find_doubts(
 ) -> list[str]:
     """Warnings about text that the metrics would read wrongly."""
     unbroken = look_unbroken(references, metrics, reading)
-    return [*look_tokenised(hypotheses, references), *unbroken]
+    return [*look_tokenized(hypotheses, references), *unbroken]
 
 
 def look_unbroken(
@@ -324,7 +324,7 @@ def look_unbroken(
     ]
 
 
-def look_tokenised(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[str]:
+def look_tokenized(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[str]:
     """Warnings about lines cut into tokens, where BLEU expects plain text and cuts it itself."""
     found = []
     sets = [("translations", hypotheses)]
@@ -334,7 +334,7 @@ def look_tokenised(hypotheses: Sequence[str], references: Sequence[Sequence[str]
             n_lines = sum(mark.search(line) is not None for line in lines)
             if n_lines * 10 > len(lines):
                 found.append(
-                    f"{n_lines} of {len(lines)} {what} look tokenised, as in {example!r}. "
-                    "Join them to plain text first: scores of tokenised text do not compare."
+                    f"{n_lines} of {len(lines)} {what} look tokenized, as in {example!r}. "
+                    "Join them to plain text first: scores of tokenized text do not compare."
                 )
     return found

@@ -123,17 +123,11 @@ def report(
         DataError: if there is nothing to score, counts differ, or the references are not nested.
         MissingExtraError: if sacreBLEU is not installed.
     """
-    if not 1 <= len(systems) <= 2:
-        raise ConfigError(f"A report needs one system or two, but is given {len(systems)}.")
+    _require_sensible(systems, references, sources)
     counts = {
         name: count(lines, references, metrics=metrics, reading=reading)
         for name, lines in systems.items()
     }
-    if sources is not None and len(sources) != len(references[0]):
-        raise DataError(
-            f"Each translation needs its source, but there are {len(references[0])} translations "
-            f"and {len(sources)} sources."
-        )
     evaluations = {
         name: evaluation_of(
             counts[name], find_doubts(lines, references, metrics, reading), resamples, seed
@@ -155,6 +149,20 @@ def report(
         _buckets(counts, _lengths(references[0], reading), length_edges),
         [_line(i, sources, references, systems, chrf) for i in _worst_first(chrf)[:n_worst]],
     )
+
+
+def _require_sensible(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    sources: Sequence[str] | None,
+) -> None:
+    if not 1 <= len(systems) <= 2:
+        raise ConfigError(f"A report needs one system or two, but is given {len(systems)}.")
+    if sources is not None and len(sources) != len(references[0]):
+        raise DataError(
+            f"Each translation needs its source, but there are {len(references[0])} translations "
+            f"and {len(sources)} sources."
+        )
 
 
 def _lengths(lines: Iterable[str], reading: Reading) -> Numbers:

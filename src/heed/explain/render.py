@@ -1,4 +1,4 @@
-"""Attention as coloured blocks on a terminal.
+"""Attention as colored blocks on a terminal.
 
 Not here: where weights come from (`translate/translator.py`), or printing (`cli/`).
 A row is a target piece, a column a source piece; brighter is more.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 Palette = Callable[[float, int], str]
 """A weight from 0 to 1 and a width in columns → a cell that takes up that width."""
 
-# Five points from dark to light, blue to yellow: order stays visible without colour vision.
+# Five points from dark to light, blue to yellow: order stays visible without color vision.
 COLOR_STOPS = ((24, 20, 60), (52, 62, 138), (30, 130, 142), (90, 192, 104), (250, 226, 50))
 SHADES = " ░▒▓█"
 
@@ -29,7 +29,7 @@ def ansi256(weight: float, width: int) -> str:
 
 
 def shades(weight: float, width: int) -> str:
-    """A block of grey without any color code."""
+    """A block of gray without any color code."""
     return SHADES[min(len(SHADES) - 1, round(_clipped(weight) * (len(SHADES) - 1)))] * width
 
 

@@ -112,7 +112,7 @@ def residual_gain(config: ModelConfig) -> float:
 def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
     """Fill one module's own parameters: Glorot for matrices, zero for biases.
 
-    W^Q, W^K and W^V are initialised apart, though they lie in one matrix, so that their scale is
+    W^Q, W^K and W^V are initialized apart, though they lie in one matrix, so that their scale is
     that of three separate layers. Source: Glorot and Bengio 2010.
 
     Args:

@@ -18,10 +18,10 @@ import sentencepiece
 from heed.text.vocab import Kind, Vocab
 
 MIN_COUNT = 10
-"""A rarer word gets no piece of its own: its vector would hardly be learnt."""
+"""A rarer word gets no piece of its own: its vector would hardly be learned."""
 
 MIN_PIECES = 4
-"""A word of fewer pieces is spelt well enough: new pieces for it would undo what was learnt."""
+"""A word of fewer pieces is spelled well enough: new pieces for it would undo what was learned."""
 
 MAX_NEW_WORDS = 0.25
 """Most pieces for new words, as a share of the old vocabulary."""

@@ -1,7 +1,7 @@
 """Long text into sentences, and what is still too long into parts that fit; nothing is lost.
 
 Not here: the meaning of a text, so a rare abbreviation may end a sentence too early or too late.
-Why cut at all: a model reads sentences as long as those it learnt from; read on in
+Why cut at all: a model reads sentences as long as those it learned from; read on in
 `translate/translator.py`.
 """
 
@@ -109,7 +109,7 @@ def _furthest(
 ) -> int:
     """The index of the last place that a part from `places[start]` can reach, one on at least.
 
-    Tries `stride` places (what the part before took), gallops on, then bisects: neighbours are
+    Tries `stride` places (what the part before took), gallops on, then bisects: neighbors are
     alike, so a part is measured a few times, and the rest of `text` never.
     """
 

@@ -52,13 +52,13 @@ _TRAINING_THREADS = 16
 
 # Chinese characters: those of the blocks called CJK ideographs, and the signs for "again" and zero.
 _HAN = "[\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
-# Compiled when pieces are learnt: it takes longer than to open a model.
+# Compiled when pieces are learned: it takes longer than to open a model.
 _BETWEEN_HAN = f"(?<={_HAN})(?={_HAN})"
 # A noncharacter that `_lines` has taken out of the text already.
 _DELIMITER = "\ufdd1"
 
 SPECIAL_IDS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
-"""Ids that a model must know, in every vocabulary learnt here."""
+"""Ids that a model must know, in every vocabulary learned here."""
 
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
@@ -88,7 +88,7 @@ class TokenizerConfig:
         vocab_size: most pieces, control symbols and 256 bytes included; None = by the corpus size.
         joint: one vocabulary for both languages, so that their embeddings can be shared.
         character_coverage: share of the corpus's characters that get a piece of their own; the rest
-            are spelt in bytes. 0.9999 keeps whole alphabets and leaves signs seen once to bytes;
+            are spelled in bytes. 0.9999 keeps whole alphabets and leaves signs seen once to bytes;
             1.0 keeps every sign.
         split_han: no piece joins two Chinese characters. Chinese has no blanks, so whole phrases
             become pieces otherwise; in a small corpus those hide the words inside them.
@@ -122,7 +122,7 @@ class Vocab:
     """A text's pieces and their ids.
 
     Every string can be encoded and comes back unchanged, character by character; what has no piece
-    is spelt in UTF-8 bytes. A control id never comes out of a text, whatever it says.
+    is spelled in UTF-8 bytes. A control id never comes out of a text, whatever it says.
 
     Attributes:
         size: number of ids.
@@ -260,7 +260,7 @@ class Vocab:
         return self._language_ids[language]
 
     def _with_honest_blanks(self, ids: list[int], text: str) -> list[int]:
-        """`ids` of `text` with U+2581 for its stand-in, and no blank spelt as U+2581 in bytes."""
+        """`ids` of `text` with U+2581 for its stand-in, and no blank spelled as U+2581 in bytes."""
         sign, stand_in = self._sign, self._stand_in
         if sign[0] in ids:
             # No U+2581 went in, so this is the blank of an unknown word in a model of kind `word`.

@@ -68,7 +68,7 @@ def test_sizes_that_follow_from_the_vocabulary_may_be_given_if_they_are_right(
     ):
         small_run(tmp_path / "run", settings=wrong)
     assert not (tmp_path / "run" / "checkpoints").exists()
-    small_run(tmp_path / "run", max_steps=1)  # other settings: nothing was learnt with the wrong
+    small_run(tmp_path / "run", max_steps=1)  # other settings: nothing was learned with the wrong
     shape = load_bundle(tmp_path / "run").config.to_dict()
     outcome, _ = small_run(tmp_path / "again", max_steps=1, settings={"model": shape})
     assert outcome.is_finished
@@ -100,7 +100,7 @@ def test_metrics_hold_each_validation_once_after_a_pause(small_run: Run, tmp_pat
     assert events[-1]["kind"] == "end"
 
 
-def test_subword_regularisation_segments_anew_and_stays_exact(
+def test_subword_regularization_segments_anew_and_stays_exact(
     small_run: Run, tmp_path: Path
 ) -> None:
     for name, alpha in (("first", 0.2), ("second", 0.2), ("plain", 0.0)):

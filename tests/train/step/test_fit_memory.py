@@ -164,6 +164,6 @@ def test_a_run_with_little_memory_learns_the_same_in_parts_and_goes_on_with_as_m
         [event for event in seen if event["kind"] == "step"] for seen in (events, [*first, *rest])
     )
     assert all(event["n_parts"] > 1 for event in in_parts)
-    # Sums in another order: float32 leaves 1e-7 of each, and optimisers enlarge it a little.
+    # Sums in another order: float32 leaves 1e-7 of each, and optimizers enlarge it a little.
     for one, other in zip(steps, in_parts, strict=True):
         assert other["nll"] == pytest.approx(one["nll"], rel=1e-5)

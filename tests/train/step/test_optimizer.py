@@ -1,4 +1,4 @@
-"""Updates against torch's optimisers, singular values, and a state that survives a trip."""
+"""Updates against torch's optimizers, singular values, and a state that survives a trip."""
 
 import pytest
 import torch

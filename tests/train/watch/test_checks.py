@@ -102,7 +102,7 @@ def test_each_cause_is_named_with_a_remedy_and_said_once(name: str) -> None:
             ),
             None,
         ),
-        # What moves little because it is being refined has learnt before.
+        # What moves little because it is being refined has learned before.
         (evidence(reading(300, 2.0, 2.0, movement=0.01)), None),
         # A fresh model with tied embeddings repeats what it reads, but does not profit by it.
         (evidence(reading(20, 8.9, 9.0, probe=asked(echo=1.0, train_loss=9, dev_loss=9))), None),

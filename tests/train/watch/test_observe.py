@@ -164,7 +164,7 @@ def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) 
     log({**step, "step": 2, "nll": float("nan"), "is_skipped": True})
     log({**step, "step": 3, "nll": float("inf"), "is_skipped": True})
     assert [event["nll"] for event in logged(tmp_path, "step")] == [3.0, None]
-    assert logged(tmp_path, "step")[0]["tokens_per_s"] == 10.0  # of two steps, one of which learnt
+    assert logged(tmp_path, "step")[0]["tokens_per_s"] == 10.0  # of two steps, one of which learned
     assert finite({"a": {"b": float("nan"), "c": 1}}) == {"a": {"b": None, "c": 1}}
 
 

@@ -1,4 +1,4 @@
-"""Subword regularisation: every epoch sees the corpus segmented anew.
+"""Subword regularization: every epoch sees the corpus segmented anew.
 
 Not the segmentation itself (`heed/text/vocab.py`). Texts are read back from the ids of the store,
 so nothing is kept twice. Source: Kudo 2018, "Subword Regularization".

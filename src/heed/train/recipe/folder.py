@@ -22,7 +22,7 @@ from heed.train.step.events import METRICS_FILE, TENSORBOARD
 PARENT_FILE = "parent.json"
 BACK_FILE = "back-translated.bin"
 FACTS_FILE = "back-translated.json"
-"""Written last: says that all is there, and from which epoch on it is learnt from."""
+"""Written last: says that all is there, and from which epoch on it is learned from."""
 TEACHER = "teacher"
 """In the folder of a student's run: what `heed distill` made for it."""
 MADE_FROM = "made-from.json"

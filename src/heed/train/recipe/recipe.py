@@ -2,7 +2,7 @@
 
 Not the settings' meaning: that stands beside the code each steers. What a person sets (a recipe
 file, `section.key=value`, flags) always wins; `choose` fills the rest from the corpus, the time
-given and the machine's measured speed. `docs/log.md` holds the experiments behind the numbers.
+given and the machine's measured speed. `docs/log` holds the experiments behind the numbers.
 """
 
 import math
@@ -65,7 +65,7 @@ class Recipe:
         data: cleaning and splitting.
         tokenizer: the vocabulary.
         model: the network's shape.
-        training: optimiser, schedule, clock.
+        training: optimizer, schedule, clock.
         decoding: how the finished model translates unless told otherwise.
     """
 
@@ -295,7 +295,7 @@ def choose_warmup(n_steps: float) -> int:
 
 
 def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
-    """Peak learning rates: what the optimiser bears, less for a model that has learnt already."""
+    """Peak learning rates: what the optimizer bears, less for a model that has learned already."""
     share = FINE_TUNING_RATE if training.get("parent") else 1.0
     if _uses_muon(training):
         matrix_rate = share * TrainConfig.matrix_learning_rate
@@ -312,7 +312,7 @@ def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
 def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:
     """Steps between Muon's updates: as few as leave it a tenth of the time, four at most.
 
-    Orthogonalising costs the same however small the batch. The momentum takes in every gradient
+    Orthogonalizing costs the same however small the batch. The momentum takes in every gradient
     meanwhile, so nothing is lost but how early it is heeded.
     """
     step = flops_per_epoch(model, facts) / facts.n_tgt_tokens * batch_tokens
@@ -320,7 +320,7 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
 
 
 def max_source_tokens(recipe: Recipe, longest: int) -> int:
-    """Longest source to translate in one piece: the longest learnt from, within sound limits.
+    """Longest source to translate in one piece: the longest learned from, within sound limits.
 
     Positions that no training sentence reached are noise to the model. And what is too long for the
     target side would be cut off there. A longer source is translated in parts.

@@ -107,7 +107,7 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
 def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings than the run began with."""
     path = out / ASKED_FILE
-    # Before there is a recipe, nothing has been learnt that other settings could spoil.
+    # Before there is a recipe, nothing has been learned that other settings could spoil.
     if path.exists() and (out / RECIPE_FILE).exists():
         before = parse_json(read_bytes(path), path)
         for key in sorted({*_flat(before), *_flat(asked)}):

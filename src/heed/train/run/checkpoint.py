@@ -39,9 +39,9 @@ class Checkpoint:
 
     Attributes:
         path: its folder.
-        step: optimiser steps made when it was saved.
+        step: optimizer steps made when it was saved.
         model: weights as they are trained.
-        optimizer: the optimiser's tensors.
+        optimizer: the optimizer's tensors.
         average: the exponential average of the weights; empty when there is none.
         progress: the loop's own numbers, as JSON values.
         warnings: newer checkpoints that were damaged and passed over, a sentence each.
@@ -74,9 +74,9 @@ def save(
 
     Args:
         run: the run folder.
-        step: optimiser steps made so far.
+        step: optimizer steps made so far.
         model: weights; a tied one under one name.
-        optimizer: the optimiser's tensors.
+        optimizer: the optimizer's tensors.
         progress: JSON values.
         average: averaged weights, under the same names as `model`.
         extra: further files, such as `bundle.description_files`, which make it a model folder.

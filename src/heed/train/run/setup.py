@@ -111,7 +111,7 @@ def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
 
 
 def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
-    """A fresh model and optimiser for this recipe."""
+    """A fresh model and optimizer for this recipe."""
     config, device = recipe.training, group.device
     seed_everything(config.seed, "weights")
     model = build_model(recipe.model)

@@ -120,7 +120,7 @@ def inherited(parent: Parent, config: AnyConfig, data: Prepared) -> dict[str, Te
 
 
 def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Tensor]:
-    """A model's weights with a row for each new piece: the mean of the rows that spelt it before.
+    """A model's weights with a row for each new piece: the mean of the rows that spelled it before.
 
     Args:
         bundle: the model.

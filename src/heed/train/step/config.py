@@ -1,4 +1,4 @@
-"""How a model is trained: every knob of the optimiser, the schedule and the clock.
+"""How a model is trained: every knob of the optimizer, the schedule and the clock.
 
 Not the model's shape (`heed/model/config.py`), nor the rule that picks good values for a corpus
 and a time budget (`recipe/recipe.py`). Read on in `loop.py`.
@@ -27,7 +27,7 @@ class TrainConfig:
     Attributes:
         time_s: wall-clock seconds for the whole run, preparation and last validation included;
             None = until `max_steps` or early stopping.
-        max_steps: optimiser steps at most; None = no limit.
+        max_steps: optimizer steps at most; None = no limit.
         batch_tokens: target positions a batch holds at most, padding included.
         first_batch_tokens: batch size at the start, grown to `batch_tokens` over the first third
             of the run; None = `batch_tokens` from the start. Small batches learn more per token
@@ -40,12 +40,12 @@ class TrainConfig:
             rounding; dropout draws other numbers.
         shard: each of several processes keeps its part of weights, gradients and optimizer instead
             of all of them: for a model that does not fit otherwise, in slower steps.
-        optimizer: `muon` orthogonalises the updates of matrices and uses AdamW for the rest
+        optimizer: `muon` orthogonalizes the updates of matrices and uses AdamW for the rest
             (Jordan 2024); `adamw` (Loshchilov and Hutter 2019); `adam` (Kingma and Ba 2015).
         learning_rate: peak rate of Adam or AdamW, also for what Muon leaves to it (embeddings,
             biases, norms). With `schedule = paper` a factor on its rate.
         matrix_learning_rate: peak rate of Muon.
-        matrix_every: steps between updates of Muon, each so many times as far; orthogonalising
+        matrix_every: steps between updates of Muon, each so many times as far; orthogonalizing
             costs the same whatever the batch, so small batches can do with fewer.
         beta1: decay of Adam's first moment.
         beta2: decay of Adam's second moment.

@@ -42,7 +42,7 @@ def positions_that_fit(
         most: positions of the largest batch that is to come.
         spare_bytes: memory there is for it.
         weights_bytes: size of the weights; as much again is needed for gradients, twice for what
-            optimisers remember, and once for averages.
+            optimizers remember, and once for averages.
         peak: most memory that a step takes, over what it keeps for the way back.
     """
     try:

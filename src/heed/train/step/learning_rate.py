@@ -1,6 +1,6 @@
 """The learning rate as a pure function of where the run stands.
 
-Not the optimiser (`optimizer.py`). Each schedule returns a factor on the peak learning rate;
+Not the optimizer (`optimizer.py`). Each schedule returns a factor on the peak learning rate;
 `SCHEDULES` names them, `learning_rate_factor` picks one.
 """
 
@@ -14,7 +14,7 @@ class Moment:
     """Where a run stands.
 
     Attributes:
-        step: number of the optimiser step about to be made, from 1.
+        step: number of the optimizer step about to be made, from 1.
         share: part of the budget (steps or time) already used, 0 to 1.
         warmup_steps: steps over which the rate rises.
         decay_share: last part of the budget, over which `trapezoid` falls.

@@ -18,7 +18,7 @@ from heed.train.parallel.shard import collected, fill, rows_of, whole
 from heed.train.step.config import POLYNOMIALS, TrainConfig
 
 TOGETHER = 1 << 24
-"""Numbers orthogonalised at once: enough for any device to be busy, little beside a large model."""
+"""Numbers orthogonalized at once: enough for any device to be busy, little beside a large model."""
 
 Block = tuple[str, Tensor, int, int]
 """One logical matrix inside a parameter: its name, the parameter, first row, end row."""
@@ -59,7 +59,7 @@ def matrix_blocks(model: TorchNetwork) -> list[Block]:
 
 
 class Muon:
-    """Momentum, then orthogonalised updates, for stacks of equally shaped matrices.
+    """Momentum, then orthogonalized updates, for stacks of equally shaped matrices.
 
     Source: Jordan et al. 2024; the scale √max(1, rows/columns) is theirs.
     """

@@ -12,15 +12,15 @@ class Progress:
     """Where a run stands: all that a checkpoint needs besides tensors.
 
     Attributes:
-        step: optimiser steps made.
+        step: optimizer steps made.
         epoch: passes through the data completed.
         batch: batches of this epoch used.
         batch_tokens: batch size this epoch was planned with.
         step_batches: batches of one step, over all processes; fixed when the run begins, so that
             it may go on with another number of processes. 0 = not yet.
         elapsed_s: wall-clock seconds the run has used, over all its sittings.
-        src_tokens: source tokens learnt from, repeats counted.
-        tgt_tokens: target tokens learnt from, repeats counted.
+        src_tokens: source tokens learned from, repeats counted.
+        tgt_tokens: target tokens learned from, repeats counted.
         validations: validations made.
         best: score of the best validation, larger is better; None before the first.
         best_step: step of the best validation.

@@ -26,7 +26,7 @@ from heed.train.step.trainer import Trainer
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What one optimiser step did.
+    """What one optimizer step did.
 
     Attributes:
         nll: negative log-likelihood a target token, in nats.
@@ -48,7 +48,7 @@ class StepResult:
 
 
 def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
-    """One optimiser step: the gradients of its batches summed, over all processes.
+    """One optimizer step: the gradients of its batches summed, over all processes.
 
     Args:
         trainer: the model and all around it.

@@ -2,7 +2,7 @@
 
 Nothing here measures: `probe.py` asks the model, `observe.py` gathers the evidence and tells a
 person. `diagnose` is a pure function; each threshold stands with its reason. Figures for healthy
-runs are of finished ones on Multi30k, Tatoeba and the built-in corpus (`docs/log.md`).
+runs are of finished ones on Multi30k, Tatoeba and the built-in corpus (`docs/log`).
 """
 
 import math
@@ -15,7 +15,7 @@ MAX_LEAK = 0.01
 """Nats. The same kernel on the same shapes gives the same bits, so a sound model has exactly 0."""
 
 MIN_ECHO = 0.5
-"""Share of echoes. Sound models trained for a while have at most 0.01; a model that learnt to
+"""Share of echoes. Sound models trained for a while have at most 0.01; a model that learned to
 repeat what it reads has nearly 1. (So has a fresh one with tied embeddings: see `ECHO_LOSS`.)"""
 
 ECHO_LOSS = 0.5
@@ -67,7 +67,7 @@ MOVED = 0.5
 """Of the weights' size. After as many steps as `MIN_STEPS` a sound run has moved by 0.3 to 2."""
 
 WILD = 0.1
-"""Of the weights' size, in each step: more is thrown away than learnt. A sound rate moves them by
+"""Of the weights' size, in each step: more is thrown away than learned. A sound rate moves them by
 0.006 a step at first; a hundred times the default by 0.6."""
 
 HARDLY_MOVED = 0.05
@@ -171,14 +171,14 @@ def rate_too_high(now: Evidence) -> Alarm | None:
 
 
 def rate_too_low(now: Evidence) -> Alarm | None:
-    """The weights hardly move, and nothing is learnt yet."""
+    """The weights hardly move, and nothing is learned yet."""
     last = now.measurements[-1] if now.measurements else None
     if last is None or last.movement is None or not _is_judged(now):
         return None
     if last.n_moves < MIN_STEPS or last.movement > HARDLY_MOVED:
         return None
     if last.train_loss < 0.9 * now.blind_loss:
-        return None  # a model that is being refined moves little, and has learnt before
+        return None  # a model that is being refined moves little, and has learned before
     return Alarm(
         name="rate-too-low",
         text=(
@@ -339,7 +339,7 @@ def dead_units(now: Evidence) -> Alarm | None:
 
 
 def over_fitting(now: Evidence) -> Alarm | None:
-    """Training pairs are learnt by heart at the cost of others."""
+    """Training pairs are learned by heart at the cost of others."""
     # A model that is refined is also validated before its first step.
     measurements = [reading for reading in now.measurements if reading.train_loss < math.inf]
     if len(measurements) < 3:
@@ -356,7 +356,7 @@ def over_fitting(now: Evidence) -> Alarm | None:
         text=(
             f"the dev loss has risen from {best.dev_loss:.2f} (step {best.step}) to "
             f"{last.dev_loss:.2f} while the training loss fell to {last.train_loss:.2f}: training "
-            "pairs are learnt by heart"
+            "pairs are learned by heart"
         ),
         remedy=(
             "the best model so far is kept. More pairs, more model.dropout, a smaller model or "
@@ -424,7 +424,7 @@ def _is_late(now: Evidence) -> bool:
 
 
 def _stands_still(now: Evidence) -> bool:
-    """Whether, late in the run, a model that has learnt something learns nothing more."""
+    """Whether, late in the run, a model that has learned something learns nothing more."""
     if len(now.measurements) < 2 or not _is_late(now):
         return False
     before, last = now.measurements[-2:]

@@ -14,7 +14,7 @@ class Measurement:
     """What is known at one validation.
 
     Attributes:
-        step: optimiser steps made.
+        step: optimizer steps made.
         share: part of the budget used, 0 to 1.
         epochs: passes through the training data, in part.
         train_loss: nats a target token in the latest steps, with dropout.

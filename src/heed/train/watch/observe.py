@@ -135,7 +135,7 @@ class Observer:
             self.report(event)
             if event["is_skipped"]:
                 self._raise_alarms(event["step"])
-        elif event["kind"] == "validation" and event["step"]:  # at step 0 nothing is learnt yet
+        elif event["kind"] == "validation" and event["step"]:  # at step 0 nothing is learned yet
             event = finite(self._enriched(event))
             self._note_validation(event)
             self.report(event)
