@@ -7,7 +7,7 @@
 #   make package      the release: source archive and wheel, installed into an empty venv and used
 #   make reliability  slower tests: faults, kills, full disks, several processes
 #   make soak         the engine with sanitizers compiled into it: its tests, then any bytes
-#   make learn        all slow tests, also tasks that must be learnt to a stated score
+#   make learn        all slow tests, also tasks that must be learned to a stated score
 #   make format       let ruff mend what it can
 #
 # Another Python: make demo PYTHON=python3.13        Another place: make test VENV=/tmp/heed

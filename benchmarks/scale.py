@@ -113,17 +113,18 @@ def measure_preparing(settings: Settings) -> Numbers:
     """Clean, split, learn the pieces and encode, as `heed train` does."""
     from heed.data.prepare import prepare
     from heed.machine.cpu import prepare_cpu
-    from heed.train.recipe.recipe import resolve
+    from heed.train.recipe.asked import Asked
+    from heed.train.recipe.recipe import draft
 
-    draft, out = resolve({}), Path(settings["folder"]) / "data"
+    usual, out = draft(Asked()), Path(settings["folder"]) / "data"
     prepare_cpu()
     started_at, before = time.perf_counter(), time.process_time()
     prepare(
         corpus_of(settings),
         out,
-        config=draft.data,
-        tokenizer=draft.tokenizer,
-        seed=draft.training.seed,
+        config=usual.data,
+        tokenizer=usual.tokenizer,
+        seed=usual.seed,
     )
     seconds = time.perf_counter() - started_at
     return {

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 # are imported by the measurements only.
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
+    from heed.train.recipe.asked import Asked
 
 Settings = dict[str, Any]
 Numbers = dict[str, float]
@@ -80,12 +81,11 @@ def measure_peak(settings: Settings) -> Numbers:
 def measure_preparing(settings: Settings) -> Numbers:
     """Clean, split and encode the corpus; `measure_training` finds it ready."""
     from heed.data.prepare import prepare
-    from heed.train.recipe.recipe import resolve
+    from heed.train.recipe.recipe import draft
 
     asked, corpus = asked_of(settings)
-    draft, out = resolve(asked), Path(settings["folder"]) / "data"
-    seed = draft.training.seed
-    prepare(corpus, out, config=draft.data, tokenizer=draft.tokenizer, seed=seed)
+    before, out = draft(asked), Path(settings["folder"]) / "data"
+    prepare(corpus, out, config=before.data, tokenizer=before.tokenizer, seed=before.seed)
     return {"prepare_memory_mb": memory_mb()}
 
 
@@ -152,19 +152,20 @@ def measure_translating(settings: Settings) -> Numbers:
     }
 
 
-def asked_of(settings: Settings) -> tuple[Settings, "Corpus"]:
+def asked_of(settings: Settings) -> "tuple[Asked, Corpus]":
     """What `heed train` is asked for: full batches from the start, no end and no validation."""
-    from heed.config import override
+    from heed.config import parse_override
     from heed.data.corpus import Corpus
     from heed.data.readers import ParallelFiles
     from heed.demo.grammar import pairs
+    from heed.train.recipe.asked import Asked
 
-    asked: Settings = {"preset": settings["preset"]}
+    asked = Asked({"preset": settings["preset"]})
     fixed = ("max_steps=1000000000", "validations=0", "checkpoint_every_s=1e8", "device=cpu")
     for text in (*fixed, "first_batch_tokens=none", f"threads={settings['threads'] or 0}"):
-        override(asked, f"training.{text}")
+        asked = asked.plus(*parse_override(f"training.{text}"))
     for text in settings["overrides"]:
-        override(asked, text)
+        asked = asked.plus(*parse_override(text))
     if settings["src"]:
         return asked, Corpus(train=(ParallelFiles(files=(settings["src"], settings["tgt"])),))
     path = Path(settings["folder"]) / "built-in.tsv"

@@ -52,16 +52,16 @@ def install_peer(folder: Path) -> Path:
 def write_pieces(settings: speed.Settings, folder: Path) -> None:
     """The corpus that heed has prepared, as the peer reads it: pieces with blanks between them."""
     from heed.data.prepare import prepare
-    from heed.train.recipe.recipe import resolve
+    from heed.train.recipe.recipe import draft
 
     asked, corpus = speed.asked_of(settings)
-    draft = resolve(asked)
+    before = draft(asked)
     data = prepare(
         corpus,
         Path(settings["folder"]) / "data",
-        config=draft.data,
-        tokenizer=draft.tokenizer,
-        seed=draft.training.seed,
+        config=before.data,
+        tokenizer=before.tokenizer,
+        seed=before.seed,
     )
     vocab = data.src_vocab
     plain = (id for id in range(vocab.size) if not vocab.is_control(id))

@@ -209,7 +209,7 @@ def small_run(small_corpus: Corpus) -> Run:
         **training: Any,
     ) -> "tuple[Outcome, Events]":
         # Here, so that tests which train nothing never load torch.
-        from heed.train.recipe.recipe import merge
+        from heed.train.recipe.asked import Asked, merge
         from heed.train.run.run import run_training
 
         events: Events = []
@@ -225,7 +225,7 @@ def small_run(small_corpus: Corpus) -> Run:
 
         usual = {} if training.get("parent") else SMALL
         asked = merge({**usual, "training": TRAINING}, {**settings, "training": training})
-        outcome = run_training(asked, corpus, out, report=report, should_stop=should_stop)
+        outcome = run_training(Asked(asked), corpus, out, report=report, should_stop=should_stop)
         return outcome, events
 
     return run

@@ -305,18 +305,28 @@ def _toml_value(value: Any) -> str:
     raise TypeError(f"no TOML for {type(value).__name__}")
 
 
+def parse_override(text: str) -> tuple[str, Any]:
+    """Name and value of one `section.key=value`.
+
+    Raises:
+        ConfigError: it is written otherwise.
+    """
+    name, equals, spelled = (part.strip() for part in text.partition("="))
+    if not equals or not all(name.split(".")):
+        raise ConfigError(f"an override is written section.key=value, but not {text!r}.")
+    return name, _spelled_value(spelled)
+
+
 def override(values: dict[str, Any], text: str) -> str:
     """Lay one `section.key=value` over `values`; returns its key."""
-    key, equals, spelled = (part.strip() for part in text.partition("="))
-    if not equals or not all(key.split(".")):
-        raise ConfigError(f"an override is written section.key=value, but not {text!r}.")
+    key, value = parse_override(text)
     *trail, last = key.split(".")
     section = values
     for name in trail:
         section = section.setdefault(name, {})
         if not isinstance(section, dict):
             raise ConfigError(f"{text!r} overrides inside {name}, which is not a section.")
-    section[last] = _spelled_value(spelled)
+    section[last] = value
     return key
 
 

@@ -145,7 +145,7 @@ def run(own) -> Path:
     return own
 
 
-def test_a_shortlist_is_learnt_measured_and_used(call, run):
+def test_a_shortlist_is_learned_measured_and_used(call, run):
     code, out, err = call("quantize", str(run), "--shortlist", "--max-changed", "1")
     assert code == 0
     assert "from 20 pairs" in err

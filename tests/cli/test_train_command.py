@@ -240,16 +240,16 @@ def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
     recipe.write_text("[training]\nseed = 1\nmax_steps = 1\nclip_norm = 2.0\n", encoding="utf-8")
     flags = {**NO_FLAGS, "config": str(recipe), "seed": 3, "preset": "tiny", "time": "5m"}
     overrides = ["training.seed=2", "training.max_steps=2", "model.norm=pre"]
-    assert settings_from(flags, overrides) == {
+    assert settings_from(flags, overrides).values == {
         "preset": "tiny",
         "model": {"norm": "pre"},
         "training": {"seed": 3, "max_steps": 2, "clip_norm": 2.0, "time_s": "5m"},
     }
     flags = {**NO_FLAGS, "config": str(recipe), "seed": 3, "max_steps": 3}
     asked = settings_from(flags, overrides, from_environment={"seed"})
-    assert asked["training"] == {"seed": 2, "max_steps": 3, "clip_norm": 2.0}
+    assert asked.section("training") == {"seed": 2, "max_steps": 3, "clip_norm": 2.0}
     asked = settings_from(flags, [], from_environment={"seed", "max_steps"})
-    assert asked["training"] == {"seed": 3, "max_steps": 3, "clip_norm": 2.0}
+    assert asked.section("training") == {"seed": 3, "max_steps": 3, "clip_norm": 2.0}
     recipe.write_text("training = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"recipe\.toml: training must be a section, but is 3"):
         settings_from({**NO_FLAGS, "config": str(recipe)}, [])
@@ -258,7 +258,9 @@ def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
         ConfigError, match=r"^3 settings are wrong:(\n.*recipe\.toml: .* must be a section, .*){3}"
     ):
         settings_from({**NO_FLAGS, "config": str(recipe), "seed": 1}, [])
-    with pytest.raises(ConfigError, match="overrides inside preset, which is not a section"):
+    with pytest.raises(
+        ConfigError, match="preset.x is a setting of preset, which is not a section"
+    ):
         settings_from(NO_FLAGS, ["preset=tiny", "preset.x=1"])
 
 
@@ -325,9 +327,11 @@ def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions(
         ("b", "de"),
         ("c.gz", "de"),
     ]
-    assert settings_from(flags, []) == {"data": {"both_directions": True}}
+    assert settings_from(flags, []).values == {"data": {"both_directions": True}}
     one_way = settings_from(flags, ["data.both_directions=false"])
-    assert one_way == {"data": {"both_directions": False}}  # refused when the data are prepared
+    assert one_way.values == {
+        "data": {"both_directions": False}
+    }  # refused when the data are prepared
 
 
 def test_a_model_to_start_from_that_is_not_there_is_told(call):

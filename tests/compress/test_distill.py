@@ -24,6 +24,7 @@ from heed.data.corpus import Corpus, DataConfig
 from heed.data.prepare import open_prepared
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError, DataError, RunError
+from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import TEACHER
 from heed.train.run.run import run_training
 from heed.translate.translator import Translator, load
@@ -54,7 +55,7 @@ def make_teacher(write_corpus: Callable[[Path], Corpus], settings: dict[str, Any
     def make(folder: Path, **data: Any) -> Path:
         tokenizer = {**settings["tokenizer"], "vocab_size": 360}
         asked = {**settings, "data": {**DATA, **data}, "tokenizer": tokenizer}
-        run_training(asked, write_corpus(folder), folder / "run", report=lambda event: None)
+        run_training(Asked(asked), write_corpus(folder), folder / "run", report=lambda event: None)
         return folder / "run"
 
     return make
@@ -135,7 +136,7 @@ def test_a_student_learns_these_pairs_with_the_pieces_of_its_teacher(
     tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
     asked = {**settings, "data": inherited_settings(teacher), "tokenizer": tokenizer}
     assert asked["data"]["keep_copies"]
-    outcome = run_training(asked, lesson.corpus, out, report=lambda event: None)
+    outcome = run_training(Asked(asked), lesson.corpus, out, report=lambda event: None)
     assert outcome.is_finished
     student, data = load(out), open_prepared(lesson.corpus, out / "data")
     assert student.src_vocab.hash == translator.src_vocab.hash
@@ -323,7 +324,7 @@ def test_a_teacher_of_both_directions_teaches_both_or_one(
         assert tgt == translator(src, target_lang=part.target_lang, beam_size=1)
     tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
     asked = {**settings, "data": inherited_settings(teacher), "tokenizer": tokenizer}
-    run_training(asked, lesson.corpus, out, report=lambda event: None)
+    run_training(Asked(asked), lesson.corpus, out, report=lambda event: None)
     assert isinstance(load(out)("ein hund", target_lang="xx"), str)
     one = find_sources(teacher, translator, (), (), "de", config)
     assert {(pair.source_lang, pair.target_lang) for pair in one.pairs()} == {("xx", "de")}

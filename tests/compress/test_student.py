@@ -6,17 +6,24 @@ from typing import Any
 import pytest
 
 from heed.bundle.bundle import Bundle, load_bundle, save_bundle, save_int8
-from heed.compress.student import BATCH_TOKENS, RATE, student_settings
+from heed.compress import student
+from heed.compress.student import BATCH_TOKENS, RATE
 from heed.engine.network import Network
 from heed.engine.packed import to_arrays
 from heed.errors import ConfigError
 from heed.model.build import build_model
 from heed.model.config import PRESETS, ModelConfig
 from heed.text.vocab import train_vocab
-from heed.train.recipe.recipe import FINE_TUNING_RATE, resolve
+from heed.train.recipe.asked import Asked
+from heed.train.recipe.choose import FINE_TUNING_RATE
+from heed.train.recipe.recipe import resolve
 
 SHAPE = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_encoder_layers": 3, "n_decoder_layers": 5}
 SHALLOW = {**SHAPE, "n_decoder_layers": 3, "cross_from": "last"}
+
+
+def student_settings(values: dict[str, Any], teacher: Path) -> Any:
+    return student.student_settings(Asked(values), teacher).values
 
 
 def make_teacher(folder: Path, **shape: Any) -> Path:
@@ -111,4 +118,4 @@ def test_a_preset_that_is_none_is_left_to_the_check_of_all_settings(teacher: Pat
     asked = {"preset": {"x": 1}, "model": {"d_ff": 8}}
     assert student_settings(asked, teacher) == asked
     with pytest.raises(ConfigError, match="preset must be one of tiny, small"):
-        resolve(asked)
+        resolve(Asked(asked))

@@ -33,7 +33,7 @@ def test_plain_files_are_paired_by_language_and_tables_stand_alone(tmp_path: Pat
     assert found.unused == ("README.md",)
 
 
-def test_dev_and_test_sets_are_not_learnt_from(tmp_path: Path) -> None:
+def test_dev_and_test_sets_are_not_learned_from(tmp_path: Path) -> None:
     folder = folder_with(
         tmp_path, "train.en", "train.de", "val.en", "val.de", "dev2.tsv", "test_2016.en"
     )

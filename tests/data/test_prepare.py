@@ -168,16 +168,16 @@ def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
     part = plain(tmp_path, pairs)
     monkeypatch.setattr(prepare_module, "MAX_CHARACTERS", 1500)
     monkeypatch.setattr("heed.data.encode._BLOCK_PAIRS", 7)
-    learnt_from = []
+    learned_from = []
 
     def learn(sample, *arguments, **options):
-        learnt_from.extend(sample())
+        learned_from.extend(sample())
         return learn_vocabs(sample, *arguments, **options)
 
     monkeypatch.setattr(prepare_module, "learn_vocabs", learn)
     data = run(tmp_path, [part])
     assert sorted([*stored(data), *sides(data.dev)]) == sorted(pairs)
-    n_characters = sum(len(pair.src) + len(pair.tgt) for pair in learnt_from)
+    n_characters = sum(len(pair.src) + len(pair.tgt) for pair in learned_from)
     assert 1200 < n_characters <= 1500
 
 

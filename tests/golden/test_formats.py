@@ -14,6 +14,7 @@ from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
 from heed.data.prepare import open_prepared
 from heed.data.readers import ParallelFiles
+from heed.train.recipe.asked import Asked
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import run_training
 from heed.translate.translator import load
@@ -59,6 +60,6 @@ def test_a_checkpoint_opens_and_its_run_goes_on_to_the_end(
     assert checkpoint.step == 150
     monkeypatch.chdir(tmp_path)
     asked = json.loads((run / "asked.json").read_text(encoding="utf-8"))
-    outcome = run_training(asked, CORPUS, Path("run"), report=lambda event: None)
+    outcome = run_training(Asked(asked), CORPUS, Path("run"), report=lambda event: None)
     assert (outcome.is_finished, outcome.progress.step) == (True, 300)
     assert load(Path("run"), device="cpu")("ein hund")

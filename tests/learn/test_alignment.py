@@ -16,6 +16,7 @@ import pytest
 from heed.data.prepare import Corpus
 from heed.data.readers import Pair, ParallelFiles
 from heed.demo.grammar import compositional_split
+from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 from heed.translate.translator import Translator, load
 
@@ -78,7 +79,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     folder = tmp_path_factory.mktemp("alignment")
     seen, unseen = compositional_split("zh", "en", 1)
     corpus = Corpus(train=(write(folder, "train", seen),), dev=(write(folder, "dev", unseen[:40]),))
-    outcome = run_training(SETTINGS, corpus, folder / "run", report=lambda event: None)
+    outcome = run_training(Asked(SETTINGS), corpus, folder / "run", report=lambda event: None)
     assert outcome.is_finished
     return load(folder / "run", threads=1)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 
-def test_twenty_pairs_that_follow_no_rule_are_learnt_by_heart(learn: Callable[..., Any]) -> None:
+def test_twenty_pairs_that_follow_no_rule_are_learned_by_heart(learn: Callable[..., Any]) -> None:
     words = 4 + np.random.default_rng(0).integers(20, size=(20, 2, 6))  # below 4: special ids
     pairs = [(tuple(src), tuple(tgt)) for src, tgt in words.tolist()]
     small = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_encoder_layers": 1, "n_decoder_layers": 1}

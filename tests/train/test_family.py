@@ -19,6 +19,7 @@ from heed.model.build import build_model, build_unfilled
 from heed.model.families import FAMILIES, Family, plan, stored_shapes
 from heed.model.network import TorchNetwork
 from heed.model.plan import Block, Shape, Side, Weight
+from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 from heed.train.start.depth import depths
 
@@ -135,7 +136,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, write_corpus: Any) -> Path
         "model": {"family": "gru", "d_model": 64, "dropout": 0.0},
         "training": {"max_steps": 600, "batch_tokens": 256, "validation_sentences": 2},
     }
-    outcome = run_training(asked, corpus, folder / "run", report=events.append)
+    outcome = run_training(Asked(asked), corpus, folder / "run", report=events.append)
     assert outcome.is_finished
     losses = [event["nll"] for event in events if event["kind"] == "step"]
     assert sum(losses[-20:]) < 0.6 * sum(losses[:20])
@@ -162,7 +163,7 @@ def test_a_trained_gru_opens_with_its_own_config(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_it_translates_what_it_learnt(trained: Path, beam_size: int) -> None:
+def test_it_translates_what_it_learned(trained: Path, beam_size: int) -> None:
     translator = heed.load(trained)
     src = ["baum blau", "drei maus", "ein hund rot", "baum maus ein baum"]  # of the corpus
     found = [str(each) for each in translator.translate(src, beam_size=beam_size)]
@@ -207,10 +208,10 @@ def test_an_unknown_family_is_refused_with_the_known_ones(
 ) -> None:
     asked = {"model": {"family": "gnu"}}
     with pytest.raises(ConfigError, match="model.family must be one of transformer, gru, but is"):
-        run_training(asked, small_corpus, tmp_path / "run", report=lambda event: None)
+        run_training(Asked(asked), small_corpus, tmp_path / "run", report=lambda event: None)
 
 
 def test_a_setting_of_another_family_is_refused(tmp_path: Path, small_corpus: Corpus) -> None:
     asked = {"model": {"family": "gru", "n_heads": 2}}
     with pytest.raises(ConfigError, match="model.n_heads is not a setting"):
-        run_training(asked, small_corpus, tmp_path / "run", report=lambda event: None)
+        run_training(Asked(asked), small_corpus, tmp_path / "run", report=lambda event: None)

@@ -24,13 +24,14 @@ from heed.data.readers import ParallelFiles
 from heed.demo import grammar, toy
 from heed.model.attention import MultiHeadAttention
 from heed.model.transformer import Transformer
+from heed.train.recipe.asked import Asked
 from heed.train.run import run
 from heed.train.step import loop
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.trainer import Trainer
 from heed.train.watch import observe
 
-Asked = dict[str, Any]
+Settings = dict[str, Any]
 Sentences = list[tuple[str, str]]
 
 
@@ -95,9 +96,9 @@ def alarms(
     n_pairs: int = 3000,
     seed: int = 1,
     preset: str | None = None,
-    model: Asked | None = None,
-    tokenizer: Asked | None = None,
-    corpus: Asked | None = None,
+    model: Settings | None = None,
+    tokenizer: Settings | None = None,
+    corpus: Settings | None = None,
     also: str = "",
     report: Callable[[dict[str, Any]], None] = lambda event: None,
     **training: Any,
@@ -122,12 +123,13 @@ def alarms(
         if event["kind"] == "alarm":
             found.append(event["name"])
 
+    asked = {
+        "tokenizer": tokenizer or {"kind": "word", "vocab_size": 330},
+        "training": {**settings, **training},
+        **({"preset": preset} if preset else {"model": own}),
+    }
     run.run_training(
-        {
-            "tokenizer": tokenizer or {"kind": "word", "vocab_size": 330},
-            "training": {**settings, **training},
-            **({"preset": preset} if preset else {"model": own}),
-        },
+        Asked(asked),
         corpus_of(folder, task, n_pairs, seed, also=also, **(corpus or {})),
         folder / "run",
         report=hear,
@@ -227,7 +229,7 @@ def nothing() -> Iterator[None]:
     yield
 
 
-Fault = tuple[str, Callable[[], AbstractContextManager[None]], Asked]
+Fault = tuple[str, Callable[[], AbstractContextManager[None]], Settings]
 REVERSE = {"task": "reverse"}
 FAULTS: dict[str, Fault] = {
     "labels unshifted": ("labels-not-shifted", labels_unshifted, {}),
@@ -297,7 +299,7 @@ TWO_LAYERS = {"d_model": 64, "d_ff": 128, "n_heads": 4, "n_encoder_layers": 2} |
 }
 BPE = {"kind": "bpe", "vocab_size": 1200}
 TINY = {"preset": "tiny", "max_steps": 120}
-HEALTHY: dict[str, Asked] = {
+HEALTHY: dict[str, Settings] = {
     "reverse": {"task": "reverse"},
     "reverse, rotary": {"task": "reverse", "seed": 2, "model": {"positions": "rotary"}},
     "reverse, AdamW": {"task": "reverse", "seed": 3, "optimizer": "adamw", "learning_rate": 2e-3},

@@ -76,6 +76,7 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     from heed.cli.train import finish, start
     from heed.data.corpus import Corpus
     from heed.demo.grammar import demo_corpus
+    from heed.train.recipe.asked import Asked
     from heed.train.recipe.folder import require_run_folder
     from heed.train.recipe.settings import require_same_asked
     from heed.translate.translator import load
@@ -86,9 +87,11 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     session.say(f"The built-in corpus: {len(train):,} sentence pairs in four directions, such as")
     for source_lang, target_lang, src, tgt in train[:3]:
         session.say(f"    {source_lang}→{target_lang}  {src}  →  {tgt}")
-    asked = {**SETTINGS, "training": dict(SETTINGS["training"])}
-    asked["training"] |= {"time_s": time} if time else {}
-    asked["training"] |= {"threads": threads} if threads else {}
+    asked = Asked(SETTINGS)
+    if time:
+        asked = asked.plus("training.time_s", time)
+    if threads:
+        asked = asked.plus("training.threads", threads)
     require_run_folder(Path(out))
     # Written before the corpus, so that a folder in which a demo was killed is known as a run.
     require_same_asked(Path(out), asked)

@@ -22,6 +22,7 @@ from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.compress.distill import Lesson
+    from heed.train.recipe.asked import Asked
 
 EXAMPLES = """
 heed distill run/ --out student/ --time 30m
@@ -81,14 +82,16 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
     out, folder = Path(flags["out"]), find_model(teacher)
     asked, time_s = _asked(folder, flags, overrides)
     lesson, is_new = _lesson(session, folder, out, flags, asked, time_s)
-    if not asked["training"].get("parent"):
+    if not asked.get("training.parent"):
         session.say(
             "The student begins from nothing: weights can be taken over in float32, and from a "
             "teacher that differs in depth alone."
         )
-    asked["tokenizer"] |= {"vocab_from": str(lesson.folder), **lesson.tokenizer}
+    pieces = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
+    asked = asked.plus_all({"tokenizer": pieces})
     if time_s is not None:
-        asked["training"]["time_s"] = training_seconds(time_s, lesson.seconds, lesson.scores)
+        left_s = training_seconds(time_s, lesson.seconds, lesson.scores)
+        asked = asked.plus("training.time_s", left_s)
     if not lesson.dev:
         session.say(
             "No development pairs: the best student is the one that is most like the teacher. "
@@ -103,31 +106,36 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
 
 def _asked(
     teacher: Path, flags: dict[str, Any], overrides: tuple[str, ...]
-) -> tuple[dict[str, Any], float | None]:
+) -> "tuple[Asked, float | None]":
     """The student's settings, and the seconds for all; None = as many as its steps take."""
     from heed.compress.distill import inherited_settings
     from heed.compress.student import student_settings
-    from heed.config import override, parse_duration
-    from heed.train.recipe.recipe import DEFAULT_TIME_S, resolve
+    from heed.config import parse_duration, parse_override
+    from heed.train.recipe.asked import Asked
+    from heed.train.recipe.choose import DEFAULT_TIME_S
+    from heed.train.recipe.recipe import draft
 
     training = {
         key: flags[key] for key in ("max_steps", "seed", "threads") if flags[key] is not None
     }
-    asked: dict[str, Any] = {
-        **({"preset": flags["preset"]} if flags["preset"] else {}),
-        "data": inherited_settings(teacher),
-        "tokenizer": {},
-        # A teacher's text says everything once and the same way: there is nothing to smooth, and
-        # little to search.
-        "training": {**training, "device": flags["device"], "label_smoothing": 0.0},
-        "decoding": {"beam_size": 1},
-    }
+    # A teacher's text says everything once and the same way: there is nothing to smooth, and
+    # little to search.
+    asked = Asked(
+        {
+            "data": inherited_settings(teacher),
+            "training": {**training, "device": flags["device"], "label_smoothing": 0.0},
+            "decoding": {"beam_size": 1},
+        }
+    )
+    if flags["preset"]:
+        asked = asked.plus("preset", flags["preset"])
     for text in overrides:
-        override(asked, text)
+        asked = asked.plus(*parse_override(text))
     asked = student_settings(asked, teacher)
-    resolve(asked)  # complain before the teacher works
-    given = flags["time"] or asked["training"].pop("time_s", None)
-    if given is None and "max_steps" in asked["training"]:
+    draft(asked)  # complain before the teacher works
+    given = flags["time"] or asked.get("training.time_s")
+    asked = asked.without("training.time_s")
+    if given is None and asked.is_set("training.max_steps"):
         return asked, None
     return asked, parse_duration(given or DEFAULT_TIME_S)
 
@@ -137,14 +145,14 @@ def _lesson(
     teacher: Path,
     out: Path,
     flags: dict[str, Any],
-    asked: dict[str, Any],
+    asked: "Asked",
     time_s: float | None,
 ) -> "tuple[Lesson, bool]":
     """The teacher's translations, and whether they became complete just now."""
     from heed.compress.distill import OWN_FILES, find_sources, made_from, recall, require_own, teach
     from heed.disk.files import lock
     from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
-    from heed.train.recipe.recipe import resolve
+    from heed.train.recipe.recipe import draft
     from heed.translate.translator import load
 
     dev = [path for two in zip(flags["dev_src"], flags["dev_tgt"], strict=True) for path in two]
@@ -158,7 +166,7 @@ def _lesson(
         if lesson := recall(out, wanted):
             return lesson, False
         translator = load(teacher, device=flags["device"], threads=flags["threads"])
-        config = resolve(asked).data
+        config = draft(asked).data
         sources = find_sources(teacher, translator, flags["src"], dev, flags["target_lang"], config)
         stop.only_note()
         lesson = teach(

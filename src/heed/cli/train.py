@@ -7,7 +7,7 @@ Flags and `section.key=value` become one nested dict of settings; the run fills 
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from heed.errors import UsageError
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
     from heed.data.readers import ParallelFiles
+    from heed.train.recipe.asked import Asked
     from heed.train.run.run import Outcome
 
 EXAMPLES = """
@@ -118,25 +119,22 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(flags, overrides, from_environment=_flags_from_environment())
     if flags["dump_config"]:
-        echo(dump(asked, flags["dump_config"], where=flags["config"] or ""), nl=False)
+        echo(dump(asked, flags["dump_config"]), nl=False)
         return
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
     corpus = corpus_from(flags, files, say=session.say)
     if not flags["out"]:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
-    outcome, stop_signal = start(
-        session, asked, corpus, flags["out"], flags["tensorboard"], flags["config"] or ""
-    )
+    outcome, stop_signal = start(session, asked, corpus, flags["out"], flags["tensorboard"])
     finish(session, outcome, flags["out"], stop_signal)
 
 
 def start(
     session: Session,
-    asked: dict[str, Any],
+    asked: "Asked",
     corpus: "Corpus",
     out: str,
     use_tensorboard: bool = False,
-    where: str = "",
 ) -> tuple["Outcome", int | None]:
     """Run training with a display; a first signal pauses it, a second one ends it at once.
 
@@ -149,8 +147,7 @@ def start(
     from heed.machine.threads import is_one_of_several, process_rank
     from heed.train.step.events import Report, fan_out, tensorboard
 
-    metric = asked.get("training", {}).get("metric", "chrf")
-    display = Display(metric)
+    display = Display(asked.get("training.metric", "chrf"))
     reports: list[Report] = [] if session.is_quiet else [display]
     say = _silent if session.is_quiet else display.line
     # When one of several processes fails, torchrun sends SIGTERM to the others. The leader then
@@ -168,7 +165,6 @@ def start(
                 report=fan_out(*reports),
                 should_stop=lambda: bool(stop.received),
                 before_step=stop.only_note,
-                where=where,
                 started_at=session.started_at,
             )
         finally:
@@ -199,8 +195,8 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
 
 def settings_from(
     flags: dict[str, Any], overrides: list[str], *, from_environment: Collection[str] = ()
-) -> dict[str, Any]:
-    """All settings made by hand, as nested dicts; of two for the same thing, the later wins.
+) -> "Asked":
+    """All settings made by hand; of two for the same thing, the later wins.
 
     Their order: the file, the environment, overrides, flags.
 
@@ -213,30 +209,27 @@ def settings_from(
         ConfigError: the file is missing, no TOML or has a value where a section belongs, or an
             override is malformed.
     """
-    from heed.config import override, read_toml
+    from heed.config import parse_override, read_toml
+    from heed.train.recipe.asked import Asked
     from heed.train.recipe.recipe import resolve
 
-    asked = read_toml(flags["config"]) if flags["config"] else {}
+    path = flags["config"]
+    asked = Asked(read_toml(path), where=path) if path else Asked()
     sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
     if not all(isinstance(asked.get(section, {}), dict) for section in sections):
-        resolve(asked, where=flags["config"])  # tells this mistake of the file and all others
-
-    def lay(names: Iterable[str]) -> None:
-        for name in names:
-            if flags[name] is not None:
-                *sections, key = SETTINGS[name].split(".")
-                place = asked
-                for section in sections:
-                    place = place.setdefault(section, {})
-                place[key] = flags[name]
-
-    lay(name for name in SETTINGS if name in from_environment)
+        resolve(asked)  # tells this mistake of the file and all others
+    given = [name for name in SETTINGS if flags[name] is not None]
+    for name in given:
+        if name in from_environment:
+            asked = asked.plus(SETTINGS[name], flags[name])
     for text in overrides:
-        override(asked, text)
-    lay(name for name in SETTINGS if name not in from_environment)
+        asked = asked.plus(*parse_override(text))
+    for name in given:
+        if name not in from_environment:
+            asked = asked.plus(SETTINGS[name], flags[name])
     if flags["mono_src"] or flags["mono_tgt"]:
         # Its translations into the other language have to come from somewhere.
-        asked.setdefault("data", {}).setdefault("both_directions", True)
+        asked = asked.over({"data": {"both_directions": True}})
     return asked
 
 
@@ -246,7 +239,7 @@ def _flags_from_environment() -> set[str]:
     return {name for name in SETTINGS if ctx.get_parameter_source(name) is environment}
 
 
-def dump(asked: dict[str, Any], kind: str, where: str = "") -> str:
+def dump(asked: "Asked", kind: str) -> str:
     """Settings as TOML that `--config` takes: `minimal`, those asked for; `full`, all of them.
 
     Raises:
@@ -255,9 +248,9 @@ def dump(asked: dict[str, Any], kind: str, where: str = "") -> str:
     from heed.config import to_toml
     from heed.train.recipe.recipe import resolve
 
-    recipe = resolve(asked, where=where)
+    recipe = resolve(asked)
     if kind == "minimal":
-        return to_toml(asked)
+        return to_toml(asked.values)
     lines = to_toml(recipe).splitlines(keepends=True)
     # The vocabularies' sizes are known once there is a corpus; fixed here they would not fit it.
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))

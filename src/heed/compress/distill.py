@@ -248,7 +248,7 @@ def find_sources(
         assert run
         is_all = not target or not languages
         found = Sources(
-            pairs=lambda: _learnt(run, translator, target),
+            pairs=lambda: _learned(run, translator, target),
             dev=dev,
             n_pairs=len(run.train) if is_all else None,
         )
@@ -368,7 +368,7 @@ def _is_run(teacher: Path) -> bool:
     return (teacher / DATA / REPORT_FILE).exists()
 
 
-def _learnt(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
+def _learned(run: Prepared, translator: Translator, target_lang: str) -> Iterator[Pair]:
     """The pairs that the teacher learned from, shuffled: there may not be time for all."""
     vocab, store = run.src_vocab, run.train
     by_tag = {vocab.language_id(language): language for language in run.target_langs}

@@ -11,7 +11,8 @@ from typing import Any
 from heed.bundle.bundle import WEIGHTS, find_model_folder, load_bundle
 from heed.disk.folders import read_manifest
 from heed.model.config import PRESETS, AnyConfig, ModelConfig
-from heed.train.recipe.recipe import Values, choose_rates, is_preset
+from heed.train.recipe.asked import Asked
+from heed.train.recipe.choose import Values, choose_rates, is_preset
 from heed.train.start.finetune import FREE
 
 RATE = 0.5
@@ -21,7 +22,7 @@ BATCH_TOKENS = 1280
 """Smaller batches learn more from nothing, but shake what is nearly right."""
 
 
-def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
+def student_settings(asked: Asked, teacher: Path) -> Asked:
     """The settings with the student's shape, and those of a run from its teacher's weights.
 
     Args:
@@ -35,30 +36,28 @@ def student_settings(asked: Mapping[str, Any], teacher: Path) -> Values:
     """
     folder = find_model_folder(teacher)
     config = load_bundle(folder, prefer_int8=True).config
-    settings = dict(asked)
-    preset = settings.pop("preset", None)
+    preset = asked.get("preset")
     if preset is not None and not is_preset(preset):
-        return dict(asked)  # `resolve` refuses it
+        return asked  # `resolve` refuses it
     usual = PRESETS[preset] if preset else _shallow(config)
     # With fewer layers than the encoder has, a decoder cannot read the same ones.
-    shape = {"cross_from": "last", **usual, **asked.get("model", {})}
+    shape = {"cross_from": "last", **usual, **asked.section("model")}
     changed = {key for key in shape if shape[key] != getattr(config, key, None)}
     if changed <= {*FREE} and WEIGHTS in read_manifest(folder).files:
-        gentle = _gentle(asked.get("training", {}), config.d_model)
-        settings["training"] = {**gentle, "parent": str(teacher)}
-    settings["model"] = shape
-    return settings
+        asked = asked.over({"training": _gentle(asked.section("training"), config.d_model)})
+        asked = asked.plus("training.parent", str(teacher))
+    return asked.without("preset").plus_all({"model": shape})
 
 
 def _gentle(asked: Mapping[str, Any], d_model: int) -> Values:
-    """Settings of training that change little at a time; those made by hand stay."""
+    """Settings of training that change little at a time, beside those made by hand."""
     usual = choose_rates({**asked, "parent": "the teacher"}, d_model)
     rates = {key: RATE * peak for key, peak in usual.items()}
     batches = {
         "batch_tokens": BATCH_TOKENS,
         "first_batch_tokens": asked.get("batch_tokens", BATCH_TOKENS),
     }
-    return {"schedule": "linear", **rates, **batches, **asked}
+    return {"schedule": "linear", **rates, **batches}
 
 
 def _shallow(teacher: AnyConfig) -> Values:

@@ -37,11 +37,11 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CleanConfig):
-    """Which pairs are learnt from, and which are set aside.
+    """Which pairs are learned from, and which are set aside.
 
     Attributes:
         max_chars, max_ratio, keep_copies, keep_duplicates: see `CleanConfig`.
-        max_length: most pieces of a side, `<eos>` included; a longer pair is not learnt from.
+        max_length: most pieces of a side, `<eos>` included; a longer pair is not learned from.
         dev_size: pairs set aside for dev if none are given; None = a twentieth of all, at most
             1000.
         test_size: pairs set aside for test if none are given.
@@ -96,7 +96,7 @@ def tagged_languages(
     own = {lang for part in corpus.train for lang in (part.source_lang, part.target_lang)}
     if corpus.mono and (not config.both_directions or len(own) > 2):
         raise ConfigError(
-            "monolingual text needs pairs of two languages, learnt in both directions: set "
+            "monolingual text needs pairs of two languages, learned in both directions: set "
             "data.both_directions=true."
         )
     found = tuple(dict.fromkeys(languages))

@@ -18,7 +18,7 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import collected, fill, idle_batches, rows_of, shard, whole
-from heed.train.recipe.recipe import merge
+from heed.train.recipe.asked import merge
 from heed.train.run.run import Outcome
 from heed.train.step.fit_memory import in_parts
 
@@ -48,13 +48,14 @@ import json, sys
 from pathlib import Path
 from heed.data.corpus import Corpus
 from heed.data.readers import ParallelFiles
+from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 
 src, tgt, out, asked = sys.argv[1:]
 part = ParallelFiles(files=(src, tgt), source_lang="de", target_lang="xx")
 losses = {}
 run_training(
-    json.loads(asked),
+    Asked(json.loads(asked)),
     Corpus(train=(part,)),
     Path(out),
     report=lambda event: losses.update({event["step"]: event["nll"]})

@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_type_hints
@@ -11,17 +11,23 @@ from typing import Any, get_type_hints
 import pytest
 
 from heed.errors import ConfigError
-from heed.train.recipe import recipe
-from heed.train.recipe.cost import UNKNOWN
-from heed.train.recipe.recipe import Recipe, choose_size, max_source_tokens, resolve
+from heed.train.recipe import choose, recipe
+from heed.train.recipe.asked import Asked
+from heed.train.recipe.choose import choose_size
+from heed.train.recipe.cost import UNKNOWN, Facts
+from heed.train.recipe.recipe import Recipe, max_source_tokens
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
+
+
+def resolve(values: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str = "") -> Recipe:
+    return recipe.resolve(Asked(values, where), facts)
 
 
 @pytest.mark.parametrize(
     ("longest", "expected"),
     [(5, MIN_SOURCE_TOKENS), (100, 100), (1000, MAX_SOURCE_TOKENS)],
 )
-def test_sources_in_one_piece_are_as_long_as_those_learnt_from_within_limits(
+def test_sources_in_one_piece_are_as_long_as_those_learned_from_within_limits(
     longest: int, expected: int
 ) -> None:
     assert max_source_tokens(resolve({}), longest) == expected
@@ -33,7 +39,7 @@ def test_a_longer_translation_has_room_for_a_longer_source() -> None:
     assert max_source_tokens(recipe, 1500) == 800
 
 
-def test_no_source_is_longer_than_the_positions_learnt() -> None:
+def test_no_source_is_longer_than_the_positions_learned() -> None:
     recipe = resolve({"model": {"positions": "learned", "max_positions": 40}})
     assert max_source_tokens(recipe, 100) == 38
 
@@ -105,11 +111,11 @@ def test_a_run_of_steps_drops_by_the_epochs_that_it_makes() -> None:
 
 def test_a_speed_measured_a_tenth_higher_hardly_changes_dropout() -> None:
     epochs = [1.1**k for k in range(60)]
-    rates = [recipe.choose_dropout(each) for each in epochs]
+    rates = [choose.choose_dropout(each) for each in epochs]
     steps = [after - before for before, after in itertools.pairwise(rates)]
     assert (rates[0], rates[-1]) == (0.1, 0.3)
     assert all(0 <= step <= 0.0101 for step in steps)
-    assert recipe.choose_dropout(14.0) == 0.2
+    assert choose.choose_dropout(14.0) == 0.2
 
 
 def test_a_run_of_few_steps_has_small_batches() -> None:
@@ -150,11 +156,11 @@ def test_embeddings_that_know_something_get_a_lower_rate() -> None:
     assert rate(parent="model") == rate(parent="model", first_embeddings="random")
 
 
-def test_matrices_decay_where_muon_moves_them_and_nothing_was_learnt_before() -> None:
+def test_matrices_decay_where_muon_moves_them_and_nothing_was_learned_before() -> None:
     def decay(**training: str) -> float:
         return resolve({"training": training}).training.weight_decay
 
-    assert decay() == recipe.WEIGHT_DECAY > 0
+    assert decay() == choose.WEIGHT_DECAY > 0
     assert decay(optimizer="adam") == decay(optimizer="adamw") == decay(parent="model") == 0
 
 

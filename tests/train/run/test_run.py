@@ -306,10 +306,11 @@ import json, sys
 from pathlib import Path
 from heed.data.prepare import Corpus
 from heed.data.readers import ParallelFiles
+from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 files, out, asked = json.loads(sys.argv[1])
 part = ParallelFiles(files=tuple(files), source_lang="de", target_lang="xx")
-run_training(asked, Corpus(train=(part,)), Path(out), report=lambda event: None)
+run_training(Asked(asked), Corpus(train=(part,)), Path(out), report=lambda event: None)
 """
 
 

@@ -17,7 +17,7 @@ from heed.data.readers import ParallelFiles
 from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, FormatError, RunError
 from heed.text.extend import new_spellings
-from heed.train.recipe.recipe import FINE_TUNING_RATE
+from heed.train.recipe.choose import FINE_TUNING_RATE
 from heed.train.run.artifacts import best_validation
 from heed.train.start.finetune import grown_weights
 from heed.translate.translator import load

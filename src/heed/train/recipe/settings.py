@@ -1,7 +1,7 @@
 """What a run was asked for and the recipe that came of it, kept in its folder.
 
-Not here: how a recipe is chosen (`recipe.py`). A run goes on only as it began, but for the settings
-in `MAY_CHANGE`; what else was changed is named and refused. Used by `run/run.py`.
+How a recipe is made of it: `recipe.py`. A run goes on only as it began, but for the settings
+in `MAY_CHANGE`; what else was changed is named and refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +14,9 @@ from heed.data.prepare import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.errors import RunError
 from heed.text.vocab import SPECIAL_IDS
+from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import Facts
-from heed.train.recipe.recipe import Recipe, build_recipe, load_recipe, merge, resolve
+from heed.train.recipe.recipe import Recipe, build_recipe, load_recipe, resolve
 
 RECIPE_FILE = "recipe.toml"
 ASKED_FILE = "asked.json"
@@ -39,10 +40,9 @@ MAY_CHANGE = {
 
 def settle(
     out: Path,
-    asked: Mapping[str, Any],
+    asked: Asked,
     data: Prepared,
     gflops: Callable[[], float],
-    where: str,
     inherited: Mapping[str, Any],
 ) -> Recipe:
     """The stored recipe of a run that goes on, else one resolved for this corpus and machine.
@@ -52,7 +52,6 @@ def settle(
         asked: settings made by hand.
         data: the corpus.
         gflops: measures the machine, once a new recipe needs it.
-        where: the file the settings come from, for messages.
         inherited: settings that a parent brings along; those made by hand go before them.
     """
     path = out / RECIPE_FILE
@@ -62,7 +61,7 @@ def settle(
         changed = {
             section: {
                 key: value
-                for key, value in asked.get(section, {}).items()
+                for key, value in asked.section(section).items()
                 if _may_change((section, key))
             }
             for section, _ in MAY_CHANGE
@@ -78,7 +77,7 @@ def settle(
             gflops=gflops(),
             special_ids={key: getattr(data.tgt_vocab, key) for key in SPECIAL_IDS},
         )
-        recipe = resolve(merge(inherited, asked), facts, where=where)
+        recipe = resolve(asked.over(inherited), facts)
     text = to_toml(recipe).encode()
     write_atomically(out / RESOLVED_FILE, text)
     write_atomically(path, text)
@@ -104,20 +103,21 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
             )
 
 
-def require_same_asked(out: Path, asked: Mapping[str, Any]) -> None:
+def require_same_asked(out: Path, asked: Asked) -> None:
     """Refuse to go on with other settings than the run began with."""
     path = out / ASKED_FILE
     # Before there is a recipe, nothing has been learned that other settings could spoil.
     if path.exists() and (out / RECIPE_FILE).exists():
         before = parse_json(read_bytes(path), path)
-        for key in sorted({*_flat(before), *_flat(asked)}):
-            was, now = _flat(before).get(key), _flat(asked).get(key)
+        then, today = _flat(before), _flat(asked.values)
+        for key in sorted({*then, *today}):
+            was, now = then.get(key), today.get(key)
             if not _may_change(key) and was != now:
                 raise RunError(
                     f"{out} was started with {'.'.join(key)} = {_spelled(was)}, but is now asked "
                     f"for {_spelled(now)}. Use the same settings to go on, or another --out."
                 )
-    write_atomically(path, to_json(asked))
+    write_atomically(path, to_json(asked.values))
 
 
 def _may_change(key: tuple[str, ...]) -> bool:

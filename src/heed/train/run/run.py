@@ -7,7 +7,7 @@ by hand), `data/`, `metrics.jsonl`, `checkpoints/`, and at the end the model its
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,9 @@ from heed.model.build import count_parameters
 from heed.train.epochs.back_translation import MonoPairs
 from heed.train.parallel.distributed import Group, join_group
 from heed.train.parallel.shard import require_processes
+from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import require_outside, require_run_folder
-from heed.train.recipe.recipe import Recipe, resolve
+from heed.train.recipe.recipe import Recipe, draft
 from heed.train.recipe.snapshot import make_translator
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
@@ -59,26 +60,24 @@ class Outcome:
 
 
 def run_training(
-    asked: Mapping[str, Any],
+    asked: Asked,
     corpus: Corpus,
     out: Path,
     *,
     report: Report,
     should_stop: Callable[[], bool] = lambda: False,
     before_step: Callable[[], None] = lambda: None,
-    where: str = "",
     started_at: float | None = None,
 ) -> Outcome:
     """Train a model from `corpus` into the folder `out`, or go on with it.
 
     Args:
-        asked: settings made by hand, as nested dicts (see `recipe.resolve`).
+        asked: settings made by hand.
         corpus: where the sentences are.
         out: the run folder; made if it is not there.
         report: hears every event.
         should_stop: asked after each step; True saves and pauses.
         before_step: called before each step, in every process.
-        where: the file the settings come from, for messages.
         started_at: `time.monotonic()` from which the time given counts; None = now.
 
     Raises:
@@ -88,12 +87,12 @@ def run_training(
             the disk is full.
     """
     started_at = time.monotonic() if started_at is None else started_at
-    draft = resolve(asked, where=where)
-    _prepare_cpu(draft.training.threads, report)
-    with join_group(draft.training.device) as group, _held_by_leader(out, corpus, group):
-        require_processes(draft.training.shard, group)
+    before = draft(asked)
+    _prepare_cpu(before.threads, report)
+    with join_group(before.device) as group, _held_by_leader(out, corpus, group):
+        require_processes(before.shard, group)
         if group.is_leader:
-            recipe, data = set_up(out, asked, draft, corpus, group, where, report)
+            recipe, data = set_up(out, asked, before, corpus, group, report)
         group.wait()
         if not group.is_leader:
             with group.on_its_own():
@@ -114,9 +113,9 @@ def run_training(
         )
 
 
-def _require_same_start(group: Group, asked: Mapping[str, Any], data: Prepared, out: Path) -> None:
+def _require_same_start(group: Group, asked: Asked, data: Prepared, out: Path) -> None:
     group.require_same(
-        crc32(to_json(asked)),
+        crc32(to_json(asked.values)),
         "the processes of a run must all be started with the same settings, but were not.",
     )
     group.require_same(

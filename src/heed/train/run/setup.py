@@ -5,11 +5,10 @@ sitting left, and makes only what is missing.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from heed.bundle.bundle import CONFIG, step_folders
 from heed.data.corpus import Corpus
@@ -23,9 +22,10 @@ from heed.model.build import build_model, build_unfilled
 from heed.train.epochs.resample import ResampledPairs
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import fill, shard
+from heed.train.recipe.asked import Asked
 from heed.train.recipe.cost import measure_gflops
 from heed.train.recipe.folder import OWN_FILES
-from heed.train.recipe.recipe import Recipe, load_recipe
+from heed.train.recipe.recipe import Draft, Recipe, load_recipe
 from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
@@ -40,16 +40,14 @@ from heed.train.step.trainer import EpochPairs, Trainer
 
 def set_up(
     out: Path,
-    asked: Mapping[str, Any],
-    draft: Recipe,
+    asked: Asked,
+    draft: Draft,
     corpus: Corpus,
     group: Group,
-    where: str,
     report: Report,
 ) -> tuple[Recipe, Prepared]:
     """Write all that training starts from into the run folder, or find it there."""
-    folder = draft.training.parent
-    parent = open_parent(folder, asked) if folder else None
+    parent = open_parent(draft.parent, asked) if draft.parent else None
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
     finish_update(out)
@@ -60,7 +58,7 @@ def set_up(
         out / DATA,
         config=draft.data,
         tokenizer=parent.tokenizer(draft.tokenizer) if parent else draft.tokenizer,
-        seed=draft.training.seed,
+        seed=draft.seed,
         base=parent.vocabs if parent else None,
         report=report,
     )
@@ -69,14 +67,7 @@ def set_up(
         phase(report, "measuring the speed of this machine")
         return group.size * measure_gflops(group.device)
 
-    recipe = settle(
-        out,
-        asked,
-        data,
-        gflops,
-        where,
-        parent.settings(data) if parent else {},
-    )
+    recipe = settle(out, asked, data, gflops, parent.settings(data) if parent else {})
     if not step_folders(out) and (parent or recipe.training.first_embeddings == "cooccurrence"):
         phase(report, "making the first weights")
         # The leader is alone here, and needs to know only what a fresh trainer remembers.

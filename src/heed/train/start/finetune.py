@@ -6,7 +6,6 @@ the checkpoint of step 0, so that the run goes on like any other.
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from heed.model.config import AnyConfig
 from heed.model.families import plan, stored_shapes
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
+from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import PARENT_FILE
 from heed.train.start.depth import with_depth
 from heed.train.step.averages import to_tensors
@@ -77,7 +77,7 @@ class Parent:
         }
 
 
-def open_parent(folder: str, asked: Mapping[str, Any]) -> Parent:
+def open_parent(folder: str, asked: Asked) -> Parent:
     """Read the model that a run starts from.
 
     Raises:
@@ -146,14 +146,14 @@ def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[st
     return weights
 
 
-def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
+def _require_same_shape(parent: Parent, asked: Asked) -> None:
     """Refuse settings that a model which exists already cannot follow."""
-    if "preset" in asked:
+    if asked.is_set("preset"):
         raise ConfigError(
             f"preset cannot be chosen with --from: the model keeps the shape of {parent.folder}. "
             "Leave one of the two out."
         )
-    pieces = asked.get("tokenizer", {}).get("vocab_from", "")
+    pieces = asked.get("tokenizer.vocab_from", "")
     own = {
         "model": parent.bundle.config.to_dict(),
         "tokenizer": {
@@ -163,7 +163,7 @@ def _require_same_shape(parent: Parent, asked: Mapping[str, Any]) -> None:
         },
     }
     for section, free in (("model", FREE), ("tokenizer", ("subword_alpha", "character_coverage"))):
-        for key, value in asked.get(section, {}).items():
+        for key, value in asked.section(section).items():
             has = own[section].get(key)
             if key not in free and value != has:
                 was = f", where it is {has}" if section == "model" and key in own[section] else ""

@@ -1,0 +1,80 @@
+"""The settings that a person made by hand, before anything is known of the corpus.
+
+`recipe.py` has what follows from them: a `Draft` at once, a `Recipe` once the corpus is read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heed.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Settings made by hand; none of them is checked yet.
+
+    Attributes:
+        values: nested dicts, as in a recipe file; a mistake there may put a value where a section
+            belongs.
+        where: the file they come from, for messages; "" = no file.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    where: str = ""
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """The value of a setting such as `training.metric`, or `otherwise`."""
+        section, _, key = name.rpartition(".")
+        return (self.section(section) if section else self.values).get(key, otherwise)
+
+    def is_set(self, name: str) -> bool:
+        """Whether a setting such as `training.metric` was made."""
+        section, _, key = name.rpartition(".")
+        return key in (self.section(section) if section else self.values)
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """The settings of a section; none where there is no such section."""
+        found = self.values.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    def plus(self, name: str, value: Any) -> "Asked":
+        """These settings and one more, which wins.
+
+        Raises:
+            ConfigError: `name` leads through a value, not a section.
+        """
+        *trail, key = name.split(".")
+        inner: Mapping[str, Any] = self.values
+        for section in trail:
+            inner = inner.get(section, {})
+            if not isinstance(inner, Mapping):
+                raise ConfigError(f"{name} is a setting of {section}, which is not a section here.")
+        added: Any = {key: value}
+        for section in reversed(trail):
+            added = {section: added}
+        return self.plus_all(added)
+
+    def plus_all(self, values: Mapping[str, Any]) -> "Asked":
+        """These settings and others, as nested dicts, which win."""
+        return Asked(merge(self.values, values), self.where)
+
+    def over(self, values: Mapping[str, Any]) -> "Asked":
+        """These settings and others, as nested dicts, against which these win."""
+        return Asked(merge(values, self.values), self.where)
+
+    def without(self, name: str) -> "Asked":
+        """These settings without one such as `preset` or `training.time_s`."""
+        section, _, key = name.rpartition(".")
+        inner = self.section(section) if section else self.values
+        rest = {each: value for each, value in inner.items() if each != key}
+        return Asked({**self.values, section: rest} if section else rest, self.where)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `over` laid over it, section by section."""
+    merged = dict(base)
+    for key, value in over.items():
+        is_section = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if is_section else value
+    return merged
