@@ -3,35 +3,15 @@ import os
 import re
 import signal
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from heed.cli.progress import Display
-from heed.cli.train import corpus_from, language_of, settings_from
+from heed.cli.train import CorpusFlags, corpus_from, language_of, settings_from
 from heed.errors import ConfigError, UsageError
 
-NO_FLAGS = {
-    "src": (),
-    "tgt": (),
-    "dev_src": (),
-    "dev_tgt": (),
-    "source_lang": None,
-    "target_lang": None,
-    "config": None,
-    "time": None,
-    "max_steps": None,
-    "checkpoint_every": None,
-    "seed": None,
-    "threads": None,
-    "device": None,
-    "vocab_size": None,
-    "preset": None,
-    "both_directions": None,
-    "mono_src": (),
-    "mono_tgt": (),
-    "parent": None,
-}
 TINY = [
     "model.d_model=16",
     "model.n_heads=2",
@@ -238,34 +218,34 @@ def test_an_override_that_is_typed_wins_over_the_environment(call, monkeypatch):
 def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("[training]\nseed = 1\nmax_steps = 1\nclip_norm = 2.0\n", encoding="utf-8")
-    flags = {**NO_FLAGS, "config": str(recipe), "seed": 3, "preset": "tiny", "time": "5m"}
+    flags = {"seed": 3, "preset": "tiny", "time": "5m", "max_steps": None}
     overrides = ["training.seed=2", "training.max_steps=2", "model.norm=pre"]
-    assert settings_from(flags, overrides).values == {
+    assert settings_from(str(recipe), flags, overrides).values == {
         "preset": "tiny",
         "model": {"norm": "pre"},
         "training": {"seed": 3, "max_steps": 2, "clip_norm": 2.0, "time_s": "5m"},
     }
-    flags = {**NO_FLAGS, "config": str(recipe), "seed": 3, "max_steps": 3}
-    asked = settings_from(flags, overrides, from_environment={"seed"})
+    flags = {"seed": 3, "max_steps": 3}
+    asked = settings_from(str(recipe), flags, overrides, from_environment={"seed"})
     assert asked.section("training") == {"seed": 2, "max_steps": 3, "clip_norm": 2.0}
-    asked = settings_from(flags, [], from_environment={"seed", "max_steps"})
+    asked = settings_from(str(recipe), flags, [], from_environment={"seed", "max_steps"})
     assert asked.section("training") == {"seed": 3, "max_steps": 3, "clip_norm": 2.0}
     recipe.write_text("training = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"recipe\.toml: training must be a section, but is 3"):
-        settings_from({**NO_FLAGS, "config": str(recipe)}, [])
+        settings_from(str(recipe), {}, [])
     recipe.write_text("training = 3\ndata = []\nmodel = 5\n", encoding="utf-8")
     with pytest.raises(
         ConfigError, match=r"^3 settings are wrong:(\n.*recipe\.toml: .* must be a section, .*){3}"
     ):
-        settings_from({**NO_FLAGS, "config": str(recipe), "seed": 1}, [])
+        settings_from(str(recipe), {"seed": 1}, [])
     with pytest.raises(
         ConfigError, match="preset.x is a setting of preset, which is not a section"
     ):
-        settings_from(NO_FLAGS, ["preset=tiny", "preset.x=1"])
+        settings_from(None, {}, ["preset=tiny", "preset.x=1"])
 
 
 def test_several_files_and_kinds_make_one_corpus():
-    flags = {**NO_FLAGS, "src": ("a.en", "b.txt"), "tgt": ("a.zh.gz", "b.tgt")}
+    flags = CorpusFlags(src=("a.en", "b.txt"), tgt=("a.zh.gz", "b.tgt"))
     parts = corpus_from(flags, ["c.tmx"]).train
     assert [part.files for part in parts] == [("a.en", "a.zh.gz"), ("b.txt", "b.tgt"), ("c.tmx",)]
     assert [(part.source_lang, part.target_lang) for part in parts] == [
@@ -273,14 +253,14 @@ def test_several_files_and_kinds_make_one_corpus():
         ("", ""),
         ("", ""),
     ]
-    named = corpus_from({**flags, "source_lang": "de", "target_lang": "fr"}, ["c.tmx"]).train
+    named = corpus_from(replace(flags, source_lang="de", target_lang="fr"), ["c.tmx"]).train
     assert {(part.source_lang, part.target_lang) for part in named} == {("de", "fr")}
     with pytest.raises(UsageError, match="--src and --tgt go together, but there are 2 and 1"):
-        corpus_from({**flags, "tgt": ("a",)}, [])
+        corpus_from(replace(flags, tgt=("a",)), [])
 
 
 def test_columns_are_for_tables():
-    flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "columns": "2, 3"}
+    flags = CorpusFlags(src=("a.en",), tgt=("a.de",), columns="2, 3")
     parts = corpus_from(flags, ["b.csv.gz", "c.tmx", "-"]).train
     assert [part.columns for part in parts] == [(), ("2", "3"), (), ("2", "3")]
     with pytest.raises(
@@ -289,14 +269,13 @@ def test_columns_are_for_tables():
         corpus_from(flags, ["c.tmx"])
     for wrong in ("2", "1,2,3", "2,", "2,2"):
         with pytest.raises(UsageError, match=f"such as 2,3 or en,de, but is '{wrong}'"):
-            corpus_from({**flags, "columns": wrong}, ["b.tsv"])
+            corpus_from(replace(flags, columns=wrong), ["b.tsv"])
 
 
 def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
     for name in ("train.en", "train.de", "val.en", "val.de", "test.tsv", "notes.txt"):
         (tmp_path / name).write_text("", "utf-8")
-    flags = {"src": (), "tgt": (), "dev_src": (), "dev_tgt": (), "mono_src": (), "mono_tgt": ()}
-    flags |= {"source_lang": "en", "target_lang": "de"}
+    flags = CorpusFlags(source_lang="en", target_lang="de")
     said = []
     corpus = corpus_from(flags, [str(tmp_path)], say=said.append)
     assert [Path(file).name for file in corpus.train[0].files] == ["train.en", "train.de"]
@@ -319,19 +298,18 @@ def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(call, tmp_
     assert not (tmp_path / "run").exists()
 
 
-def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions():
-    flags = {**NO_FLAGS, "src": ("a.en",), "tgt": ("a.de",), "mono_tgt": ("b", "c.gz")}
-    mono = corpus_from({**flags, "mono_src": ("d",)}, []).mono
+def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions(call):
+    flags = CorpusFlags(src=("a.en",), tgt=("a.de",), mono_tgt=("b", "c.gz"))
+    mono = corpus_from(replace(flags, mono_src=("d",)), []).mono
     assert [(text.file, text.language) for text in mono] == [
         ("d", "en"),
         ("b", "de"),
         ("c.gz", "de"),
     ]
-    assert settings_from(flags, []).values == {"data": {"both_directions": True}}
-    one_way = settings_from(flags, ["data.both_directions=false"])
-    assert one_way.values == {
-        "data": {"both_directions": False}
-    }  # refused when the data are prepared
+    arguments = ("train", "--mono-tgt", "b", "--dump-config", "minimal")
+    assert "both_directions = true" in call(*arguments)[1]
+    # Refused when the data are prepared.
+    assert "both_directions = false" in call(*arguments, "data.both_directions=false")[1]
 
 
 def test_a_model_to_start_from_that_is_not_there_is_told(call):

@@ -159,12 +159,12 @@ def labels_unshifted() -> AbstractContextManager[None]:
 
 
 def no_causal_mask() -> AbstractContextManager[None]:
-    read = MultiHeadAttention.attend_heads
+    attend_heads = MultiHeadAttention.attend_heads
 
     def see_all(self: MultiHeadAttention, *heads: Any, mask: Any = None, **_: Any) -> torch.Tensor:
-        return read(self, *heads, mask=mask, is_causal=False)
+        return attend_heads(self, *heads, mask=mask, is_causal=False)
 
-    return patched(MultiHeadAttention, "read", see_all)
+    return patched(MultiHeadAttention, "attend_heads", see_all)
 
 
 def memory_zeroed() -> AbstractContextManager[None]:

@@ -8,7 +8,8 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import wraps
 from typing import Any
 
 import click
@@ -176,6 +177,25 @@ def options(group: str) -> Callable[..., Decorator]:
         return click.option(*flags.split(), cls=Option, group=group, help=text, **attributes)
 
     return option
+
+
+def as_one(kind: type[Any], name: str) -> Decorator:
+    """Hand a command those of its flags that are fields of the dataclass `kind` as one argument.
+
+    Args:
+        kind: the dataclass; a field has the name of the flag's parameter.
+        name: of the argument.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **flags: Any) -> Any:
+            group = kind(**{field.name: flags.pop(field.name) for field in fields(kind)})
+            return function(*args, **{name: group}, **flags)
+
+        return call
+
+    return decorate
 
 
 def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:

@@ -7,13 +7,13 @@ Not here: the teacher's translations (`compress/distill.py`), or the training, w
 import math
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, check_duration, command, options
+from heed.cli.command import Session, Threads, as_one, check_duration, command, options
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
@@ -29,6 +29,43 @@ heed distill run/ --out student/ --time 30m
 heed distill run/ --src more.en --out student/ --time 2h
 heed distill run/ --out student/ --time 30m --preset tiny training.learning_rate=0.002
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillFlags:
+    """What `heed distill` is asked for, beside teacher and folder.
+
+    Attributes:
+        src: files to translate instead of the teacher's own corpus.
+        dev_src: files to choose the best student by.
+        dev_tgt: their translations.
+        target_lang: the only language to learn; None = all of the teacher's.
+        time: limit of all, such as `30m`; None = not given.
+        max_steps: limit of the student's steps; None = not given.
+        seed: of the student; None = not given.
+        threads: of a CPU; None = all cores.
+        device: `auto`, `cpu` or `cuda`.
+        preset: the student's size; None = by the teacher's.
+        beam_size: of the teacher's search.
+    """
+
+    src: tuple[str, ...]
+    dev_src: tuple[str, ...]
+    dev_tgt: tuple[str, ...]
+    target_lang: str | None
+    time: str | None
+    max_steps: int | None
+    seed: int | None
+    threads: int | None
+    device: str
+    preset: str | None
+    beam_size: int
+
+    @property
+    def dev(self) -> list[str]:
+        """The files to choose by, source and target in turn."""
+        return [path for two in zip(self.dev_src, self.dev_tgt, strict=True) for path in two]
+
 
 data_option = options("Data")
 run_option = options("Run")
@@ -61,7 +98,15 @@ model_option = options("Model")
 )
 @model_option("-b --beam-size", click.IntRange(1, 64), "Of the teacher's search.", default=1)
 @click.pass_obj
-def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **flags: Any) -> None:
+@as_one(DistillFlags, "flags")
+def distill(
+    session: Session,
+    /,
+    teacher: str,
+    overrides: tuple[str, ...],
+    out: str | None,
+    flags: DistillFlags,
+) -> None:
     """Let TEACHER translate the text it learned from, and train a student on what it wrote.
 
     Translating takes two fifths of the time at most; where it does not reach, the student learns
@@ -69,19 +114,19 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
     that the student begins with, if it differs in depth alone. Interrupted in any way, the same
     command goes on. At the end RUN is rounded to int8 and compared with TEACHER.
     """
-    if not flags["out"]:
+    if not out:
         raise UsageError("Missing --out: where to write the student, e.g. --out student/")
     if unknown := [text for text in overrides if not OVERRIDE.fullmatch(text)]:
         raise UsageError(f"{unknown[0]} must be like section.key=value; text goes after --src.")
-    if len(flags["dev_src"]) != len(flags["dev_tgt"]):
+    if len(flags.dev_src) != len(flags.dev_tgt):
         raise UsageError("--dev-src and --dev-tgt go together: one of each, or neither.")
-    if "-" in (*flags["src"], *flags["dev_src"], *flags["dev_tgt"]):
+    if "-" in (*flags.src, *flags.dev_src, *flags.dev_tgt):
         raise UsageError("--src must be a file: it is read again when an interrupted run goes on.")
     from heed.compress.distill import training_seconds
 
-    out, folder = Path(flags["out"]), find_model(teacher)
+    run, folder = Path(out), find_model(teacher)
     asked, time_s = _asked(folder, flags, overrides)
-    lesson, is_new = _lesson(session, folder, out, flags, asked, time_s)
+    lesson, is_new = _lesson(session, folder, run, flags, asked, time_s)
     if not asked.get("training.parent"):
         session.say(
             "The student begins from nothing: weights can be taken over in float32, and from a "
@@ -98,14 +143,14 @@ def distill(session: Session, /, teacher: str, overrides: tuple[str, ...], **fla
             "Better give some, with --dev-src and --dev-tgt."
         )
     sitting = replace(session, started_at=time.monotonic()) if is_new else session
-    outcome, stop_signal = start(sitting, asked, lesson.corpus, flags["out"])
+    outcome, stop_signal = start(sitting, asked, lesson.corpus, out)
     if outcome.is_finished:
-        _compare(lesson, out, flags)
-    finish(session, outcome, flags["out"], stop_signal)
+        _compare(lesson, run, flags)
+    finish(session, outcome, out, stop_signal)
 
 
 def _asked(
-    teacher: Path, flags: dict[str, Any], overrides: tuple[str, ...]
+    teacher: Path, flags: DistillFlags, overrides: tuple[str, ...]
 ) -> "tuple[Asked, float | None]":
     """The student's settings, and the seconds for all; None = as many as its steps take."""
     from heed.compress.distill import inherited_settings
@@ -115,36 +160,35 @@ def _asked(
     from heed.train.recipe.choose import DEFAULT_TIME_S
     from heed.train.recipe.recipe import draft
 
-    training = {
-        key: flags[key] for key in ("max_steps", "seed", "threads") if flags[key] is not None
-    }
+    given = {"max_steps": flags.max_steps, "seed": flags.seed, "threads": flags.threads}
+    training = {key: value for key, value in given.items() if value is not None}
     # A teacher's text says everything once and the same way: there is nothing to smooth, and
     # little to search.
     asked = Asked(
         {
             "data": inherited_settings(teacher),
-            "training": {**training, "device": flags["device"], "label_smoothing": 0.0},
+            "training": {**training, "device": flags.device, "label_smoothing": 0.0},
             "decoding": {"beam_size": 1},
         }
     )
-    if flags["preset"]:
-        asked = asked.plus("preset", flags["preset"])
+    if flags.preset:
+        asked = asked.plus("preset", flags.preset)
     for text in overrides:
         asked = asked.plus(*parse_override(text))
     asked = student_settings(asked, teacher)
     draft(asked)  # complain before the teacher works
-    given = flags["time"] or asked.get("training.time_s")
+    limit = flags.time or asked.get("training.time_s")
     asked = asked.without("training.time_s")
-    if given is None and asked.is_set("training.max_steps"):
+    if limit is None and asked.is_set("training.max_steps"):
         return asked, None
-    return asked, parse_duration(given or DEFAULT_TIME_S)
+    return asked, parse_duration(limit or DEFAULT_TIME_S)
 
 
 def _lesson(
     session: Session,
     teacher: Path,
     out: Path,
-    flags: dict[str, Any],
+    flags: DistillFlags,
     asked: "Asked",
     time_s: float | None,
 ) -> "tuple[Lesson, bool]":
@@ -155,19 +199,18 @@ def _lesson(
     from heed.train.recipe.recipe import draft
     from heed.translate.translator import load
 
-    dev = [path for two in zip(flags["dev_src"], flags["dev_tgt"], strict=True) for path in two]
-    choices = {"beam size": flags["beam_size"], "target language": flags["target_lang"]}
-    wanted = made_from(teacher, flags["src"], dev, **choices)
+    choices = {"beam size": flags.beam_size, "target language": flags.target_lang}
+    wanted = made_from(teacher, flags.src, flags.dev, **choices)
     require_own(out)
     lesson_files = (f"{TEACHER}/{name}" for name in OWN_FILES)
-    require_outside(out, [*flags["src"], *dev], (*OWN_PATHS, *lesson_files))
+    require_outside(out, [*flags.src, *flags.dev], (*OWN_PATHS, *lesson_files))
     progress = _Progress(session)
     with lock(out), stop_signals(session.say) as stop:
         if lesson := recall(out, wanted):
             return lesson, False
-        translator = load(teacher, device=flags["device"], threads=flags["threads"])
+        translator = load(teacher, device=flags.device, threads=flags.threads)
         config = draft(asked).data
-        sources = find_sources(teacher, translator, flags["src"], dev, flags["target_lang"], config)
+        sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
         stop.only_note()
         lesson = teach(
             translator,
@@ -175,7 +218,7 @@ def _lesson(
             out,
             time_s=time_s,
             started_at=session.started_at,
-            beam_size=flags["beam_size"],
+            beam_size=flags.beam_size,
             should_stop=lambda: bool(stop.received),
             report=progress,
         )
@@ -214,7 +257,7 @@ class _Progress:
             self.display.close()
 
 
-def _compare(lesson: "Lesson", out: Path, flags: dict[str, Any]) -> None:
+def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
     """Round the student to int8 and print its scores and speed beside the teacher's."""
     from heed.compress.distill import measure, read_dev, round_off
     from heed.translate.translator import load
@@ -222,7 +265,7 @@ def _compare(lesson: "Lesson", out: Path, flags: dict[str, Any]) -> None:
     round_off(out)
     if not lesson.dev:
         return
-    student = load(out, device=flags["device"], threads=flags["threads"])
+    student = load(out, device=flags.device, threads=flags.threads)
     found = {"teacher": lesson.scores, "student": measure(student, read_dev(lesson))}
     echo("development lines, greedily    chrF2    BLEU   words/s")
     for name, scores in found.items():

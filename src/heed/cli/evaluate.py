@@ -8,14 +8,21 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
 from heed.bundle.outputs import STANDARD, require_not_read
-from heed.cli.command import Session, command, options
-from heed.cli.models import checked_search, load_translator, model_files, model_options
+from heed.cli.command import Session, as_one, command, options
+from heed.cli.models import (
+    ModelFlags,
+    checked_search,
+    load_translator,
+    model_files,
+    model_options,
+)
 from heed.cli.streams import LineWriter, open_output
 from heed.cli.terminal import echo
 from heed.disk.files import atomic_writer
@@ -44,6 +51,47 @@ option = options("Options")
 PORTION = 1024
 
 
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """What `heed evaluate` reads and writes.
+
+    Attributes:
+        ref: references, one file for each set.
+        hyp: translations to judge.
+        src: lines to translate with the model; None = no model is judged.
+        save: where the model's translations go, too; None = nowhere.
+    """
+
+    ref: tuple[str, ...]
+    hyp: tuple[str, ...]
+    src: str | None
+    save: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """How `heed evaluate` judges.
+
+    Attributes:
+        metrics: names, with commas between them.
+        tokenize: BLEU's tokenizer; None = by the language.
+        lowercase: whether case is ignored.
+        resamples: for confidence intervals.
+        worst: how many of the worst sentences to show.
+    """
+
+    metrics: str
+    tokenize: str | None
+    lowercase: bool
+    resamples: int
+    worst: int
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics, each by itself."""
+        return [name.strip() for name in self.metrics.split(",") if name.strip()]
+
+
 @command("evaluate", "Compare translations with references.", examples=EVALUATE_EXAMPLES)
 @click.argument("references", nargs=-1, metavar="[REF]...")
 @option("--src", str, "Lines to translate with the model.", metavar="FILE")
@@ -63,81 +111,109 @@ PORTION = 1024
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
 @option("--length-penalty --lenpen", float, "More lets the model write longer text.")
 @option("--json as_json", bool, "Print JSON.")
+@as_one(Files, "files")
+@as_one(Judging, "judging")
 @model_options
 @click.pass_obj
-def evaluate(session: Session, /, references: tuple[str, ...], **flags: Any) -> None:
+def evaluate(
+    session: Session,
+    /,
+    references: tuple[str, ...],
+    files: Files,
+    judging: Judging,
+    beam_size: int | None,
+    length_penalty: float | None,
+    as_json: bool,
+    opening: ModelFlags,
+) -> None:
     """Score a model's or anybody's translations; of two systems, the first is the baseline.
 
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
     model translates first. TER counts a pair with a line of more than 400 words without shifts; its
     signature then says so.
     """
-    ref_paths = [*references, *flags["ref"]]
-    require_sensible(ref_paths, flags)
-    require_known_names(flags)
+    files = replace(files, ref=(*references, *files.ref))
+    require_sensible(files, opening.model)
+    from heed.evaluate.counts import Reading
+
+    reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
+    require_known_names(judging.names, reading)
     # All is read before anything is translated or saved.
-    systems = {path: read_all(path) for path in flags["hyp"]}
-    sources = read_all(flags["src"]) if flags["src"] else []
-    known = [read_all(path) for path in ref_paths]
-    named = [*zip(ref_paths[1:], known[1:], strict=True), *systems.items()]
-    if flags["src"]:
-        named.append((flags["src"], sources))
-    for path, lines in named:
-        if len(lines) != len(known[0]):
-            raise DataError(
-                f"{path} and {ref_paths[0]} must have as many lines, but have {len(lines)} and "
-                f"{len(known[0])}."
-            )
+    systems = {path: read_all(path) for path in files.hyp}
+    sources = read_all(files.src) if files.src else []
+    known = [read_all(path) for path in files.ref]
+    require_as_many(files, known, [*systems.values(), *([sources] if files.src else [])])
     from heed.evaluate.metrics import require_installed
     from heed.evaluate.report import report
 
-    translator = load_translator(session, flags) if flags["src"] else None
-    target_lang = flags["target_lang"] or (translator.target_lang if translator else "")
-    require_installed(metrics_of(flags), reading_of(flags, target_lang))
+    translator, target_lang = None, opening.target_lang
+    if files.src:
+        translator, target_lang = load_translator(session, opening)
+    own = translator.target_lang if translator else ""
+    reading = replace(reading, target_lang=target_lang or own)
+    require_installed(judging.names, reading)
     if translator:
-        name = flags["model"] or "model"
+        name = opening.model or "model"
         name = f"model {name}" if name in systems else name
-        systems[name] = translate_all(translator, sources, flags)
+        wishes = {"beam_size": beam_size, "length_penalty": length_penalty}
+        given = {key: value for key, value in wishes.items() if value is not None}
+        search = {**checked_search(translator, given), "target_lang": target_lang}
+        systems[name] = translate_all(translator, sources, files.save, search)
     found = report(
         systems,
         known,
         sources=sources or None,
-        metrics=metrics_of(flags),
-        reading=reading_of(flags, target_lang),
-        resamples=flags["resamples"],
-        n_worst=flags["worst"],
+        metrics=judging.names,
+        reading=reading,
+        resamples=judging.resamples,
+        n_worst=judging.worst,
     )
-    show(session, found, as_json=flags["as_json"])
+    show(session, found, as_json=as_json)
 
 
-def require_sensible(ref_paths: list[str], flags: dict[str, Any]) -> None:
+def require_sensible(files: Files, model: str | None) -> None:
     """Refuse flags that do not fit together; nothing is read before.
 
     Raises:
         UsageError: says which flag to change.
     """
-    hyp_paths = flags["hyp"]
-    inputs = [*ref_paths, *hyp_paths, *([flags["src"]] if flags["src"] else [])]
-    if flags["save"]:
-        models = model_files(flags["model"]) if flags["src"] else []
-        require_not_read(flags["save"], [*inputs, *models])
-    if not ref_paths:
+    inputs = [*files.ref, *files.hyp, *([files.src] if files.src else [])]
+    if files.save:
+        require_not_read(files.save, [*inputs, *(model_files(model) if files.src else [])])
+    if not files.ref:
         raise UsageError("Give the references: --ref FILE")
-    if not flags["src"] and not hyp_paths:
+    if not files.src and not files.hyp:
         raise UsageError(
             "Give -m RUN and --src FILE to judge a model, or --hyp FILE to judge a file."
         )
-    if flags["save"] and not flags["src"]:
+    if files.save and not files.src:
         raise UsageError("--save writes the model's translations: give -m RUN and --src FILE too.")
-    if len(hyp_paths) + bool(flags["src"]) > 2:
+    if len(files.hyp) + bool(files.src) > 2:
         raise UsageError("Compare two systems at a time: a baseline and another.")
-    if len({os.path.realpath(path) for path in hyp_paths}) < len(hyp_paths):
-        raise UsageError(f"Both --hyp are the same file: {hyp_paths[0]}. Give two different ones.")
+    if len({os.path.realpath(path) for path in files.hyp}) < len(files.hyp):
+        raise UsageError(f"Both --hyp are the same file: {files.hyp[0]}. Give two different ones.")
     if inputs.count(STANDARD) > 1:
         raise UsageError("Standard input can be read only once: give - for one file only.")
 
 
-def require_known_names(flags: dict[str, Any]) -> None:
+def require_as_many(
+    files: Files, references: Sequence[Sequence[str]], others: Sequence[Sequence[str]]
+) -> None:
+    """Refuse files that have another number of lines than the first references.
+
+    Raises:
+        DataError: names the file and both numbers.
+    """
+    paths = [*files.ref, *files.hyp, *filter(None, [files.src])]
+    for path, lines in zip(paths, [*references, *others], strict=True):
+        if len(lines) != len(references[0]):
+            raise DataError(
+                f"{path} and {files.ref[0]} must have as many lines, but have {len(lines)} and "
+                f"{len(references[0])}."
+            )
+
+
+def require_known_names(metrics: Sequence[str], reading: "Reading") -> None:
     """Refuse metrics and tokenizers that do not exist.
 
     Raises:
@@ -146,36 +222,20 @@ def require_known_names(flags: dict[str, Any]) -> None:
     from heed.evaluate.metrics import require_known
 
     try:
-        require_known(metrics_of(flags), reading_of(flags, ""))
+        require_known(metrics, reading)
     except ConfigError as error:
         raise UsageError(str(error)) from None
 
 
-def metrics_of(flags: dict[str, Any]) -> list[str]:
-    """The names that `--metrics` gives."""
-    return [name.strip() for name in flags["metrics"].split(",") if name.strip()]
-
-
-def reading_of(flags: dict[str, Any], target_lang: str) -> "Reading":
-    """How text in this language is read."""
-    from heed.evaluate.counts import Reading
-
-    return Reading(
-        target_lang=target_lang, tokenize=flags["tokenize"], lowercase=flags["lowercase"]
-    )
-
-
-def translate_all(translator: "Translator", sources: list[str], flags: dict[str, Any]) -> list[str]:
-    """The model's translations, also written to `--save` where it is given."""
-    given = {key: flags[key] for key in ("beam_size", "length_penalty") if flags[key] is not None}
-    search = checked_search(translator, given)
+def translate_all(
+    translator: "Translator", sources: list[str], save: str | None, search: dict[str, Any]
+) -> list[str]:
+    """The model's translations, also written to the file `save` where it is given."""
     texts = []
     with ExitStack() as stack:
         # Opened first: a folder that cannot be written is told before an hour of translating.
-        writer = stack.enter_context(open_saved(flags["save"])) if flags["save"] else None
-        for found in translator.translate_stream(
-            sources, target_lang=flags["target_lang"], **search
-        ):
+        writer = stack.enter_context(open_saved(save)) if save else None
+        for found in translator.translate_stream(sources, **search):
             texts.append(found.text)
             if writer:
                 writer.write(found.text)
@@ -214,14 +274,24 @@ def show(session: Session, found: "Report", *, as_json: bool = False) -> None:
 @option("-o --output", str, "File to write; - is standard output.", default="-")
 @model_options
 @click.pass_obj
-def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) -> None:
+def score(
+    session: Session,
+    /,
+    src: str,
+    tgt: str,
+    output: str,
+    normalize: bool,
+    word_scores: bool,
+    as_json: bool,
+    opening: ModelFlags,
+) -> None:
     """Write log p(translation | source) for each pair: natural logarithm, end of line counted.
 
     A pair with more than 1,024 tokens on a side (or than the model reads in one piece, if that is
     more) is not scored: its line is nan, in JSON null with the status "too_long".
     """
-    require_not_read(output, [src, tgt, *model_files(flags["model"])])
-    translator = load_translator(session, flags)
+    require_not_read(output, [src, tgt, *model_files(opening.model)])
+    translator, target_lang = load_translator(session, opening)
     pairs = paired(src, tgt)
     n_done = 0
     too_long: list[int] = []
@@ -230,10 +300,14 @@ def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) ->
             found = translator.score(
                 [pair[0] for pair in portion],
                 [pair[1] for pair in portion],
-                target_lang=flags["target_lang"],
+                target_lang=target_lang,
             )
             for number, each in enumerate(found, n_done + 1):
-                writer.write(spell_score(each, flags))
+                writer.write(
+                    score_json(each, has_tokens=word_scores)
+                    if as_json
+                    else score_columns(each, has_tokens=word_scores, is_normalized=normalize)
+                )
                 if each.status == "too_long":
                     too_long.append(number)
             n_done += len(portion)
@@ -241,25 +315,28 @@ def score(session: Session, /, src: str, tgt: str, output: str, **flags: Any) ->
         what = "1 pair was" if len(too_long) == 1 else f"{len(too_long)} pairs were"
         session.say(
             f"heed: {what} too long to score (more than {translator.reader.max_whole_tokens} "
-            f"tokens on a side) and got {'null' if flags['as_json'] else 'nan'}; "
+            f"tokens on a side) and got {'null' if as_json else 'nan'}; "
             f"the first is line {too_long[0]}."
         )
 
 
-def spell_score(found: "PairScore", flags: dict[str, Any]) -> str:
-    """A line of output, as the flags ask for it; JSON knows no NaN and gets null."""
+def score_json(found: "PairScore", *, has_tokens: bool) -> str:
+    """A pair's scores as a JSON object; JSON knows no NaN and gets null."""
     is_ok = found.status == "ok"
-    if flags["as_json"]:
-        record: dict[str, Any] = {
-            "log_prob": found.log_prob if is_ok else None,
-            "score": found.score if is_ok else None,
-            "status": found.status,
-        }
-        if flags["word_scores"]:
-            record |= {"tokens": found.tokens, "token_scores": found.token_scores}
-        return json.dumps(record, ensure_ascii=False)
-    columns = [f"{found.score if flags['normalize'] else found.log_prob:.6f}"]
-    if flags["word_scores"]:
+    record: dict[str, Any] = {
+        "log_prob": found.log_prob if is_ok else None,
+        "score": found.score if is_ok else None,
+        "status": found.status,
+    }
+    if has_tokens:
+        record |= {"tokens": found.tokens, "token_scores": found.token_scores}
+    return json.dumps(record, ensure_ascii=False)
+
+
+def score_columns(found: "PairScore", *, has_tokens: bool, is_normalized: bool) -> str:
+    """A pair's score, and each token's behind a tab."""
+    columns = [f"{found.score if is_normalized else found.log_prob:.6f}"]
+    if has_tokens:
         columns.append(" ".join(f"{token:.4f}" for token in found.token_scores))
     return "\t".join(columns)
 

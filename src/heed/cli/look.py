@@ -6,12 +6,12 @@ Not here: the pictures themselves (`explain/render.py`).
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from heed.cli.command import Session, command, options
-from heed.cli.models import load_translator, model_options
+from heed.cli.models import ModelFlags, load_translator, model_options
 from heed.cli.terminal import echo, visible
 from heed.explain.render import choose_palette, heatmap
 
@@ -38,14 +38,14 @@ heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0
 @model_options
 @click.pass_obj
 def next_word(
-    session: Session, /, text: str, prefix: str, count: int, as_json: bool, **flags: Any
+    session: Session, /, text: str, prefix: str, count: int, as_json: bool, opening: ModelFlags
 ) -> None:
     """Show p(next | prefix, TEXT): the pieces that may come next; `▁` begins a word.
 
     TEXT and prefix may have at most 1,024 tokens each, or as many as the model reads in one piece.
     """
-    translator = load_translator(session, flags)
-    found = translator.next_word(text, prefix, k=count, target_lang=flags["target_lang"])
+    translator, target_lang = load_translator(session, opening)
+    found = translator.next_word(text, prefix, k=count, target_lang=target_lang)
     if as_json:
         records = [{"token": n.token, "probability": n.probability} for n in found]
         echo(json.dumps(records, ensure_ascii=False))
@@ -63,14 +63,20 @@ def next_word(
 @model_options
 @click.pass_obj
 def align(
-    session: Session, /, text: str, translation: str | None, layer: int, as_json: bool, **flags: Any
+    session: Session,
+    /,
+    text: str,
+    translation: str | None,
+    layer: int,
+    as_json: bool,
+    opening: ModelFlags,
 ) -> None:
     """Draw the cross-attention between TEXT and TRANSLATION (heed's own if not given).
 
     Both may have at most 1,024 tokens, or as many as the model reads in one piece.
     """
-    translator = load_translator(session, flags)
-    found = translator.align(text, translation, layer=layer, target_lang=flags["target_lang"])
+    translator, target_lang = load_translator(session, opening)
+    found = translator.align(text, translation, layer=layer, target_lang=target_lang)
     if as_json:
         record = {
             "source_tokens": found.source_tokens,

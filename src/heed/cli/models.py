@@ -9,13 +9,14 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, command, options
+from heed.cli.command import Session, Threads, as_one, command, options
 from heed.cli.terminal import echo, visible
 from heed.errors import ConfigError, FormatError, RunError, UsageError
 from heed.machine.device import DTYPES, RUNTIMES
@@ -32,9 +33,35 @@ option = options("Model")
 output_option = options("Options")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelFlags:
+    """What a command's `model_options` say.
+
+    Attributes:
+        model: folder or name; None = not given.
+        source_lang: code; None = not given.
+        target_lang: code; None = not given.
+        runtime: `auto`, `engine` or `torch`.
+        dtype: numbers to compute in.
+        shortlist: whether to use the model's.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        threads: of a CPU; None = all cores.
+    """
+
+    model: str | None
+    source_lang: str | None
+    target_lang: str | None
+    runtime: str
+    dtype: str
+    shortlist: bool
+    device: str
+    threads: int | None
+
+
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that loads a model."""
+    """Add the options of every command that loads a model; it gets them as `opening`."""
     for decorate in (
+        as_one(ModelFlags, "opening"),
         option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
         option("--device", str, "auto, cpu, cuda or cuda:N.", default="auto"),
         option(
@@ -64,44 +91,44 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def load_translator(session: Session, flags: dict[str, Any]) -> "Translator":
+def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator, str | None]":
     """Open the model that `model_options` describe.
 
-    Of a model that goes both ways, the source language alone tells the target language, which is
-    then filled in.
+    Returns:
+        The translator, and the language to translate into, or None: of a model that goes both ways
+        the source language alone tells it.
 
     Raises:
         UsageError: no model is named and there is not exactly one installed.
         ConfigError: there is no such model, it reads another language, or the device does not
             compute in the type asked for.
     """
-    folder = find_model(flags["model"])
+    folder = find_model(opening.model)
     from heed.translate.translator import load
 
     translator = load(
         folder,
-        device=flags["device"],
-        dtype=flags["dtype"],
-        runtime=flags["runtime"],
-        threads=flags["threads"],
-        shortlist=flags["shortlist"],
+        device=opening.device,
+        dtype=opening.dtype,
+        runtime=opening.runtime,
+        threads=opening.threads,
+        shortlist=opening.shortlist,
     )
     if not getattr(translator.model, "is_native", True):
         session.say("heed: the engine is not compiled here, so NumPy translates: slowly.")
     target_langs = translator.reader.target_langs
     known = source_languages(translator.source_lang, target_langs)
-    if (asked := flags["source_lang"]) and known:
+    target_lang = opening.target_lang
+    if (asked := opening.source_lang) and known:
         if asked not in known:
             raise ConfigError(
                 f"{folder} translates from {' and '.join(known)}, not from {asked}. "
                 "Choose another model with -m, or leave --source-lang out."
             )
-        flags["target_lang"] = flags["target_lang"] or implied_target(
-            asked, translator.source_lang, target_langs
-        )
-        if flags["target_lang"] == asked:
+        target_lang = target_lang or implied_target(asked, translator.source_lang, target_langs)
+        if target_lang == asked:
             raise ConfigError(f"--source-lang and --target-lang are both {asked}.")
-    return translator
+    return translator, target_lang
 
 
 def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str, Any]:

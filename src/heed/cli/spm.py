@@ -98,16 +98,24 @@ def spm_train(
 @option("--random-seed", int, "Seed of sampling.")
 @click.argument("files", nargs=-1)
 def spm_encode(
-    model_path: str, input_path: str, output_path: str, files: tuple[str, ...], **flags: Any
+    model_path: str,
+    input_path: str,
+    output_path: str,
+    output_format: str,
+    extra_options: str,
+    nbest_size: int,
+    alpha: float,
+    random_seed: int | None,
+    files: tuple[str, ...],
 ) -> None:
     """Cut text into pieces or ids."""
     require_not_read(output_path, [model_path, *(files or (input_path,))])
     processor = _load(model_path)
-    if flags["random_seed"] is not None:
+    if random_seed is not None:
         import sentencepiece
 
-        sentencepiece.set_random_generator_seed(flags["random_seed"])
-    encode = _encoder(processor, flags)
+        sentencepiece.set_random_generator_seed(random_seed)
+    encode = _encoder(processor, output_format, extra_options, nbest_size, alpha)
     with open_output(output_path) as out:
         for line in _lines(files or (input_path,)):
             for cut in encode(line):
@@ -183,38 +191,38 @@ def _extras(text: str) -> list[str]:
     return wishes
 
 
-def _encoder(processor: Any, flags: dict[str, Any]) -> Encode:
+def _encoder(
+    processor: Any, output_format: str, extra_options: str, nbest_size: int, alpha: float
+) -> Encode:
     """A text → its cuts (one, unless n-best are wanted), as pieces or ids."""
-    how, _, what = flags["output_format"].rpartition("_")
+    how, _, what = output_format.rpartition("_")
     kind = {"piece": str, "id": int}[what]
     ends: dict[str, Any] = {"bos": processor.bos_id(), "eos": processor.eos_id()}
-    wishes = _extras(flags["extra_options"])
+    wishes = _extras(extra_options)
     if missing := [wish for wish in wishes if ends.get(wish, 0) < 0]:
         raise UsageError(f"--extra_options={missing[0]}: the model has no such piece.")
     if kind is str:
         ends = {name: processor.id_to_piece(n) for name, n in ends.items() if n >= 0}
-    drawing = {"nbest_size": flags["nbest_size"], "alpha": flags["alpha"]}
-    _check_drawing(how, **drawing)
+    _check_drawing(how, nbest_size, alpha)
 
     def encode(text: str) -> list[list[Any]]:
         try:
             if how == "nbest":
-                cuts = processor.nbest_encode(text, out_type=kind, nbest_size=flags["nbest_size"])
+                cuts = processor.nbest_encode(text, out_type=kind, nbest_size=nbest_size)
             elif how == "sample":
-                cuts = [processor.encode(text, out_type=kind, enable_sampling=True, **drawing)]
+                drawing = {"enable_sampling": True, "nbest_size": nbest_size, "alpha": alpha}
+                cuts = [processor.encode(text, out_type=kind, **drawing)]
             else:
                 cuts = [processor.encode(text, out_type=kind)]
         except RuntimeError as error:
             problem = str(error).rpartition("] ")[2]
-            raise DataError(
-                f"SentencePiece cannot write {flags['output_format']}: {problem}"
-            ) from None
+            raise DataError(f"SentencePiece cannot write {output_format}: {problem}") from None
         return [_extended(cut, wishes, ends) for cut in cuts]
 
     return encode
 
 
-def _check_drawing(how: str, *, nbest_size: int, alpha: float) -> None:
+def _check_drawing(how: str, nbest_size: int, alpha: float) -> None:
     """Refuse what SentencePiece would refuse at the first line."""
     if how and nbest_size > MAX_NBEST_SIZE:
         raise UsageError(f"--nbest-size must be at most {MAX_NBEST_SIZE}, but is {nbest_size}.")

@@ -7,14 +7,14 @@ Flags and `section.key=value` become one nested dict of settings; the run fills 
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heed.cli.command import Session, Threads, check_duration, command, options
+from heed.cli.command import Session, Threads, as_one, check_duration, command, options
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
@@ -55,6 +55,34 @@ SETTINGS = {
     "preset": "preset",
 }
 """Flag → the setting it makes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusFlags:
+    """Where the sentences are, beside the arguments of the command.
+
+    Attributes:
+        src: files of source lines.
+        tgt: as many files with their translations.
+        dev_src: the same, to choose the best model by.
+        dev_tgt: their translations.
+        source_lang: code; None = by the files' names.
+        target_lang: code; None = by the files' names.
+        columns: two of a table, such as `2,3`; None = found.
+        mono_src: files with more text of the source side.
+        mono_tgt: files with more text of the target side.
+    """
+
+    src: tuple[str, ...] = ()
+    tgt: tuple[str, ...] = ()
+    dev_src: tuple[str, ...] = ()
+    dev_tgt: tuple[str, ...] = ()
+    source_lang: str | None = None
+    target_lang: str | None = None
+    columns: str | None = None
+    mono_src: tuple[str, ...] = ()
+    mono_tgt: tuple[str, ...] = ()
+
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 LANGUAGE = re.compile(r"[a-z]{2}")
@@ -106,7 +134,18 @@ LANGUAGE = re.compile(r"[a-z]{2}")
     bare="full",
 )
 @click.pass_obj
-def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None:
+@as_one(CorpusFlags, "texts")
+def train(
+    session: Session,
+    /,
+    arguments: tuple[str, ...],
+    texts: CorpusFlags,
+    out: str | None,
+    tensorboard: bool,
+    config: str | None,
+    dump_config: str | None,
+    **settings: Any,
+) -> None:
     """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
 
     In a folder, what is called dev… or val… chooses the best model, and test… is left out.
@@ -114,19 +153,22 @@ def train(session: Session, /, arguments: tuple[str, ...], **flags: Any) -> None
     The corpus - is TSV from standard input. Interrupted in any way, the same command goes on at the
     very next batch. RUN is a model folder when training ends, and can be translated with before.
     """
-    if flags["parent"]:
-        flags["parent"] = str(find_model(flags["parent"]))
+    if settings["parent"]:
+        settings["parent"] = str(find_model(settings["parent"]))
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
-    asked = settings_from(flags, overrides, from_environment=_flags_from_environment())
-    if flags["dump_config"]:
-        echo(dump(asked, flags["dump_config"]), nl=False)
+    asked = settings_from(config, settings, overrides, from_environment=_flags_from_environment())
+    if texts.mono_src or texts.mono_tgt:
+        # Its translations into the other language have to come from somewhere.
+        asked = asked.over({"data": {"both_directions": True}})
+    if dump_config:
+        echo(dump(asked, dump_config), nl=False)
         return
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
-    corpus = corpus_from(flags, files, say=session.say)
-    if not flags["out"]:
+    corpus = corpus_from(texts, files, say=session.say)
+    if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
-    outcome, stop_signal = start(session, asked, corpus, flags["out"], flags["tensorboard"])
-    finish(session, outcome, flags["out"], stop_signal)
+    outcome, stop_signal = start(session, asked, corpus, out, tensorboard)
+    finish(session, outcome, out, stop_signal)
 
 
 def start(
@@ -194,14 +236,19 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
 
 
 def settings_from(
-    flags: dict[str, Any], overrides: list[str], *, from_environment: Collection[str] = ()
+    path: str | None,
+    flags: Mapping[str, Any],
+    overrides: list[str],
+    *,
+    from_environment: Collection[str] = (),
 ) -> "Asked":
     """All settings made by hand; of two for the same thing, the later wins.
 
     Their order: the file, the environment, overrides, flags.
 
     Args:
-        flags: all of the command's; None = not given.
+        path: the file; None = none.
+        flags: those of `SETTINGS`; None = not given.
         overrides: `section.key=value`.
         from_environment: flags that were not typed.
 
@@ -213,12 +260,11 @@ def settings_from(
     from heed.train.recipe.asked import Asked
     from heed.train.recipe.recipe import resolve
 
-    path = flags["config"]
     asked = Asked(read_toml(path), where=path) if path else Asked()
     sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
     if not all(isinstance(asked.get(section, {}), dict) for section in sections):
         resolve(asked)  # tells this mistake of the file and all others
-    given = [name for name in SETTINGS if flags[name] is not None]
+    given = [name for name in SETTINGS if flags.get(name) is not None]
     for name in given:
         if name in from_environment:
             asked = asked.plus(SETTINGS[name], flags[name])
@@ -227,9 +273,6 @@ def settings_from(
     for name in given:
         if name not in from_environment:
             asked = asked.plus(SETTINGS[name], flags[name])
-    if flags["mono_src"] or flags["mono_tgt"]:
-        # Its translations into the other language have to come from somewhere.
-        asked = asked.over({"data": {"both_directions": True}})
     return asked
 
 
@@ -257,7 +300,7 @@ def dump(asked: "Asked", kind: str) -> str:
 
 
 def corpus_from(
-    flags: dict[str, Any], files: list[str], *, say: Callable[[str], None] = lambda text: None
+    texts: CorpusFlags, files: list[str], *, say: Callable[[str], None] = lambda text: None
 ) -> "Corpus":
     """The corpus that flags and arguments name; `say` hears what is made of a folder.
 
@@ -273,14 +316,14 @@ def corpus_from(
     from heed.text.languages import require_language
 
     languages = {
-        "source_lang": flags["source_lang"] or "",
-        "target_lang": flags["target_lang"] or "",
+        "source_lang": texts.source_lang or "",
+        "target_lang": texts.target_lang or "",
     }
     for code in filter(None, languages.values()):
         require_language(code)
     if files.count("-") > 1:
         raise UsageError("Standard input (-) can be read once, but is given twice.")
-    train_parts = _parallel_parts(flags, "")
+    train_parts = _parallel_parts(texts, "", texts.src, texts.tgt)
     folders = [read_folder(path, **languages) for path in files if Path(path).is_dir()]
     for found in folders:
         say(str(found))
@@ -299,11 +342,12 @@ def corpus_from(
             "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
             "folder of them (- is TSV from standard input)."
         )
-    columns = _columns(flags.get("columns"), train_parts)
-    dev = _parallel_parts(flags, "dev_") or tuple(part for found in folders for part in found.dev)
+    columns = _columns(texts.columns, train_parts)
+    dev = _parallel_parts(texts, "dev-", texts.dev_src, texts.dev_tgt)
+    dev = dev or tuple(part for found in folders for part in found.dev)
     test = tuple(part for found in folders for part in found.test)
-    mono = [("source_lang", path) for path in flags["mono_src"]]
-    mono += [("target_lang", path) for path in flags["mono_tgt"]]
+    mono = [("source_lang", path) for path in texts.mono_src]
+    mono += [("target_lang", path) for path in texts.mono_tgt]
     return Corpus(
         train=_with_columns(train_parts, columns),
         dev=_with_columns(dev, columns),
@@ -337,26 +381,26 @@ def _with_columns(
     return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
 
 
-def _parallel_parts(flags: dict[str, Any], role: str) -> tuple["ParallelFiles", ...]:
+def _parallel_parts(
+    texts: CorpusFlags, role: str, src: Sequence[str], tgt: Sequence[str]
+) -> tuple["ParallelFiles", ...]:
     """Pairs of files of one role: `--src` and `--tgt`, or `--dev-src` and `--dev-tgt`."""
     from heed.data.readers import ParallelFiles
 
-    src, tgt = flags[f"{role}src"], flags[f"{role}tgt"]
-    flag = role.replace("_", "-")
     if len(src) != len(tgt):
         raise UsageError(
-            f"--{flag}src and --{flag}tgt go together, but there are {len(src)} and {len(tgt)}."
+            f"--{role}src and --{role}tgt go together, but there are {len(src)} and {len(tgt)}."
         )
     if "-" in (*src, *tgt):
         raise UsageError(
-            f"--{flag}src and --{flag}tgt must be files, but one is standard input (-). From "
+            f"--{role}src and --{role}tgt must be files, but one is standard input (-). From "
             "there only a table of both languages can be read: heed train - < corpus.tsv"
         )
     return tuple(
         ParallelFiles(
             files=(src_path, tgt_path),
-            source_lang=flags["source_lang"] or language_of(src_path),
-            target_lang=flags["target_lang"] or language_of(tgt_path),
+            source_lang=texts.source_lang or language_of(src_path),
+            target_lang=texts.target_lang or language_of(tgt_path),
         )
         for src_path, tgt_path in zip(src, tgt, strict=True)
     )

@@ -8,45 +8,31 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, as_one, command, options
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.json_input import json_lines
-from heed.cli.models import checked_search, load_translator, model_files, model_options
+from heed.cli.models import (
+    ModelFlags,
+    checked_search,
+    load_translator,
+    model_files,
+    model_options,
+)
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
 from heed.errors import UsageError
 from heed.translate.result import Translation
 
 if TYPE_CHECKING:
     from heed.translate.lines import Line
+    from heed.translate.translator import Translator
 
 T = TypeVar("T")
-
-SEARCH_OPTIONS = (
-    "beam_size",
-    "early_stopping",
-    "length_formula",
-    "length_penalty",
-    "max_length",
-    "max_length_factor",
-    "max_length_offset",
-    "min_length",
-    "min_p",
-    "n_best",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-    "sample",
-    "seed",
-    "temperature",
-    "top_k",
-    "top_p",
-)
-"""Flags that are fields of `DecodeOptions`; one that is not given leaves the model's default."""
 
 EXAMPLES = """
 heed translate -m run/ < news.en > news.de
@@ -57,6 +43,69 @@ heed translate -m run/ --format jsonl --alignment hard < news.en
 heed translate -m run/ --alternatives 3 "A man is riding a bike."
 heed translate -m run/ --json-input --format jsonl < news.jsonl > news.de.jsonl
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What to translate, where it is not TEXT.
+
+    Attributes:
+        input_path: `-` = standard input.
+        prefix_path: a file of beginnings; None = none.
+        json_input: whether each line is JSON.
+        encoding_errors: `strict` or `replace`.
+    """
+
+    input_path: str
+    prefix_path: str | None
+    json_input: bool
+    encoding_errors: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What to write, and where.
+
+    Attributes:
+        output_path: `-` = standard output.
+        format_name: one of `FORMATS`; None = the simplest that holds what is asked.
+        with_scores: whether each line's score is written.
+        word_scores: whether each token's log-probability is written.
+        alignment: `hard` or `soft`; None = not written.
+        alternatives: distinct translations of a line, beside the first.
+    """
+
+    output_path: str
+    format_name: str | None
+    with_scores: bool
+    word_scores: bool
+    alignment: str | None
+    alternatives: int
+
+    def details(self, n_best: int | None) -> Details:
+        """What a line of output holds."""
+        return Details(
+            n_best=n_best or self.alternatives + 1,
+            has_scores=self.with_scores,
+            has_word_scores=self.word_scores,
+            alignment=self.alignment,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batching:
+    """How many lines are read and computed at once; it never changes a result.
+
+    Attributes:
+        batch_size: None = the translator's own.
+        batch_type: what it counts: `tokens` or `sentences`.
+        buffer_size: lines read before the first is written.
+    """
+
+    batch_size: int | None
+    batch_type: str
+    buffer_size: int
+
 
 text_option = options("Input and output")
 search_option = options("Search")
@@ -94,6 +143,9 @@ MAX_ALTERNATIVES = 1023
     "Stop at bytes that are not UTF-8, or read them as U+FFFD.",
     default="strict",
 )
+@as_one(Source, "source")
+@as_one(Output, "output")
+@as_one(Batching, "batching")
 @model_options
 @search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @search_option("--n-best --nbest-size --nbest", int, "Translations written for each line.")
@@ -122,54 +174,59 @@ MAX_ALTERNATIVES = 1023
 @speed_option("--batch-type", ("tokens", "sentences"), "What it counts.", default="tokens")
 @speed_option("--buffer-size", POSITIVE, "Lines read before the first is written.", default=2048)
 @click.pass_obj
-def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
+def translate(
+    session: Session,
+    /,
+    text: tuple[str, ...],
+    source: Source,
+    output: Output,
+    batching: Batching,
+    opening: ModelFlags,
+    **search: Any,
+) -> None:
     """Translate standard input, a file, or TEXT, line by line.
 
     Every input line becomes exactly one output line, an empty one an empty one (an n-best list or
     alternatives become as many lines as there are readings, but in jsonl one). When the input
     pauses, what was read is translated and written.
     """
-    details = Details(
-        n_best=flags["n_best"] or flags["alternatives"] + 1,
-        has_scores=flags["with_scores"],
-        has_word_scores=flags["word_scores"],
-        alignment=flags["alignment"],
-    )
-    write = choose_format(flags["format_name"], details)
-    _check_together(text, flags)
-    is_interactive = not text and flags["input_path"] == "-" and sys.stdin.isatty()
+    details = output.details(search["n_best"])
+    write = choose_format(output.format_name, details)
+    _check_together(text, source, output, search["n_best"])
+    is_interactive = not text and source.input_path == "-" and sys.stdin.isatty()
     replaced: set[int] = set()
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
         lines: Iterator[str | Line]
         # A wrong byte does not end a session of somebody who types.
-        is_replacing = is_interactive or flags["encoding_errors"] == "replace"
-        source, has_paused = _input_lines(
-            stack, text, flags["input_path"], on_invalid=replaced.add if is_replacing else None
+        is_replacing = is_interactive or source.encoding_errors == "replace"
+        texts, has_paused = _input_lines(
+            stack, text, source.input_path, on_invalid=replaced.add if is_replacing else None
         )
-        lines = source
-        if flags["json_input"]:
-            name = "TEXT" if text else shown_name(flags["input_path"])
-            lines = json_lines(source, name, passed_on)
+        lines = texts
+        if source.json_input:
+            name = "TEXT" if text else shown_name(source.input_path)
+            lines = json_lines(texts, name, passed_on)
         prefixes = None
-        if flags["prefix_path"]:
-            prefix_file = stack.enter_context(open_input(flags["prefix_path"]))
-            prefixes = decode_lines(prefix_file, shown_name(flags["prefix_path"]))
-        _require_other_output(text, flags)
-        translator = load_translator(session, flags)
-        search = checked_search(translator, _search_options(flags))
-        _set_batch_size(translator, flags)
-        writer = stack.enter_context(open_output(flags["output_path"]))
+        if source.prefix_path:
+            prefix_file = stack.enter_context(open_input(source.prefix_path))
+            prefixes = decode_lines(prefix_file, shown_name(source.prefix_path))
+        inputs = [*([] if text else [source.input_path]), *filter(None, [source.prefix_path])]
+        require_not_read(output.output_path, [*inputs, *model_files(opening.model)])
+        translator, target_lang = load_translator(session, opening)
+        search = checked_search(translator, _search_options(search))
+        _set_batch_size(translator, batching)
+        writer = stack.enter_context(open_output(output.output_path))
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
         results = translator.translate_stream(
             _flushing(lines, writer),
             prefixes=prefixes,
-            buffer_lines=1 if is_interactive else flags["buffer_size"],
+            buffer_lines=1 if is_interactive else batching.buffer_size,
             has_paused=has_paused,
-            target_lang=flags["target_lang"],
-            alignment=details.alignment is not None,
-            alternatives=flags["alternatives"],
+            target_lang=target_lang,
+            alignment=output.alignment is not None,
+            alternatives=output.alternatives,
             **search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):
@@ -178,22 +235,16 @@ def translate(session: Session, /, text: tuple[str, ...], **flags: Any) -> None:
                 writer.write(row)
 
 
-def _check_together(text: tuple[str, ...], flags: dict[str, Any]) -> None:
+def _check_together(
+    text: tuple[str, ...], source: Source, output: Output, n_best: int | None
+) -> None:
     """Refuse flags of which one would be ignored."""
-    if text and flags["input_path"] != "-":
+    if text and source.input_path != "-":
         raise UsageError("Give either TEXT or --input, not both.")
-    if flags["json_input"] and flags["prefix_path"]:
+    if source.json_input and source.prefix_path:
         raise UsageError('With --json-input, give each "prefix" in its line instead of --prefix.')
-    if flags["alternatives"] and flags["n_best"] is not None:
+    if output.alternatives and n_best is not None:
         raise UsageError("Give either --alternatives or --n-best, not both.")
-
-
-def _require_other_output(text: tuple[str, ...], flags: dict[str, Any]) -> None:
-    """Refuse to write onto a file that is read."""
-    inputs = [] if text else [flags["input_path"]]
-    if flags["prefix_path"]:
-        inputs.append(flags["prefix_path"])
-    require_not_read(flags["output_path"], [*inputs, *model_files(flags["model"])])
 
 
 def _input_lines(
@@ -220,9 +271,9 @@ def _flushing(lines: Iterable[T], writer: LineWriter) -> Iterator[T]:
         writer.flush()
 
 
-def _search_options(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags given, as fields of `DecodeOptions`."""
-    given = {name: flags[name] for name in SEARCH_OPTIONS if flags[name] is not None}
+def _search_options(search: dict[str, Any]) -> dict[str, Any]:
+    """Fields of `DecodeOptions` that were given; the others keep the model's defaults."""
+    given = {name: value for name, value in search.items() if value is not None}
     if any(name in given for name in ("temperature", "top_k", "top_p", "min_p")):
         given["sample"] = True
     n_best = given.get("n_best", 1)
@@ -231,13 +282,13 @@ def _search_options(flags: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _set_batch_size(translator: Any, flags: dict[str, Any]) -> None:
-    if flags["batch_size"] is None:
+def _set_batch_size(translator: "Translator", batching: Batching) -> None:
+    if batching.batch_size is None:
         return
-    if flags["batch_type"] == "sentences":
-        translator.batch_lines = flags["batch_size"]
+    if batching.batch_type == "sentences":
+        translator.batch_lines = batching.batch_size
     else:
-        translator.batch_tokens = flags["batch_size"]
+        translator.batch_tokens = batching.batch_size
 
 
 def _noted(
