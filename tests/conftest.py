@@ -1,6 +1,6 @@
 """What every test may rely on: one thread, no network, steady hypothesis, the shared corpora.
 
-Not here: fixtures of one room; those live beside their tests. Read on in STYLE's chapter on tests.
+Not here: fixtures of one room; those live beside their tests.
 """
 
 import os

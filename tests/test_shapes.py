@@ -345,7 +345,7 @@ def compare(documented_as: Callable[..., Any], call: Callable[..., Any], given: 
 
 @pytest.mark.parametrize("call", CALLS, ids=[call[0].__qualname__ for call in CALLS])
 def test_docstring_states_the_real_shapes(call: Call) -> None:
-    """SEEDS rows 22, 60, 100."""
+    """Claims 22, 60, 100."""
     assert compare(*call)
 
 

@@ -427,7 +427,7 @@ def _dotted_keys(
 
 
 def _section_type(hint: Any) -> type[Any] | None:
-    """The dataclass in `Section` or `Section | None`."""
+    """The dataclass that a field holds, or holds unless it is None."""
     choices = typing.get_args(hint) or (hint,)
     found = (c for c in choices if isinstance(c, type) and dataclasses.is_dataclass(c))
     return next(found, None)

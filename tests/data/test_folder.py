@@ -56,7 +56,7 @@ def test_a_file_without_its_other_half_and_folders_inside_are_left_alone(tmp_pat
 def test_the_order_in_which_a_disk_lists_files_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RELIABILITY D1."""
+    """Fault D1."""
     folder_with(tmp_path, "law.en", "law.de", "news.en", "news.de", "dev.en", "dev.de", "more.tsv")
     listed = sorted(tmp_path.iterdir())
     found = []

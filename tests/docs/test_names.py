@@ -1,23 +1,173 @@
-"""A file that a docstring or a comment names exists."""
+"""What prose names exists: files, names of the code, commands, options, settings, claims."""
 
+import ast
+import io
 import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
+
+from heed.cli.main import heed
+from heed.data.corpus import DataConfig
+from heed.decode.options import DecodeOptions
+from heed.model.config import ModelConfig
+from heed.text.vocab import TokenizerConfig
+from heed.train.step.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "heed"
-NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|h|inc|md))`")
 SOURCES = [
     path
     for folder, pattern in ((PACKAGE, "*.py"), (ROOT / "tests", "*.py"), (ROOT / "engine", "*"))
     for path in sorted(folder.rglob(pattern))
 ]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+# Not the log and the changelog: they tell of what is gone, too.
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+]
+
+NAMED_FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|h|inc|md))`")
+NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`")
+FILE = re.compile(r".*\.(?:py|cpp|h|inc|md|toml|json|jsonl|txt|safetensors)")
+FOREIGN = {"cp", "NCCL_SOCKET_IFNAME"}
+"""A command of Unix, a variable of NCCL."""
+SECTIONS: dict[str, type[Any]] = {
+    "data": DataConfig,
+    "tokenizer": TokenizerConfig,
+    "model": ModelConfig,
+    "training": TrainConfig,
+    "decoding": DecodeOptions,
+}
+SETTING = re.compile(rf"`(({'|'.join(SECTIONS)})\.[a-z]\w*)(?:`| ?=)")
+COMMAND = re.compile(r"(?<![\"\w])heed [a-z]+(?:-[a-z]+)*(?: [^\n`|>]*)?")
+
+by_path = pytest.mark.parametrize("path", [*MODULES, *PAGES], ids=lambda path: path.name)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_named_files_exist(source: Path) -> None:
     """A name is read from the file's own folder, the room above it, the package or the root."""
     places = (source.parent, source.parent.parent, PACKAGE, ROOT, ROOT / "src")
-    names = NAMED.findall(source.read_text(encoding="utf-8"))
+    names = NAMED_FILE.findall(source.read_text(encoding="utf-8"))
     assert not [name for name in names if not any((place / name).exists() for place in places)]
+
+
+@cache
+def words_of_code() -> frozenset[str]:
+    """All words of code, texts and build files, but no word of a docstring or a comment."""
+    found: set[str] = set()
+    for path in [*SOURCES, *(ROOT / "benchmarks").glob("*.py"), ROOT / "hatch_build.py"]:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix != ".py":
+            found |= set(re.findall(r"\w+", re.sub(r"//.*", "", text)))
+            continue
+        docstrings = {line for line, _ in docstrings_of(text)}
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME:
+                found.add(token.string)
+            elif token.type == tokenize.STRING and token.start[0] not in docstrings:
+                found |= set(re.findall(r"\w+", token.string))
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", ".ci/run"):
+        found |= set(re.findall(r"\w+", (ROOT / name).read_text(encoding="utf-8")))
+    return frozenset(found)
+
+
+def docstrings_of(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each docstring, also of those below a constant."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+
+
+def prose(path: Path) -> str:
+    """What is written for a reader: a page without its code blocks; docstrings and comments."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = (token.string for token in tokens if token.type == tokenize.COMMENT)
+    return "\n".join([*(docstring for _, docstring in docstrings_of(text)), *comments])
+
+
+@by_path
+def test_a_name_of_the_code_occurs_in_the_code(path: Path) -> None:
+    names = [name for name in NAME.findall(prose(path)) if not FILE.fullmatch(name)]
+    known = words_of_code() | FOREIGN
+    assert not [name for name in names if not known.issuperset(name.split("."))]
+
+
+@by_path
+def test_a_setting_exists(path: Path) -> None:
+    text = prose(path)
+    text += "" if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    settings = {name for name, _ in SETTING.findall(text) if not FILE.fullmatch(name)}
+    assert not {name for name in settings if not (is_setting(name) or is_module(name))}
+
+
+def is_setting(name: str) -> bool:
+    section, _, key = name.partition(".")
+    return key in {field.name for field in fields(SECTIONS[section])}
+
+
+def is_module(name: str) -> bool:
+    return (PACKAGE / f"{name.replace('.', '/')}.py").exists()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_commands_and_their_options_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    spans = re.findall(r"`([^`\n]+)`", text)
+    spans += re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL)
+    mistakes = []
+    for call in (call for span in spans for call in COMMAND.findall(span)):
+        command: click.Command | None = heed
+        _, *arguments = call.split()
+        while isinstance(command, click.Group) and arguments and arguments[0][0].isalpha():
+            command = command.get_command(click.Context(command), arguments.pop(0))
+        if command is None:
+            mistakes.append(call)
+            continue
+        known = {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
+        known |= {"--help", "--debug", "--quiet", "-q", "-h"}
+        given = [each.split("=")[0] for each in arguments if re.match("--?[a-z]", each)]
+        mistakes += [f"{call}: {flag}" for flag in given if flag not in known]
+    assert not mistakes
+
+
+def numbers(text: str, word: str, number: str) -> set[str]:
+    """The numbers that follow a word, such as `claims 8, 70 and 71` or `claims 85–88`."""
+    found = set()
+    for match in re.finditer(rf"\b{word}s? ({number}(?:(?:, | and |–| to ){number})*)", text, re.I):
+        for part in re.split(", | and ", match[1]):
+            letter, first, *last = re.findall(r"^\D?|\d+", part)
+            ends = range(int(first), int(last[-1] if last else first) + 1)
+            found |= {f"{letter}{each}" for each in ends}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "word", "number"),
+    [
+        ("claims.md", "claim", r"\d+"),
+        ("faults.md", "fault", r"[RD]\d+"),
+        ("faults.md", "check", r"N\d+"),
+    ],
+)
+def test_a_numbered_claim_stands_in_its_table_and_has_a_test(
+    page: str, word: str, number: str
+) -> None:
+    table = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    known = set(re.findall(rf"^\| ({number}) \|", table, re.M))
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    texts = (path.read_text(encoding="utf-8") for path in tests)
+    assert set().union(*(numbers(text, word, number) for text in texts)) == known

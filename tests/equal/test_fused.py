@@ -33,7 +33,7 @@ def random_case(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_fused_equals_plain_for_any_shape_and_mask(seed: int) -> None:
-    """SEEDS rows 45, 46, 56."""
+    """Claims 45, 46, 56."""
     query, key, value, mask = random_case(seed)
     for is_causal in (False, True):
         allowed = mask
@@ -66,7 +66,7 @@ def test_causal_with_more_keys_than_queries_means_the_last_queries() -> None:
 def test_a_row_that_may_read_nothing_gives_zero_and_zero_gradients(
     dtype: torch.dtype, is_causal: bool
 ) -> None:
-    """SEEDS rows 79, 134: neither uniform (−1e9) nor NaN (−∞)."""
+    """Claims 79, 134: neither uniform (−1e9) nor NaN (−∞)."""
     torch.manual_seed(0)
     shapes = ((2, 2, 4, 3), (2, 2, 4, 3), (2, 2, 4, 5))
     mask = torch.ones(2, 1, 4, 4, dtype=torch.bool)
@@ -99,7 +99,7 @@ def test_a_row_that_may_read_nothing_gives_zero_and_zero_gradients(
 
 
 def test_minus_a_billion_would_have_read_everywhere_alike() -> None:
-    """SEEDS rows 79, 134: what the first seed's mask does where nothing may be read."""
+    """Claims 79, 134: what the first seed's mask does where nothing may be read."""
     torch.manual_seed(0)
     query, key = torch.randn(1, 1, 2, 3), torch.randn(1, 1, 5, 3)
     mask = torch.tensor([[True, True, False, False, False], [False] * 5])
@@ -111,7 +111,7 @@ def test_minus_a_billion_would_have_read_everywhere_alike() -> None:
 
 
 def test_masking_before_the_softmax_equals_renormalizing_after_it() -> None:
-    """SEEDS rows 77, 78, while the logits are moderate. Tolerance: float64."""
+    """Claims 77, 78, while the logits are moderate. Tolerance: float64."""
     torch.manual_seed(0)
     query, key = torch.randn(2, 2, 6, 4).double(), torch.randn(2, 2, 6, 4).double()
     mask = causal_mask(6, 6)
@@ -121,7 +121,7 @@ def test_masking_before_the_softmax_equals_renormalizing_after_it() -> None:
 
 
 def test_masking_before_the_softmax_survives_a_giant_in_the_future() -> None:
-    """SEEDS row 78: renormalizing afterwards divides 0 by 0 here; masking before does not."""
+    """Claim 78: renormalizing afterwards divides 0 by 0 here; masking before does not."""
     query, key = torch.ones(1, 1, 2, 1), torch.tensor([[[[1.0], [1e4]]]])
     mask = causal_mask(2, 2)
     after = (query @ key.mT).softmax(dim=-1) * mask
@@ -148,7 +148,7 @@ def test_extreme_logits_stay_finite_and_sum_to_one(size: float, is_causal: bool)
 
 @pytest.mark.parametrize("is_masked", [False, True])
 def test_nothing_to_read_gives_zero(is_masked: bool) -> None:
-    """A source of no tokens: SEEDS row 134."""
+    """A source of no tokens: claim 134."""
     query = torch.randn(2, 2, 3, 4, requires_grad=True)
     nothing = torch.zeros(2, 2, 0, 4)
     mask = torch.ones(2, 1, 1, 0, dtype=torch.bool) if is_masked else None
@@ -161,7 +161,7 @@ def test_nothing_to_read_gives_zero(is_masked: bool) -> None:
 
 
 def test_attention_backward_by_hand() -> None:
-    """SEEDS rows 52, 106: dV = WᵀdY, dS = W ⊙ (dW − Σ W⊙dW), dQ = dS K/√d, dK = dSᵀ Q/√d."""
+    """Claims 52, 106: dV = WᵀdY, dS = W ⊙ (dW − Σ W⊙dW), dQ = dS K/√d, dK = dSᵀ Q/√d."""
     torch.manual_seed(0)
     query, key, value = (torch.randn(1, 2, n, 4, dtype=torch.double) for n in (3, 5, 5))
     inputs = [x.requires_grad_() for x in (query, key, value)]

@@ -1,6 +1,6 @@
-"""Gradients by autograd and by small differences, every module in float64: RELIABILITY N1.
+"""Gradients by autograd and by small differences, every module in float64: check N1.
 
-Tolerances: eps 1e-6, atol 1e-7, rtol 1e-5, as RELIABILITY sets them.
+Tolerances: eps 1e-6, atol 1e-7, rtol 1e-5.
 """
 
 import functools
@@ -52,7 +52,7 @@ def check_module(module: nn.Module, call: Callable[..., Tensor], *inputs: Tensor
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
 @pytest.mark.parametrize("road", ["plain", "fused"])
 def test_gradients_of_attention(mask: Tensor | None, road: str) -> None:
-    """SEEDS rows 52, 106."""
+    """Claims 52, 106."""
     torch.manual_seed(0)
     inputs = numbers(2, 2, 3, 2), numbers(2, 2, 3, 2), numbers(2, 2, 3, 4)
     if road == "plain":
@@ -96,7 +96,7 @@ def test_gradients_of_multi_head_attention_on_its_other_roads() -> None:
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
 def test_gradients_of_residual_connections(kind: str) -> None:
-    """SEEDS rows 89, 90."""
+    """Claims 89, 90."""
     torch.manual_seed(0)
     around = RESIDUALS[kind](4, dropout=0.1, eps=1e-6).eval()
     check_module(around, lambda x: around(x, torch.sin), numbers(2, 3, 4))
@@ -114,7 +114,7 @@ def test_gradients_of_residual_connections(kind: str) -> None:
     ids=["relu", "gelu", "relu without bias", "swiglu", "swiglu without bias"],
 )
 def test_gradients_of_feed_forward_networks(make: Callable[[], nn.Module]) -> None:
-    """SEEDS rows 92, 93."""
+    """Claims 92, 93."""
     torch.manual_seed(0)
     network = make()
     check_module(network, network, numbers(2, 3, 4))
@@ -138,7 +138,7 @@ def test_gradients_of_rotation() -> None:
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
 def test_gradients_of_layers(kind: str) -> None:
-    """SEEDS rows 86, 87."""
+    """Claims 86, 87."""
     torch.manual_seed(0)
     residual = functools.partial(RESIDUALS[kind], 4, dropout=0.0, eps=1e-6)
     encoder = EncoderLayer(MultiHeadAttention(4, 2), SwiGLU(4, 3), residual=residual)
@@ -158,7 +158,7 @@ def test_gradients_of_layers(kind: str) -> None:
     [("post", "sinusoidal", "three-way"), ("pre", "learned", "output"), ("pre", "rotary", "none")],
 )
 def test_gradients_of_the_whole_model(norm: str, positions: str, tied: str) -> None:
-    """SEEDS row 106. gradcheck's fast mode: random directions instead of each number."""
+    """Claim 106. gradcheck's fast mode: random directions instead of each number."""
     torch.manual_seed(0)
     config = config_from(
         {

@@ -1,6 +1,6 @@
 """What must not matter: padding, company, the future, and whether steps were cached.
 
-RELIABILITY N4 and N5. Where tensors keep their shape the difference is exactly 0; where a kernel
+checks N4 and N5. Where tensors keep their shape the difference is exactly 0; where a kernel
 sums in another order it is float64 rounding (1e-12) or float32 rounding (1e-5), as named.
 """
 
@@ -51,7 +51,7 @@ def states(model: Transformer, src: Tensor, tgt_in: Tensor) -> Tensor:
 def test_later_target_tokens_change_nothing_before_them(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """SEEDS rows 80, 82: difference exactly 0."""
+    """Claims 80, 82: difference exactly 0."""
     model = tiny(**changes)
     before = model.teacher_forced(SRC, TGT_IN)
     for position in range(1, TGT_IN.size(1)):
@@ -64,7 +64,7 @@ def test_later_target_tokens_change_nothing_before_them(
 
 @torch.no_grad()
 def test_one_parallel_pass_equals_six_separate_passes(tiny: Tiny) -> None:
-    """SEEDS row 83. Tolerance: float64."""
+    """Claim 83. Tolerance: float64."""
     model = tiny().double()
     parallel = states(model, SRC, TGT_IN)
     for length in range(1, 7):
@@ -80,7 +80,7 @@ def test_one_parallel_pass_equals_six_separate_passes(tiny: Tiny) -> None:
 def test_what_stands_under_the_padding_mask_changes_nothing(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """SEEDS rows 80, 81: difference exactly 0 at the kept positions."""
+    """Claims 80, 81: difference exactly 0 at the kept positions."""
     model = tiny(**changes)
     mask = padding_mask(SRC, 0)
     assert mask is not None
@@ -94,7 +94,7 @@ def test_what_stands_under_the_padding_mask_changes_nothing(
 @each_model
 @torch.no_grad()
 def test_padding_and_company_change_nothing(tiny: Tiny, changes: dict[str, Any]) -> None:
-    """SEEDS row 80: alone and bare, or padded in a batch. Tolerance: float64."""
+    """Claim 80: alone and bare, or padded in a batch. Tolerance: float64."""
     model = tiny(**changes).double()
     together = states(model, SRC, TGT_IN)
     longer = torch.cat([SRC, torch.zeros(4, 7, dtype=torch.long)], dim=1)
@@ -121,7 +121,7 @@ def test_padding_in_float32_stays_within_rounding(tiny: Tiny) -> None:
 @each_model
 @torch.no_grad()
 def test_a_source_without_tokens_is_read_as_nothing(tiny: Tiny, changes: dict[str, Any]) -> None:
-    """SEEDS row 134: alone (length 0) or as a row of padding; never NaN."""
+    """Claim 134: alone (length 0) or as a row of padding; never NaN."""
     model = tiny(**changes)
     empty = torch.zeros(1, 0, dtype=torch.long)
     alone = model.teacher_forced(empty, TGT_IN[:1])
@@ -137,7 +137,7 @@ def test_a_source_without_tokens_is_read_as_nothing(tiny: Tiny, changes: dict[st
 
 
 def test_a_source_without_tokens_does_not_spoil_training(tiny: Tiny) -> None:
-    """SEEDS row 134: gradients stay finite too."""
+    """Claim 134: gradients stay finite too."""
     model = tiny()
     src = torch.cat([SRC, torch.zeros(1, 5, dtype=torch.long)])
     (model.teacher_forced(src, TGT_IN[[0, 1, 2, 3, 0]]) ** 2).sum().backward()
@@ -152,7 +152,7 @@ def test_a_source_without_tokens_does_not_spoil_training(tiny: Tiny) -> None:
 @each_model
 @torch.no_grad()
 def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[str, Any]) -> None:
-    """SEEDS row 96. Tolerance: float32 sums in another order; same best token."""
+    """Claim 96. Tolerance: float32 sums in another order; same best token."""
     model = tiny(**changes)
     forced = model.teacher_forced(SRC, TGT_IN)
     state = model.start(SRC)
@@ -167,7 +167,7 @@ def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[
 def test_rows_may_be_repeated_and_reordered_as_a_beam_does(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """SEEDS row 96: three beams a source, reordered at random within their source."""
+    """Claim 96: three beams a source, reordered at random within their source."""
     model, n_sources, beam_size = tiny(**changes), 4, 3
     torch.manual_seed(7)
     state = model.start(SRC, beam_size=beam_size)
@@ -188,7 +188,7 @@ def test_rows_may_be_repeated_and_reordered_as_a_beam_does(
 def test_finished_sources_may_leave_and_beams_may_narrow(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """SEEDS row 96: what stays goes on as if nothing had left."""
+    """Claim 96: what stays goes on as if nothing had left."""
     model = tiny(**changes)
     torch.manual_seed(7)
     state = model.start(SRC, beam_size=3)
@@ -213,7 +213,7 @@ def test_finished_sources_may_leave_and_beams_may_narrow(
 
 @torch.no_grad()
 def test_a_cache_outgrows_every_table(tiny: Tiny) -> None:
-    """SEEDS row 37: 300 steps, beyond the first rows of positions and of the cache."""
+    """Claim 37: 300 steps, beyond the first rows of positions and of the cache."""
     torch.manual_seed(0)
     tgt_in = torch.randint(4, 13, (1, 300))
     for kind in ("sinusoidal", "rotary"):
@@ -231,7 +231,7 @@ EATEN_YET = torch.tensor([[5, 6, 7], [7, 5, 6], [7, 6, 5], [6, 5, 7], [6, 7, 5]]
 
 @torch.no_grad()
 def test_without_positions_the_order_of_the_source_is_not_seen(tiny: Tiny) -> None:
-    """SEEDS rows 8, 9, 44, 71: one set of embeddings, one output. Tolerance: float64."""
+    """Claims 8, 9, 44, 71: one set of embeddings, one output. Tolerance: float64."""
     model = tiny(positions="none").double()
     memory = model.encode(EATEN_YET)[0]
     for row, ids in enumerate(EATEN_YET.tolist()):
@@ -244,7 +244,7 @@ def test_without_positions_the_order_of_the_source_is_not_seen(tiny: Tiny) -> No
 @pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "learned", "rotary"])
 @torch.no_grad()
 def test_with_positions_each_order_means_something_else(tiny: Tiny, kind: str) -> None:
-    """SEEDS rows 8, 9: the same rows of the embedding table, five outputs."""
+    """Claims 8, 9: the same rows of the embedding table, five outputs."""
     model = tiny(positions=kind).double()
     vectors = model.embed_src.tokens(EATEN_YET).sort(dim=1).values
     assert torch.equal(vectors, vectors[:1].expand_as(vectors))

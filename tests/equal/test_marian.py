@@ -1,4 +1,4 @@
-"""Our Transformer and Hugging Face's Marian, on the same random weights: RELIABILITY N3.
+"""Our Transformer and Hugging Face's Marian, on the same random weights: check N3.
 
 No download: the Marian model is made from a config. Its positions are `sinusoidal_halves`, its
 norm is post, its embeddings are tied three ways, and `<pad>` starts the target.
@@ -104,7 +104,7 @@ def random_sources() -> Tensor:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @torch.no_grad()
 def test_logits_equal_marian_s(activation: str) -> None:
-    """SEEDS row 103. Tolerance: float32 over three and two layers."""
+    """Claim 103. Tolerance: float32 over three and two layers."""
     theirs = marian(activation)
     model, src = ours(theirs, activation), random_sources()
     assert (theirs.final_logits_bias == 0).all()

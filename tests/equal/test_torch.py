@@ -1,4 +1,4 @@
-"""Our Transformer and torch's own, on the same weights: RELIABILITY N2.
+"""Our Transformer and torch's own, on the same weights: check N2.
 
 Not here: the layouts of trained models elsewhere (`test_marian.py`).
 Tolerances: 1e-5 in float32, 1e-12 in float64, over numbers of size one to four.
@@ -118,7 +118,7 @@ def random_case(seed: int) -> tuple[ModelConfig, Transformer, Tensor, Tensor]:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_encoder_decoder_and_whole_equal_torch_s_on_the_same_weights(seed: int) -> None:
-    """SEEDS rows 80, 85–88: pre- and post-norm, ReLU and GELU, masks, fifty random shapes."""
+    """Claims 80, 85–88: pre- and post-norm, ReLU and GELU, masks, fifty random shapes."""
     config, model, src, tgt_in = random_case(seed)
     twin = torch_twin(model, config)
     mask = padding_mask(src, 0)
@@ -148,7 +148,7 @@ def test_encoder_decoder_and_whole_equal_torch_s_on_the_same_weights(seed: int) 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_gradients_equal_torch_s_on_the_same_weights(seed: int) -> None:
-    """SEEDS row 106. Tolerance: float64, sums of some hundred terms."""
+    """Claim 106. Tolerance: float64, sums of some hundred terms."""
     config, model, src, tgt_in = random_case(seed)
     model, mask = model.double(), padding_mask(src, 0)
     twin = torch_twin(model, config).double()

@@ -1,6 +1,6 @@
 """A real small run on the built-in corpus: does "city" read 城市, and "New York" 纽约?
 
-Not how well it translates: `heed demo` shows that. Here is what SEEDS row 66 expects of attention.
+Not how well it translates: `heed demo` shows that. Here is what claim 66 expects of attention.
 Where a word can be guessed from the words before it, attention may rest anywhere; so single maps
 differ from seed to seed, and what is asked here are means. The margins are those of the worst of
 the seeds tried, as another processor rounds differently and so is another seed.

@@ -1,4 +1,4 @@
-"""Twenty pairs by heart: the first thing to try when nothing learns (RELIABILITY N10).
+"""Twenty pairs by heart: the first thing to try when nothing learns (check N10).
 
 Fast, unlike its neighbors here. There is no rule to find, so this shows that gradients reach the
 weights, not that a model understands: that is `test_toy.py`.

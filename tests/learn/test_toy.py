@@ -59,7 +59,7 @@ def test_more_than_99_percent_of_unseen_sentences_are_answered_exactly(
 
 
 def test_without_positions_a_sentence_and_its_mirror_image_are_the_same(learn: Learn) -> None:
-    """SEEDS row 44: no notion of order, so nothing to reverse.
+    """Claim 44: no notion of order, so nothing to reverse.
 
     The encoder sees a bag of words. Of n different words, it can put only one of n! orders right:
     one sentence in six of three words, hardly any longer one.

@@ -22,7 +22,7 @@ def heads(*lengths_and_widths: tuple[int, int], seed: int = 0) -> list[Tensor]:
 
 
 def test_six_steps_of_attention_by_hand() -> None:
-    """SEEDS rows 45, 46, 48: q, k, v → q·k → ÷√d_k → softmax → ×v → sum."""
+    """Claims 45, 46, 48: q, k, v → q·k → ÷√d_k → softmax → ×v → sum."""
     query = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
     key = torch.tensor([[2.0, 5.0, 0.0, 7.0], [0.0, 0.0, 0.0, 1.0]])
     value = torch.tensor([[10.0, 0.0], [0.0, 20.0]])
@@ -38,7 +38,7 @@ def test_six_steps_of_attention_by_hand() -> None:
 
 
 def test_context_is_the_weighted_sum_of_values_one_by_one() -> None:
-    """SEEDS rows 46, 49: y_5 = Σ_i w_i^5 v_i."""
+    """Claims 46, 49: y_5 = Σ_i w_i^5 v_i."""
     query, key, value = heads((6, 4), (6, 4), (6, 5))
     context, weights = attend(query, key, value)
     y_5 = sum(weights[0, 0, 5, i] * value[0, 0, i] for i in range(6))
@@ -46,7 +46,7 @@ def test_context_is_the_weighted_sum_of_values_one_by_one() -> None:
 
 
 def test_weights_of_each_position_sum_to_one_and_none_is_negative() -> None:
-    """SEEDS row 46."""
+    """Claim 46."""
     query, key, value = heads((5, 4), (7, 4), (7, 4))
     weights = attend(query, key, value)[1]
     assert torch.allclose(weights.sum(dim=-1), torch.ones(2, 3, 5), atol=1e-6)
@@ -54,7 +54,7 @@ def test_weights_of_each_position_sum_to_one_and_none_is_negative() -> None:
 
 
 def test_a_sharp_query_fetches_the_value_of_the_nearest_key() -> None:
-    """SEEDS rows 50, 51: as temperature goes to 0 the soft table becomes a lookup."""
+    """Claims 50, 51: as temperature goes to 0 the soft table becomes a lookup."""
     query, key, value = heads((5, 4), (7, 4), (7, 3))
     nearest = (query @ key.transpose(-2, -1)).argmax(dim=-1)
     looked_up = value.gather(2, nearest[..., None].expand(-1, -1, -1, 3))
@@ -62,7 +62,7 @@ def test_a_sharp_query_fetches_the_value_of_the_nearest_key() -> None:
 
 
 def test_soft_attention_teaches_queries_and_keys_hard_attention_does_not() -> None:
-    """SEEDS row 52."""
+    """Claim 52."""
     query, key, value = (x.requires_grad_() for x in heads((5, 4), (7, 4), (7, 4)))
     (attend(query, key, value)[0] ** 2).sum().backward()
     assert query.grad is not None
@@ -82,7 +82,7 @@ def test_soft_attention_teaches_queries_and_keys_hard_attention_does_not() -> No
 
 @pytest.mark.parametrize("d_k", [4, 64, 1024])
 def test_scaling_keeps_the_spread_of_scores_at_one_for_any_width(d_k: int) -> None:
-    """SEEDS rows 53, 55: without √d_k the softmax of wide heads is nearly one-hot."""
+    """Claims 53, 55: without √d_k the softmax of wide heads is nearly one-hot."""
     torch.manual_seed(0)
     query, key = torch.randn(1, 1, 64, d_k), torch.randn(1, 1, 64, d_k)
     scaled = attend(query, key, key)[1].log()
@@ -93,7 +93,7 @@ def test_scaling_keeps_the_spread_of_scores_at_one_for_any_width(d_k: int) -> No
 
 
 def test_attention_without_positions_does_not_see_order() -> None:
-    """SEEDS rows 8, 70, 71: permuted in, equally permuted out; a function without weights."""
+    """Claims 8, 70, 71: permuted in, equally permuted out; a function without weights."""
     query, key, value = heads((6, 4), (6, 4), (6, 4))
     order = torch.randperm(6)
     context = attend(query, key, value)[0]
@@ -133,7 +133,7 @@ def by_head(module: MultiHeadAttention, x: Tensor, memory: Tensor) -> Tensor:
 def test_multi_head_attention_is_its_heads_one_by_one(
     n_heads: int, d_k: int | None, d_v: int | None
 ) -> None:
-    """SEEDS rows 47, 56, 57, 58."""
+    """Claims 47, 56, 57, 58."""
     torch.manual_seed(0)
     module = MultiHeadAttention(8, n_heads, d_k=d_k, d_v=d_v)
     x, memory = torch.randn(2, 5, 8), torch.randn(2, 7, 8)
@@ -143,7 +143,7 @@ def test_multi_head_attention_is_its_heads_one_by_one(
 
 
 def test_queries_come_from_x_keys_and_values_from_memory() -> None:
-    """SEEDS rows 67, 99."""
+    """Claims 67, 99."""
     torch.manual_seed(0)
     module = MultiHeadAttention(8, 2)
     x, memory = torch.randn(2, 5, 8), torch.randn(2, 7, 8)
@@ -153,14 +153,14 @@ def test_queries_come_from_x_keys_and_values_from_memory() -> None:
 
 
 def test_512_in_8_heads_is_64_a_head() -> None:
-    """SEEDS row 59."""
+    """Claim 59."""
     module = MultiHeadAttention(512, 8)
     assert (module.d_k, module.d_v) == (64, 64)
     assert module.project_query(torch.zeros(1, 7, 512)).shape == (1, 8, 7, 64)
 
 
 def test_shapes_of_a_hundred_positions_in_eight_heads() -> None:
-    """SEEDS row 60: (b,100,512) → (b,8,100,64) → weights (b,8,100,100) → back."""
+    """Claim 60: (b,100,512) → (b,8,100,64) → weights (b,8,100,100) → back."""
     module = MultiHeadAttention(512, 8).requires_grad_(False)
     x = torch.zeros(2, 100, 512)
     assert module.project_query(x).shape == (2, 8, 100, 64)
@@ -171,7 +171,7 @@ def test_shapes_of_a_hundred_positions_in_eight_heads() -> None:
 
 
 def test_heads_that_start_alike_stay_alike() -> None:
-    """SEEDS row 62: only random initialization tells heads apart."""
+    """Claim 62: only random initialization tells heads apart."""
     torch.manual_seed(0)
     module = MultiHeadAttention(8, 2).double()
     blocks = module.project_in.weight.detach().view(3, 2, 4, 8)
@@ -192,7 +192,7 @@ def test_heads_that_start_alike_stay_alike() -> None:
 
 
 def test_without_bias_there_is_none_and_zero_bias_is_the_same() -> None:
-    """SEEDS row 69."""
+    """Claim 69."""
     torch.manual_seed(0)
     bare, biased = MultiHeadAttention(8, 2, bias=False), MultiHeadAttention(8, 2)
     assert set(dict(bare.named_parameters())) == {"project_in.weight", "project_out.weight"}
@@ -205,7 +205,7 @@ def test_without_bias_there_is_none_and_zero_bias_is_the_same() -> None:
 
 
 def test_projection_is_a_convolution_of_width_one() -> None:
-    """SEEDS row 101: the same matrix at every position, looking at no neighbor."""
+    """Claim 101: the same matrix at every position, looking at no neighbor."""
     torch.manual_seed(0)
     module = MultiHeadAttention(8, 2)
     convolution = nn.Conv1d(8, 24, kernel_size=1)
@@ -216,7 +216,7 @@ def test_projection_is_a_convolution_of_width_one() -> None:
 
 
 def test_attention_dropout_acts_in_training_only() -> None:
-    """SEEDS row 68."""
+    """Claim 68."""
     torch.manual_seed(0)
     module, x = MultiHeadAttention(8, 2, dropout=0.5), torch.randn(2, 5, 8)
     assert not torch.equal(module.train()(x), module(x))
@@ -225,7 +225,7 @@ def test_attention_dropout_acts_in_training_only() -> None:
 
 @pytest.mark.parametrize("is_rotary", [False, True])
 def test_extending_one_by_one_is_causal_attention(is_rotary: bool) -> None:
-    """SEEDS row 96. Tolerance: float32 sums in another order."""
+    """Claim 96. Tolerance: float32 sums in another order."""
     torch.manual_seed(0)
     module, cache = MultiHeadAttention(8, 2), KVCache(first_capacity=2)
     x, (cosines, sines) = torch.randn(3, 6, 8), rotary_table(6, 4)

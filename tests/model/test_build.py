@@ -45,7 +45,7 @@ def test_presets_have_the_number_of_parameters_counted_by_hand(preset: str) -> N
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
 def test_base_and_big_are_as_large_as_the_paper_says(preset: str, millions: int) -> None:
-    """SEEDS row 85. Vaswani et al. 2017, table 3, with about 37,000 pieces; to 5 %."""
+    """Claim 85. Vaswani et al. 2017, table 3, with about 37,000 pieces; to 5 %."""
     config = ModelConfig(src_vocab_size=37_000, tgt_vocab_size=37_000, **PRESETS[preset])
     assert counted_by_hand(config) / 1e6 == pytest.approx(millions, rel=0.05)
     assert (config.n_encoder_layers, config.n_decoder_layers) == (6, 6)
@@ -78,7 +78,7 @@ def tables(model: Transformer) -> list[torch.Tensor]:
 def test_ties_share_storage_and_outlive_loading_and_moving(
     tiny: Tiny, tied: str, n_tables: int
 ) -> None:
-    """SEEDS rows 23, 30."""
+    """Claims 23, 30."""
     model, other = tiny(tied=tied), tiny(tied=tied, seed=1)
     model.load_state_dict(other.state_dict())
     for moved in (model, model.double(), model.float()):
@@ -191,7 +191,7 @@ def test_the_seed_decides_every_weight() -> None:
 
 
 def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
-    """A parameter that changes nothing is removed (STYLE, tests)."""
+    """A parameter that changes nothing is removed."""
     # The network itself does not use the first three; the last has one choice so far.
     unused = {"bos_id", "eos_id", "family", "attention"}
     changes: dict[str, Any] = {

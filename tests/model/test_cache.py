@@ -12,7 +12,7 @@ def one_position(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_append_returns_all_positions_in_order_beyond_its_first_capacity() -> None:
-    """SEEDS row 96: the table of keys and values is filled one at a time."""
+    """Claim 96: the table of keys and values is filled one at a time."""
     torch.manual_seed(0)
     cache, keys, values = KVCache(first_capacity=2), [], []
     for length in range(1, 12):

@@ -20,7 +20,7 @@ def message(**changes: Any) -> str:
 
 
 def test_defaults_fit_one_another_and_head_widths_follow() -> None:
-    """SEEDS row 56."""
+    """Claim 56."""
     config = ModelConfig(src_vocab_size=100, tgt_vocab_size=100)
     assert (config.key_width, config.value_width) == (64, 64)
     config = ModelConfig(src_vocab_size=100, tgt_vocab_size=100, d_k=5, d_v=7)
@@ -33,7 +33,7 @@ def test_presets_are_valid(preset: str) -> None:
 
 
 def test_base_is_the_paper_s() -> None:
-    """SEEDS rows 28, 59, 85."""
+    """Claims 28, 59, 85."""
     base = PRESETS["base"]
     assert (base["d_model"], base["n_heads"], base["d_ff"]) == (512, 8, 2048)
     assert (base["n_encoder_layers"], base["n_decoder_layers"], base["dropout"]) == (6, 6, 0.1)

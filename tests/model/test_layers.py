@@ -40,7 +40,7 @@ def shaken(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def test_post_norm_is_the_norm_of_the_sum() -> None:
-    """SEEDS rows 88, 90: LayerNorm(x + Sublayer(x))."""
+    """Claims 88, 90: LayerNorm(x + Sublayer(x))."""
     torch.manual_seed(0)
     around = shaken(PostNorm(6, dropout=0.1, eps=EPS))
     x = 5 * torch.randn(2, 3, 6) + 1
@@ -49,7 +49,7 @@ def test_post_norm_is_the_norm_of_the_sum() -> None:
 
 
 def test_pre_norm_adds_to_what_came_in() -> None:
-    """SEEDS rows 88, 90: x + Sublayer(LayerNorm(x))."""
+    """Claims 88, 90: x + Sublayer(LayerNorm(x))."""
     torch.manual_seed(0)
     around = shaken(PreNorm(6, dropout=0.1, eps=EPS))
     x = 5 * torch.randn(2, 3, 6) + 1
@@ -59,7 +59,7 @@ def test_pre_norm_adds_to_what_came_in() -> None:
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
 def test_norms_start_with_gain_one_and_shift_zero(kind: str) -> None:
-    """SEEDS row 90."""
+    """Claim 90."""
     norm = RESIDUALS[kind](6, dropout=0.0, eps=EPS).norm
     assert (norm.weight == 1).all()
     assert (norm.bias == 0).all()
@@ -67,7 +67,7 @@ def test_norms_start_with_gain_one_and_shift_zero(kind: str) -> None:
 
 
 def test_gradients_take_the_shortcut() -> None:
-    """SEEDS row 89: where the sublayer passes nothing back, pre-norm still passes all."""
+    """Claim 89: where the sublayer passes nothing back, pre-norm still passes all."""
     x = torch.randn(2, 3, 6, requires_grad=True)
     PreNorm(6, dropout=0.0, eps=EPS)(x, torch.zeros_like).sum().backward()
     assert x.grad is not None
@@ -76,7 +76,7 @@ def test_gradients_take_the_shortcut() -> None:
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
 def test_dropout_sits_on_the_sublayer_and_spares_the_shortcut(kind: str) -> None:
-    """SEEDS row 68."""
+    """Claim 68."""
     torch.manual_seed(0)
     around = RESIDUALS[kind](6, dropout=0.5, eps=EPS).train()
     x = torch.randn(2, 3, 6)
@@ -94,7 +94,7 @@ ACTIVATIONS: list[tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]
 def test_feed_forward_is_two_matrices_around_a_bend(
     activation: Callable[[Tensor], Tensor], formula: Callable[[Tensor], Tensor]
 ) -> None:
-    """SEEDS rows 92, 93: max(0, x W_1 + b_1) W_2 + b_2, or GELU in place of the max."""
+    """Claims 92, 93: max(0, x W_1 + b_1) W_2 + b_2, or GELU in place of the max."""
     torch.manual_seed(0)
     network = shaken(FeedForward(4, 9, activation=activation))
     x, w_1, w_2 = torch.randn(2, 3, 4), network.expand.weight.T, network.contract.weight.T
@@ -117,7 +117,7 @@ def test_swiglu_gates_each_inner_feature() -> None:
 def test_feed_forward_is_the_same_network_at_every_position(
     make: type[FeedForward] | type[SwiGLU],
 ) -> None:
-    """SEEDS row 92: alone or in a row, permuted or not. Tolerance: sums in another order."""
+    """Claim 92: alone or in a row, permuted or not. Tolerance: sums in another order."""
     torch.manual_seed(0)
     network, x = shaken(make(4, 9)), torch.randn(2, 5, 4)
     order = torch.randperm(5)
@@ -146,7 +146,7 @@ def layer_parts(
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
 def test_encoder_layer_is_attention_then_feed_forward(kind: str) -> None:
-    """SEEDS row 86."""
+    """Claim 86."""
     torch.manual_seed(0)
     attention, network, residual = layer_parts(kind)
     layer = shaken(EncoderLayer(attention(), network, residual=residual))
@@ -163,7 +163,7 @@ def test_encoder_layer_is_attention_then_feed_forward(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
 def test_decoder_layer_is_masked_self_then_cross_then_feed_forward(kind: str) -> None:
-    """SEEDS rows 67, 87, 99: the decoder asks, the encoder's memory answers, never normed anew."""
+    """Claims 67, 87, 99: the decoder asks, the encoder's memory answers, never normed anew."""
     torch.manual_seed(0)
     attention, network, residual = layer_parts(kind)
     layer = shaken(DecoderLayer(attention(), attention(), network, residual=residual))

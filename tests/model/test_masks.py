@@ -6,7 +6,7 @@ from heed.model.masks import both, causal_mask, padding_mask
 
 
 def test_padding_mask_is_true_at_real_tokens_only() -> None:
-    """SEEDS rows 80, 81."""
+    """Claims 80, 81."""
     ids = torch.tensor([[5, 6, 7], [5, 0, 0]])
     mask = padding_mask(ids, pad_id=0)
     assert mask is not None
@@ -31,7 +31,7 @@ def test_padding_mask_of_empty_sources_stays_a_mask() -> None:
 
 
 def test_causal_mask_lets_word_three_read_the_first_three() -> None:
-    """SEEDS rows 80, 82, 84."""
+    """Claims 80, 82, 84."""
     mask = causal_mask(4, 4)
     assert mask.dtype == torch.bool
     assert mask[2].tolist() == [True, True, True, False]

@@ -31,7 +31,7 @@ def closed_form(position: int, column: int, d_model: int) -> float:
 
 @pytest.mark.parametrize("d_model", [2, 16, 512])
 def test_sinusoidal_table_is_the_closed_form(d_model: int) -> None:
-    """SEEDS rows 31, 32. Tolerance: one float32 rounding of numbers up to 1."""
+    """Claims 31, 32. Tolerance: one float32 rounding of numbers up to 1."""
     table = sinusoidal_table(5000, d_model)
     for position in (0, 1, 2, 4, 17, 100, 999, 4999):
         for column in {0, 1, d_model // 2, d_model - 2, d_model - 1}:
@@ -40,7 +40,7 @@ def test_sinusoidal_table_is_the_closed_form(d_model: int) -> None:
 
 
 def test_sinusoidal_table_is_the_exponential_form_of_the_seed() -> None:
-    """SEEDS row 32: exp(arange(0, d, 2) · (−ln 10000 / d)), here in numpy's float64."""
+    """Claim 32: exp(arange(0, d, 2) · (−ln 10000 / d)), here in numpy's float64."""
     divisors = np.exp(np.arange(0, 64, 2) * (-math.log(10000.0) / 64))
     angles = np.arange(5000)[:, None] * divisors
     table = sinusoidal_table(5000, 64).numpy()
@@ -49,12 +49,12 @@ def test_sinusoidal_table_is_the_exponential_form_of_the_seed() -> None:
 
 
 def test_first_row_alternates_zero_and_one() -> None:
-    """SEEDS row 132."""
+    """Claim 132."""
     assert sinusoidal_table(1, 6)[0].tolist() == [0, 1, 0, 1, 0, 1]
 
 
 def test_seed_one_gave_sine_and_cosine_of_a_pair_different_frequencies() -> None:
-    """SEEDS row 132: exponent 2j/d for every column j, and zeros in row 0; ours differs."""
+    """Claim 132: exponent 2j/d for every column j, and zeros in row 0; ours differs."""
     d_model, n_positions = 16, 100
     exponents = 2 * np.arange(d_model) / d_model
     seed = np.arange(n_positions)[:, None] / 10000**exponents
@@ -69,7 +69,7 @@ def test_seed_one_gave_sine_and_cosine_of_a_pair_different_frequencies() -> None
 
 
 def test_city_has_index_four_and_five_behind_bos() -> None:
-    """SEEDS rows 41, 131."""
+    """Claims 41, 131."""
     words = ["New", "York", "is", "a", "city"]
     assert words.index("city") == 4
     assert ["<bos>", *words].index("city") == 5
@@ -84,19 +84,19 @@ def test_halves_hold_the_same_numbers_with_sines_first() -> None:
 
 
 def test_every_position_is_unique() -> None:
-    """SEEDS row 35. Neighbors lie 2·sin(½) = 0.96 apart in the first pair alone."""
+    """Claim 35. Neighbors lie 2·sin(½) = 0.96 apart in the first pair alone."""
     table = sinusoidal_table(2000, 32).double()
     distances = torch.cdist(table, table).fill_diagonal_(math.inf)
     assert distances.min() > 0.5
 
 
 def test_values_stay_within_one_at_any_length() -> None:
-    """SEEDS row 37."""
+    """Claim 37."""
     assert sinusoidal_table(20000, 16).abs().max() <= 1
 
 
 def test_shifting_is_a_rotation_that_does_not_depend_on_the_position() -> None:
-    """SEEDS row 36: PE(p + k) = R_k PE(p). Tolerance: float32 tables."""
+    """Claim 36: PE(p + k) = R_k PE(p). Tolerance: float32 tables."""
     d_model, shift = 16, 7
     frequencies = [10000 ** (-2 * pair / d_model) for pair in range(d_model // 2)]
     rotation = torch.block_diag(
@@ -115,14 +115,14 @@ def test_shifting_is_a_rotation_that_does_not_depend_on_the_position() -> None:
 
 
 def test_tables_are_deterministic_and_a_longer_one_begins_with_the_shorter() -> None:
-    """SEEDS rows 38, 42: positions depend on the place only, neither on input nor on length."""
+    """Claims 38, 42: positions depend on the place only, neither on input nor on length."""
     for make in (sinusoidal_table, sinusoidal_halves_table):
         assert torch.equal(make(30, 8), make(30, 8))
         assert torch.equal(make(60, 8)[:30], make(30, 8))
 
 
 def test_positions_do_not_depend_on_the_input() -> None:
-    """SEEDS row 42. Powers of two keep the subtraction exact to the last bits."""
+    """Claim 42. Powers of two keep the subtraction exact to the last bits."""
     torch.manual_seed(0)
     positions = SinusoidalPositions(8, 4, 64)
     zeros, ones = torch.zeros(2, 5, 8), torch.ones(2, 5, 8)
@@ -147,7 +147,7 @@ def test_offset_continues_where_the_prefix_ended(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "rotary"])
 def test_tables_grow_with_the_sentence(kind: str) -> None:
-    """SEEDS row 37: nothing is trained, so nothing ends at a length."""
+    """Claim 37: nothing is trained, so nothing ends at a length."""
     positions: Any = POSITIONS[kind](8, 4, 64)
     x = torch.zeros(1, 1, 8)
     if kind == "rotary":
@@ -179,7 +179,7 @@ def test_only_learned_positions_are_stored_with_the_weights(kind: str) -> None:
 
 
 def test_no_positions_leaves_embeddings_and_queries_alone() -> None:
-    """SEEDS row 44."""
+    """Claim 44."""
     x = torch.randn(2, 3, 8)
     positions = POSITIONS["none"](8, 4, 64)
     assert positions(x) is x
@@ -187,7 +187,7 @@ def test_no_positions_leaves_embeddings_and_queries_alone() -> None:
 
 
 def test_learned_positions_add_their_rows() -> None:
-    """SEEDS row 33."""
+    """Claim 33."""
     torch.manual_seed(0)
     positions = LearnedPositions(8, 4, 5)
     assert torch.equal(positions(torch.zeros(1, 5, 8))[0], positions.table)
@@ -224,7 +224,7 @@ def test_rotation_is_multiplication_by_a_unit_complex_number() -> None:
 
 
 def test_rotary_products_depend_on_the_distance_only() -> None:
-    """SEEDS row 36. Tolerance: float32 sums of eight products."""
+    """Claim 36. Tolerance: float32 sums of eight products."""
     torch.manual_seed(1)
     query, key = torch.randn(8), torch.randn(8)
     products = [torch.dot(rotated(query, p + 5), rotated(key, p)).item() for p in (0, 1, 60, 150)]

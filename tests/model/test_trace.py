@@ -22,7 +22,7 @@ ATTENTION = ("query", "key", "value", "products", "scores", "weights", "context"
 
 
 def test_teacher_forcing_shows_every_stage_of_attention(tiny: Callable[..., Transformer]) -> None:
-    """SEEDS row 48: the six steps of attention; row 67: one module, three uses."""
+    """Claim 48: the six steps of attention; claim 67: one module, three uses."""
     model = tiny(n_encoder_layers=1, n_decoder_layers=2)
     with recording(model) as seen:
         model.teacher_forced(SRC, TGT_IN)
@@ -46,7 +46,7 @@ def test_teacher_forcing_shows_every_stage_of_attention(tiny: Callable[..., Tran
 def test_a_layer_begins_with_what_the_one_before_it_ends_with(
     tiny: Callable[..., Transformer],
 ) -> None:
-    """SEEDS row 29: only the first encoder layer gets embeddings."""
+    """Claim 29: only the first encoder layer gets embeddings."""
     model = tiny(n_encoder_layers=3)
     with recording(model) as seen:
         model.teacher_forced(SRC, TGT_IN)
@@ -97,7 +97,7 @@ def test_a_search_shows_the_names_of_teacher_forcing(
 
 
 def test_each_step_of_a_search_shows_one_more_row(tiny: Callable[..., Transformer]) -> None:
-    """SEEDS rows 95, 96: the table of keys and values grows by one at each step."""
+    """Claims 95, 96: the table of keys and values grows by one at each step."""
     model = tiny()
     state = model.start(SRC[:1])
     for step, token in enumerate((2, 8, 9), start=1):
@@ -107,7 +107,7 @@ def test_each_step_of_a_search_shows_one_more_row(tiny: Callable[..., Transforme
 
 
 def test_padding_and_the_future_get_no_weight(tiny: Callable[..., Transformer]) -> None:
-    """SEEDS row 80."""
+    """Claim 80."""
     model = tiny()
     with recording(model, "attention.weights") as seen:
         shown = model.teacher_forced(SRC, TGT_IN)

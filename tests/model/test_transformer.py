@@ -40,7 +40,7 @@ def shapes_of(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, tupl
 
 
 def test_shapes_of_seven_words_in_the_paper_s_width() -> None:
-    """SEEDS rows 22, 28, 29, 59, 100, 103: X is [1,7,512] all the way, then 7 × 10,000 scores."""
+    """Claims 22, 28, 29, 59, 100, 103: X is [1,7,512] all the way, then 7 × 10,000 scores."""
     model = build_model(
         ModelConfig(
             src_vocab_size=50,
@@ -64,13 +64,13 @@ def test_shapes_of_seven_words_in_the_paper_s_width() -> None:
 
 
 def test_probabilities_of_each_position_sum_to_one(tiny: Tiny) -> None:
-    """SEEDS row 104."""
+    """Claim 104."""
     probabilities = tiny().teacher_forced(SRC, TGT_IN).softmax(dim=-1)
     assert torch.allclose(probabilities.sum(dim=-1), torch.ones(1, 3), atol=1e-6)
 
 
 def test_embedding_is_scaled_and_positions_are_added(tiny: Tiny) -> None:
-    """SEEDS rows 24, 42: table row · √d_model + position row."""
+    """Claims 24, 42: table row · √d_model + position row."""
     for is_scaled in (True, False):
         embed = tiny(scale_embedding=is_scaled).embed_src
         rows = embed.tokens.weight[SRC[0]] * (math.sqrt(8) if is_scaled else 1.0)
@@ -79,7 +79,7 @@ def test_embedding_is_scaled_and_positions_are_added(tiny: Tiny) -> None:
 
 
 def test_each_encoder_layer_reads_the_one_before(tiny: Tiny) -> None:
-    """SEEDS row 29: only the first gets embeddings."""
+    """Claim 29: only the first gets embeddings."""
     model = tiny(n_encoder_layers=3)
     inputs, outputs = [], []
     for layer in model.encoder:
@@ -104,14 +104,14 @@ def memories_read(model: Transformer) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def test_every_decoder_layer_reads_the_last_encoder_layer(tiny: Tiny) -> None:
-    """SEEDS rows 98, 133: the default."""
+    """Claims 98, 133: the default."""
     read, outputs = memories_read(tiny(n_encoder_layers=2, n_decoder_layers=3))
     assert len(read) == 3
     assert all(memory is outputs[-1] for memory in read)
 
 
 def test_decoder_layers_can_read_the_encoder_layer_of_their_own_height(tiny: Tiny) -> None:
-    """SEEDS rows 97, 133: a different model with the same weights."""
+    """Claims 97, 133: a different model with the same weights."""
     model = tiny(cross_from="same")
     read, outputs = memories_read(model)
     assert all(memory is output for memory, output in zip(read, outputs, strict=True))
@@ -133,7 +133,7 @@ def test_pre_norm_stacks_end_with_a_norm_and_post_norm_stacks_do_not(tiny: Tiny)
 def test_a_pre_norm_memory_is_normed_whichever_layer_it_comes_from(
     tiny: Tiny, cross_from: str
 ) -> None:
-    """SEEDS row 133."""
+    """Claim 133."""
     model = tiny(norm="pre", cross_from=cross_from)
     read, outputs = memories_read(model)
     if cross_from == "last":
@@ -143,7 +143,7 @@ def test_a_pre_norm_memory_is_normed_whichever_layer_it_comes_from(
 
 
 def test_layers_do_not_share_weights() -> None:
-    """SEEDS row 85: twelve layers, each with storage and first values of its own."""
+    """Claim 85: twelve layers, each with storage and first values of its own."""
     model = build_model(
         ModelConfig(
             src_vocab_size=9,
@@ -174,7 +174,7 @@ def test_no_encoder_layer_at_all_leaves_the_embeddings_as_memory(tiny: Tiny) -> 
 
 
 def test_output_layer_maps_states_back_to_the_embedding_s_rows(tiny: Tiny) -> None:
-    """SEEDS row 30: a score is the product of a state and a token's vector."""
+    """Claim 30: a score is the product of a state and a token's vector."""
     model = tiny()
     states = model(SRC, TGT_IN)
     expected = states @ model.embed_tgt.tokens.weight.T
@@ -190,7 +190,7 @@ def test_logits_are_float32_whatever_the_weights_are(tiny: Tiny, dtype: torch.dt
 
 @pytest.mark.parametrize("option", ["dropout", "attention_dropout", "activation_dropout"])
 def test_each_dropout_acts_in_training_and_never_in_eval(tiny: Tiny, option: str) -> None:
-    """SEEDS row 68."""
+    """Claim 68."""
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     model, bare = tiny(**(rates | {option: 0.5})), tiny(**rates)
     assert torch.equal(model(SRC, TGT_IN), bare(SRC, TGT_IN))
@@ -199,7 +199,7 @@ def test_each_dropout_acts_in_training_and_never_in_eval(tiny: Tiny, option: str
 
 
 def test_every_parameter_takes_part(tiny: Tiny) -> None:
-    """SEEDS row 106: the loss reaches every weight of every kind of model."""
+    """Claim 106: the loss reaches every weight of every kind of model."""
     for changes in (
         {},
         {"norm": "pre", "positions": "learned", "activation": "swiglu", "tied": "none"},

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only, broken or gone (RELIABILITY R4, R5): told in words, nothing torn.
+"""Disks that are full, read-only, broken or gone (faults R4, R5): told in words, nothing torn.
 
 Not what a kill leaves (`run/test_checkpoint.py`, `test_reliability.py`), nor a power cut
 (`test_power_loss.py`).
@@ -69,7 +69,7 @@ WORDS = {
 def test_a_disk_that_fails_in_a_checkpoint_is_told_and_the_run_goes_on_when_it_is_mended(
     tmp_path: Path, small_run: Run
 ) -> None:
-    """R4, R5."""
+    """Faults R4, R5."""
     small_run(tmp_path / "whole", **EXACT)
     for code, words in WORDS.items():
         out = tmp_path / errno.errorcode[code]
@@ -89,7 +89,7 @@ def test_a_disk_that_fails_in_a_checkpoint_is_told_and_the_run_goes_on_when_it_i
 
 
 def test_a_folder_that_cannot_be_made_is_refused_at_once(small_run: Run) -> None:
-    """R5: nobody, not even root, makes folders in /proc."""
+    """Fault R5: nobody, not even root, makes folders in /proc."""
     if not Path("/proc/self").exists():
         pytest.skip("needs Linux's /proc")
     with pytest.raises(RunError, match="cannot write /proc/heed"):
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_made_is_refused_at_once(small_run: Run) -> None
 
 
 def test_a_folder_that_vanishes_is_no_silent_success(tmp_path: Path, small_run: Run) -> None:
-    """R5."""
+    """Fault R5."""
     out = tmp_path / "run"
 
     def remove(event: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class ShortWrites(io.FileIO):
 def test_short_and_interrupted_writes_change_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R5."""
+    """Fault R5."""
 
     def open_short(path: Any, mode: str) -> Any:
         if mode != "xb":
@@ -166,7 +166,7 @@ def save_until_full(run: Path, *, saved: int = 0) -> bool:
 def test_files_of_twenty_limited_sizes_are_whole_or_not_there(
     tmp_path: Path, fork: Fork, was_killed: WasKilled
 ) -> None:
-    """R4, where no file system may be mounted."""
+    """Fault R4, where no file system may be mounted."""
     for number, size_bytes in enumerate(range(10_000, 210_000, 10_000)):
         run = tmp_path / str(number)
 
@@ -203,7 +203,7 @@ def may_mount(folder: Path) -> bool:
 def test_on_disks_of_twenty_sizes_what_was_saved_stays(
     tmp_path: Path, fork: Fork, was_killed: WasKilled
 ) -> None:
-    """R4: from a fifth of a checkpoint to more than two, and once there is room it goes on."""
+    """Fault R4: from a fifth of a checkpoint to more than two; with room again it goes on."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if not may_mount(disk):
@@ -232,7 +232,7 @@ def test_on_disks_of_twenty_sizes_what_was_saved_stays(
 def test_a_training_on_a_full_disk_ends_with_code_1_and_words(
     tmp_path: Path, small_corpus: Corpus
 ) -> None:
-    """R4, from the outside."""
+    """Fault R4, from the outside."""
     mount = f"mount -t tmpfs -o size=900k none {tmp_path / 'disk'}"
     command = ["unshare", "-rm", "sh", "-c"]
     (tmp_path / "disk").mkdir()

@@ -1,4 +1,4 @@
-"""RELIABILITY R3: the power goes at any moment, and what was not synced is lost, torn or kept.
+"""Fault R3: the power goes at any moment, and what was not synced is lost, torn or kept.
 
 Not a kill, after which the system still writes what it was given: that is `run/test_checkpoint.py`.
 Everything that a save does to the disk is noted with what a sync has made sure of; then disks are

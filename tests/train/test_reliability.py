@@ -1,4 +1,4 @@
-"""Whole runs under faults, row by row of RELIABILITY's tables 5.1, 5.2 and N10.
+"""Whole runs under faults, row by row of `docs/faults.md`.
 
 Not the parts by themselves: saves and files are in `run/test_checkpoint.py` and
 `tests/disk/test_files.py`, full disks in `test_disk.py`, lost power in `test_power_loss.py`,
@@ -54,7 +54,7 @@ def validations(out: Path) -> list[tuple[int, float]]:
     return [(event["step"], event["loss"]) for event in events if event["kind"] == "validation"]
 
 
-# R1 to R3: killed
+# faults R1 to R3: killed
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def validations(out: Path) -> list[tuple[int, float]]:
 def test_fifty_kills_at_random_moments_change_no_bit(
     tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled
 ) -> None:
-    """R1."""
+    """Fault R1."""
     small_run(tmp_path / "whole", **EXACT)
     expected, chooser, n_kills, n_runs = digest(tmp_path / "whole"), random.Random(1), 0, 0
     duration_s = 1.0
@@ -90,7 +90,7 @@ def test_fifty_kills_at_random_moments_change_no_bit(
 def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
     tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled
 ) -> None:
-    """R2: `run/test_checkpoint.py` tries every point of one save, this one those of a whole run."""
+    """Fault R2 over a whole run; `run/test_checkpoint.py` tries every point of one save."""
     settings = {**EXACT, "max_steps": 9}
     small_run(tmp_path / "whole", **settings)
     expected, fault, is_killed = digest(tmp_path / "whole"), 1, True
@@ -111,7 +111,7 @@ def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
 def test_a_kill_at_any_point_of_the_last_write_is_made_good_by_the_same_call(
     tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled, further: dict[str, int]
 ) -> None:
-    """R2, for the model that a run ends with, also when it replaces an older one."""
+    """Fault R2, for the model that a run ends with, also when it replaces an older one."""
     before = {**EXACT, **further, "max_steps": 9}
     settings = {**before, "max_steps": 12}
     for is_first, folder in ((True, tmp_path / "first"), (False, tmp_path / "continued")):
@@ -144,7 +144,7 @@ def test_a_kill_at_any_point_of_the_last_write_is_made_good_by_the_same_call(
 def test_a_run_that_dies_in_a_validation_or_a_save_goes_on_exactly(
     tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R9."""
+    """Fault R9."""
     small_run(tmp_path / "whole", **EXACT)
     for name in ("validate", "count_parameters"):  # at step 7, and at the very end
         out = tmp_path / name
@@ -160,13 +160,13 @@ def test_a_run_that_dies_in_a_validation_or_a_save_goes_on_exactly(
         assert validations(out) == validations(tmp_path / "whole")
 
 
-# R7, R8: two at once, and signals
+# faults R7, R8: two at once, and signals
 
 
 def test_a_second_process_on_the_same_run_is_refused_by_number(
     tmp_path: Path, small_run: Run, fork: Fork
 ) -> None:
-    """R7."""
+    """Fault R7."""
     out = tmp_path / "run"
     reader, writer = os.pipe()
 
@@ -192,7 +192,7 @@ def test_a_second_process_on_the_same_run_is_refused_by_number(
 def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
     tmp_path: Path, small_corpus: Corpus, small_run: Run
 ) -> None:
-    """R8."""
+    """Fault R8."""
     from heed.cli.stopping import stop_signals
     from heed.train.run.run import run_training
 
@@ -220,7 +220,7 @@ def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
         assert digest(out) == digest(tmp_path / "whole"), (trial, at, number)
 
 
-# R10: what was changed
+# fault R10: what was changed
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_stop_signals_pause_and_the_same_command_goes_on_exactly(
 def test_a_changed_setting_is_refused_by_its_name_unless_it_may_change(
     tmp_path: Path, small_run: Run, key: str, value: Any, is_welcome: bool
 ) -> None:
-    """R10."""
+    """Fault R10."""
     small_run(tmp_path / "run", stop_at=2)
     if is_welcome:
         assert not small_run(tmp_path / "run", stop_at=4, **{key: value})[0].was_finished
@@ -263,15 +263,16 @@ def test_the_run_folder_holds_recipe_environment_and_hashes_of_the_data(
     report = json.loads((tmp_path / "run" / "data" / "report.json").read_text())
     assert "checksum" in report["fingerprint"]["train file 1.1"]
     last = max((tmp_path / "run" / "checkpoints").glob("step-*"))
-    manifest = json.loads((last / "manifest.json").read_text())  # R11: both sittings' are kept
+    manifest = json.loads((last / "manifest.json").read_text())
+    # Fault R11: the environments of both sittings are kept.
     assert manifest["metadata"]["environment"] == start["environment"]
 
 
-# D1, D2, N10: the same again
+# faults D1, D2 and check N10: the same again
 
 
 def test_another_seed_gives_another_model(tmp_path: Path, small_run: Run) -> None:
-    """D2: guards against a constant."""
+    """Fault D2: guards against a constant."""
     small_run(tmp_path / "one", **EXACT)
     small_run(tmp_path / "two", **EXACT, seed=2)
     assert digest(tmp_path / "one") != digest(tmp_path / "two")
@@ -282,7 +283,7 @@ def test_another_seed_gives_another_model(tmp_path: Path, small_run: Run) -> Non
 def test_hash_seeds_working_folders_and_cores_change_no_bit(
     tmp_path: Path, small_corpus: Corpus
 ) -> None:
-    """D1 and D3: with `--threads 1`, whatever the machine has and the environment says."""
+    """Faults D1 and D3: with `--threads 1`, whatever the machine has and the environment says."""
     found = set()
     a_core = {min(os.sched_getaffinity(0))}
     cases = (
@@ -331,7 +332,7 @@ Embeddings are random ones here: a factorization differs with the processor."""
 
 
 def test_the_first_fifty_losses_are_what_they_were(tmp_path: Path, small_run: Run) -> None:
-    """N10. Processors and versions of torch round differently, which fifty steps carry on."""
+    """Check N10. Processors and versions of torch round differently, which fifty steps carry on."""
     rates = {"optimizer": "adamw", "warmup_steps": 5, "learning_rate": 0.01}
     settings = {"max_steps": 50, "validate_every": 50, "first_embeddings": "random", **rates}
     _, events = small_run(tmp_path / "run", **settings)

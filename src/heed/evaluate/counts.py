@@ -330,7 +330,7 @@ def bleu_of(totals: Numbers) -> Numbers:
         totals: translation length, reference length, matches of order 1 to 4, n-grams of order
             1 to 4, `(..., 10)`.
 
-    Source: Chen and Cherry 2014, method 3; as in sacreBLEU's `compute_bleu`.
+    Source: Chen and Cherry 2014, method 3; as in sacreBLEU.
     """
     n_said, n_expected = totals[..., 0], totals[..., 1]
     matches, n_grams = totals[..., 2:6], totals[..., 6:10]

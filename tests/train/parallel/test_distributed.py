@@ -244,7 +244,7 @@ def test_a_mistake_in_the_command_is_told_by_the_first_process_alone(
 def test_two_processes_equal_one_with_the_same_batches(
     corpus: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """RELIABILITY D5. Epochs have an odd number of batches: the last step has one for two."""
+    """Fault D5. Epochs have an odd number of batches: the last step has one for two."""
     together = start(torchrun(heed_train(corpus, "two", 30)))
     one = heed_train(corpus, "one", 30, "training.accumulate=2")
     alone = start([sys.executable, *one], "words of one")
@@ -266,7 +266,7 @@ def test_two_processes_equal_one_with_the_same_batches(
 def test_a_killed_worker_comes_back_and_changes_nothing(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], undisturbed: Path, rank: int
 ) -> None:
-    """RELIABILITY D4: `kill -9`; torchrun starts all anew, from the newest checkpoint."""
+    """Fault D4: `kill -9`; torchrun starts all anew, from the newest checkpoint."""
     options = ("--nproc-per-node", "2", "--max-restarts", "2")
     launcher = start(torchrun(heed_train(corpus, "killed", STEPS), *options))
     when_saved(corpus / "killed", 20, launcher)
@@ -285,7 +285,7 @@ def test_a_killed_worker_comes_back_and_changes_nothing(
 def test_a_stopped_launcher_pauses_the_run_and_another_number_of_processes_goes_on(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], undisturbed: Path
 ) -> None:
-    """RELIABILITY R8. The batches of a step stay what they were when the run began."""
+    """Fault R8. The batches of a step stay what they were when the run began."""
     for name, go_on in (
         ("paused", torchrun(heed_train(corpus, "paused", STEPS))),
         ("alone", [sys.executable, *heed_train(corpus, "alone", STEPS)]),
@@ -347,7 +347,7 @@ def test_processes_that_differ_are_refused_at_the_start(
     change: str,
     words: str,
 ) -> None:
-    """RELIABILITY D7: two hosts, each with a command of its own."""
+    """Fault D7: two hosts, each with a command of its own."""
     other, settings = corpus, ("training.learning_rate=0.5",)
     if change == "corpus":  # a folder that is not shared, but holds a run of the same name
         other, settings = write_corpus(tmp_path_factory.mktemp("other")), ()
@@ -386,7 +386,7 @@ with join_group("cpu", timeout_s=5) as group:
 def test_a_process_that_hangs_ends_the_others_in_time(
     corpus: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """RELIABILITY D6: SIGSTOP, as of a machine that answers no more."""
+    """Fault D6: SIGSTOP, as of a machine that answers no more."""
     (corpus / "hanging.py").write_text(HANGING)
     launcher = start(torchrun([str(corpus / "hanging.py")]))
     while (corpus / "words").read_text().count("here") < 2:

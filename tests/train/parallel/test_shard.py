@@ -203,7 +203,7 @@ def test_a_run_shared_out_and_whole_by_turns_equals_one_process(
     sharded_run: Callable[..., dict[int, float]],
     optimizer: str,
 ) -> None:
-    """RELIABILITY D5. Epochs have an odd number of batches: the last step has one for two."""
+    """Fault D5. Epochs have an odd number of batches: the last step has one for two."""
     asked = {**EXACT, "optimizer": optimizer}
     _, events = small_run(
         tmp_path / "one", settings=DEEP, **{**asked, "max_steps": 21, "accumulate": 2}

@@ -118,7 +118,7 @@ def test_average_of_checkpoints_is_tried_at_the_end(small_run: Run, tmp_path: Pa
 
 
 def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) -> None:
-    """RELIABILITY R10."""
+    """Fault R10."""
     out = tmp_path / "run"
     small_run(out, stop_at=4)
     with pytest.raises(RunError, match=r"started with training\.learning_rate = the default.*0\.5"):
@@ -138,7 +138,7 @@ def test_a_changed_setting_is_refused_by_name(small_run: Run, tmp_path: Path) ->
 def test_an_edited_recipe_is_refused_by_the_name_of_the_setting(
     small_run: Run, tmp_path: Path, key: str, old: str, new: str
 ) -> None:
-    """RELIABILITY R10, also where the setting was not asked for by hand."""
+    """Fault R10, also where the setting was not asked for by hand."""
     out = tmp_path / "run"
     small_run(out, stop_at=4)
     recipe = (out / "recipe.toml").read_text()
@@ -187,7 +187,7 @@ def test_an_unknown_setting_is_refused_before_anything_is_written(
 def test_a_damaged_newest_checkpoint_is_passed_over_in_words(
     small_run: Run, tmp_path: Path
 ) -> None:
-    """RELIABILITY R6."""
+    """Fault R6."""
     out = tmp_path / "run"
     small_run(tmp_path / "whole", checkpoint_every=3)
     small_run(out, stop_at=7, checkpoint_every=3)
@@ -318,7 +318,7 @@ run_training(Asked(asked), Corpus(train=(part,)), Path(out), report=lambda event
 def test_killed_at_ten_random_moments_ends_with_identical_weights(
     small: dict[str, Any], small_corpus: Corpus, tmp_path: Path
 ) -> None:
-    """RELIABILITY R1: SIGKILL of a process that began with nothing, wherever it may be."""
+    """Fault R1: SIGKILL of a process that began with nothing, wherever it may be."""
     training = {"max_steps": 60, "batch_tokens": 64, "checkpoint_every": 4}
     training |= {"validate_every": 13, "validation_sentences": 2}
 

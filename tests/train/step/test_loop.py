@@ -157,7 +157,7 @@ def test_same_seed_gives_identical_weights_and_another_seed_does_not() -> None:
 
 
 def test_cut_at_any_step_and_resumed_ends_with_identical_weights() -> None:
-    """RELIABILITY R9: mid-epoch, at validations, across the growing batch size."""
+    """Fault R9: mid-epoch, at validations, across the growing batch size."""
     assert_exact_when_resumed(SHORT)
 
 
@@ -165,7 +165,7 @@ def test_cut_at_any_step_and_resumed_ends_with_identical_weights() -> None:
 @pytest.mark.reliability
 @pytest.mark.timeout(600)
 def test_sixty_steps_of_two_batches_cut_at_any_end_with_identical_weights() -> None:
-    """RELIABILITY R9: steps of several batches, and while the rate falls."""
+    """Fault R9: steps of several batches, and while the rate falls."""
     longer = replace(SHORT, max_steps=60, accumulate=2, decay_share=0.5, validate_every=11)
     assert_exact_when_resumed(longer)
 
@@ -211,7 +211,7 @@ def test_accumulated_batches_equal_one_large_batch() -> None:
 
 
 def test_a_step_with_a_non_finite_loss_changes_nothing_and_is_counted() -> None:
-    """RELIABILITY N8."""
+    """Check N8."""
     trainer = make_trainer(TrainConfig(ema_decay=0.9))
     batch = collate(CopyPairs(), [0, 1], **SPECIAL)
     with torch.no_grad():

@@ -51,7 +51,7 @@ def test_validation_gives_the_same_loss_without_gradients() -> None:
 
 
 def test_de_nada_with_a_vocabulary_of_four_words() -> None:
-    """SEEDS rows 18 and 105: cross-entropy against the one-hot rows of "De nada END"."""
+    """Claims 18 and 105: cross-entropy against the one-hot rows of "De nada END"."""
     vocabulary = ["Bueno", "Nada", "De", "END"]
     targets = torch.tensor([vocabulary.index(word) for word in ("De", "Nada", "END")])
     probabilities = torch.tensor(

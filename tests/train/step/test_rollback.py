@@ -1,4 +1,7 @@
-"""Numbers that are not finite, batches that are too large: noticed, mended, never kept (N8, N9)."""
+"""Numbers that are not finite, batches that are too large: noticed, mended, never kept.
+
+Checks N8 and N9.
+"""
 
 import hashlib
 import math

@@ -93,7 +93,7 @@ def test_a_run_in_two_sittings_expects_and_warns_as_in_one(
 def test_what_changes_the_last_bits_is_told_when_a_run_goes_on(
     tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RELIABILITY R11."""
+    """Fault R11."""
     small_run(tmp_path / "run", stop_at=4)
     _, events = small_run(tmp_path / "run", stop_at=6)
     assert not any("bit for bit" in event["text"] for event in of_kind(events, "note"))
