@@ -89,7 +89,7 @@ def _run(command: list[str]) -> None:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
 
 
-class EngineHook(BuildHookInterface):  # type: ignore[type-arg]
+class EngineHook(BuildHookInterface):  # type: ignore[misc] # may be `object`
     """Calls the compiler before a wheel, also an editable one, is put together."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

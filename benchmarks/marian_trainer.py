@@ -132,7 +132,8 @@ def train(config: dict[str, Any]) -> None:
 @torch.inference_mode()
 def translate(model_path: Path, data: Path, output: Path, beam_size: int) -> None:
     """Translate the test set; pieces in, pieces out."""
-    model = MarianMTModel.from_pretrained(model_path).eval()
+    model: Any = MarianMTModel.from_pretrained(model_path)
+    model.eval()
     pieces = read_pieces(data)
     rows = read_ids(data / "test.src", pieces)
     order = sorted(range(len(rows)), key=lambda number: len(rows[number]))

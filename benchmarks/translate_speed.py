@@ -35,8 +35,10 @@ PACKAGES = {
     "Hugging Face": peers.TRANSFORMERS,
     "eole": peers.EOLE,
 }
-SYSTEMS = ("heed int8", "heed float32", "CTranslate2 int8", "CTranslate2 float32")
-SYSTEMS += ("Hugging Face float32", "eole float32")
+SYSTEMS = (
+    *("heed int8", "heed float32", "CTranslate2 int8", "CTranslate2 float32"),
+    *("Hugging Face float32", "eole float32"),
+)
 PEER = "CTranslate2 int8"
 EXACT = "heed float32"
 N_TOKENS = 24

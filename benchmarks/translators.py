@@ -183,7 +183,8 @@ def open_transformers(folder: Path, threads: int) -> Translate:
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    model = PegasusForConditionalGeneration.from_pretrained(folder / "transformers").eval()
+    model: Any = PegasusForConditionalGeneration.from_pretrained(folder / "transformers")
+    model.eval()
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
         ids = torch.from_numpy(src)

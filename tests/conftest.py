@@ -111,7 +111,7 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
     folder = ROOT / "benchmarks"
     if not folder.is_dir():
         pytest.skip("this is a source distribution, which has no benchmarks")
-    names = ("curves", "exports", "machine", "peers", "roofline", "scale", "speed")
+    names = ["curves", "exports", "machine", "peers", "roofline", "scale", "speed"]
     names += ("time_to_quality", "train_speed", "translate_speed")
     sys.path.insert(0, str(folder))
     yield {name: importlib.import_module(name) for name in names}

@@ -81,7 +81,9 @@ def test_translating_is_measured(speed: ModuleType, tmp_path: Path) -> None:
     from heed.text.vocab import train_vocab
 
     vocab = train_vocab(["two dogs play in the snow", "zwei Hunde spielen"] * 5, size=300)
-    shape = {name: int(value) for name, value in (setting.split("=") for setting in SHAPE)}
+    shape: dict[str, Any] = {
+        name: int(value) for name, value in (setting.split("=") for setting in SHAPE)
+    }
     config = ModelConfig(src_vocab_size=vocab.size, tgt_vocab_size=vocab.size, **shape)
     model = build_model(config)
     bundle = Bundle(

@@ -160,7 +160,7 @@ def model() -> Transformer:
         name: SIZES[name]
         for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "n_heads", "d_k", "d_v")
     }
-    return build_model(ModelConfig(**shape, d_ff=31, tied="output", norm="pre")).eval()  # type: ignore[arg-type]
+    return build_model(ModelConfig(**shape, d_ff=31, tied="output", norm="pre")).eval()
 
 
 def started(n_steps: int) -> Any:
@@ -208,7 +208,7 @@ def function_calls() -> Iterator[Call]:
 
 def layer_calls() -> Iterator[Call]:
     encoder, decoder = model().encoder[0], model().decoder[0]
-    attention: MultiHeadAttention = decoder.cross_attention
+    attention: Any = decoder.cross_attention
     x, memory = tensor("batch, q_len, d_model"), tensor("batch, k_len, d_model")
     heads = {"query": tensor(QUERY), "key": tensor(KEY), "value": tensor(VALUE)}
     newest = tensor("rows, 1, d_model")
@@ -281,7 +281,7 @@ def model_calls() -> Iterator[Call]:
     yield Transformer.forward, model(), {"src": src, "tgt_in": tgt_in, "src_mask": src_mask}
     yield TorchNetwork.forward, model(), {"src": src, "tgt_in": tgt_in, "src_mask": src_mask}
     yield TorchNetwork.logits, model().logits, {"states": tensor("batch, tgt_len, d_model")}
-    beams = {"src": ids("n_sources, src_len"), "beam_size": size("beam_size")}
+    beams: dict[str, Any] = {"src": ids("n_sources, src_len"), "beam_size": size("beam_size")}
     chosen = {
         "rows": torch.zeros(size("new_rows"), dtype=torch.long),
         "sources": torch.zeros(size("new_n_sources"), dtype=torch.long),
@@ -324,7 +324,7 @@ def interface_calls() -> Iterator[Call]:
         yield kind.all_log_probs, following.all_log_probs, {}
 
 
-ARRAYS = Tensor | np.ndarray | tuple | list
+ARRAYS: Any = Tensor | np.ndarray | tuple | list
 CALLS = [*function_calls(), *layer_calls(), *model_calls(), *interface_calls()]
 
 

@@ -30,7 +30,7 @@ Weights = dict[str, NDArray[np.float32]]
 
 @pytest.fixture
 def weights() -> Weights:
-    model = build_model(ModelConfig(**SHAPE, norm="pre"))  # type: ignore[arg-type]
+    model = build_model(ModelConfig(**SHAPE, norm="pre"))
     generator = np.random.default_rng(1)
     return {
         name: generator.standard_normal(tuple(tensor.shape)).astype(np.float32)

@@ -146,7 +146,7 @@ def test_weights_may_come_without_their_further_names(tmp_path: Path, bundle: Bu
 def test_weights_of_another_precision_come_back_as_float32(
     tmp_path: Path, bundle: Bundle, dtype: type
 ) -> None:
-    others = {name: weights.astype(dtype) for name, weights in bundle.weights.items()}
+    others: Any = {name: weights.astype(dtype) for name, weights in bundle.weights.items()}
     save_bundle(tmp_path / "model", replace(bundle, weights=others))
     after = load_bundle(tmp_path / "model").weights
     assert {weights.dtype for weights in after.values()} == {np.dtype(np.float32)}

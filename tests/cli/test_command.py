@@ -1,13 +1,14 @@
 """What holds for every flag of every command: the environment, underscores, values left out."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
 from click.core import ParameterSource
 
 from heed.cli import command as command_module
-from heed.cli.command import Option, Session, Threads, command, options
+from heed.cli.command import Command, Option, Session, Threads, command, options
 from heed.cli.main import COMMANDS
 from heed.cli.main import heed as program
 from heed.machine import threads
@@ -38,7 +39,9 @@ def sample(param: click.Option) -> str:
 
 
 @each_flag
-def test_every_flag_has_a_variable_by_its_own_name(name, each, param, flag, monkeypatch):
+def test_every_flag_has_a_variable_by_its_own_name(
+    name: str, each: Command, param: Option, flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ctx = click.Context(program, info_name="heed", auto_envvar_prefix="HEED")
     for word in name.split():
         ctx = click.Context(each, info_name=word, parent=ctx)
@@ -50,7 +53,7 @@ def test_every_flag_has_a_variable_by_its_own_name(name, each, param, flag, monk
 
 
 @each_flag
-def test_every_flag_takes_underscores(name, each, param, flag):
+def test_every_flag_takes_underscores(name: str, each: Command, param: Option, flag: str) -> None:
     spelled = "--" + flag[2:].replace("-", "_")
     arguments = [spelled] if param.is_flag else [spelled, sample(param)]
     ctx = each.make_context(name, arguments, resilient_parsing=True)
@@ -63,11 +66,11 @@ def test_every_flag_takes_underscores(name, each, param, flag):
 @options("Options")("--length-formula length_penalty", str, "And this one that name.")
 @options("Options")("-m --model", str, "Has a variable besides.", envvar=["HEED_MODEL"])
 @click.argument("others", nargs=-1)
-def tool(**values):
+def tool(**values: Any) -> Any:
     return values
 
 
-def values(*arguments: str):
+def values(*arguments: str) -> dict[str, Any]:
     parent = click.Context(program, info_name="heed", auto_envvar_prefix="HEED")
     ctx = tool.make_context("sample", list(arguments), parent=parent)
     return ctx.params
@@ -85,18 +88,22 @@ def values(*arguments: str):
         (["--kind", "--length-penalty", "1"], "two", ()),
     ],
 )
-def test_a_value_that_may_be_left_out_is_never_taken_from_what_follows(arguments, kind, others):
+def test_a_value_that_may_be_left_out_is_never_taken_from_what_follows(
+    arguments: list[str], kind: str | None, others: tuple[str]
+) -> None:
     found = values(*arguments)
     assert (found["kind"], found["others"]) == (kind, others)
 
 
-def test_the_flag_not_its_parameter_names_the_variable(monkeypatch):
+def test_the_flag_not_its_parameter_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEED_SAMPLE_LENGTH_PENALTY", "0.5")
     found = values()
     assert (found["alpha"], found["length_penalty"]) == (0.5, None)
 
 
-def test_what_is_typed_wins_then_the_commands_variable_then_the_common_one(monkeypatch):
+def test_what_is_typed_wins_then_the_commands_variable_then_the_common_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HEED_MODEL", "common")
     assert values()["model"] == "common"
     monkeypatch.setenv("HEED_SAMPLE_MODEL", "own")
@@ -106,17 +113,19 @@ def test_what_is_typed_wins_then_the_commands_variable_then_the_common_one(monke
     assert values()["model"] == "common"
 
 
-def test_every_option_of_ours_stands_in_a_group():
+def test_every_option_of_ours_stands_in_a_group() -> None:
     assert all(isinstance(param, Option) for _, _, param, flag in FLAGS if flag != "--help")
 
 
 @command("work", "A command.")
 @options("Options")("--threads", Threads(1, 1024), "How many.")
-def work(threads):
+def work(threads: int) -> None:
     click.echo(threads)
 
 
-def test_more_threads_than_cores_are_lowered_with_a_remark(monkeypatch, capsys):
+def test_more_threads_than_cores_are_lowered_with_a_remark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for room in (threads, command_module):
         monkeypatch.setattr(room, "count_cores", lambda: 2)
     remark = "--threads: 999 threads are more than the 2 cores of this machine; 2 will be used.\n"

@@ -343,7 +343,7 @@ def run_command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple
         for number, descriptor in enumerate((*streams, said)):
             os.dup2(descriptor, number)
         sys.stdin, sys.stdout, sys.stderr = (
-            io.TextIOWrapper(io.FileIO(number, mode, closefd=False))  # type: ignore[arg-type]
+            io.TextIOWrapper(io.FileIO(number, mode, closefd=False))
             for number, mode in enumerate("rww")
         )
         try:

@@ -1,13 +1,18 @@
 """`heed demo`: where it may write. What it trains is shown by `heed demo` itself."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heed.cli import train
 
 
-def test_a_folder_with_other_files_is_refused_before_anything_is_written(call, tmp_path):
+def test_a_folder_with_other_files_is_refused_before_anything_is_written(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
     folder = tmp_path / "proj"
     (folder / "corpus").mkdir(parents=True)
     (folder / "corpus" / "train.zh-en.zh").write_text("mine")
@@ -18,11 +23,13 @@ def test_a_folder_with_other_files_is_refused_before_anything_is_written(call, t
     assert (folder / "corpus" / "train.zh-en.zh").read_text() == "mine"
 
 
-def test_a_demo_that_was_killed_before_training_goes_on(call, tmp_path, monkeypatch):
+def test_a_demo_that_was_killed_before_training_goes_on(
+    call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Killed(BaseException):
         pass
 
-    def killed(*_):
+    def killed(*_: Any) -> None:
         raise Killed
 
     monkeypatch.setattr(train, "start", killed)

@@ -1,7 +1,9 @@
 """`heed distill`: from a teacher to a student that is ready, and words for what is wrong."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ TINY = [
 
 
 @pytest.fixture
-def teacher(call, tmp_path: Path) -> Path:
+def teacher(call: Callable[..., Any], tmp_path: Path) -> Path:
     """A run of a few steps on a hundred and eighty sentences."""
     animals, verbs = ["cat", "dog", "bird", "horse", "cow", "fish"], ["sees", "likes", "hears"]
     pairs = [
@@ -37,7 +39,9 @@ def teacher(call, tmp_path: Path) -> Path:
     return Path(run)
 
 
-def test_one_command_from_teacher_to_student_in_its_time(call, teacher, tmp_path):
+def test_one_command_from_teacher_to_student_in_its_time(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "student"
     asked = ("distill", str(teacher), "--out", str(out), "--threads", "1", *TINY)
     code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
@@ -64,7 +68,9 @@ def test_one_command_from_teacher_to_student_in_its_time(call, teacher, tmp_path
     assert "of the teacher's chrF2" in said
 
 
-def test_a_student_of_another_width_begins_from_nothing(call, teacher, tmp_path):
+def test_a_student_of_another_width_begins_from_nothing(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path
+) -> None:
     out = str(tmp_path / "student")
     code, _, err = call(
         "distill", str(teacher), "--out", out, "--max-steps=2", *TINY, "model.d_ff=8"
@@ -74,8 +80,12 @@ def test_a_student_of_another_width_begins_from_nothing(call, teacher, tmp_path)
 
 
 def test_a_pause_while_the_teacher_translates_says_how_to_go_on(
-    call, teacher, tmp_path, monkeypatch, capsys
-):
+    call: Callable[..., Any],
+    teacher: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     from heed.compress import distill
 
     out = tmp_path / "student"
@@ -125,8 +135,13 @@ def _ctrl_c(*_: object) -> None:
     ],
 )
 def test_what_is_wrong_is_said_before_the_teacher_works(
-    call, model, tmp_path, arguments, code, words
-):
+    call: Callable[..., Any],
+    model: str,
+    tmp_path: Path,
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
     text = tmp_path / "text.en"
     text.write_text("A man.\n", encoding="utf-8")
     places = {"MODEL": model, "OUT": str(tmp_path / "out"), "TEXT": str(text)}
@@ -137,7 +152,9 @@ def test_what_is_wrong_is_said_before_the_teacher_works(
     assert found == code
 
 
-def test_text_in_the_folder_of_the_lesson_is_refused(call, model, tmp_path):
+def test_text_in_the_folder_of_the_lesson_is_refused(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     out = tmp_path / "student"
     (out / "teacher").mkdir(parents=True)
     (out / "teacher" / "made-from.json").write_text('{"teacher": "abc"}')

@@ -4,7 +4,10 @@ import lzma
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,7 +16,7 @@ from heed.translate.result import Translation
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path: Path) -> dict[str, str]:
     texts = {
         "src": ["A man is riding a bike.", "Two dogs play in the snow.", "New York is a city"],
         "ref": ["Ein Mann fährt Fahrrad.", "Zwei Hunde spielen im Schnee.", "Die Stadt ist groß."],
@@ -25,7 +28,9 @@ def files(tmp_path):
     return {name: str(tmp_path / name) for name in (*texts, "short", "out")}
 
 
-def test_a_perfect_file_scores_100_with_signatures(call, files):
+def test_a_perfect_file_scores_100_with_signatures(
+    call: Callable[..., Any], files: dict[str, str]
+) -> None:
     code, out, err = call("evaluate", "--hyp", files["ref"], "--ref", files["ref"])
     assert (code, err) == (0, "")
     bleu = next(line for line in out.splitlines() if "BLEU" in line)
@@ -33,13 +38,17 @@ def test_a_perfect_file_scores_100_with_signatures(call, files):
     assert "tok:13a" in bleu
 
 
-def test_references_may_stand_first_as_sacrebleu_has_it(call, files):
+def test_references_may_stand_first_as_sacrebleu_has_it(
+    call: Callable[..., Any], files: dict[str, str]
+) -> None:
     by_flag = call("evaluate", "--hyp", files["old"], "--ref", files["ref"])
     assert call("evaluate", files["ref"], "-i", files["old"]) == by_flag
 
 
 @pytest.mark.parametrize("pack", [gzip, lzma], ids=["gz", "xz"])
-def test_files_may_be_compressed(call, files, model, pack):
+def test_files_may_be_compressed(
+    call: Callable[..., Any], files: dict[str, str], model: str, pack: ModuleType
+) -> None:
     packed = {}
     for name in ("src", "ref"):
         packed[name] = f"{files[name]}.{'gz' if pack is gzip else 'xz'}"
@@ -53,7 +62,7 @@ def test_files_may_be_compressed(call, files, model, pack):
         assert call(*(packed.get(flag, flag) for flag in flags)) == plain
 
 
-def test_json_holds_the_same_numbers(call, files):
+def test_json_holds_the_same_numbers(call: Callable[..., Any], files: dict[str, str]) -> None:
     _, out, _ = call(
         "evaluate", "--hyp", files["ref"], "--ref", files["ref"], "--json", "--metrics", "bleu,ter"
     )
@@ -64,7 +73,7 @@ def test_json_holds_the_same_numbers(call, files):
     assert system["scores"]["bleu"]["value"] == pytest.approx(100)
 
 
-def test_two_files_are_compared(call, files):
+def test_two_files_are_compared(call: Callable[..., Any], files: dict[str, str]) -> None:
     flags = ["evaluate", "--hyp", files["old"], "--hyp", files["ref"], "--ref", files["ref"]]
     _, out, _ = call(*flags)
     assert "difference, second minus first" in out
@@ -75,7 +84,9 @@ def test_two_files_are_compared(call, files):
     assert record["comparison"]["bleu"]["value"] > 0
 
 
-def test_a_model_translates_and_is_judged(call, files, model):
+def test_a_model_translates_and_is_judged(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
     flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "-b", "1"]
     code, out, _ = call(*flags, "--save", files["out"], "--json")
     assert code == 0
@@ -85,7 +96,9 @@ def test_a_model_translates_and_is_judged(call, files, model):
         assert saved.read().count(b"\n") == 3
 
 
-def test_the_worst_sentences_are_shown_with_their_sources(call, files, model):
+def test_the_worst_sentences_are_shown_with_their_sources(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
     flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "-b", "1"]
     code, out, _ = call(*flags, "--worst", "2")
     assert code == 0
@@ -100,7 +113,9 @@ def test_the_worst_sentences_are_shown_with_their_sources(call, files, model):
 @pytest.mark.parametrize(
     ("flag", "words"), [("-b", "--beam-size must"), ("--length-penalty", "--length-penalty must")]
 )
-def test_what_a_search_cannot_do_is_refused(call, files, model, flag, words):
+def test_what_a_search_cannot_do_is_refused(
+    call: Callable[..., Any], files: dict[str, str], model: str, flag: str, words: str
+) -> None:
     asked = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"]]
     code, _, err = call(*asked, flag, "-1")
     assert code == 2
@@ -120,7 +135,9 @@ def test_what_a_search_cannot_do_is_refused(call, files, model, flag, words):
         (["--hyp", "-", "--ref", "-"], 2, "Standard input can be read only once"),
     ],
 )
-def test_wrong_requests_are_told_in_one_line(call, files, flags, code, words):
+def test_wrong_requests_are_told_in_one_line(
+    call: Callable[..., Any], files: dict[str, str], flags: list[str], code: int, words: str
+) -> None:
     names = {name.upper(): files[name] for name in ("ref", "src", "short", "old", "out")}
     found, out, err = call("evaluate", *(names.get(flag, flag) for flag in flags))
     for name, path in names.items():
@@ -154,8 +171,14 @@ def test_wrong_requests_are_told_in_one_line(call, files, flags, code, words):
     ],
 )
 def test_what_can_be_checked_is_checked_before_translating(
-    call, files, model, monkeypatch, flags, code, words
-):
+    call: Callable[..., Any],
+    files: dict[str, str],
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    code: int,
+    words: str,
+) -> None:
     monkeypatch.setitem(sys.modules, "MeCab", None)
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
     monkeypatch.setattr(
@@ -174,8 +197,14 @@ def test_what_can_be_checked_is_checked_before_translating(
 @pytest.mark.parametrize("read_as", ["--src", "--ref", "--hyp"])
 @pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
 def test_saving_onto_a_file_that_is_read_is_refused(
-    call, files, model, tmp_path, monkeypatch, read_as, link
-):
+    call: Callable[..., Any],
+    files: dict[str, str],
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read_as: str,
+    link: str | None,
+) -> None:
     monkeypatch.setattr("heed.cli.evaluate.read_all", lambda *_: pytest.fail())
     paths = {"--src": files["src"], "--ref": files["ref"], "--hyp": files["old"]}
     target = Path(paths[read_as])
@@ -191,9 +220,9 @@ def test_saving_onto_a_file_that_is_read_is_refused(
 
 
 def test_a_translation_that_fails_leaves_an_older_saved_file_as_it_was(
-    call, files, model, monkeypatch
-):
-    def fail(*_, **__):
+    call: Callable[..., Any], files: dict[str, str], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Iterator[Translation]:
         yield Translation(text="eins")
         raise DataError("line 2 cannot be translated")
 
@@ -207,7 +236,9 @@ def test_a_translation_that_fails_leaves_an_older_saved_file_as_it_was(
     assert [path.name for path in saved.parent.glob("out*")] == ["out"]
 
 
-def test_translations_may_be_saved_to_standard_output(call, files, model):
+def test_translations_may_be_saved_to_standard_output(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
     flags = ["--src", files["src"], "--ref", files["ref"], "-b", "1", "--metrics", "chrf"]
     _, scores, _ = call("evaluate", "-m", model, *flags)
     code, out, _ = call("evaluate", "-m", model, *flags, "--save", "-")
@@ -216,7 +247,9 @@ def test_translations_may_be_saved_to_standard_output(call, files, model):
     assert out.count("\n") == scores.count("\n") + 3
 
 
-def test_thai_is_scored_by_characters_or_with_a_warning(call, tmp_path):
+def test_thai_is_scored_by_characters_or_with_a_warning(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
     lines = ["ผู้ชายกำลังขี่จักรยาน", "สุนัขสองตัวเล่นในหิมะ"]
     thai = tmp_path / "x.th"
     thai.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -229,7 +262,9 @@ def test_thai_is_scored_by_characters_or_with_a_warning(call, tmp_path):
     assert "BLEU and TER would need blanks to find words. Give the target language" in warning
 
 
-def test_more_than_two_systems_are_refused(call, files, tmp_path):
+def test_more_than_two_systems_are_refused(
+    call: Callable[..., Any], files: dict[str, str], tmp_path: Path
+) -> None:
     third = tmp_path / "third"
     third.write_bytes(b"a\nb\nc\n")
     hyps = [part for name in (files["old"], files["ref"], str(third)) for part in ("--hyp", name)]
@@ -238,7 +273,9 @@ def test_more_than_two_systems_are_refused(call, files, tmp_path):
     assert "Compare two systems at a time" in err
 
 
-def test_score_writes_a_log_probability_a_pair(call, files, model):
+def test_score_writes_a_log_probability_a_pair(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
     flags = ["score", "-m", model, "--src", files["src"], "--tgt", files["ref"]]
     code, out, _ = call(*flags)
     assert code == 0
@@ -258,7 +295,9 @@ def test_score_writes_a_log_probability_a_pair(call, files, model):
         assert float(mean) == pytest.approx(sum(scores) / len(scores), abs=1e-3)
 
 
-def test_a_pair_that_is_too_long_to_score_gets_nan_and_a_remark(call, files, model, tmp_path):
+def test_a_pair_that_is_too_long_to_score_gets_nan_and_a_remark(
+    call: Callable[..., Any], files: dict[str, str], model: str, tmp_path: Path
+) -> None:
     long = tmp_path / "long"
     text = Path(files["ref"]).read_text(encoding="utf-8").split("\n")
     long.write_text("\n".join([text[0], "Hund " * 10_000, text[2], ""]), encoding="utf-8")
@@ -282,7 +321,9 @@ def test_a_pair_that_is_too_long_to_score_gets_nan_and_a_remark(call, files, mod
     assert "and got null; the first is line 2." in err
 
 
-def test_score_refuses_files_of_unequal_length(call, files, model):
+def test_score_refuses_files_of_unequal_length(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
     for src, tgt, ends in (("src", "short", "short"), ("short", "ref", "short")):
         code, _, err = call("score", "-m", model, "--src", files[src], "--tgt", files[tgt])
         assert code == 1
@@ -290,7 +331,9 @@ def test_score_refuses_files_of_unequal_length(call, files, model):
         assert f"{files[ends]} ends after line 1." in err
 
 
-def test_scores_are_not_written_onto_what_is_scored(call, model, tmp_path):
+def test_scores_are_not_written_onto_what_is_scored(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     src, tgt = tmp_path / "src", tmp_path / "tgt"
     src.write_text("A man.\n")
     tgt.write_text("Ein Mann.\n")

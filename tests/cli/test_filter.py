@@ -6,7 +6,9 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +56,7 @@ class Filter:
 
 
 @pytest.fixture
-def start(model) -> Iterator[object]:
+def start(model: Any) -> Iterator[object]:
     running = []
 
     def start_one(*arguments: str, **options: int) -> Filter:
@@ -68,7 +70,9 @@ def start(model) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_each_line_is_answered_before_the_next_one_is_written(start, name):
+def test_each_line_is_answered_before_the_next_one_is_written(
+    start: Callable[..., Any], name: str
+) -> None:
     heed = start("--format", name)
     for line in (b"A man\n", b"\n", b"Two dogs\n"):
         heed.write(line)
@@ -76,7 +80,7 @@ def test_each_line_is_answered_before_the_next_one_is_written(start, name):
     assert heed.close() == b""
 
 
-def test_with_a_buffer_of_one_line_each_line_is_answered(start):
+def test_with_a_buffer_of_one_line_each_line_is_answered(start: Callable[..., Any]) -> None:
     heed = start("--buffer-size", "1")
     for _ in range(2):
         heed.write(b"A man\nTwo dogs\n")
@@ -84,14 +88,16 @@ def test_with_a_buffer_of_one_line_each_line_is_answered(start):
     assert heed.close() == b""
 
 
-def test_json_lines_are_answered_one_by_one(start):
+def test_json_lines_are_answered_one_by_one(start: Callable[..., Any]) -> None:
     heed = start("--json-input", "--format", "jsonl")
     for number in range(2):
         heed.write(b'{"text": "A man", "id": %d}\n' % number)
         assert f'"id": {number}' in heed.read(1)[0]
 
 
-def test_a_line_without_an_end_waits_for_it_and_holds_no_other_back(start):
+def test_a_line_without_an_end_waits_for_it_and_holds_no_other_back(
+    start: Callable[..., Any],
+) -> None:
     heed = start()
     heed.write(b"A man\nTwo")
     (alone,) = heed.read(1)
@@ -102,7 +108,7 @@ def test_a_line_without_an_end_waits_for_it_and_holds_no_other_back(start):
     assert heed.close().decode() == f"{alone}\n"
 
 
-def test_input_that_does_not_block_is_waited_for(start):
+def test_input_that_does_not_block_is_waited_for(start: Callable[..., Any]) -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     heed = start(stdin=reading)
@@ -114,7 +120,7 @@ def test_input_that_does_not_block_is_waited_for(start):
     assert heed.close() == b""
 
 
-def test_a_person_who_watches_a_log_sees_each_translation(start):
+def test_a_person_who_watches_a_log_sees_each_translation(start: Callable[..., Any]) -> None:
     ours, theirs = pty.openpty()
     heed = start(stdout=theirs)
     os.close(theirs)
@@ -126,7 +132,7 @@ def test_a_person_who_watches_a_log_sees_each_translation(start):
     os.close(ours)
 
 
-def test_a_named_pipe_is_answered_too(start, tmp_path):
+def test_a_named_pipe_is_answered_too(start: Callable[..., Any], tmp_path: Path) -> None:
     path = str(tmp_path / "fifo")
     os.mkfifo(path)
     heed = start("-i", path)

@@ -30,11 +30,11 @@ FIRST = Translation(
 ALL = Details(n_best=2, has_scores=True, has_word_scores=True, alignment="hard")
 
 
-def test_text_is_the_translation_alone():
+def test_text_is_the_translation_alone() -> None:
     assert as_text(0, FIRST, Details()) == ["De nada"]
 
 
-def test_tsv_adds_the_columns_asked_for():
+def test_tsv_adds_the_columns_asked_for() -> None:
     one = Translation(text="De nada", score=-0.5, token_scores=[-0.25])
     assert as_tsv(7, one, Details(has_scores=True)) == ["De nada\t-0.5000"]
     assert as_tsv(7, one, Details(has_word_scores=True)) == ["De nada\t-0.2500"]
@@ -44,7 +44,7 @@ def test_tsv_adds_the_columns_asked_for():
     ]
 
 
-def test_moses_lists_every_reading():
+def test_moses_lists_every_reading() -> None:
     assert as_moses(3, FIRST, Details(n_best=2)) == [
         "3 ||| De nada ||| F0= -1.5000 ||| -0.5000",
         "3 ||| De rien ||| F0= -2.7000 ||| -0.9000",
@@ -54,12 +54,12 @@ def test_moses_lists_every_reading():
     )
 
 
-def test_moses_fields_stay_four_whatever_the_text():
+def test_moses_fields_stay_four_whatever_the_text() -> None:
     (row,) = as_moses(0, Translation(text="a ||| b |||"), Details())
     assert len(row.split(" ||| ")) == 4
 
 
-def test_jsonl_is_one_object_with_alternatives_inside():
+def test_jsonl_is_one_object_with_alternatives_inside() -> None:
     (row,) = as_jsonl(0, FIRST, Details(n_best=2))
     record = json.loads(row)
     assert record["text"] == "De nada"
@@ -73,12 +73,12 @@ def test_jsonl_is_one_object_with_alternatives_inside():
     assert json.loads(row)["alignment"][0] == [0.7, 0.2, 0.1]
 
 
-def test_jsonl_hands_on_what_came_with_the_line():
+def test_jsonl_hands_on_what_came_with_the_line() -> None:
     (row,) = as_jsonl(3, FIRST, Details(passed_on={"id": "x7"}))
     assert list(json.loads(row).items())[:3] == [("line", 3), ("id", "x7"), ("text", "De nada")]
 
 
-def test_fairseq_lines_carry_scores_in_base_two():
+def test_fairseq_lines_carry_scores_in_base_two() -> None:
     rows = as_fairseq(4, FIRST, ALL)
     assert [row.split("\t")[0] for row in rows[:5]] == ["S-4", "H-4", "D-4", "P-4", "A-4"]
     assert float(rows[1].split("\t")[1]) == pytest.approx(-0.5 / math.log(2), abs=1e-4)
@@ -86,25 +86,25 @@ def test_fairseq_lines_carry_scores_in_base_two():
     assert rows[4] == "A-4\t0-0 2-1"
 
 
-def test_alignments_are_spelt_as_pharaoh_or_marian_do():
+def test_alignments_are_spelt_as_pharaoh_or_marian_do() -> None:
     assert spell_alignment(FIRST, "hard") == "0-0 2-1"
     assert spell_alignment(FIRST, "soft") == "0.7000,0.2000,0.1000 0.1000,0.1000,0.8000"
     assert spell_alignment(Translation(text=""), "soft") == ""
 
 
-def test_the_simplest_format_that_holds_the_details_is_chosen():
+def test_the_simplest_format_that_holds_the_details_is_chosen() -> None:
     assert choose_format(None, Details()) is as_text
     assert choose_format(None, Details(has_scores=True)) is as_tsv
     assert choose_format(None, Details(n_best=3)) is as_moses
     assert choose_format("jsonl", Details(n_best=3)) is as_jsonl
 
 
-def test_text_refuses_what_it_cannot_hold():
+def test_text_refuses_what_it_cannot_hold() -> None:
     with pytest.raises(UsageError, match=r"--format text holds one translation a line and nothing"):
         choose_format("text", Details(alignment="soft"))
 
 
-def test_a_piece_that_is_a_line_break_stays_on_its_line():
+def test_a_piece_that_is_a_line_break_stays_on_its_line() -> None:
     odd = Translation(text="a b", tokens=["▁a", "\n", "\r"], source_tokens=["\n"])
     rows = as_fairseq(0, odd, Details())
     assert rows[0] == "S-0\t\\n"

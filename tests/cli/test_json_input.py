@@ -1,5 +1,6 @@
 import json
 from collections import deque
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,13 +13,13 @@ from heed.translate.lines import Line
 TEXTS = st.text(max_size=8)
 
 
-def read(*lines: str):
-    passed_on = deque()
+def read(*lines: str) -> tuple[list[Line], list[dict[str, int]]] | None:
+    passed_on: deque[Any] = deque()
     return list(json_lines(lines, "in", passed_on)), list(passed_on)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.one_of(st.none(), TEXTS), st.integers())))
-def test_every_object_is_read_as_it_was_meant(values):
+def test_every_object_is_read_as_it_was_meant(values: list[Any]) -> None:
     lines = [
         json.dumps({"text": text, "prefix": prefix, "target_lang": lang, "id": name})
         for text, prefix, lang, name in values
@@ -28,16 +29,16 @@ def test_every_object_is_read_as_it_was_meant(values):
     assert passed_on == [{"id": name} for *_, name in values]
 
 
-def test_a_string_is_a_text_alone():
+def test_a_string_is_a_text_alone() -> None:
     assert read('"a\\nb"', ' "c" ') == ([Line("a\nb"), Line("c")], [{}, {}])
 
 
-def test_a_byte_order_mark_is_no_json_and_no_harm():
+def test_a_byte_order_mark_is_no_json_and_no_harm() -> None:
     assert read('\ufeff"a"')[0] == [Line("a")]
 
 
-def test_a_line_is_read_when_it_is_asked_for():
-    passed_on = deque()
+def test_a_line_is_read_when_it_is_asked_for() -> None:
+    passed_on: deque[Any] = deque()
     lines = json_lines(iter(['{"text": "a", "id": 1}', "broken"]), "in", passed_on)
     assert next(lines) == Line("a")
     assert list(passed_on) == [{"id": 1}]
@@ -66,6 +67,6 @@ def test_a_line_is_read_when_it_is_asked_for():
         ),
     ],
 )
-def test_a_wrong_line_is_named_with_what_is_wrong(line, words):
+def test_a_wrong_line_is_named_with_what_is_wrong(line: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
         read('"fine"', line)

@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -17,7 +20,7 @@ from heed.errors import DataError, UsageError
 NAMES = [name for group in COMMANDS.values() for name in group]
 
 
-def test_help_opens_with_examples_and_lists_every_command(call):
+def test_help_opens_with_examples_and_lists_every_command(call: Callable[..., Any]) -> None:
     code, out, err = call("--help")
     assert (code, err) == (0, "")
     assert out.index("Examples") < out.index("Everyday")
@@ -25,7 +28,7 @@ def test_help_opens_with_examples_and_lists_every_command(call):
         assert re.search(rf"^  {name} ", out, re.MULTILINE)
 
 
-def test_the_list_says_of_each_command_what_the_command_says():
+def test_the_list_says_of_each_command_what_the_command_says() -> None:
     for group in COMMANDS.values():
         for name, (_, summary) in group.items():
             found = main_module.heed.get_command(None, name)
@@ -33,7 +36,9 @@ def test_the_list_says_of_each_command_what_the_command_says():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_command_has_help_with_its_examples_first(call, name):
+def test_every_command_has_help_with_its_examples_first(
+    call: Callable[..., Any], name: str
+) -> None:
     code, out, _ = call(name, "--help")
     assert code == 0
     if name not in ("models",):
@@ -42,7 +47,7 @@ def test_every_command_has_help_with_its_examples_first(call, name):
     assert all(len(line) <= 100 for line in out.splitlines())
 
 
-def test_help_and_import_load_nothing_heavy_and_are_quick():
+def test_help_and_import_load_nothing_heavy_and_are_quick() -> None:
     program = (
         "import sys, heed\n"
         "from heed.cli.main import run\n"
@@ -58,7 +63,7 @@ def test_help_and_import_load_nothing_heavy_and_are_quick():
     assert after.ru_utime - before.ru_utime < 0.5
 
 
-def test_the_version_is_the_packages(call):
+def test_the_version_is_the_packages(call: Callable[..., Any]) -> None:
     import heed
 
     assert call("--version")[:2] == (0, f"heed {heed.__version__}\n")
@@ -79,18 +84,20 @@ def test_the_version_is_the_packages(call):
         (["train"], "heed: Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or"),
     ],
 )
-def test_wrong_usage_exits_2_and_names_the_nearest_word(call, arguments, words):
+def test_wrong_usage_exits_2_and_names_the_nearest_word(
+    call: Callable[..., Any], arguments: list[str], words: str
+) -> None:
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
 
 
-def test_command_names_take_underscores(call):
+def test_command_names_take_underscores(call: Callable[..., Any]) -> None:
     assert call("spm_train", "--help") == call("spm-train", "--help")
 
 
-def test_no_command_shows_help_and_is_wrong_usage(call):
+def test_no_command_shows_help_and_is_wrong_usage(call: Callable[..., Any]) -> None:
     code, out, err = call()
     assert code == 2
     assert "Everyday" in out + err
@@ -119,12 +126,14 @@ def test_no_command_shows_help_and_is_wrong_usage(call):
         (click.UsageError("Bad thing."), "bad thing.", 2),
     ],
 )
-def test_every_error_has_words_and_an_exit_code(error, words, code):
+def test_every_error_has_words_and_an_exit_code(error: Any, words: str, code: int) -> None:
     assert explain(error) == (words, code)
 
 
 @pytest.mark.parametrize("flag", ["--debug", "--traceback"])
-def test_the_trace_is_shown_only_when_asked_for(call, flag, tmp_path):
+def test_the_trace_is_shown_only_when_asked_for(
+    call: Callable[..., Any], flag: str, tmp_path: Path
+) -> None:
     arguments = ["translate", "-m", str(tmp_path / "no"), "x"]
     assert "Traceback" not in call(*arguments)[2]
     code, _, err = call(*arguments, flag)
@@ -133,8 +142,10 @@ def test_the_trace_is_shown_only_when_asked_for(call, flag, tmp_path):
     assert err.splitlines()[-1].startswith("heed: ")
 
 
-def test_ctrl_c_exits_130_quietly(monkeypatch, capsys):
-    def interrupted(_):
+def test_ctrl_c_exits_130_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(main_module.heed, "invoke", interrupted)
@@ -144,7 +155,7 @@ def test_ctrl_c_exits_130_quietly(monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
-def test_a_signal_ends_a_waiting_translation(model, sent, code):
+def test_a_signal_ends_a_waiting_translation(model: Any, sent: Any, code: Any) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "heed", "translate", "-m", model, "--buffer-size", "1", "-b1"],
         stdin=subprocess.PIPE,
@@ -162,20 +173,22 @@ def test_a_signal_ends_a_waiting_translation(model, sent, code):
     assert b"Traceback" not in err
 
 
-def test_remarks_go_to_standard_error_and_quiet_silences_them(capsys):
+def test_remarks_go_to_standard_error_and_quiet_silences_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Session().say("hello")
     Session(is_quiet=True).say("nothing")
     assert capsys.readouterr() == ("", "hello\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_name_the_program(call, shell):
+def test_completion_scripts_name_the_program(call: Callable[..., Any], shell: str) -> None:
     code, out, _ = call("completion", shell)
     assert code == 0
     assert "_HEED_COMPLETE" in out
 
 
-def test_completion_knows_the_commands():
+def test_completion_knows_the_commands() -> None:
     done = subprocess.run(
         ["heed"],
         executable=os.path.join(os.path.dirname(sys.executable), "heed"),
@@ -191,7 +204,7 @@ def test_completion_knows_the_commands():
     assert b"translate" in done.stdout
 
 
-def test_doctor_names_versions_and_machine(call):
+def test_doctor_names_versions_and_machine(call: Callable[..., Any]) -> None:
     code, out, _ = call("doctor")
     assert code == 0
     for word in ("heed", "python", "torch", "cores", "memory", "instructions", "models"):

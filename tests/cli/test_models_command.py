@@ -1,8 +1,10 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +13,16 @@ from heed.errors import ConfigError, UsageError
 
 
 @pytest.fixture
-def installed(model, tmp_path, monkeypatch) -> Path:
+def installed(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEED_HOME", str(tmp_path / "home"))
     folder = tmp_path / "home" / "models"
     shutil.copytree(model, folder / "en-de")
     return folder
 
 
-def test_an_installed_model_is_listed_shown_and_deleted(call, installed):
+def test_an_installed_model_is_listed_shown_and_deleted(
+    call: Callable[..., Any], installed: Path
+) -> None:
     assert call("models", "list")[:2] == (0, "en-de\ten→de\n")
     assert call("models")[:2] == (0, "en-de\ten→de\n")
     assert json.loads(call("models", "list", "--json")[1])["en-de"]["target_lang"] == "de"
@@ -31,7 +35,7 @@ def test_an_installed_model_is_listed_shown_and_deleted(call, installed):
     assert call("models", "list")[1] == ""
 
 
-def test_a_model_is_verified_by_its_checksums(call, installed):
+def test_a_model_is_verified_by_its_checksums(call: Callable[..., Any], installed: Path) -> None:
     code, out, _ = call("models", "verify", "en-de")
     assert code == 0
     sums = dict(reversed(line.split("  ")) for line in out.splitlines())
@@ -45,18 +49,22 @@ def test_a_model_is_verified_by_its_checksums(call, installed):
     assert "model.safetensors is damaged" in err
 
 
-def test_deleting_a_link_keeps_what_it_points_to(call, installed, model):
+def test_deleting_a_link_keeps_what_it_points_to(
+    call: Callable[..., Any], installed: Path, model: str
+) -> None:
     (installed / "linked").symlink_to(model)
     assert call("models", "rm", "linked", "--yes")[0] == 0
     assert Path(model, "config.json").exists()
 
 
-def test_deleting_asks_first(call, installed):
+def test_deleting_asks_first(call: Callable[..., Any], installed: Path) -> None:
     assert call("models", "rm", "en-de", stdin=b"n\n")[0] == 130
     assert (installed / "en-de").exists()
 
 
-def test_a_model_with_a_file_of_a_person_in_it_is_not_deleted(call, installed):
+def test_a_model_with_a_file_of_a_person_in_it_is_not_deleted(
+    call: Callable[..., Any], installed: Path
+) -> None:
     notes = installed / "en-de" / "notes" / "mine.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
@@ -68,7 +76,9 @@ def test_a_model_with_a_file_of_a_person_in_it_is_not_deleted(call, installed):
     assert call("models", "rm", "en-de", "--yes")[0] == 0
 
 
-def test_only_installed_models_can_be_deleted(call, installed, model):
+def test_only_installed_models_can_be_deleted(
+    call: Callable[..., Any], installed: Path, model: str
+) -> None:
     code, _, err = call("models", "rm", "en-fr", "--yes")
     assert code == 1
     assert "There is no installed model en-fr; did you mean en-de?" in err
@@ -76,19 +86,19 @@ def test_only_installed_models_can_be_deleted(call, installed, model):
     assert Path(model, "config.json").exists()
 
 
-def test_a_model_is_found_by_path_by_name_or_alone(installed, model):
+def test_a_model_is_found_by_path_by_name_or_alone(installed: Path, model: str) -> None:
     assert find_model(model) == Path(model)
     assert find_model("en-de") == installed / "en-de"
     assert find_model(None) == installed / "en-de"
 
 
-def test_without_a_name_two_models_are_too_many(installed):
+def test_without_a_name_two_models_are_too_many(installed: Path) -> None:
     shutil.copytree(installed / "en-de", installed / "en-fr")
     with pytest.raises(UsageError, match=r"Which model\?.*Installed: en-de, en-fr\."):
         find_model(None)
 
 
-def test_a_wrong_name_gets_the_nearest_model_or_folder(installed, tmp_path):
+def test_a_wrong_name_gets_the_nearest_model_or_folder(installed: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no model folder en-dee; did you mean en-de"):
         find_model("en-dee")
     (tmp_path / "run-multi30k").mkdir()
@@ -112,7 +122,13 @@ def test_a_wrong_name_gets_the_nearest_model_or_folder(installed, tmp_path):
         ({"source_lang": None}, "config.json: source_lang must be a string, but is None."),
     ],
 )
-def test_a_damaged_config_is_told(call, model, tmp_path, content, words):
+def test_a_damaged_config_is_told(
+    call: Callable[..., Any],
+    model: str,
+    tmp_path: Path,
+    content: bytes | dict[str, Any] | None,
+    words: str,
+) -> None:
     if isinstance(content, dict):
         good = json.loads(Path(model, "config.json").read_bytes())
         content = json.dumps({**good, **content}).encode()
@@ -123,7 +139,7 @@ def test_a_damaged_config_is_told(call, model, tmp_path, content, words):
     assert words in err
 
 
-def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch):
+def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEED_HOME", "/a")
     assert home() == Path("/a")
     monkeypatch.delenv("HEED_HOME")
@@ -135,7 +151,7 @@ def test_models_live_in_heed_home_or_the_xdg_folder(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def two_way(model, tmp_path_factory) -> str:
+def two_way(model: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     from heed.bundle.bundle import load_bundle, save_bundle
 
     folder = tmp_path_factory.mktemp("models") / "both"
@@ -144,7 +160,9 @@ def two_way(model, tmp_path_factory) -> str:
     return str(folder)
 
 
-def test_of_a_two_way_model_the_source_language_tells_the_target(call, two_way, tmp_path):
+def test_of_a_two_way_model_the_source_language_tells_the_target(
+    call: Callable[..., Any], two_way: str, tmp_path: Path
+) -> None:
     assert "languages  zh ↔ de" in call("models", "show", two_way)[1]
     lines = {}
     for flags in ((), ("-t", "de"), ("-t", "zh"), ("-s", "zh"), ("-s", "de")):
@@ -158,7 +176,9 @@ def test_of_a_two_way_model_the_source_language_tells_the_target(call, two_way, 
     assert "tok:zh" in judged[1], judged[2]
 
 
-def test_languages_that_do_not_fit_a_two_way_model_are_told(call, two_way):
+def test_languages_that_do_not_fit_a_two_way_model_are_told(
+    call: Callable[..., Any], two_way: str
+) -> None:
     assert (
         "translates from zh and de, not from fr."
         in call("score", "-m", two_way, "-s", "fr", "--src", "a", "--tgt", "b")[2]
@@ -167,7 +187,7 @@ def test_languages_that_do_not_fit_a_two_way_model_are_told(call, two_way):
     assert "--source-lang and --target-lang are both de." in said
 
 
-def test_a_broken_model_hides_no_other(call, installed):
+def test_a_broken_model_hides_no_other(call: Callable[..., Any], installed: Path) -> None:
     (installed / "bad").mkdir()
     (installed / "bad" / "config.json").write_bytes(b"{")
     code, out, _ = call("models")
@@ -181,7 +201,7 @@ def test_a_broken_model_hides_no_other(call, installed):
 
 
 @pytest.fixture
-def nobody(monkeypatch):
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user without a home folder, as in `docker run -u 12345`."""
 
     def unknown(_: int) -> None:
@@ -192,7 +212,9 @@ def nobody(monkeypatch):
     monkeypatch.setattr("pwd.getpwuid", unknown)
 
 
-def test_a_user_without_a_home_translates_with_a_folder(call, nobody, model):
+def test_a_user_without_a_home_translates_with_a_folder(
+    call: Callable[..., Any], nobody: Any, model: str
+) -> None:
     code, out, err = call("translate", "-m", model, "-q", "dog")
     assert (code, err) == (0, "")
     assert out

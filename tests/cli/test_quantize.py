@@ -2,7 +2,9 @@
 
 import resource
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +17,14 @@ from heed.disk.folders import read_manifest, verify_directory
 
 
 @pytest.fixture
-def own(model, tmp_path) -> Path:
+def own(model: str, tmp_path: Path) -> Path:
     """A copy of the model that may be written into."""
     return Path(shutil.copytree(model, tmp_path / "own"))
 
 
-def test_int8_goes_beside_the_weights_and_is_used_from_then_on(call, own):
+def test_int8_goes_beside_the_weights_and_is_used_from_then_on(
+    call: Callable[..., Any], own: Path
+) -> None:
     code, out, _ = call("quantize", str(own))
     assert code == 0
     assert "MB of int8 instead of" in out
@@ -35,7 +39,9 @@ def test_int8_goes_beside_the_weights_and_is_used_from_then_on(call, own):
     )
 
 
-def test_a_folder_of_its_own_translates(call, own, tmp_path):
+def test_a_folder_of_its_own_translates(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
     small = tmp_path / "small"
     assert call("quantize", str(own), "--out", str(small), "--layers")[0] == 0
     assert not (small / "model.safetensors").exists()
@@ -46,7 +52,9 @@ def test_a_folder_of_its_own_translates(call, own, tmp_path):
     assert "holds int8 weights only" in err
 
 
-def test_a_folder_with_other_files_is_left_alone(call, own, tmp_path):
+def test_a_folder_with_other_files_is_left_alone(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
     docs = tmp_path / "docs"
     (docs / "thesis").mkdir(parents=True)
     (docs / "thesis" / "1.txt").write_text("mine")
@@ -64,7 +72,9 @@ def test_a_folder_with_other_files_is_left_alone(call, own, tmp_path):
     assert not (own / "model.int8.safetensors").exists()
 
 
-def test_a_model_that_is_there_is_replaced_with_force(call, own, tmp_path):
+def test_a_model_that_is_there_is_replaced_with_force(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
     small = tmp_path / "small"
     assert call("quantize", str(own), "--out", str(small))[0] == 0
     inode = small.stat().st_ino
@@ -79,8 +89,8 @@ def test_a_model_that_is_there_is_replaced_with_force(call, own, tmp_path):
 
 @pytest.mark.parametrize("name", ["own", "link", "."])
 def test_the_model_as_its_own_out_gets_int8_beside_its_weights(
-    call, own, tmp_path, monkeypatch, name
-):
+    call: Callable[..., Any], own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     (tmp_path / "link").symlink_to(own)
     (own / "notes.txt").write_text("mine")
     before = {path.name for path in own.iterdir()}
@@ -92,7 +102,9 @@ def test_the_model_as_its_own_out_gets_int8_beside_its_weights(
     assert (tmp_path / "link").is_symlink()
 
 
-def test_the_current_folder_is_not_replaced(call, own, tmp_path, monkeypatch):
+def test_the_current_folder_is_not_replaced(
+    call: Callable[..., Any], own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path / "docs")
     code, _, err = call("quantize", "../own", "--out", ".")
@@ -100,7 +112,9 @@ def test_the_current_folder_is_not_replaced(call, own, tmp_path, monkeypatch):
     assert err.startswith("heed: . is the current folder, which cannot be replaced.")
 
 
-def test_a_model_behind_links_is_not_deleted_by_its_copy(call, own, tmp_path):
+def test_a_model_behind_links_is_not_deleted_by_its_copy(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
     """The files of one model folder are links into another."""
     links = tmp_path / "links"
     links.mkdir()
@@ -112,7 +126,9 @@ def test_a_model_behind_links_is_not_deleted_by_its_copy(call, own, tmp_path):
     assert call("translate", "-m", str(links), "A man.")[0] == 0
 
 
-def test_the_cost_is_told_with_its_interval(call, own, tmp_path):
+def test_the_cost_is_told_with_its_interval(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
     for name, lines in (
         ("src", ["A man.", "Two dogs play."]),
         ("ref", ["Ein Mann.", "Zwei Hunde."]),
@@ -126,14 +142,14 @@ def test_the_cost_is_told_with_its_interval(call, own, tmp_path):
     assert out.count("chrF2") == 3
 
 
-def test_one_file_without_the_other_is_a_mistake(call, own):
+def test_one_file_without_the_other_is_a_mistake(call: Callable[..., Any], own: Path) -> None:
     code, _, err = call("quantize", str(own), "--src", "x")
     assert code == 2
     assert "Give --src and --ref together, or neither." in err
 
 
 @pytest.fixture
-def run(own) -> Path:
+def run(own: Path) -> Path:
     """The model with the pairs that a run folder holds."""
     vocab = load_bundle(own).src_vocab
     pairs = [Pair("A man is riding a bike.", "Ein Mann fährt Fahrrad.", target_lang="de")] * 20
@@ -145,7 +161,7 @@ def run(own) -> Path:
     return own
 
 
-def test_a_shortlist_is_learned_measured_and_used(call, run):
+def test_a_shortlist_is_learned_measured_and_used(call: Callable[..., Any], run: Path) -> None:
     code, out, err = call("quantize", str(run), "--shortlist", "--max-changed", "1")
     assert code == 0
     assert "from 20 pairs" in err
@@ -166,7 +182,7 @@ def test_a_shortlist_is_learned_measured_and_used(call, run):
     assert call(*sentence, "--no-shortlist")[0] == 0
 
 
-def test_a_shortlist_that_changes_too_much_is_not_kept(call, run):
+def test_a_shortlist_that_changes_too_much_is_not_kept(call: Callable[..., Any], run: Path) -> None:
     assert call("quantize", str(run), "--shortlist", "--max-changed", "1")[0] == 0
     code, out, _ = call("quantize", str(run), "--shortlist", "--max-changed", "0")
     assert code == 0
@@ -176,7 +192,9 @@ def test_a_shortlist_that_changes_too_much_is_not_kept(call, run):
     assert short == call("translate", "-m", str(run), "A man.", "--no-shortlist")[1]
 
 
-def test_a_shortlist_goes_with_a_folder_of_its_own(call, run, tmp_path):
+def test_a_shortlist_goes_with_a_folder_of_its_own(
+    call: Callable[..., Any], run: Path, tmp_path: Path
+) -> None:
     small = tmp_path / "small"
     wish = ("--shortlist", "--max-changed", "1", "--out", str(small))
     assert call("quantize", str(run), *wish)[0] == 0
@@ -184,7 +202,7 @@ def test_a_shortlist_goes_with_a_folder_of_its_own(call, run, tmp_path):
     assert not (run / "shortlist.safetensors").exists()
 
 
-def test_without_pairs_there_is_no_shortlist(call, own):
+def test_without_pairs_there_is_no_shortlist(call: Callable[..., Any], own: Path) -> None:
     code, _, err = call("quantize", str(own), "--shortlist")
     assert code == 1
     assert "is a model without the pairs it learned from" in err
@@ -197,8 +215,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.reliability
 def test_a_kill_at_any_point_leaves_a_model_and_the_same_command_finishes(
-    call, run, tmp_path, fork, was_killed
-):
+    call: Any, run: Any, tmp_path: Path, fork: Any, was_killed: Any
+) -> None:
     from heed.cli.main import run as run_command
 
     (run / "README.md").write_bytes(b"license: mine\n")
@@ -227,7 +245,7 @@ def test_a_kill_at_any_point_leaves_a_model_and_the_same_command_finishes(
     assert expected["README.md"] == b"license: mine\n"
 
 
-def test_a_full_disk_leaves_the_model_as_it_was(heed, own):
+def test_a_full_disk_leaves_the_model_as_it_was(heed: Callable[..., Any], own: Path) -> None:
     before = files_of(own)
 
     def limit() -> None:
@@ -241,7 +259,9 @@ def test_a_full_disk_leaves_the_model_as_it_was(heed, own):
     assert verify_directory(own).files.keys() > {"model.int8.safetensors"}
 
 
-def test_a_model_that_lost_its_manifest_is_restored_with_a_remark(call, own):
+def test_a_model_that_lost_its_manifest_is_restored_with_a_remark(
+    call: Callable[..., Any], own: Path
+) -> None:
     (own / "manifest.json").unlink()
     code, _, err = call("translate", "-m", str(own), "A man.")
     assert code == 1
@@ -252,7 +272,9 @@ def test_a_model_that_lost_its_manifest_is_restored_with_a_remark(call, own):
     assert call("translate", "-m", str(own), "A man.")[0] == 0
 
 
-def test_a_link_to_a_file_outside_is_replaced_not_followed(call, own, tmp_path):
+def test_a_link_to_a_file_outside_is_replaced_not_followed(
+    call: Callable[..., Any], own: Path, tmp_path: Path
+) -> None:
     (tmp_path / "victim").write_bytes(b"mine")
     (own / "model.int8.safetensors").symlink_to("../victim")
     assert call("quantize", str(own))[0] == 0

@@ -1,4 +1,7 @@
 import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
@@ -7,7 +10,7 @@ TEXT = ["A man is riding a bike.", "Two dogs play in the snow.", "纽约是一�
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model made by heed's spm-train, and the same by SentencePiece itself."""
     from heed.cli.main import run
 
@@ -19,7 +22,7 @@ def trained(tmp_path_factory):
     assert run(["spm-train", f"--input={corpus}", f"--model_prefix={prefix}", *flags]) == 0
     arguments = f"--input={corpus} --model_prefix={folder}/theirs {' '.join(flags)}"
     sentencepiece.SentencePieceTrainer.Train(arguments)
-    endless = {"model_prefix": str(folder / "endless"), "bos_id": -1, "eos_id": -1}
+    endless: dict[str, Any] = {"model_prefix": str(folder / "endless"), "bos_id": -1, "eos_id": -1}
     lines = iter(TEXT * 20)
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=lines, vocab_size=40, hard_vocab_limit=False, **endless
@@ -28,12 +31,14 @@ def trained(tmp_path_factory):
     return folder
 
 
-def test_spm_train_learns_what_sentencepiece_learns(trained):
+def test_spm_train_learns_what_sentencepiece_learns(trained: Path) -> None:
     vocab = [(trained / f"{name}.vocab").read_text(encoding="utf-8") for name in ("ours", "theirs")]
     assert vocab[0] == vocab[1]
 
 
-def test_encode_and_decode_are_those_of_sentencepiece(call, trained):
+def test_encode_and_decode_are_those_of_sentencepiece(
+    call: Callable[..., Any], trained: Path
+) -> None:
     data = "".join(f"{line}\n" for line in TEXT).encode()
     model = str(trained / "ours.model")
     processor = sentencepiece.SentencePieceProcessor(model_file=model)
@@ -48,7 +53,9 @@ def test_encode_and_decode_are_those_of_sentencepiece(call, trained):
     assert found == [processor.decode(processor.encode(line)) for line in TEXT]
 
 
-def test_files_extra_options_and_n_best_work(call, trained, tmp_path):
+def test_files_extra_options_and_n_best_work(
+    call: Callable[..., Any], trained: Path, tmp_path: Path
+) -> None:
     model, source, target = str(trained / "ours.model"), tmp_path / "in", tmp_path / "out"
     source.write_text("A man\n", encoding="utf-8")
     flags = ["--model", model, "--extra_options=bos:eos", "-o", str(target), str(source)]
@@ -114,7 +121,9 @@ def test_files_extra_options_and_n_best_work(call, trained, tmp_path):
         ),
     ],
 )
-def test_wrong_requests_are_told(call, trained, arguments, code, words):
+def test_wrong_requests_are_told(
+    call: Callable[..., Any], trained: Path, arguments: list[str], code: int, words: str
+) -> None:
     swapped = [
         argument.replace("MODEL", str(trained / "ours.model")).replace("FOLDER", str(trained))
         for argument in arguments
@@ -124,7 +133,9 @@ def test_wrong_requests_are_told(call, trained, arguments, code, words):
     assert words in err
 
 
-def test_spm_train_learns_from_compressed_text_what_it_learns_from_plain_text(call, trained):
+def test_spm_train_learns_from_compressed_text_what_it_learns_from_plain_text(
+    call: Callable[..., Any], trained: Path
+) -> None:
     data = (trained / "text").read_bytes()
     (trained / "text.gz").write_bytes(gzip.compress(data))
     flags = ["--vocab_size=60", "--model_type=bpe", "--hard_vocab_limit=false"]
@@ -137,14 +148,14 @@ def test_spm_train_learns_from_compressed_text_what_it_learns_from_plain_text(ca
     assert found[0] == found[1]
 
 
-def test_a_model_without_ends_encodes(call, trained):
+def test_a_model_without_ends_encodes(call: Callable[..., Any], trained: Path) -> None:
     model = str(trained / "endless.model")
     processor = sentencepiece.SentencePieceProcessor(model_file=model)
     expected = " ".join(processor.encode("A man", out_type=str))
     assert call("spm-encode", "--model", model, stdin=b"A man\n") == (0, f"{expected}\n", "")
 
 
-def test_a_damaged_compressed_file_is_told(call, trained):
+def test_a_damaged_compressed_file_is_told(call: Callable[..., Any], trained: Path) -> None:
     (trained / "cut.gz").write_bytes(gzip.compress(b"A man\n" * 1000)[:-9])
     code, _, err = call(
         "spm-train", f"--input={trained / 'cut.gz'}", f"--model_prefix={trained / 'x'}"
@@ -154,7 +165,7 @@ def test_a_damaged_compressed_file_is_told(call, trained):
 
 
 @pytest.fixture(scope="module")
-def with_breaks(tmp_path_factory):
+def with_breaks(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model with byte pieces, and a piece that is a line break."""
     prefix = tmp_path_factory.mktemp("breaks") / "m"
     sentencepiece.SentencePieceTrainer.train(
@@ -169,13 +180,17 @@ def with_breaks(tmp_path_factory):
     return f"{prefix}.model"
 
 
-def test_a_byte_that_is_a_line_break_stays_out_of_the_text(call, with_breaks):
+def test_a_byte_that_is_a_line_break_stays_out_of_the_text(
+    call: Callable[..., Any], with_breaks: str
+) -> None:
     code, out, err = call("spm-decode", "--model", with_breaks, stdin=b"<0x0D> A <0x0A>\n")
     assert code == 0, err
     assert out == " A \n"
 
 
-def test_a_piece_that_is_a_line_break_stays_on_its_line(call, with_breaks):
+def test_a_piece_that_is_a_line_break_stays_on_its_line(
+    call: Callable[..., Any], with_breaks: str
+) -> None:
     code, out, err = call("spm-encode", "--model", with_breaks, stdin=b"A\rA\n")
     assert code == 0, err
     assert out.split() == ["▁A", "\\r", "A"]
@@ -193,7 +208,14 @@ def test_a_piece_that_is_a_line_break_stays_on_its_line(call, with_breaks):
         (["spm-train", "--input=x", "--model_prefix=x", "--seed_sentencepieces_file=x.model"], "x"),
     ],
 )
-def test_an_output_that_is_read_is_refused(call, trained, tmp_path, monkeypatch, arguments, kept):
+def test_an_output_that_is_read_is_refused(
+    call: Callable[..., Any],
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    kept: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("x", "y", "x.model", "x.vocab"):
         (tmp_path / name).write_text("A man\n")

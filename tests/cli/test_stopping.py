@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,7 @@ CORPUS = b"".join(b"sentence number %d here\tSatz Nummer %d, hier\n" % (n, n) fo
 
 
 @pytest.fixture
-def _interruptible():
+def _interruptible() -> Iterator[None]:
     """SIGINT interrupts, though a shell that starts tests in the background has it ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -35,7 +37,7 @@ def _interruptible():
 
 
 @pytest.mark.usefixtures("_interruptible")
-def test_the_first_signal_is_noted_and_the_second_acts():
+def test_the_first_signal_is_noted_and_the_second_acts() -> None:
     with stop_signals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.received == [signal.SIGINT]
@@ -45,8 +47,8 @@ def test_the_first_signal_is_noted_and_the_second_acts():
 
 
 @pytest.mark.parametrize("number", stopping.STOP_SIGNALS)
-def test_before_training_a_signal_ends_what_is_being_done(number):
-    said = []
+def test_before_training_a_signal_ends_what_is_being_done(number: Any) -> None:
+    said: list[Any] = []
     with pytest.raises(Stopped) as stopped, stop_signals(said.append):
         os.kill(os.getpid(), number)
         time.sleep(10)
@@ -54,8 +56,8 @@ def test_before_training_a_signal_ends_what_is_being_done(number):
     assert said == [STOPPING, STOPPED]
 
 
-def test_once_training_has_begun_a_signal_is_noted():
-    said = []
+def test_once_training_has_begun_a_signal_is_noted() -> None:
+    said: list[Any] = []
     with stop_signals(said.append) as stop:
         stop.only_note()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -81,7 +83,7 @@ def started(*command: str, **options: object) -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's mutex")
-def test_a_process_ends_in_time_although_its_main_thread_is_in_a_c_function():
+def test_a_process_ends_in_time_although_its_main_thread_is_in_a_c_function() -> None:
     process = started("-c", BLOCKED_IN_C, stdout=subprocess.PIPE)
     process.stdout.readline()
     process.send_signal(signal.SIGTERM)
@@ -105,7 +107,7 @@ def stop(process: "subprocess.Popen[bytes]", phase: str, number: int) -> tuple[s
 
 
 @pytest.mark.reliability
-def test_reading_from_a_pipe_is_stopped_and_the_same_command_begins_again(tmp_path: Path):
+def test_reading_from_a_pipe_is_stopped_and_the_same_command_begins_again(tmp_path: Path) -> None:
     command = ["-m", "heed", "train", "-", "--source-lang", "en", "--target-lang", "de"]
     command += ["--out", str(tmp_path / "run"), "--max-steps", "1", *SMALL, "--vocab-size", "330"]
     process = started(*command, stdin=subprocess.PIPE)
@@ -126,7 +128,7 @@ def test_reading_from_a_pipe_is_stopped_and_the_same_command_begins_again(tmp_pa
 @pytest.mark.slow
 @pytest.mark.reliability
 @pytest.mark.timeout(600)
-def test_every_phase_of_the_preparation_is_stopped_within_a_second(tmp_path: Path):
+def test_every_phase_of_the_preparation_is_stopped_within_a_second(tmp_path: Path) -> None:
     chooser = random.Random(0)
     words = ["".join(chooser.choices("abcdefghijklmnop", k=5)) for _ in range(20_000)]
     lines = [" ".join(chooser.choices(words, k=8)) for _ in range(100_000)]

@@ -1,5 +1,9 @@
 import io
 import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,12 +22,12 @@ from heed.errors import DataError
 from heed.translate.lines import Line, buffers
 
 
-def lines_of(data: bytes, **options):
+def lines_of(data: bytes, **options: Any) -> list[str] | None:
     return list(decode_lines(io.BytesIO(data), "x.txt", **options))
 
 
 @given(st.lists(st.text().filter(lambda text: "\n" not in text and not text.endswith("\r"))))
-def test_as_many_lines_come_out_as_went_in(texts):
+def test_as_many_lines_come_out_as_went_in(texts: list[str]) -> None:
     data = "".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass")
     try:
         assert lines_of(data) == texts
@@ -32,45 +36,45 @@ def test_as_many_lines_come_out_as_went_in(texts):
 
 
 @given(st.binary())
-def test_any_bytes_give_one_line_for_each_line_break(data):
+def test_any_bytes_give_one_line_for_each_line_break(data: bytes) -> None:
     expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
     assert len(lines_of(data, on_invalid=lambda number: None)) == expected
 
 
-def test_only_line_feeds_end_lines():
+def test_only_line_feeds_end_lines() -> None:
     odd = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\rh\x00i"
     assert lines_of(f"{odd}\r\nlast".encode()) == [odd, "last"]
 
 
-def test_one_carriage_return_is_dropped_and_no_more():
+def test_one_carriage_return_is_dropped_and_no_more() -> None:
     assert lines_of(b"a\r\r\nb\r") == ["a\r", "b"]
 
 
-def test_invalid_bytes_are_an_error_that_names_the_line():
+def test_invalid_bytes_are_an_error_that_names_the_line() -> None:
     with pytest.raises(
         DataError, match=r"x\.txt line 2 is not valid UTF-8 \(byte 3\)\. Convert it to UTF-8\."
     ):
         lines_of(b"good\nab\xff\n")
 
 
-def test_invalid_bytes_can_be_replaced_and_are_told():
-    told = []
+def test_invalid_bytes_can_be_replaced_and_are_told() -> None:
+    told: list[Any] = []
     assert lines_of(b"good\nab\xff\n", on_invalid=told.append) == ["good", "ab\ufffd"]
     assert told == [2]
 
 
-def test_an_endless_line_is_refused(monkeypatch):
+def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "MAX_LINE_BYTES", 10)
     with pytest.raises(DataError, match=r"x\.txt line 2 is longer than 0 MiB: is this text\?"):
         lines_of(b"short\n" + b"x" * 20)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.txt does not exist\."):
         open_input(str(tmp_path / "nowhere.txt"))
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path):
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(DataError, match="cannot be written: Is a directory"),
         open_output(str(tmp_path)),
@@ -78,7 +82,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
         pass
 
 
-def test_written_lines_can_be_read_back(tmp_path):
+def test_written_lines_can_be_read_back(tmp_path: Path) -> None:
     path = str(tmp_path / "out")
     with open_output(path) as writer:
         for line in ("ünï", "", "a\u2028b", "\udc80"):
@@ -87,7 +91,7 @@ def test_written_lines_can_be_read_back(tmp_path):
         assert list(decode_lines(stream, path)) == ["ünï", "", "a\u2028b", "?"]
 
 
-def test_an_older_file_is_kept_when_nothing_is_written_before_an_error(tmp_path):
+def test_an_older_file_is_kept_when_nothing_is_written_before_an_error(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("old\n")
     with pytest.raises(ValueError), open_output(str(path)):
@@ -98,7 +102,7 @@ def test_an_older_file_is_kept_when_nothing_is_written_before_an_error(tmp_path)
     assert path.read_text() == ""
 
 
-def test_lines_before_an_error_are_kept_and_other_names_of_the_file_stay(tmp_path):
+def test_lines_before_an_error_are_kept_and_other_names_of_the_file_stay(tmp_path: Path) -> None:
     path, other = tmp_path / "out", tmp_path / "other"
     path.write_text("an older file that is longer\n")
     other.hardlink_to(path)
@@ -108,7 +112,7 @@ def test_lines_before_an_error_are_kept_and_other_names_of_the_file_stay(tmp_pat
     assert path.read_text() == other.read_text() == "new\n"
 
 
-def test_a_named_pipe_is_written_as_it_is(tmp_path):
+def test_a_named_pipe_is_written_as_it_is(tmp_path: Path) -> None:
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -119,7 +123,7 @@ def test_a_named_pipe_is_written_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("n_lines", [1, 100_000])
-def test_a_full_disk_names_the_file(n_lines):
+def test_a_full_disk_names_the_file(n_lines: int) -> None:
     with (
         pytest.raises(DataError, match=r"^/dev/full cannot be written: No space left on device\.$"),
         open_output("/dev/full") as writer,
@@ -128,16 +132,16 @@ def test_a_full_disk_names_the_file(n_lines):
             writer.write("line")
 
 
-def test_a_line_break_inside_a_line_is_a_mistake_of_ours():
+def test_a_line_break_inside_a_line_is_a_mistake_of_ours() -> None:
     with pytest.raises(AssertionError):
         LineWriter(io.BytesIO()).write("a\nb")
 
 
-def test_a_watched_stream_is_flushed_line_by_line():
+def test_a_watched_stream_is_flushed_line_by_line() -> None:
     class Stream(io.BytesIO):
         flushes = 0
 
-        def flush(self):
+        def flush(self) -> None:
             self.flushes += 1
 
     stream = Stream()
@@ -145,20 +149,20 @@ def test_a_watched_stream_is_flushed_line_by_line():
     assert stream.flushes == 1
 
 
-def test_standard_input_has_a_name():
+def test_standard_input_has_a_name() -> None:
     assert shown_name("-") == "standard input"
     assert shown_name("a.txt") == "a.txt"
 
 
 @pytest.fixture
-def pipe():
+def pipe() -> Iterator[tuple[PipeInput, Any]]:
     """An input that reads from a pipe, and the end to write to."""
     reading, writing = os.pipe()
     with open(reading, "rb") as reader, open(writing, "wb", buffering=0) as writer:
         yield PipeInput(reader), writer
 
 
-def test_a_pipe_has_paused_when_its_next_line_is_not_there(pipe):
+def test_a_pipe_has_paused_when_its_next_line_is_not_there(pipe: tuple[PipeInput, Any]) -> None:
     source, writer = pipe
     assert source.has_paused()
     writer.write(b"a\nb\npart")
@@ -172,7 +176,7 @@ def test_a_pipe_has_paused_when_its_next_line_is_not_there(pipe):
     assert not source.has_paused()
 
 
-def test_lines_that_are_there_fill_their_portions(pipe):
+def test_lines_that_are_there_fill_their_portions(pipe: tuple[PipeInput, Any]) -> None:
     source, writer = pipe
     writer.write(b"a\n" * 5000)
     writer.close()
@@ -181,25 +185,27 @@ def test_lines_that_are_there_fill_their_portions(pipe):
     assert [len(portion) for portion in found] == [2048, 2048, 904]
 
 
-def test_a_trickle_of_bytes_is_a_pause(pipe, monkeypatch):
+def test_a_trickle_of_bytes_is_a_pause(
+    pipe: tuple[PipeInput, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streams, "MAX_LINE_BYTES", 1 << 30)
     source, writer = pipe
     seconds = iter(range(1000))
-    monkeypatch.setattr(streams.time, "monotonic", lambda: next(seconds) / 100)
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds) / 100)
     reads = []
 
-    def read_one(fd, size):
+    def read_one(fd: int, size: int) -> bytes:
         reads.append(fd)
         return b"x"
 
-    monkeypatch.setattr(streams.os, "read", read_one)
+    monkeypatch.setattr(os, "read", read_one)
     writer.write(b"there")
     assert source.has_paused()
     assert len(reads) == pytest.approx(streams.PATIENCE_S * 100, abs=1)
 
 
 @given(st.binary(max_size=60), st.integers(1, 9))
-def test_a_pipe_gives_the_lines_that_a_file_gives(data, limit):
+def test_a_pipe_gives_the_lines_that_a_file_gives(data: bytes, limit: int) -> None:
     reading, writing = os.pipe()
     with open(reading, "rb") as reader:
         os.write(writing, data)
@@ -210,7 +216,7 @@ def test_a_pipe_gives_the_lines_that_a_file_gives(data, limit):
         assert source.readline(limit) == b""
 
 
-def test_only_a_plain_pipe_is_watched_for_pauses(tmp_path):
+def test_only_a_plain_pipe_is_watched_for_pauses(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(b"")
     for name in (str(path), __file__):
@@ -223,11 +229,11 @@ def test_only_a_plain_pipe_is_watched_for_pauses(tmp_path):
     os.close(keep_open)
 
 
-def test_only_what_was_written_is_flushed():
+def test_only_what_was_written_is_flushed() -> None:
     class Stream(io.BytesIO):
         flushes = 0
 
-        def flush(self):
+        def flush(self) -> None:
             self.flushes += 1
 
     stream = Stream()

@@ -6,7 +6,9 @@ import select
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,14 +26,14 @@ SHOWN = (
 )
 
 
-def test_control_and_bidirectional_characters_are_made_visible():
+def test_control_and_bidirectional_characters_are_made_visible() -> None:
     assert visible(BAD) == SHOWN
     assert visible("two\nlines\tand a tab") == "two\nlines\tand a tab"
     assert visible("纽约 é 👩‍👩‍👧 می‌خواهم") == "纽约 é 👩‍👩‍👧 می‌خواهم"
 
 
 @given(st.text())
-def test_what_is_visible_holds_nothing_that_controls_a_terminal(text):
+def test_what_is_visible_holds_nothing_that_controls_a_terminal(text: str) -> None:
     shown = visible(text)
     assert not [c for c in shown if ord(c) < 32 and c not in "\n\t"]
     assert not [c for c in shown if 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000]
@@ -39,11 +41,11 @@ def test_what_is_visible_holds_nothing_that_controls_a_terminal(text):
 
 
 @given(st.dictionaries(st.text(max_size=9), st.text()))
-def test_json_that_is_made_visible_means_the_same(value):
+def test_json_that_is_made_visible_means_the_same(value: dict[str, str]) -> None:
     assert json.loads(visible(json.dumps(value, ensure_ascii=False))) == value
 
 
-def test_words_are_escaped_on_both_streams(capsys):
+def test_words_are_escaped_on_both_streams(capsys: pytest.CaptureFixture[str]) -> None:
     echo(BAD)
     echo(BAD, err=True)
     Session().say(BAD)
@@ -51,7 +53,7 @@ def test_words_are_escaped_on_both_streams(capsys):
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
-def test_no_command_writes_past_the_place_that_escapes(path):
+def test_no_command_writes_past_the_place_that_escapes(path: Path) -> None:
     forbidden = {"click.echo", "click.secho", "print", "traceback.print_exc"}
     forbidden |= {"sys.stdout.write", "sys.stderr.write"}
     called = {
@@ -63,7 +65,7 @@ def test_no_command_writes_past_the_place_that_escapes(path):
         assert not called & forbidden
 
 
-def test_an_error_line_is_escaped(call, tmp_path):
+def test_an_error_line_is_escaped(call: Callable[..., Any], tmp_path: Path) -> None:
     name = "a\x1b]0;x\x07\u202e.txt"
     code, _, err = call("score", "-m", str(tmp_path / name), "--src", "a", "--tgt", "b", "--debug")
     assert code == 1
@@ -72,7 +74,9 @@ def test_an_error_line_is_escaped(call, tmp_path):
     assert not set(err) & HIDDEN
 
 
-def test_metadata_and_names_of_a_model_are_escaped(call, model, tmp_path, monkeypatch):
+def test_metadata_and_names_of_a_model_are_escaped(
+    call: Callable[..., Any], model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HEED_HOME", str(tmp_path))
     folder = tmp_path / "models" / "a\x1b[2J"
     shutil.copytree(model, folder)
@@ -114,7 +118,9 @@ def on_terminal(*arguments: str, env: dict[str, str] | None = None) -> str:
     return seen.decode()
 
 
-def test_translations_are_escaped_on_a_terminal_only(heed, model, tmp_path):
+def test_translations_are_escaped_on_a_terminal_only(
+    heed: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     prefix = tmp_path / "prefix"
     prefix.write_text("\u202e\n", encoding="utf-8")
     arguments = ["translate", "-m", model, "-q", "-b1", "--format", "fairseq", "A"]
@@ -139,7 +145,9 @@ def test_translations_are_escaped_on_a_terminal_only(heed, model, tmp_path):
         ("train - --out RUN <&-", 1, "", "standard input"),
     ],
 )
-def test_closed_streams_end_in_words_or_do_not_matter(model, tmp_path, command, code, out, err):
+def test_closed_streams_end_in_words_or_do_not_matter(
+    model: str, tmp_path: Path, command: str, code: int, out: str, err: str
+) -> None:
     command = command.replace("MODEL", model).replace("RUN", str(tmp_path / "run"))
     done = subprocess.run(
         ["sh", "-c", f"exec {sys.executable} -m heed {command}"],

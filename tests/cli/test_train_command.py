@@ -3,14 +3,17 @@ import os
 import re
 import signal
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heed.cli.progress import Display
 from heed.cli.train import CorpusFlags, corpus_from, language_of, settings_from
 from heed.errors import ConfigError, UsageError
+from heed.train.step.train_step import StepResult, train_step
 
 TINY = [
     "model.d_model=16",
@@ -23,7 +26,7 @@ TINY = [
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     animals = ["cat", "dog", "bird", "horse", "cow", "fish"]
     verbs = ["sees", "likes", "hears", "finds", "calls"]
@@ -38,7 +41,9 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_same_command_trains_then_says_it_is_finished(call, corpus, tmp_path):
+def test_the_same_command_trains_then_says_it_is_finished(
+    call: Callable[..., Any], corpus: Path, tmp_path: Path
+) -> None:
     out = str(tmp_path / "run")
     command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out]
     command += ["--max-steps", "3", "--threads", "1", "--vocab-size", "330", *TINY]
@@ -66,7 +71,9 @@ def test_the_same_command_trains_then_says_it_is_finished(call, corpus, tmp_path
     assert "model.d_ff" in err
 
 
-def test_a_folder_with_other_files_is_left_as_it_is(call, tmp_path, monkeypatch):
+def test_a_folder_with_other_files_is_left_as_it_is(
+    call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "pairs.tsv").write_text("a cat\teine Katze\n")
     monkeypatch.chdir(tmp_path)
@@ -80,15 +87,16 @@ def test_a_folder_with_other_files_is_left_as_it_is(call, tmp_path, monkeypatch)
     assert (tmp_path / "data" / "pairs.tsv").read_text() == "a cat\teine Katze\n"
 
 
-def test_a_stop_signal_pauses_and_the_same_command_goes_on(call, corpus, tmp_path, monkeypatch):
+def test_a_stop_signal_pauses_and_the_same_command_goes_on(
+    call: Callable[..., Any], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from heed.train.step import loop
 
     out = str(tmp_path / "run")
     command = ["train", "--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", out, "-q"]
     command += ["--max-steps", "3", "--threads", "1", "--vocab-size", "330", *TINY]
-    train_step = loop.train_step
 
-    def terminated(*arguments):
+    def terminated(*arguments: Any) -> StepResult:
         os.kill(os.getpid(), signal.SIGTERM)
         return train_step(*arguments)
 
@@ -103,7 +111,7 @@ def test_a_stop_signal_pauses_and_the_same_command_goes_on(call, corpus, tmp_pat
     assert "is finished, after 3 steps." in err
 
 
-def test_dumped_settings_are_valid_input(call, tmp_path):
+def test_dumped_settings_are_valid_input(call: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     code, out, _ = call("train", "--dump-config", "--preset", "tiny", "training.batch_tokens=999")
     assert code == 0
@@ -121,8 +129,8 @@ def test_dumped_settings_are_valid_input(call, tmp_path):
     ],
 )
 def test_what_cannot_be_trained_is_neither_dumped_nor_begun(
-    call, corpus, tmp_path, overrides, words
-):
+    call: Callable[..., Any], corpus: Path, tmp_path: Path, overrides: list[str], words: str
+) -> None:
     assert call("train", "--dump-config", *overrides)[0] == 1
     out = tmp_path / "run"
     files = ["--src", f"{corpus}/x.en", "--tgt", f"{corpus}/x.de", "--out", str(out)]
@@ -132,7 +140,9 @@ def test_what_cannot_be_trained_is_neither_dumped_nor_begun(
     assert not out.exists()
 
 
-def test_the_minimal_dump_holds_what_was_asked_and_is_valid_input(call, tmp_path):
+def test_the_minimal_dump_holds_what_was_asked_and_is_valid_input(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text("[training]\nclip_norm = 2.0\n", encoding="utf-8")
     asked = ["--config", str(path), "--preset", "tiny", "--time", "5m", "model.norm=pre"]
@@ -149,7 +159,9 @@ def test_the_minimal_dump_holds_what_was_asked_and_is_valid_input(call, tmp_path
     assert call("train", "--config", str(path), "--dump-config", "full") == full
 
 
-def test_a_dump_that_names_no_kind_is_full_whatever_stands_behind_it(call):
+def test_a_dump_that_names_no_kind_is_full_whatever_stands_behind_it(
+    call: Callable[..., Any],
+) -> None:
     full = call("train", "--dump-config", "full", "model.norm=post")
     assert full[0] == 0
     for arguments in (
@@ -166,13 +178,15 @@ def test_a_dump_that_names_no_kind_is_full_whatever_stands_behind_it(call):
 
 
 @pytest.mark.parametrize("kind", ["minimal", "full"])
-def test_mistakes_are_told_before_settings_are_dumped(call, kind):
+def test_mistakes_are_told_before_settings_are_dumped(call: Callable[..., Any], kind: str) -> None:
     code, out, err = call("train", "--dump-config", kind, "model.d_modle=3")
     assert (code, out) == (1, "")
     assert "did you mean model.d_model?" in err
 
 
-def test_a_dump_fits_separate_vocabularies(call, corpus, tmp_path):
+def test_a_dump_fits_separate_vocabularies(
+    call: Callable[..., Any], corpus: Path, tmp_path: Path
+) -> None:
     recipe, out = tmp_path / "recipe.toml", str(tmp_path / "run")
     _, dumped, _ = call("train", "--dump-config", "tokenizer.joint=false", *TINY)
     recipe.write_text(dumped, encoding="utf-8")
@@ -197,7 +211,9 @@ def test_a_dump_fits_separate_vocabularies(call, corpus, tmp_path):
         (["a.txt", "--out=OUT"], 1, "a.txt does not exist."),
     ],
 )
-def test_wrong_requests_are_told_in_one_line(call, tmp_path, arguments, code, words):
+def test_wrong_requests_are_told_in_one_line(
+    call: Callable[..., Any], tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
     arguments = [argument.replace("OUT", str(tmp_path / "run")) for argument in arguments]
     found, out, err = call("train", *arguments)
     assert (found, out) == (code, "")
@@ -205,7 +221,9 @@ def test_wrong_requests_are_told_in_one_line(call, tmp_path, arguments, code, wo
     assert err.count("\n") == 1
 
 
-def test_an_override_that_is_typed_wins_over_the_environment(call, monkeypatch):
+def test_an_override_that_is_typed_wins_over_the_environment(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HEED_TRAIN_SEED", "7")
     monkeypatch.setenv("HEED_TRAIN_DUMP_CONFIG", "minimal")
     seeds = [
@@ -215,7 +233,7 @@ def test_an_override_that_is_typed_wins_over_the_environment(call, monkeypatch):
     assert seeds == [7, 8, 9]
 
 
-def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
+def test_flags_win_over_overrides_and_these_over_the_file(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("[training]\nseed = 1\nmax_steps = 1\nclip_norm = 2.0\n", encoding="utf-8")
     flags = {"seed": 3, "preset": "tiny", "time": "5m", "max_steps": None}
@@ -244,7 +262,7 @@ def test_flags_win_over_overrides_and_these_over_the_file(tmp_path):
         settings_from(None, {}, ["preset=tiny", "preset.x=1"])
 
 
-def test_several_files_and_kinds_make_one_corpus():
+def test_several_files_and_kinds_make_one_corpus() -> None:
     flags = CorpusFlags(src=("a.en", "b.txt"), tgt=("a.zh.gz", "b.tgt"))
     parts = corpus_from(flags, ["c.tmx"]).train
     assert [part.files for part in parts] == [("a.en", "a.zh.gz"), ("b.txt", "b.tgt"), ("c.tmx",)]
@@ -259,7 +277,7 @@ def test_several_files_and_kinds_make_one_corpus():
         corpus_from(replace(flags, tgt=("a",)), [])
 
 
-def test_columns_are_for_tables():
+def test_columns_are_for_tables() -> None:
     flags = CorpusFlags(src=("a.en",), tgt=("a.de",), columns="2, 3")
     parts = corpus_from(flags, ["b.csv.gz", "c.tmx", "-"]).train
     assert [part.columns for part in parts] == [(), ("2", "3"), (), ("2", "3")]
@@ -272,11 +290,11 @@ def test_columns_are_for_tables():
             corpus_from(replace(flags, columns=wrong), ["b.tsv"])
 
 
-def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
+def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path: Path) -> None:
     for name in ("train.en", "train.de", "val.en", "val.de", "test.tsv", "notes.txt"):
         (tmp_path / name).write_text("", "utf-8")
     flags = CorpusFlags(source_lang="en", target_lang="de")
-    said = []
+    said: list[Any] = []
     corpus = corpus_from(flags, [str(tmp_path)], say=said.append)
     assert [Path(file).name for file in corpus.train[0].files] == ["train.en", "train.de"]
     assert [Path(file).name for file in corpus.dev[0].files] == ["val.en", "val.de"]
@@ -289,7 +307,9 @@ def test_a_folder_is_a_corpus_and_what_is_made_of_it_is_said(tmp_path):
 
 @pytest.mark.parametrize("flag", ["--source-lang", "--target-lang"])
 @pytest.mark.parametrize("files", [["c.tsv"], ["--src", "a.x", "--tgt", "a.y"], ["."]])
-def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(call, tmp_path, flag, files):
+def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(
+    call: Callable[..., Any], tmp_path: Path, flag: str, files: list[str]
+) -> None:
     languages = ["--source-lang", "en", "--target-lang", "de", flag, "a\tb"]
     code, _, err = call("train", *files, *languages, "--out", str(tmp_path / "run"))
     assert code == 1
@@ -298,7 +318,9 @@ def test_what_cannot_be_a_language_is_refused_before_a_file_is_opened(call, tmp_
     assert not (tmp_path / "run").exists()
 
 
-def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions(call):
+def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions(
+    call: Callable[..., Any],
+) -> None:
     flags = CorpusFlags(src=("a.en",), tgt=("a.de",), mono_tgt=("b", "c.gz"))
     mono = corpus_from(replace(flags, mono_src=("d",)), []).mono
     assert [(text.file, text.language) for text in mono] == [
@@ -312,7 +334,7 @@ def test_text_in_one_language_has_that_of_its_side_and_asks_for_both_directions(
     assert "both_directions = false" in call(*arguments, "data.both_directions=false")[1]
 
 
-def test_a_model_to_start_from_that_is_not_there_is_told(call):
+def test_a_model_to_start_from_that_is_not_there_is_told(call: Callable[..., Any]) -> None:
     code, _, err = call("train", "--src", "a", "--tgt", "b", "--from", "no", "--out", "x")
     assert (code, err) == (
         1,
@@ -324,12 +346,12 @@ def test_a_model_to_start_from_that_is_not_there_is_told(call):
     ("path", "language"),
     [("train.de", "de"), ("x/train.de.gz", "de"), ("a.txt", ""), ("a", ""), ("a.tok.en.xz", "en")],
 )
-def test_a_language_is_read_off_a_file_name(path, language):
+def test_a_language_is_read_off_a_file_name(path: str, language: str) -> None:
     assert language_of(path) == language
 
 
 class Terminal(io.StringIO):
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
@@ -393,13 +415,13 @@ FELL = {
 NOTHING_FELL = {"read": 20, "kept": 20, "dropped": {}, "examples": {}}
 
 
-def prepare_event(phase, done=0, of=None):
+def prepare_event(phase: str, done: int = 0, of: int | None = None) -> dict[str, Any]:
     return {"kind": "prepare", "phase": phase, "done": done, "of": of, "unit": "pairs"}
 
 
 def test_each_phase_of_the_preparation_is_one_line_and_a_long_one_another_every_ten_seconds(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     stream = io.StringIO()
@@ -419,7 +441,7 @@ def test_each_phase_of_the_preparation_is_one_line_and_a_long_one_another_every_
     ]
 
 
-def test_a_terminal_shows_the_preparation_in_one_live_line_that_goes_away():
+def test_a_terminal_shows_the_preparation_in_one_live_line_that_goes_away() -> None:
     stream = Terminal()
     display = Display("chrf", stream=stream)
     for done in (0, 2000, 4000):
@@ -433,7 +455,7 @@ def test_a_terminal_shows_the_preparation_in_one_live_line_that_goes_away():
     assert lines[1] == ""
 
 
-def test_what_was_dropped_is_shown_with_its_reasons():
+def test_what_was_dropped_is_shown_with_its_reasons() -> None:
     stream = io.StringIO()
     reports = {"pairs": FELL, "dev_pairs": NOTHING_FELL, "test_pairs": NOTHING_FELL}
     event = {"kind": "prepared", "report": {**reports, "mono": {"de": NOTHING_FELL}}}
@@ -447,7 +469,7 @@ def test_what_was_dropped_is_shown_with_its_reasons():
     ]
 
 
-def test_only_lasting_lines_are_written_where_no_terminal_reads():
+def test_only_lasting_lines_are_written_where_no_terminal_reads() -> None:
     stream = io.StringIO()
     display = Display("chrf", stream=stream)
     for event in EVENTS:
@@ -466,7 +488,7 @@ def test_only_lasting_lines_are_written_where_no_terminal_reads():
     ]
 
 
-def test_a_terminal_gets_one_live_line_that_is_cleaned_up():
+def test_a_terminal_gets_one_live_line_that_is_cleaned_up() -> None:
     stream = Terminal()
     display = Display("chrf", stream=stream)
     for event in EVENTS:
@@ -479,7 +501,7 @@ def test_a_terminal_gets_one_live_line_that_is_cleaned_up():
     assert "\x1b" not in shown
 
 
-def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch):
+def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     stream = Terminal()
     display = Display("chrf", stream=stream)
@@ -490,7 +512,7 @@ def test_a_dumb_terminal_gets_the_lasting_lines_only(monkeypatch):
     assert "finished after 9 steps" in stream.getvalue()
 
 
-def test_samples_of_the_corpus_cannot_control_the_terminal():
+def test_samples_of_the_corpus_cannot_control_the_terminal() -> None:
     stream = Terminal()
     display = Display("chrf", stream=stream)
     display.line("    src  a \u202e b \x1b[2J")
@@ -498,7 +520,9 @@ def test_samples_of_the_corpus_cannot_control_the_terminal():
 
 
 @pytest.mark.parametrize("command", ["train", "distill", "demo"])
-def test_flags_that_are_wrong_are_named_as_they_were_typed(call, command):
+def test_flags_that_are_wrong_are_named_as_they_were_typed(
+    call: Callable[..., Any], command: str
+) -> None:
     teacher = ["x"] if command == "distill" else []
     code, _, err = call(command, *teacher, "--time", "soon")
     assert code == 2

@@ -6,7 +6,9 @@ import pty
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +34,7 @@ ODD_LINES = [
 ]
 
 
-def test_every_odd_line_gives_one_line_in_order(heed, model):
+def test_every_odd_line_gives_one_line_in_order(heed: Callable[..., Any], model: str) -> None:
     data = "".join(f"{line}\n" for line in ODD_LINES).encode()
     done = heed("translate", "-m", model, "-b", "1", stdin=data)
     assert done.returncode == 0, done.stderr.decode()
@@ -50,7 +52,7 @@ def test_every_odd_line_gives_one_line_in_order(heed, model):
     texts=st.lists(st.text(max_size=12).filter(lambda t: "\n" not in t), max_size=8),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_as_many_lines_come_out_as_went_in(model, texts, end):
+def test_as_many_lines_come_out_as_went_in(model: str, texts: list[str], end: str) -> None:
     data = "".join(text + end for text in texts).encode("utf-8", "replace")
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in"), Path(folder, "out")
@@ -60,11 +62,13 @@ def test_as_many_lines_come_out_as_went_in(model, texts, end):
         assert target.read_bytes().count(b"\n") == data.count(b"\n")
 
 
-def test_an_empty_file_gives_no_lines(call, model):
+def test_an_empty_file_gives_no_lines(call: Callable[..., Any], model: str) -> None:
     assert call("translate", "-m", model, stdin=b"") == (0, "", "")
 
 
-def test_a_very_long_line_is_split_reported_and_harms_no_neighbor(call, model):
+def test_a_very_long_line_is_split_reported_and_harms_no_neighbor(
+    call: Callable[..., Any], model: str
+) -> None:
     data = b"A man\n" + b"word " * 1000 + b"\nTwo dogs\n"
     code, out, err = call("translate", "-m", model, "-b", "1", "--format", "jsonl", stdin=data)
     records = [json.loads(line) for line in out.splitlines()]
@@ -76,7 +80,9 @@ def test_a_very_long_line_is_split_reported_and_harms_no_neighbor(call, model):
     assert call("translate", "-m", model, "-b", "1", "-q", stdin=data)[2] == ""
 
 
-def test_invalid_bytes_stop_with_the_line_number_or_are_replaced(call, model):
+def test_invalid_bytes_stop_with_the_line_number_or_are_replaced(
+    call: Callable[..., Any], model: str
+) -> None:
     data = b"good\nbad \xff\xfe\nlast\n"
     assert call("translate", "-m", model, stdin=data)[::2] == (
         1,
@@ -92,19 +98,21 @@ def test_invalid_bytes_stop_with_the_line_number_or_are_replaced(call, model):
     assert "1 line was not valid UTF-8" in err
 
 
-def test_text_may_stand_on_the_command_line(call, model):
+def test_text_may_stand_on_the_command_line(call: Callable[..., Any], model: str) -> None:
     code, out, _ = call("translate", "-m", model, "A man", "Two dogs\nin two lines")
     assert code == 0
     assert out.count("\n") == 3
 
 
-def test_underscores_and_dashes_are_the_same_in_flags(call, model):
+def test_underscores_and_dashes_are_the_same_in_flags(call: Callable[..., Any], model: str) -> None:
     dashed = call("translate", "-m", model, "A man", "--beam-size", "1", "--max-length", "4")
     assert call("translate", "-m", model, "A man", "--beam_size=1", "--max_length", "4") == dashed
     assert call("translate", "-m", model, "A man", "--beam", "1", "--max-length", "4") == dashed
 
 
-def test_flags_may_come_from_the_environment(call, model, monkeypatch):
+def test_flags_may_come_from_the_environment(
+    call: Callable[..., Any], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     by_flag = call("translate", "-m", model, "-b1", "--max-length=3", stdin=b"A man\n")
     monkeypatch.setenv("HEED_MODEL", model)
     monkeypatch.setenv("HEED_TRANSLATE_BEAM_SIZE", "1")
@@ -115,13 +123,13 @@ def test_flags_may_come_from_the_environment(call, model, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["text", "tsv", "moses", "jsonl", "fairseq"])
-def test_every_format_is_written(call, model, name):
+def test_every_format_is_written(call: Callable[..., Any], model: str, name: str) -> None:
     code, out, _ = call("translate", "-m", model, "--format", name, "A man", "")
     assert code == 0
     assert out.count("\n") == (8 if name == "fairseq" else 2)
 
 
-def test_details_choose_a_format_that_holds_them(call, model):
+def test_details_choose_a_format_that_holds_them(call: Callable[..., Any], model: str) -> None:
     _, out, _ = call("translate", "-m", model, "--with-scores", "A man")
     assert len(out.rstrip("\n").split("\t")) == 2
     _, out, _ = call("translate", "-m", model, "--n-best", "3", "A man")
@@ -133,7 +141,9 @@ def test_details_choose_a_format_that_holds_them(call, model):
     assert "--format text holds one translation a line" in err
 
 
-def test_a_prefix_file_forces_each_beginning(call, model, tmp_path):
+def test_a_prefix_file_forces_each_beginning(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("Ein Mann\n\n", encoding="utf-8")
     code, out, _ = call("translate", "-m", model, "--prefix", str(prefixes), "A man", "Two")
@@ -145,7 +155,9 @@ def test_a_prefix_file_forces_each_beginning(call, model, tmp_path):
     assert "one prefix for each line, but line 2 has none" in err
 
 
-def test_sampling_is_decided_by_its_seed_whatever_the_buffer(call, model):
+def test_sampling_is_decided_by_its_seed_whatever_the_buffer(
+    call: Callable[..., Any], model: str
+) -> None:
     flags = ["translate", "-m", model, "--temperature", "2", "--seed", "3", "A man", "Two", "New"]
     code, out, _ = call(*flags)
     assert code == 0
@@ -155,7 +167,9 @@ def test_sampling_is_decided_by_its_seed_whatever_the_buffer(call, model):
     assert call(*flags, "--seed", "4")[1] != out
 
 
-def test_files_and_standard_streams_give_the_same(call, model, tmp_path):
+def test_files_and_standard_streams_give_the_same(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_bytes(b"A man\r\nTwo dogs\r\n")
     assert call("translate", "-m", model, "-q", "-i", str(source), "-o", str(target)) == (0, "", "")
@@ -170,7 +184,9 @@ def packed(data: bytes, suffix: str) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_compressed_files_are_read_as_what_they_hold(call, model, tmp_path, suffix):
+def test_compressed_files_are_read_as_what_they_hold(
+    call: Callable[..., Any], model: str, tmp_path: Path, suffix: str
+) -> None:
     plain = call("translate", "-m", model, stdin=b"A man\nTwo dogs\n")
     path, prefixes = tmp_path / f"in{suffix}", tmp_path / f"prefixes{suffix}"
     path.write_bytes(packed(b"A man\nTwo dogs\n", suffix))
@@ -185,7 +201,9 @@ def test_compressed_files_are_read_as_what_they_hold(call, model, tmp_path, suff
     assert err.endswith("Copy or download it again.\n")
 
 
-def test_json_lines_have_wishes_and_names_of_their_own(call, model):
+def test_json_lines_have_wishes_and_names_of_their_own(
+    call: Callable[..., Any], model: str
+) -> None:
     lines = [
         '"A man"',
         '{"text": "A man", "id": "x-1", "prefix": "Ein Mann", "target_lang": "de"}',
@@ -208,7 +226,7 @@ def test_json_lines_have_wishes_and_names_of_their_own(call, model):
         assert call(*flags, *more, stdin="\n".join(lines).encode())[1].splitlines() == texts
 
 
-def test_what_jsonl_writes_can_be_translated_on(call, model):
+def test_what_jsonl_writes_can_be_translated_on(call: Callable[..., Any], model: str) -> None:
     flags = ["translate", "-m", model, "--json-input", "--format=jsonl"]
     first = call(*flags, '{"text": "A", "id": 7}')
     code, out, err = call(*flags, stdin=first[1].encode())
@@ -216,7 +234,7 @@ def test_what_jsonl_writes_can_be_translated_on(call, model):
     assert json.loads(out)["id"] == 7
 
 
-def test_a_json_line_that_is_wrong_is_named(call, model):
+def test_a_json_line_that_is_wrong_is_named(call: Callable[..., Any], model: str) -> None:
     code, _, err = call("translate", "-m", model, "--json-input", stdin=b'"A"\n{"text": "A"\n')
     assert code == 1
     assert err == (
@@ -232,7 +250,7 @@ def test_a_json_line_that_is_wrong_is_named(call, model):
     assert err == "heed: Line 2: This model translates into de only, not into fr.\n"
 
 
-def test_alternatives_are_written_as_n_best_lists_are(call, model):
+def test_alternatives_are_written_as_n_best_lists_are(call: Callable[..., Any], model: str) -> None:
     # Wide, since this untrained model writes broken bytes that read the same.
     flags = ["translate", "-m", model, "-b", "16", "--alternatives", "2"]
     code, out, _ = call(*flags, "A man", "Two dogs", "")
@@ -249,7 +267,7 @@ def test_alternatives_are_written_as_n_best_lists_are(call, model):
     assert call(*flags[:-1], "0", "A man")[1] == plain
 
 
-def test_numbers_of_sixteen_bits_can_be_asked_for(call, model):
+def test_numbers_of_sixteen_bits_can_be_asked_for(call: Callable[..., Any], model: str) -> None:
     _, exact, _ = call("translate", "-m", model, "--with-scores", "A man")
     code, rounded, err = call(
         "translate", "-m", model, "--with-scores", "--dtype=bfloat16", "A man"
@@ -258,7 +276,9 @@ def test_numbers_of_sixteen_bits_can_be_asked_for(call, model):
     assert rounded != exact
 
 
-def test_the_offset_bounds_what_a_short_line_may_become(call, model):
+def test_the_offset_bounds_what_a_short_line_may_become(
+    call: Callable[..., Any], model: str
+) -> None:
     flags = ["translate", "-m", model, "--max-length-factor", "0", "--format", "jsonl", "A man"]
     for offset in ("1", "3"):
         _, out, _ = call(*flags, "--word-scores", "--max-length-offset", offset)
@@ -267,7 +287,7 @@ def test_the_offset_bounds_what_a_short_line_may_become(call, model):
 
 
 @pytest.mark.slow
-def test_a_reader_that_stops_early_is_no_error(model, heed):
+def test_a_reader_that_stops_early_is_no_error(model: Any, heed: Any) -> None:
     done = subprocess.run(
         f"yes 'A man' | head -n 3000 | {sys.executable} -m heed translate -m {model} -b1 "
         "--max-length 2 --buffer-size 50 | head -n 1; echo ${PIPESTATUS[2]}",
@@ -317,7 +337,9 @@ def test_a_reader_that_stops_early_is_no_error(model, heed):
         (["--n-best", "3", "-b", "2", "x"], 2, "--n-best must be at most --beam-size (2), but is"),
     ],
 )
-def test_wrong_requests_are_told_in_one_line(call, model, flags, code, words):
+def test_wrong_requests_are_told_in_one_line(
+    call: Callable[..., Any], model: str, flags: list[str], code: int, words: str
+) -> None:
     found, out, err = call("translate", "-m", model, *flags)
     assert found == code
     assert words in err
@@ -326,13 +348,17 @@ def test_wrong_requests_are_told_in_one_line(call, model, flags, code, words):
     assert out == ""
 
 
-def test_a_wrong_flag_leaves_an_older_output_alone(call, model, tmp_path):
+def test_a_wrong_flag_leaves_an_older_output_alone(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     (tmp_path / "out").write_bytes(b"older")
     assert call("translate", "-m", model, "-b", "0", "-o", str(tmp_path / "out"), "x")[0] == 2
     assert (tmp_path / "out").read_bytes() == b"older"
 
 
-def test_a_wrong_device_is_named_for_every_kind_of_model(call, model, tmp_path):
+def test_a_wrong_device_is_named_for_every_kind_of_model(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     small = str(tmp_path / "small")
     assert call("quantize", model, "--out", small)[0] == 0
     for folder in (model, small):
@@ -341,7 +367,9 @@ def test_a_wrong_device_is_named_for_every_kind_of_model(call, model, tmp_path):
         assert err == "heed: device must be auto, cpu, cuda or cuda:N, but is 'banana'.\n"
 
 
-def test_a_file_in_the_place_of_a_model_is_refused_for_what_it_is(call, tmp_path):
+def test_a_file_in_the_place_of_a_model_is_refused_for_what_it_is(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
     (tmp_path / "model.pt").write_bytes(b"x")
     (tmp_path / "text").write_bytes(b"x")
     code, _, err = call("translate", "-m", str(tmp_path / "model.pt"), "x")
@@ -352,21 +380,23 @@ def test_a_file_in_the_place_of_a_model_is_refused_for_what_it_is(call, tmp_path
     assert err.endswith("text is a file; a model is a folder with config.json.\n")
 
 
-def test_a_bad_byte_in_a_file_of_prefixes_names_no_flag_that_would_not_help(call, model, tmp_path):
+def test_a_bad_byte_in_a_file_of_prefixes_names_no_flag_that_would_not_help(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     (tmp_path / "prefixes").write_bytes(b"\xff\n")
     code, _, err = call("translate", "-m", model, "--prefix", str(tmp_path / "prefixes"), "x")
     assert code == 1
     assert err.endswith("prefixes line 1 is not valid UTF-8 (byte 1). Convert it to UTF-8.\n")
 
 
-def test_a_number_that_json_cannot_write_is_refused(call, model):
+def test_a_number_that_json_cannot_write_is_refused(call: Callable[..., Any], model: str) -> None:
     flags = ["translate", "-m", model, "--json-input", "--format", "jsonl"]
     code, out, err = call(*flags, stdin=b'{"text": "A", "id": 1e999}\n')
     assert (code, out) == (1, "")
     assert "standard input line 1 is not JSON (1e999 is too large for a number)." in err
 
 
-def test_a_bad_byte_does_not_end_a_session_of_somebody_who_types(model):
+def test_a_bad_byte_does_not_end_a_session_of_somebody_who_types(model: str) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "heed", "translate", "-m", model, "-b1", "--format", "jsonl"],
@@ -391,8 +421,12 @@ def test_a_bad_byte_does_not_end_a_session_of_somebody_who_types(model):
     "inputs", [["-i", "x.txt"], ["--prefix", "x.txt", "-i", "y.txt"], ["-i", "y.txt", "-o", "M"]]
 )
 def test_an_output_that_is_read_is_refused_and_nothing_is_emptied(
-    call, model, tmp_path, monkeypatch, inputs
-):
+    call: Callable[..., Any],
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    inputs: list[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("x.txt", "y.txt"):
         (tmp_path / name).write_text("A man.\n")
@@ -407,7 +441,9 @@ def test_an_output_that_is_read_is_refused_and_nothing_is_emptied(
     assert weights.read_bytes() == before
 
 
-def test_an_output_that_is_redirected_to_the_input_is_refused(heed, model, tmp_path):
+def test_an_output_that_is_redirected_to_the_input_is_refused(
+    heed: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     path = tmp_path / "x.txt"
     path.write_text("A man.\n")
     with path.open("rb") as source:
@@ -421,7 +457,9 @@ def test_an_output_that_is_redirected_to_the_input_is_refused(heed, model, tmp_p
     assert path.read_text() == "A man.\n"
 
 
-def test_an_older_output_outlives_an_input_that_cannot_be_read(call, model, tmp_path):
+def test_an_older_output_outlives_an_input_that_cannot_be_read(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
     (tmp_path / "bad").write_bytes(b"\xff\nA man.\n")
     (tmp_path / "out").write_text("old\n")
     code, _, err = call("translate", "-m", model, "-i", f"{tmp_path}/bad", "-o", f"{tmp_path}/out")

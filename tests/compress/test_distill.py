@@ -29,7 +29,7 @@ from heed.train.recipe.folder import TEACHER
 from heed.train.run.run import run_training
 from heed.translate.translator import Translator, load
 
-DATA = {"max_ratio": 1e6, "keep_copies": True}
+DATA: dict[str, Any] = {"max_ratio": 1e6, "keep_copies": True}
 TRAINING = {
     "max_steps": 20,
     "batch_tokens": 128,
@@ -266,7 +266,7 @@ def test_text_without_translations_teaches_as_far_as_there_is_time(
     translator.seconds, wanted = 10.0, made_from(teacher, [str(text)], ())
     recall(tmp_path, wanted)
     sources = sources_of(teacher, translator, str(text), dev=False)
-    clock = {"clock": lambda: translator.now}
+    clock: dict[str, Any] = {"clock": lambda: translator.now}
     lesson = teach(translator, sources, tmp_path, time_s=60.0, started_at=0.0, **clock)
     assert lesson
     assert (lesson.n_translated, lesson.n_real) == (6, 0)

@@ -18,7 +18,13 @@ from heed.train.recipe.asked import Asked
 from heed.train.recipe.choose import FINE_TUNING_RATE
 from heed.train.recipe.recipe import resolve
 
-SHAPE = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_encoder_layers": 3, "n_decoder_layers": 5}
+SHAPE: dict[str, Any] = {
+    "d_model": 16,
+    "n_heads": 2,
+    "d_ff": 24,
+    "n_encoder_layers": 3,
+    "n_decoder_layers": 5,
+}
 SHALLOW = {**SHAPE, "n_decoder_layers": 3, "cross_from": "last"}
 
 
@@ -28,7 +34,7 @@ def student_settings(values: dict[str, Any], teacher: Path) -> Any:
 
 def make_teacher(folder: Path, **shape: Any) -> Path:
     vocab = train_vocab(["ein hund", "zwei hunde"] * 5, size=330)
-    sizes = {"src_vocab_size": vocab.size, "tgt_vocab_size": vocab.size}
+    sizes: dict[str, Any] = {"src_vocab_size": vocab.size, "tgt_vocab_size": vocab.size}
     config = ModelConfig(**sizes, **SHAPE | shape)
     weights = {name: value.numpy() for name, value in build_model(config).state_dict().items()}
     bundle = Bundle(config=config, weights=weights, src_vocab=vocab, tgt_vocab=vocab)

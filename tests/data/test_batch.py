@@ -3,6 +3,8 @@
 import gzip
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,17 +21,17 @@ SPECIAL = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 class Rows:
     """Pairs of id sequences in memory."""
 
-    def __init__(self, src, tgt):
+    def __init__(self, src: list[list[int]], tgt: list[list[int]]) -> None:
         self._src, self._tgt = src, tgt
 
-    def src(self, index):
+    def src(self, index: int) -> np.ndarray[Any, Any]:
         return np.array(self._src[index], dtype=np.int32)
 
-    def tgt(self, index):
+    def tgt(self, index: int) -> np.ndarray[Any, Any]:
         return np.array(self._tgt[index], dtype=np.int32)
 
 
-def real_lengths(n_pairs, seed=0):
+def real_lengths(n_pairs: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     random = np.random.default_rng(seed)
     src = random.gamma(6.0, 2.5, n_pairs).astype(np.int32) + 1
     tgt = np.maximum(1, src * random.normal(1.1, 0.2, n_pairs)).astype(np.int32)
@@ -40,7 +42,9 @@ lengths = st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), max_size
 
 
 @given(lengths=lengths, max_tokens=st.integers(1, 2000), seed=st.integers(0, 9))
-def test_every_pair_is_planned_once_and_no_batch_exceeds_the_limit(lengths, max_tokens, seed):
+def test_every_pair_is_planned_once_and_no_batch_exceeds_the_limit(
+    lengths: list[tuple[int, int]], max_tokens: int, seed: int
+) -> None:
     src = np.array([a for a, _ in lengths], dtype=np.int32)
     tgt = np.array([b for _, b in lengths], dtype=np.int32)
     plan = plan_epoch(src, tgt, max_tokens=max_tokens, seed=seed, epoch=0)
@@ -50,10 +54,10 @@ def test_every_pair_is_planned_once_and_no_batch_exceeds_the_limit(lengths, max_
         assert positions <= max_tokens or len(indices) == 1
 
 
-def test_a_plan_depends_on_seed_and_epoch_and_on_nothing_else():
+def test_a_plan_depends_on_seed_and_epoch_and_on_nothing_else() -> None:
     src, tgt = real_lengths(2000)
 
-    def plan(seed, epoch):
+    def plan(seed: int, epoch: int) -> list[list[int]]:
         np.random.seed(epoch)  # the global generator must not matter
         batches = plan_epoch(src, tgt, max_tokens=512, seed=seed, epoch=epoch)
         return [batch.tolist() for batch in batches]
@@ -63,14 +67,14 @@ def test_a_plan_depends_on_seed_and_epoch_and_on_nothing_else():
     assert plan(1, 0) != plan(2, 0)
 
 
-def test_the_kind_of_the_length_arrays_does_not_change_the_plan():
+def test_the_kind_of_the_length_arrays_does_not_change_the_plan() -> None:
     src, tgt = real_lengths(500)
     narrow = plan_epoch(src.astype(np.uint8), tgt.astype(np.uint8), max_tokens=512, seed=1, epoch=0)
     wide = plan_epoch(src, tgt, max_tokens=512, seed=1, epoch=0)
     assert [a.tolist() for a in narrow] == [b.tolist() for b in wide]
 
 
-def test_batches_come_in_random_order_of_length():
+def test_batches_come_in_random_order_of_length() -> None:
     src, tgt = real_lengths(5000)
     plan = plan_epoch(src, tgt, max_tokens=512, seed=1, epoch=0)
     longest = np.array([src[indices].max() for indices in plan])
@@ -78,7 +82,7 @@ def test_batches_come_in_random_order_of_length():
     assert np.abs(np.diff(longest)).mean() > 0.5 * longest.std()
 
 
-def test_little_is_padded_and_most_batches_need_no_source_mask():
+def test_little_is_padded_and_most_batches_need_no_source_mask() -> None:
     src, tgt = real_lengths(29_000)
     started = time.process_time()
     plan = plan_epoch(src, tgt, max_tokens=2048, seed=1, epoch=0)
@@ -88,7 +92,7 @@ def test_little_is_padded_and_most_batches_need_no_source_mask():
     assert np.mean([len(np.unique(src[indices])) == 1 for indices in plan]) > 0.85
 
 
-def test_a_batch_of_real_sentences_is_padded_by_two_percent_at_most(shared_data):
+def test_a_batch_of_real_sentences_is_padded_by_two_percent_at_most(shared_data: Path) -> None:
     """Words stand in for pieces, which are as spread: 8k pieces gave 1.9 %, see `plan_epoch`."""
     sides = []
     for language in ("en", "de"):
@@ -98,25 +102,25 @@ def test_a_batch_of_real_sentences_is_padded_by_two_percent_at_most(shared_data)
     assert pad_share(plan, *sides) <= 0.02
 
 
-def test_pad_share_is_what_a_hand_computes():
+def test_pad_share_is_what_a_hand_computes() -> None:
     src, tgt = np.array([2, 4]), np.array([3, 3])
     assert pad_share([np.array([0, 1])], src, tgt) == pytest.approx(2 / 14)
     assert pad_share([np.array([0]), np.array([1])], src, tgt) == 0
     assert pad_share([], src, tgt) == 0
 
 
-def test_no_pairs_give_no_batches():
+def test_no_pairs_give_no_batches() -> None:
     nothing = np.array([], dtype=np.int32)
     assert plan_epoch(nothing, nothing, max_tokens=8, seed=0, epoch=0) == []
 
 
-def test_a_token_budget_below_one_is_refused():
+def test_a_token_budget_below_one_is_refused() -> None:
     one = np.array([1])
     with pytest.raises(ConfigError, match=r"training\.max_tokens must be at least 1, but is 0"):
         plan_epoch(one, one, max_tokens=0, seed=0, epoch=0)
 
 
-def test_a_batch_is_shifted_and_padded_as_teacher_forcing_needs():
+def test_a_batch_is_shifted_and_padded_as_teacher_forcing_needs() -> None:
     batch = collate(Rows([[5, 6], [7]], [[8], [9, 10]]), [1, 0], **SPECIAL)
     assert batch.src.tolist() == [[7, 3, 0], [5, 6, 3]]
     assert batch.tgt_in.tolist() == [[2, 9, 10], [2, 8, 0]]
@@ -129,11 +133,11 @@ def test_a_batch_is_shifted_and_padded_as_teacher_forcing_needs():
     assert {t.dtype for t in (batch.src, batch.tgt_in, batch.tgt_out)} == {torch.int64}
 
 
-def test_sources_of_one_length_need_no_mask():
+def test_sources_of_one_length_need_no_mask() -> None:
     assert collate(Rows([[5, 6], [7, 8]], [[8], [9, 10]]), [0, 1], **SPECIAL).src_mask is None
 
 
-def test_empty_sides_still_begin_and_end():
+def test_empty_sides_still_begin_and_end() -> None:
     batch = collate(Rows([[]], [[]]), [0], **SPECIAL)
     assert (batch.src.tolist(), batch.tgt_in.tolist(), batch.tgt_out.tolist()) == (
         [[3]],
@@ -142,7 +146,7 @@ def test_empty_sides_still_begin_and_end():
     )
 
 
-def test_a_batch_of_no_pairs_is_empty():
+def test_a_batch_of_no_pairs_is_empty() -> None:
     batch = collate(Rows([], []), [], **SPECIAL)
     assert batch.src.shape[0] == batch.n_tgt_tokens == 0
 
@@ -151,7 +155,9 @@ ids = st.lists(st.integers(5, 99), max_size=6)
 
 
 @given(pairs=st.lists(st.tuples(ids, ids), min_size=1, max_size=5))
-def test_taking_padding_and_special_pieces_away_gives_the_ids_back(pairs):
+def test_taking_padding_and_special_pieces_away_gives_the_ids_back(
+    pairs: list[tuple[list[int], list[int]]],
+) -> None:
     src, tgt = [a for a, _ in pairs], [b for _, b in pairs]
     batch = collate(Rows(src, tgt), range(len(pairs)), **SPECIAL)
     for row, (a, b) in enumerate(pairs):
@@ -162,16 +168,16 @@ def test_taking_padding_and_special_pieces_away_gives_the_ids_back(pairs):
     assert batch.n_tgt_tokens == int((batch.tgt_out != 0).sum())
 
 
-def test_a_batch_moves_to_a_device_whole():
+def test_a_batch_moves_to_a_device_whole() -> None:
     batch = collate(Rows([[5, 6], [7]], [[8], [9]]), [0, 1], **SPECIAL).to("meta")
     moved = (batch.src, batch.tgt_in, batch.tgt_out, batch.src_mask)
     assert {tensor.device.type for tensor in moved} == {"meta"}
 
 
-def test_the_next_batch_is_made_while_this_one_is_used():
+def test_the_next_batch_is_made_while_this_one_is_used() -> None:
     begun = [threading.Event() for _ in range(3)]
 
-    def make(number):
+    def make(number: Any) -> Any:
         begun[number].set()
         return number * 10
 
@@ -183,7 +189,7 @@ def test_the_next_batch_is_made_while_this_one_is_used():
     assert list(ahead(make, [])) == []
 
 
-def test_what_goes_wrong_while_a_batch_is_made_is_told_when_it_is_asked_for():
+def test_what_goes_wrong_while_a_batch_is_made_is_told_when_it_is_asked_for() -> None:
     made = ahead(lambda number: 1 // number, [1, 0, 1])
     assert next(made) == 1
     with pytest.raises(ZeroDivisionError):

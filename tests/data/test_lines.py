@@ -7,7 +7,10 @@ import os
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import zstandard
@@ -29,8 +32,8 @@ ODD = "\u2028 \u2029 \u0085 \x0b \x0c \x1c \x1d \x1e \0 \t \ufeff \ufffe \u202e 
 
 
 @pytest.fixture(params=PACKERS)
-def packed(request, tmp_path):
-    def pack(data):
+def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
+    def pack(data: st.DataObject) -> Path:
         path = tmp_path / f"text{request.param}"
         path.write_bytes(PACKERS[request.param](data))
         return path
@@ -38,7 +41,7 @@ def packed(request, tmp_path):
     return pack
 
 
-def test_only_a_newline_ends_a_line(packed):
+def test_only_a_newline_ends_a_line(packed: Callable[..., Any]) -> None:
     text = [f"L1 {ODD}", "", "a\rb", "L4"]
     assert list(read_lines(packed("\n".join(text).encode()))) == text
 
@@ -47,7 +50,9 @@ no_newline = st.text(st.characters(exclude_characters="\n", exclude_categories=[
 
 
 @given(text=st.lists(no_newline))
-def test_n_lines_in_are_n_lines_out(tmp_path_factory, text):
+def test_n_lines_in_are_n_lines_out(
+    tmp_path_factory: pytest.TempPathFactory, text: list[str]
+) -> None:
     path = tmp_path_factory.mktemp("lines") / "text"
     path.write_bytes(b"".join(line.encode() + b"\n" for line in text))
     expected = [line.removesuffix("\r") for line in text]
@@ -56,18 +61,22 @@ def test_n_lines_in_are_n_lines_out(tmp_path_factory, text):
     assert list(read_lines(path)) == expected
 
 
-def test_a_last_line_needs_no_newline_and_an_empty_file_has_no_line(packed):
+def test_a_last_line_needs_no_newline_and_an_empty_file_has_no_line(
+    packed: Callable[..., Any],
+) -> None:
     assert list(read_lines(packed(b"a\nb"))) == ["a", "b"]
     assert list(read_lines(packed(b"a\nb\n"))) == ["a", "b"]
     assert list(read_lines(packed(b""))) == []
     assert list(read_lines(packed(b"\n"))) == [""]
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_dropped(packed):
+def test_windows_line_ends_and_a_byte_order_mark_are_dropped(packed: Callable[..., Any]) -> None:
     assert list(read_lines(packed(b"\xef\xbb\xbfa\r\nb\r\r\n"))) == ["a", "b\r"]
 
 
-def test_lines_are_whole_wherever_a_block_of_bytes_ends(tmp_path, monkeypatch):
+def test_lines_are_whole_wherever_a_block_of_bytes_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = ["", "öä", "\u2028", "日本", "a" * 9, "x\ry"]
     (tmp_path / "text").write_bytes("\r\n".join(text).encode())
     for size in range(1, 20):
@@ -75,14 +84,16 @@ def test_lines_are_whole_wherever_a_block_of_bytes_ends(tmp_path, monkeypatch):
         assert list(read_lines(tmp_path / "text")) == text
 
 
-def test_a_wrong_byte_is_named_by_its_line_in_the_file_and_not_in_a_block(tmp_path, monkeypatch):
+def test_a_wrong_byte_is_named_by_its_line_in_the_file_and_not_in_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines, "_CHUNK_BYTES", 4)
     (tmp_path / "text").write_bytes("eins\nzwei\ndrei\nfünf\n".encode("latin1"))
     with pytest.raises(DataError, match=r"line 4: must be UTF-8, but byte 2 of the line is 0xFC"):
         list(read_lines(tmp_path / "text"))
 
 
-def test_stdin_is_a_dash(monkeypatch):
+def test_stdin_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\nb\n")))
     assert list(read_lines("-")) == ["a", "b"]
 
@@ -90,30 +101,32 @@ def test_stdin_is_a_dash(monkeypatch):
 class Terminal(io.RawIOBase):
     """Says once that it is at its end, as a terminal does after Ctrl-D."""
 
-    def __init__(self, *reads):
+    def __init__(self, *reads: Any) -> None:
         self.reads = [*reads, b""]
 
-    def readable(self):
+    def readable(self) -> bool:
         return True
 
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: Any) -> int:
         read = self.reads.pop(0)
         buffer[: len(read)] = read
         return len(read)
 
 
 @pytest.mark.parametrize("reads", [(), (b"a\n", b"b\n"), (b"a\n", b"b")])
-def test_the_end_of_a_terminal_is_read_once(monkeypatch, reads):
+def test_the_end_of_a_terminal_is_read_once(
+    monkeypatch: pytest.MonkeyPatch, reads: tuple[bytes, bytes]
+) -> None:
     terminal = Terminal(*reads)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BufferedReader(terminal)))
     assert list(read_lines("-")) == b"".join(reads).decode().split()
     assert terminal.reads == []
 
 
-def test_bytes_that_are_not_utf8_are_named_by_line_and_place(packed):
+def test_bytes_that_are_not_utf8_are_named_by_line_and_place(packed: Callable[..., Any]) -> None:
     path = packed("gut\nschön\n".encode("latin1"))
     with pytest.raises(
         DataError,
@@ -135,8 +148,8 @@ def test_bytes_that_are_not_utf8_are_named_by_line_and_place(packed):
     ],
 )
 def test_utf16_and_utf32_are_refused_with_the_command_that_converts_them(
-    tmp_path, encoding, advised
-):
+    tmp_path: Path, encoding: str, advised: str
+) -> None:
     path = tmp_path / "text"
     path.write_bytes("Good morning, everybody!\nHow are you?\n".encode(encoding))
     with pytest.raises(DataError) as error:
@@ -147,27 +160,27 @@ def test_utf16_and_utf32_are_refused_with_the_command_that_converts_them(
     )
 
 
-def test_the_command_that_converts_a_compressed_file_unpacks_it(tmp_path):
+def test_the_command_that_converts_a_compressed_file_unpacks_it(tmp_path: Path) -> None:
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress("Hello".encode("utf-16")))
     with pytest.raises(DataError, match=r": gzip -dc .*text\.gz \| iconv -f utf-16 -t utf-8$"):
         list(read_lines(path))
 
 
-def test_a_line_of_nul_characters_is_text(tmp_path):
+def test_a_line_of_nul_characters_is_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"\0" * 100 + b"\na\0b\0")
     assert list(read_lines(tmp_path / "text")) == ["\0" * 100, "a\0b\0"]
 
 
 @pytest.mark.parametrize("bad", [b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff"])
-def test_overlong_surrogate_and_out_of_range_bytes_are_refused(tmp_path, bad):
+def test_overlong_surrogate_and_out_of_range_bytes_are_refused(tmp_path: Path, bad: bytes) -> None:
     (tmp_path / "text").write_bytes(bad)
     with pytest.raises(DataError, match="line 1: must be UTF-8"):
         list(read_lines(tmp_path / "text"))
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_a_cut_archive_is_damaged_and_not_just_short(tmp_path, suffix):
+def test_a_cut_archive_is_damaged_and_not_just_short(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"text{suffix}"
     data = PACKERS[suffix](b"".join(b"line %d\n" % n for n in range(50_000)))
     path.write_bytes(data[: len(data) // 2])
@@ -181,21 +194,25 @@ def test_a_cut_archive_is_damaged_and_not_just_short(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_archives_put_end_to_end_are_read_to_the_end(tmp_path, suffix):
+def test_archives_put_end_to_end_are_read_to_the_end(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"text{suffix}"
     path.write_bytes(PACKERS[suffix](b"a\n") + PACKERS[suffix](b"") + PACKERS[suffix](b"b\n"))
     assert list(read_lines(path)) == ["a", "b"]
     assert b"".join(read_chunks(path)) == b"a\nb\n"
 
 
-def test_zst_without_its_package_says_what_to_install(tmp_path, monkeypatch):
+def test_zst_without_its_package_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "text.zst").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(MissingExtraError, match=r"reading \.zst files needs .* 'heed\[train\]'"):
         list(read_lines(tmp_path / "text.zst"))
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 10)
     (tmp_path / "text").write_bytes(b"ten bytes!\neleven byte")
     with pytest.raises(DataError, match=r"line 2: a line must have at most 10 bytes, but has more"):
@@ -203,7 +220,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monk
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_one_huge_line_is_refused_in_seconds_and_little_memory(tmp_path, suffix):
+def test_one_huge_line_is_refused_in_seconds_and_little_memory(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"text{suffix}"
     path.write_bytes(PACKERS[suffix](b"a" * (20 << 20)))
     tracemalloc.start()
@@ -216,7 +233,7 @@ def test_one_huge_line_is_refused_in_seconds_and_little_memory(tmp_path, suffix)
 
 
 @pytest.mark.reliability
-def test_a_small_zst_with_one_line_of_1500_mb_is_refused_in_seconds(tmp_path):
+def test_a_small_zst_with_one_line_of_1500_mb_is_refused_in_seconds(tmp_path: Path) -> None:
     path = tmp_path / "line.zst"
     with zstandard.ZstdCompressor().stream_writer(open(path, "wb")) as file:
         for _ in range(1500):
@@ -228,7 +245,7 @@ def test_a_small_zst_with_one_line_of_1500_mb_is_refused_in_seconds(tmp_path):
     assert time.monotonic() - begin < 5
 
 
-def test_unpacking_repetitive_text_takes_time_in_proportion_to_its_size(tmp_path):
+def test_unpacking_repetitive_text_takes_time_in_proportion_to_its_size(tmp_path: Path) -> None:
     """A quadratic cost would make the second file sixteen times as slow as the first."""
     seconds = []
     for n_lines in (200_000, 800_000):
@@ -242,8 +259,8 @@ def test_unpacking_repetitive_text_takes_time_in_proportion_to_its_size(tmp_path
 
 @pytest.mark.parametrize("suffix", [".xz", ".zst"])
 def test_one_step_of_unpacking_holds_little_whatever_the_file_unpacks_to(
-    tmp_path, monkeypatch, suffix
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
     monkeypatch.setattr(lines, "_PACKED_BYTES", 8)
     path = tmp_path / f"text{suffix}"
     path.write_bytes(PACKERS[suffix](b"Hello world\n" * 1_000_000))
@@ -256,28 +273,30 @@ def test_one_step_of_unpacking_holds_little_whatever_the_file_unpacks_to(
 
 
 @pytest.mark.parametrize("suffix", [".xz", ".zst"])
-def test_an_archive_without_a_byte_is_damaged(tmp_path, suffix):
+def test_an_archive_without_a_byte_is_damaged(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"text{suffix}"
     path.touch()
     with pytest.raises(DataError, match="is damaged after line 0: it ends in the middle"):
         list(read_lines(path))
 
 
-def test_padding_between_xz_streams_does_not_end_the_file(tmp_path):
+def test_padding_between_xz_streams_does_not_end_the_file(tmp_path: Path) -> None:
     path = tmp_path / "text.xz"
     path.write_bytes(lzma.compress(b"a\n") + bytes(1000) + lzma.compress(b"b\n") + bytes(4))
     assert list(read_lines(path)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_bytes_behind_an_archive_that_are_no_archive_are_damage(tmp_path, suffix):
+def test_bytes_behind_an_archive_that_are_no_archive_are_damage(
+    tmp_path: Path, suffix: str
+) -> None:
     path = tmp_path / f"text{suffix}"
     path.write_bytes(PACKERS[suffix](b"a\n") + b"garbage")
     with pytest.raises(DataError, match="is damaged after line"):
         list(read_lines(path))
 
 
-def test_an_archive_that_needs_a_huge_window_is_refused(tmp_path):
+def test_an_archive_that_needs_a_huge_window_is_refused(tmp_path: Path) -> None:
     window = zstandard.ZstdCompressionParameters(window_log=28, compression_level=1)
     zst = zstandard.ZstdCompressor(compression_params=window).compressobj()
     (tmp_path / "a.zst").write_bytes(zst.compress(b"a\n") + zst.flush())
@@ -292,7 +311,7 @@ def test_an_archive_that_needs_a_huge_window_is_refused(tmp_path):
             list(read_lines(tmp_path / name))
 
 
-def test_a_missing_file_suggests_the_nearest_name(tmp_path):
+def test_a_missing_file_suggests_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "train.en").touch()
     with pytest.raises(DataError, match=r"trian\.en does not exist\. Did you mean .*train\.en\?"):
         list(read_lines(tmp_path / "trian.en"))
@@ -302,7 +321,9 @@ def test_a_missing_file_suggests_the_nearest_name(tmp_path):
         require_file(tmp_path / "nowhere" / "train.en")
 
 
-def test_a_folder_or_a_forbidden_file_is_refused(tmp_path, monkeypatch):
+def test_a_folder_or_a_forbidden_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(DataError, match="must be a file, but is a folder"):
         require_file(tmp_path)
     (tmp_path / "secret").touch()
@@ -311,6 +332,6 @@ def test_a_folder_or_a_forbidden_file_is_refused(tmp_path, monkeypatch):
         require_file(tmp_path / "secret")
 
 
-def test_the_suffix_of_a_name_leaves_compression_out():
+def test_the_suffix_of_a_name_leaves_compression_out() -> None:
     names = ["a.tsv", "a.TSV.gz", "a.b.tmx.xz", "train.en", "train.en.gz", "a"]
     assert [suffix_of(name) for name in names] == [".tsv", ".tsv", ".tmx", ".en", ".en", ""]

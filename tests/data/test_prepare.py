@@ -4,30 +4,39 @@ import gzip
 import json
 import os
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heed.data import prepare as prepare_module
 from heed.data import progress
 from heed.data.corpus import Corpus, DataConfig
-from heed.data.prepare import prepare
-from heed.data.readers import ParallelFiles
+from heed.data.prepare import Prepared, prepare
+from heed.data.readers import Pair, ParallelFiles
 from heed.data.vocabularies import learn_vocabs
 from heed.demo import toy
 from heed.errors import ConfigError, DataError, FormatError, RunError
-from heed.text.vocab import TokenizerConfig
+from heed.text.vocab import TokenizerConfig, Vocab
 
 # Characters keep the vocabulary instant; what is tested here does not depend on its kind.
 CHARS = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0)
 
 
-def write(folder, name, lines):
+def write(folder: Path, name: str, lines: list[str]) -> str:
     path = folder / name
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return str(path)
 
 
-def plain(folder, pairs, name="train", source_lang="en", target_lang="de"):
+def plain(
+    folder: Path,
+    pairs: list[tuple[str, str]],
+    name: str = "train",
+    source_lang: str = "en",
+    target_lang: str = "de",
+) -> ParallelFiles:
     files = (
         write(folder, f"{name}.{source_lang}", [src for src, _ in pairs]),
         write(folder, f"{name}.{target_lang}", [tgt for _, tgt in pairs]),
@@ -35,12 +44,22 @@ def plain(folder, pairs, name="train", source_lang="en", target_lang="de"):
     return ParallelFiles(files=files, source_lang=source_lang, target_lang=target_lang)
 
 
-def numbered(n_pairs, offset=0):
+def numbered(n_pairs: int, offset: int = 0) -> list[tuple[str, str]]:
     numbers = range(offset, offset + n_pairs)
     return [(f"sentence number {n} here", f"Satz Nummer {n}, hier") for n in numbers]
 
 
-def run(folder, train, *, dev=(), test=(), tokenizer=CHARS, seed=1, out="data", **settings):
+def run(
+    folder: Path,
+    train: list[ParallelFiles],
+    *,
+    dev: list[ParallelFiles] | tuple[Any, ...] = (),
+    test: list[ParallelFiles] | tuple[Any, ...] = (),
+    tokenizer: TokenizerConfig = CHARS,
+    seed: int = 1,
+    out: str = "data",
+    **settings: Any,
+) -> Prepared | None:
     return prepare(
         Corpus(train=tuple(train), dev=tuple(dev), test=tuple(test)),
         folder / out,
@@ -50,11 +69,11 @@ def run(folder, train, *, dev=(), test=(), tokenizer=CHARS, seed=1, out="data", 
     )
 
 
-def sides(pairs):
+def sides(pairs: list[Pair]) -> list[tuple[str, str]]:
     return [(pair.src, pair.tgt) for pair in pairs]
 
 
-def stored(data):
+def stored(data: Any) -> list[tuple[str, str]]:
     return [
         (
             data.src_vocab.decode(data.train.src(index).tolist()),
@@ -64,7 +83,7 @@ def stored(data):
     ]
 
 
-def test_what_goes_in_comes_out_in_order(tmp_path):
+def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     pairs, dev = numbered(60), numbered(10, offset=500)
     data = run(tmp_path, [plain(tmp_path, pairs)], dev=[plain(tmp_path, dev, "dev")])
     assert stored(data) == pairs
@@ -79,7 +98,7 @@ def test_what_goes_in_comes_out_in_order(tmp_path):
     assert json.loads((tmp_path / "data" / "report.json").read_text()) == data.report
 
 
-def test_dev_and_test_are_set_aside_when_none_are_given(tmp_path):
+def test_dev_and_test_are_set_aside_when_none_are_given(tmp_path: Path) -> None:
     pairs = numbered(100)
     data = run(tmp_path, [plain(tmp_path, pairs)], test_size=7)
     assert (len(data.train), len(data.dev), len(data.test)) == (88, 5, 7)
@@ -87,7 +106,7 @@ def test_dev_and_test_are_set_aside_when_none_are_given(tmp_path):
     assert (data.report["train"], data.report["dev"], data.report["test"]) == (88, 5, 7)
 
 
-def test_no_sentence_of_dev_is_left_in_training_and_the_leak_is_told(tmp_path):
+def test_no_sentence_of_dev_is_left_in_training_and_the_leak_is_told(tmp_path: Path) -> None:
     pairs = [*numbered(20), ("A dog.", "Ein Hund!"), ("Woof", "ein hund")]
     data = run(
         tmp_path,
@@ -99,7 +118,7 @@ def test_no_sentence_of_dev_is_left_in_training_and_the_leak_is_told(tmp_path):
     assert data.report["leaks"] == {"train_in_dev": 2, "train_in_test": 0, "dev_in_test": 1}
 
 
-def test_every_pair_of_a_dirty_corpus_is_accounted_for(tmp_path):
+def test_every_pair_of_a_dirty_corpus_is_accounted_for(tmp_path: Path) -> None:
     dirty = [("", "leer"), ("nice", "schÃ¶n"), ("same", "same"), ("long " * 90, "lang " * 90)]
     dev = [*numbered(5, offset=900), ("only one side", "")]
     data = run(
@@ -121,7 +140,9 @@ def test_every_pair_of_a_dirty_corpus_is_accounted_for(tmp_path):
     assert data.report["dev_pairs"]["dropped"] == {"empty": 1}
 
 
-def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tmp_path):
+def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(
+    tmp_path: Path,
+) -> None:
     part = plain(tmp_path, numbered(60))
     first = run(tmp_path, [part])
     changed = (tmp_path / "data" / "train.bin").stat().st_mtime_ns
@@ -138,11 +159,13 @@ def test_a_second_call_opens_what_is_there_and_an_interrupted_one_begins_anew(tm
     assert found == ["mine.tmp-00000000"]
 
 
-def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(tmp_path, monkeypatch):
+def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(progress, "EVERY", 50)
     corpus = Corpus(train=(plain(tmp_path, [*numbered(100), ("", "leer")]),))
-    choices = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
-    events = []
+    choices: dict[str, Any] = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
+    events: list[Any] = []
     data = prepare(corpus, tmp_path / "data", **choices, report=events.append)
     *phases, last = events
     assert [(event["phase"], event["done"], event["of"]) for event in phases] == [
@@ -156,21 +179,21 @@ def test_what_is_being_done_is_reported_and_at_the_end_what_was_dropped(tmp_path
     ]
     assert last == {"kind": "prepared", "report": data.report}
     assert last["report"]["pairs"]["dropped"] == {"empty": 1}
-    again = []
+    again: list[Any] = []
     prepare(corpus, tmp_path / "data", **choices, report=again.append)
     assert [event["phase"] for event in again] == ["checking that the corpus is the same"]
 
 
 def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
-    tmp_path, monkeypatch
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pairs = numbered(120)
     part = plain(tmp_path, pairs)
     monkeypatch.setattr(prepare_module, "MAX_CHARACTERS", 1500)
     monkeypatch.setattr("heed.data.encode._BLOCK_PAIRS", 7)
     learned_from = []
 
-    def learn(sample, *arguments, **options):
+    def learn(sample: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Vocab, Vocab]:
         learned_from.extend(sample())
         return learn_vocabs(sample, *arguments, **options)
 
@@ -181,7 +204,7 @@ def test_a_large_corpus_gives_its_pieces_from_a_part_of_it_and_keeps_every_pair(
     assert 1200 < n_characters <= 1500
 
 
-def test_equal_arguments_give_equal_bytes_and_another_seed_another_dev_set(tmp_path):
+def test_equal_arguments_give_equal_bytes_and_another_seed_another_dev_set(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     for out, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(tmp_path, [part], out=out, seed=seed)
@@ -190,7 +213,7 @@ def test_equal_arguments_give_equal_bytes_and_another_seed_another_dev_set(tmp_p
     assert (tmp_path / "a" / "dev.tsv").read_bytes() != (tmp_path / "c" / "dev.tsv").read_bytes()
 
 
-def test_a_changed_file_or_setting_is_refused_by_name(tmp_path):
+def test_a_changed_file_or_setting_is_refused_by_name(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     run(tmp_path, [part])
     with pytest.raises(
@@ -202,16 +225,16 @@ def test_a_changed_file_or_setting_is_refused_by_name(tmp_path):
         run(tmp_path, [part])
 
 
-def test_what_decides_only_training_does_not_ask_for_new_data(tmp_path):
+def test_what_decides_only_training_does_not_ask_for_new_data(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
-    small = {"kind": "unigram", "vocab_size": 320}
+    small: dict[str, Any] = {"kind": "unigram", "vocab_size": 320}
     run(tmp_path, [part], tokenizer=TokenizerConfig(**small))
     run(tmp_path, [part], tokenizer=TokenizerConfig(**small, subword_alpha=0.1))
 
 
 @pytest.mark.parametrize("is_joint", [True, False])
-def test_pieces_can_be_taken_over_as_they_are(tmp_path, is_joint):
-    kind = {"kind": "char", "vocab_size": 400, "joint": is_joint}
+def test_pieces_can_be_taken_over_as_they_are(tmp_path: Path, is_joint: bool) -> None:
+    kind: dict[str, Any] = {"kind": "char", "vocab_size": 400, "joint": is_joint}
     old = run(tmp_path, [plain(tmp_path, numbered(60))], tokenizer=TokenizerConfig(**kind))
     folder = tmp_path / "data"
     other = plain(tmp_path, [(f"жук {n}", f"Käfer {n}") for n in range(60)], "other")
@@ -227,7 +250,7 @@ def test_pieces_can_be_taken_over_as_they_are(tmp_path, is_joint):
         run(tmp_path, [other], tokenizer=TokenizerConfig(**kind), out="new")
 
 
-def test_pieces_taken_over_must_tell_the_languages_apart(tmp_path):
+def test_pieces_taken_over_must_tell_the_languages_apart(tmp_path: Path) -> None:
     german = plain(tmp_path, numbered(60), "a")
     run(tmp_path, [german])
     french = plain(tmp_path, [("word", "le mot")], "b", target_lang="fr")
@@ -236,7 +259,7 @@ def test_pieces_taken_over_must_tell_the_languages_apart(tmp_path):
         run(tmp_path, [german, french], tokenizer=taken, out="new")
 
 
-def test_separate_vocabularies_know_their_own_side_only(tmp_path):
+def test_separate_vocabularies_know_their_own_side_only(tmp_path: Path) -> None:
     pairs = [(f"жук {n}", f"xyz {n} {n}") for n in range(60)]
     separate = TokenizerConfig(kind="char", vocab_size=400, character_coverage=1.0, joint=False)
     data = run(tmp_path, [plain(tmp_path, pairs)], tokenizer=separate)
@@ -246,7 +269,7 @@ def test_separate_vocabularies_know_their_own_side_only(tmp_path):
     assert data.report["vocabulary"]["joint"] is False
 
 
-def test_a_source_is_tagged_with_its_language_when_there_are_several(tmp_path):
+def test_a_source_is_tagged_with_its_language_when_there_are_several(tmp_path: Path) -> None:
     german = plain(tmp_path, numbered(20), "a")
     french = plain(
         tmp_path, [(f"word {n}", f"le mot {n}") for n in range(30)], "b", target_lang="fr"
@@ -260,7 +283,7 @@ def test_a_source_is_tagged_with_its_language_when_there_are_several(tmp_path):
     assert [pair.target_lang for pair in data.dev] == ["fr"]
 
 
-def test_the_vocabulary_keeps_chinese_characters_apart_unless_told(tmp_path):
+def test_the_vocabulary_keeps_chinese_characters_apart_unless_told(tmp_path: Path) -> None:
     part = plain(tmp_path, [(f"城市 {n}", f"city {n}") for n in range(60)])
     for is_apart in (True, False):
         bpe = TokenizerConfig(kind="bpe", vocab_size=320, split_han=is_apart)
@@ -269,26 +292,26 @@ def test_the_vocabulary_keeps_chinese_characters_apart_unless_told(tmp_path):
         assert is_joined is not is_apart
 
 
-def test_the_vocabulary_is_sized_by_the_corpus_unless_told(tmp_path):
+def test_the_vocabulary_is_sized_by_the_corpus_unless_told(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     data = run(tmp_path, [part], tokenizer=TokenizerConfig(kind="char"))
     assert data.src_vocab.size < 2000  # so many pieces are asked for, and the corpus has fewer
 
 
-def test_tables_and_compressed_files_are_corpora_too(tmp_path):
+def test_tables_and_compressed_files_are_corpora_too(tmp_path: Path) -> None:
     path = tmp_path / "corpus.tsv.gz"
     path.write_bytes(gzip.compress("".join(f"{a}\t{b}\n" for a, b in numbered(40)).encode()))
     data = run(tmp_path, [ParallelFiles(files=(str(path),))])
     assert sorted([*stored(data), *sides(data.dev)]) == sorted(numbered(40))
 
 
-def test_a_toy_task_can_be_prepared(tmp_path):
+def test_a_toy_task_can_be_prepared(tmp_path: Path) -> None:
     pairs = [(pair.src, pair.tgt) for pair in toy.pairs("copy", 50, seed=1)]
     data = run(tmp_path, [plain(tmp_path, pairs)], keep_copies=True)
     assert len(data.train) + len(data.dev) == len(set(pairs))
 
 
-def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
+def test_an_empty_or_hopeless_corpus_says_why(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"There are no sentence pairs in .*train\.en and .*train\.de"
     ):
@@ -319,7 +342,7 @@ def test_an_empty_or_hopeless_corpus_says_why(tmp_path):
     assert not list((tmp_path / "data").glob("*spool*"))
 
 
-def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path):
+def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.en does not exist"):
         run(
             tmp_path,
@@ -331,7 +354,7 @@ def test_missing_files_and_stdin_as_one_side_are_refused_at_once(tmp_path):
         run(tmp_path, [ParallelFiles(files=("-",))], dev=[ParallelFiles(files=("-",))])
 
 
-def test_a_pipe_that_cannot_be_read_twice_is_refused_with_the_way_out(tmp_path):
+def test_a_pipe_that_cannot_be_read_twice_is_refused_with_the_way_out(tmp_path: Path) -> None:
     src, tgt = plain(tmp_path, numbered(20)).files
     os.mkfifo(tmp_path / "fifo.de")
     for files in ((src, str(tmp_path / "fifo.de")), (str(tmp_path / "fifo.de"), tgt)):
@@ -339,17 +362,19 @@ def test_a_pipe_that_cannot_be_read_twice_is_refused_with_the_way_out(tmp_path):
             run(tmp_path, [ParallelFiles(files=files)])
 
 
-def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpus(tmp_path):
+def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpus(
+    tmp_path: Path,
+) -> None:
     path = write(
         tmp_path, "c.tsv", [f"news-{n}\t{a}\t{b}" for n, (a, b) in enumerate(numbered(40))]
     )
     choices = {"config": DataConfig(), "tokenizer": CHARS, "seed": 1}
     notes = []
 
-    def note(event):
+    def note(event: dict[str, str]) -> None:
         notes.extend([event["text"]] if event["kind"] == "note" else [])
 
-    def prepared(*columns, out="data"):
+    def prepared(*columns: Any, out: str = "data") -> Prepared | None:
         corpus = Corpus(train=(ParallelFiles(files=(path,), columns=columns),))
         return prepare(corpus, tmp_path / out, **choices, report=note)
 
@@ -368,7 +393,7 @@ def test_the_columns_of_a_table_are_told_and_those_asked_for_belong_to_the_corpu
     prepared("3", "2", out="turned")
 
 
-def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path):
+def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path: Path) -> None:
     part = plain(tmp_path, numbered(60))
     run(tmp_path, [part])
     path = tmp_path / "data" / "train.bin"
@@ -378,7 +403,7 @@ def test_damage_is_noticed_when_the_data_are_opened_again(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "test.tsv"])
-def test_a_changed_dev_or_test_set_is_noticed(tmp_path, name):
+def test_a_changed_dev_or_test_set_is_noticed(tmp_path: Path, name: str) -> None:
     part = plain(tmp_path, numbered(60))
     before = run(tmp_path, [part], test_size=3)
     path = tmp_path / "data" / name
@@ -404,7 +429,9 @@ def test_a_changed_dev_or_test_set_is_noticed(tmp_path, name):
         ("test", "0", "test must be int, but is '0'"),
     ],
 )
-def test_a_report_that_lacks_something_is_refused_in_words(tmp_path, key, value, words):
+def test_a_report_that_lacks_something_is_refused_in_words(
+    tmp_path: Path, key: str, value: Any, words: str
+) -> None:
     part = plain(tmp_path, numbered(60))
     run(tmp_path, [part])
     path = tmp_path / "data" / "report.json"
@@ -425,16 +452,16 @@ def test_a_report_that_lacks_something_is_refused_in_words(tmp_path, key, value,
         ({"max_chars": 0}, r"data\.max_chars must be a whole number from 1.*, but is 0\."),
     ],
 )
-def test_impossible_settings_are_refused(settings, words):
+def test_impossible_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         DataConfig(**settings)
 
 
 @pytest.mark.slow
-def test_multi30k_is_ready_in_seconds(tmp_path, shared_data):
+def test_multi30k_is_ready_in_seconds(tmp_path: Path, shared_data: Any) -> None:
     folder = shared_data / "multi30k-ende"
 
-    def part(name):
+    def part(name: Any) -> Any:
         files = (str(folder / f"{name}.en.gz"), str(folder / f"{name}.de.gz"))
         return ParallelFiles(files=files, source_lang="en", target_lang="de")
 
@@ -446,7 +473,9 @@ def test_multi30k_is_ready_in_seconds(tmp_path, shared_data):
     assert data.report["leaks"]["train_in_dev"] == 2
 
 
-def test_both_directions_turn_every_pair_and_keep_both_ways_of_a_pair_together(tmp_path):
+def test_both_directions_turn_every_pair_and_keep_both_ways_of_a_pair_together(
+    tmp_path: Path,
+) -> None:
     pairs, dev = numbered(30), numbered(5, offset=500)
     data = run(
         tmp_path,
@@ -464,7 +493,7 @@ def test_both_directions_turn_every_pair_and_keep_both_ways_of_a_pair_together(t
     assert data.report["leaks"]["train_in_dev"] == 1
 
 
-def test_both_directions_of_unknown_languages_are_refused(tmp_path):
+def test_both_directions_of_unknown_languages_are_refused(tmp_path: Path) -> None:
     files = plain(tmp_path, numbered(30)).files
     for target_lang, words in (("", "en and unknown"), ("en", "en and en")):
         part = ParallelFiles(files=files, source_lang="en", target_lang=target_lang)

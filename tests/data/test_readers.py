@@ -2,6 +2,9 @@
 
 import csv
 import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,16 +25,16 @@ from heed.errors import ConfigError, DataError
 TROUBLE = ["", " ", "\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\0", "a\rb", "\ufeff"]
 
 
-def write(path, lines):
+def write(path: Path, lines: list[str]) -> Path:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return path
 
 
-def texts(pairs):
+def texts(pairs: Iterator[Any] | list[Pair]) -> list[tuple[str, str]]:
     return [(pair.src, pair.tgt) for pair in pairs]
 
 
-def test_line_n_is_paired_with_line_n_whatever_stands_on_either_side(tmp_path):
+def test_line_n_is_paired_with_line_n_whatever_stands_on_either_side(tmp_path: Path) -> None:
     draw = random.Random(7)
     src = [f"L{n} {draw.choice(TROUBLE)}" for n in range(200)]
     tgt = [f"L{n} {draw.choice(TROUBLE)}" for n in range(200)]
@@ -46,8 +49,8 @@ def test_line_n_is_paired_with_line_n_whatever_stands_on_either_side(tmp_path):
 @pytest.mark.parametrize("cut_side", ["src", "tgt"])
 @given(where=st.integers(10, 189), n_missing=st.integers(1, 3))
 def test_unequal_files_are_refused_with_both_counts_and_where_they_part(
-    tmp_path_factory, cut_side, where, n_missing
-):
+    tmp_path_factory: pytest.TempPathFactory, cut_side: str, where: int, n_missing: int
+) -> None:
     draw = random.Random(where)
     words = [draw.randint(3, 30) for _ in range(200)]
     sides = {
@@ -66,19 +69,19 @@ def test_unequal_files_are_refused_with_both_counts_and_where_they_part(
     assert abs(near - (where + 1)) <= 5
 
 
-def test_an_empty_file_beside_a_full_one_is_refused(tmp_path):
+def test_an_empty_file_beside_a_full_one_is_refused(tmp_path: Path) -> None:
     full, nothing = write(tmp_path / "full", ["a", "b"]), write(tmp_path / "empty", [])
     with pytest.raises(DataError, match="have 2 and 0.*near line 1"):
         list(read_parallel(full, nothing))
 
 
-def test_tabs_divide_and_quotes_mean_nothing_in_tsv(tmp_path):
+def test_tabs_divide_and_quotes_mean_nothing_in_tsv(tmp_path: Path) -> None:
     path = write(tmp_path / "c.tsv", ['"Hi" he said\t"Hallo', "", "a\tb"])
     assert texts(read_table(path)) == [('"Hi" he said', '"Hallo'), ("", ""), ("a", "b")]
     assert [pair.line for pair in read_table(path)] == [1, 2, 3]
 
 
-def test_quotes_commas_newlines_and_odd_signs_live_in_csv(tmp_path):
+def test_quotes_commas_newlines_and_odd_signs_live_in_csv(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_bytes('"Yes, ""you""","Ja,\nSie"\r\na\x0cb\rc,d\u2028\0\n'.encode())
     pairs = list(read_table(path))
@@ -86,7 +89,7 @@ def test_quotes_commas_newlines_and_odd_signs_live_in_csv(tmp_path):
     assert [pair.line for pair in pairs] == [1, 3]
 
 
-def test_an_open_quote_is_refused_with_its_line(tmp_path):
+def test_an_open_quote_is_refused_with_its_line(tmp_path: Path) -> None:
     path = write(tmp_path / "c.csv", ["a,b", '"c,d', "e,f"])
     with pytest.raises(DataError, match=r"c\.csv line 2: not valid CSV: unexpected end of data"):
         list(read_table(path))
@@ -95,7 +98,7 @@ def test_an_open_quote_is_refused_with_its_line(tmp_path):
 @pytest.mark.parametrize(
     "row", ['"Hello", "Hallo, du"', 'a 5" disk,eine Diskette', 'Hello,Hallo "du', '"a", "b\nc"']
 )
-def test_a_quote_inside_an_unquoted_cell_is_refused_with_its_line(tmp_path, row):
+def test_a_quote_inside_an_unquoted_cell_is_refused_with_its_line(tmp_path: Path, row: str) -> None:
     path = write(tmp_path / "c.csv", ["a,b", '"c","d\ne"', row])
     with pytest.raises(DataError) as error:
         list(read_table(path))
@@ -110,7 +113,9 @@ cells = st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"]
 
 
 @given(rows=st.lists(st.tuples(cells, cells), min_size=1))
-def test_what_a_csv_writer_writes_is_read_back(tmp_path_factory, rows):
+def test_what_a_csv_writer_writes_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
     path = tmp_path_factory.mktemp("csv") / "c.csv"
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerow(("source", "target"))
@@ -119,14 +124,16 @@ def test_what_a_csv_writer_writes_is_read_back(tmp_path_factory, rows):
     assert texts(read_table(path)) == expected
 
 
-def test_a_long_cell_of_a_csv_is_a_cell(tmp_path):
+def test_a_long_cell_of_a_csv_is_a_cell(tmp_path: Path) -> None:
     limit = csv.field_size_limit()
     path = write(tmp_path / "c.csv", ["a" * 200_000 + ",b", '"c","' + "d\n" * 100_000 + '"'])
     assert texts(read_table(path)) == [("a" * 200_000, "b"), ("c", "d\n" * 100_000)]
     assert csv.field_size_limit() == limit
 
 
-def test_a_row_of_a_csv_that_never_ends_is_refused(tmp_path, monkeypatch):
+def test_a_row_of_a_csv_that_never_ends_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(readers, "MAX_LINE_BYTES", 1000)
     for open_end in ('"c', '"c","'):
         path = write(tmp_path / "c.csv", ["a,b", open_end, *["d,e"] * 500])
@@ -138,7 +145,7 @@ def test_a_row_of_a_csv_that_never_ends_is_refused(tmp_path, monkeypatch):
             list(read_table(path))
 
 
-def test_a_pair_with_an_unknown_entity_has_a_fault(tmp_path):
+def test_a_pair_with_an_unknown_entity_has_a_fault(tmp_path: Path) -> None:
     memory = tmp_path / "m.tmx"
     memory.write_text(
         '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><tu><tuv xml:lang="en"><seg>a&foo;b</seg></tuv>'
@@ -148,14 +155,14 @@ def test_a_pair_with_an_unknown_entity_has_a_fault(tmp_path):
     assert (pair.src, pair.tgt, pair.fault) == ("a b", "b", "unknown_entity")
 
 
-def test_a_header_names_the_columns(tmp_path):
+def test_a_header_names_the_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "c.tsv", ["id\tDE\tEN", "1\tja\tyes"])
     assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
     path = write(tmp_path / "c.tsv", ["target\tsource", "ja\tyes"])
     assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
 
 
-def test_without_header_the_columns_with_letters_are_taken(tmp_path):
+def test_without_header_the_columns_with_letters_are_taken(tmp_path: Path) -> None:
     tatoeba = write(tmp_path / "c.tsv", ["1276\tTry!\t5350\tVersuch es!", "1277\t1\t5351\t1."])
     assert texts(read_table(tatoeba)) == [("Try!", "Versuch es!"), ("1", "1.")]
     anki = write(tmp_path / "c.tsv", ["Go.\tGeh.\tCC-BY 2.0 (France)", "Hi.\tHallo!\tCC-BY"])
@@ -174,7 +181,9 @@ def test_without_header_the_columns_with_letters_are_taken(tmp_path):
         (["1\t2", "3\t4"], (0, 1)),
     ],
 )
-def test_columns_of_labels_are_not_taken_for_text(tmp_path, rows, columns):
+def test_columns_of_labels_are_not_taken_for_text(
+    tmp_path: Path, rows: list[str], columns: tuple[int, int]
+) -> None:
     path = write(tmp_path / "c.tsv", rows)
     assert texts(read_table(path)) == [
         tuple(row.split("\t")[column] for column in columns) for row in rows
@@ -182,7 +191,9 @@ def test_columns_of_labels_are_not_taken_for_text(tmp_path, rows, columns):
 
 
 @pytest.mark.parametrize("n_text", [1, 3])
-def test_a_table_whose_columns_are_unclear_is_refused_with_the_way_out(tmp_path, n_text):
+def test_a_table_whose_columns_are_unclear_is_refused_with_the_way_out(
+    tmp_path: Path, n_text: int
+) -> None:
     row = {1: "1\t2\tHi.", 3: "Hi.\tHallo.\tSalut."}[n_text]
     path = write(tmp_path / "c.tsv", [row])
     words = rf"c\.tsv: which two of its 3 columns hold the sentences\? {n_text} may\. Say which, "
@@ -193,7 +204,7 @@ def test_a_table_whose_columns_are_unclear_is_refused_with_the_way_out(tmp_path,
     assert texts(read_table(path, columns=("3", "1"))) == [(row.split("\t")[2], row.split("\t")[0])]
 
 
-def test_columns_can_be_named_by_the_header(tmp_path):
+def test_columns_can_be_named_by_the_header(tmp_path: Path) -> None:
     path = write(tmp_path / "c.tsv", ["id\tEnglish\tnote\tGerman", "x\tyes\tso\tja"])
     assert texts(read_table(path, columns=("German", "English"))) == [("ja", "yes")]
     path = write(tmp_path / "c.tsv", ["note\ten\tde", "so\tyes\tja"])
@@ -204,7 +215,7 @@ def test_columns_can_be_named_by_the_header(tmp_path):
             list(read_table(path, columns=("1", wrong)))
 
 
-def test_the_columns_taken_can_be_told(tmp_path):
+def test_the_columns_taken_can_be_told(tmp_path: Path) -> None:
     path = str(write(tmp_path / "c.tsv", ["1\tde\ten", "1\tja\tyes"]))
     named = ParallelFiles(files=(path,), source_lang="en", target_lang="de")
     assert str(table_columns(named)) == "source = column 3 (en), target = column 2 (de)"
@@ -216,7 +227,7 @@ def test_the_columns_taken_can_be_told(tmp_path):
     assert table_columns(ParallelFiles(files=(str(write(tmp_path / "e.tsv", [])),))) is None
 
 
-def test_a_row_of_other_width_is_refused(tmp_path):
+def test_a_row_of_other_width_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "c.tsv", ["a\tb", "c\td\te"])
     with pytest.raises(DataError, match=r"line 2: must have 2 columns like the first .* has 3"):
         list(read_table(path))
@@ -225,7 +236,7 @@ def test_a_row_of_other_width_is_refused(tmp_path):
         list(read_table(path))
 
 
-def test_a_part_is_read_by_the_name_of_its_file(tmp_path):
+def test_a_part_is_read_by_the_name_of_its_file(tmp_path: Path) -> None:
     memory = tmp_path / "m.tmx"
     memory.write_text(
         "<tmx><body><tu><tuv xml:lang='en'><seg>a</seg></tuv>"
@@ -241,7 +252,7 @@ def test_a_part_is_read_by_the_name_of_its_file(tmp_path):
     assert list(read_tmx(memory, "en", "de")) == [Pair("a", "b", 1, str(memory), "en", "de")]
 
 
-def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path):
+def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"train\.en must end in \.tsv, \.csv or \.tmx.* --tgt"):
         read_part(ParallelFiles(files=("train.en",)))
     with pytest.raises(ConfigError, match=r"m\.tmx may hold many languages: .* --source-lang"):
@@ -249,7 +260,7 @@ def test_plain_text_alone_and_a_memory_without_languages_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("side", ["source_lang", "target_lang"])
-def test_a_part_of_a_corpus_has_a_language_code_or_none(side):
+def test_a_part_of_a_corpus_has_a_language_code_or_none(side: str) -> None:
     assert ParallelFiles(files=("a.tsv",)).source_lang == ""
     with pytest.raises(ConfigError, match=r"a language code must be .* but is 'a\\tb'"):
         ParallelFiles(files=("a.tsv",), **{side: "a\tb"})

@@ -1,5 +1,7 @@
 """No sentence of either side is shared between training, dev and test."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from heed.data.readers import Pair
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
 
 
-def keys(*sentences):
+def keys(*sentences: Any) -> np.ndarray[Any, Any]:
     return np.array(sentences, dtype=np.uint64)
 
 
@@ -22,7 +24,9 @@ few_sentences = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_
     test_size=st.integers(0, 20),
     seed=st.integers(0, 5),
 )
-def test_nothing_is_shared_and_no_part_is_larger_than_asked(pairs, dev_size, test_size, seed):
+def test_nothing_is_shared_and_no_part_is_larger_than_asked(
+    pairs: list[tuple[int, int]], dev_size: int, test_size: int, seed: int
+) -> None:
     src, tgt = keys(*[a for a, _ in pairs]), keys(*[b for _, b in pairs])
     parts = split(src, tgt, dev_size=dev_size, test_size=test_size, seed=seed)
     assert len(parts) == len(pairs)
@@ -33,10 +37,10 @@ def test_nothing_is_shared_and_no_part_is_larger_than_asked(pairs, dev_size, tes
             assert not set(side[parts == one]) & set(side[parts == other])
 
 
-def test_unrelated_pairs_give_exactly_what_is_asked_and_the_seed_decides_which():
+def test_unrelated_pairs_give_exactly_what_is_asked_and_the_seed_decides_which() -> None:
     src = tgt = np.arange(1, 1001, dtype=np.uint64)
 
-    def draw(seed):
+    def draw(seed: int) -> np.ndarray[Any, Any]:
         return split(src, tgt, dev_size=50, test_size=20, seed=seed)
 
     assert np.bincount(draw(1)).tolist() == [930, 50, 20]
@@ -44,7 +48,7 @@ def test_unrelated_pairs_give_exactly_what_is_asked_and_the_seed_decides_which()
     assert draw(1).tolist() != draw(2).tolist()
 
 
-def test_pairs_tied_through_others_stay_together():
+def test_pairs_tied_through_others_stay_together() -> None:
     # 1-1 and 1-2 share a source, 1-2 and 2-2 a target: three pairs, one knot.
     src, tgt = keys(1, 1, 2, 9), keys(1, 2, 2, 9)
     for seed in range(10):
@@ -52,7 +56,7 @@ def test_pairs_tied_through_others_stay_together():
         assert parts.tolist() == [TRAIN, TRAIN, TRAIN, DEV]
 
 
-def test_a_sentence_with_many_translations_stays_in_training_while_there_is_a_choice():
+def test_a_sentence_with_many_translations_stays_in_training_while_there_is_a_choice() -> None:
     src = keys(*[1] * 50, *range(2, 52))
     tgt = keys(*range(1, 101))
     parts = split(src, tgt, dev_size=50, test_size=0, seed=3)
@@ -63,16 +67,16 @@ def test_a_sentence_with_many_translations_stays_in_training_while_there_is_a_ch
 
 
 @pytest.mark.parametrize("variant", ["a dog runs", "A dog runs.", " A DOG RUNS!", "a dog runs。"])
-def test_case_and_final_marks_do_not_make_another_sentence(variant):
+def test_case_and_final_marks_do_not_make_another_sentence(variant: str) -> None:
     assert sentence_key(variant) == sentence_key("A dog runs")
 
 
-def test_other_words_and_bare_marks_are_other_sentences():
+def test_other_words_and_bare_marks_are_other_sentences() -> None:
     texts = ["A dog runs", "A dog ran", "A dog, runs", "?", "!", ".", "..."]
     assert len({sentence_key(text) for text in texts}) == len(texts)
 
 
-def test_a_training_pair_that_shares_a_side_with_dev_is_told():
+def test_a_training_pair_that_shares_a_side_with_dev_is_told() -> None:
     rule = shared_with([Pair("A dog runs.", "Ein Hund rennt.")], "dev")
     assert rule(Pair("a dog runs", "Es rennt ein Hund")) == "in_dev"
     assert rule(Pair("One dog is running", "Ein Hund rennt")) == "in_dev"

@@ -1,5 +1,7 @@
 """Pairs come back from their file as they went in, by part, and evenly if only some are wanted."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,24 +14,24 @@ from heed.errors import DataError, FormatError
 PAIRS = [Pair(f"s{n}", f"t{n}", n, "a file", "en", "de") for n in range(100)]
 
 
-def spool(folder):
+def spool(folder: Path) -> Spool:
     write_pairs(folder / "pairs", PAIRS)
     parts = np.full(100, TRAIN, dtype=np.uint8)
     parts[::10] = DEV
     return Spool(folder / "pairs", parts)
 
 
-def test_pairs_come_back_as_they_went_in(tmp_path):
+def test_pairs_come_back_as_they_went_in(tmp_path: Path) -> None:
     write_pairs(tmp_path / "pairs", PAIRS)
     assert list(read_pairs(tmp_path / "pairs")) == PAIRS
 
 
-def test_what_breaks_a_row_is_no_part_of_one(tmp_path):
+def test_what_breaks_a_row_is_no_part_of_one(tmp_path: Path) -> None:
     write_pairs(tmp_path / "pairs", [Pair("\udc80", "b", 1, "a\tfile\n")])
     assert list(read_pairs(tmp_path / "pairs")) == [Pair("?", "b", 1, "a file")]
 
 
-def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path):
+def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "pairs"
     write_pairs(path, PAIRS[:2])
     checksum = f"{crc32(path):08x}"
@@ -49,7 +51,7 @@ def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path):
         list(read_pairs(tmp_path / "pears"))
 
 
-def test_a_part_is_read_as_often_as_asked(tmp_path):
+def test_a_part_is_read_as_often_as_asked(tmp_path: Path) -> None:
     kept = spool(tmp_path)
     assert list(kept.pairs(DEV)) == list(kept.pairs(DEV)) == PAIRS[::10]
     assert [*kept.pairs(DEV), *kept.pairs(TRAIN)] == sorted(
@@ -57,7 +59,7 @@ def test_a_part_is_read_as_often_as_asked(tmp_path):
     )
 
 
-def test_some_of_a_part_are_spread_evenly(tmp_path):
+def test_some_of_a_part_are_spread_evenly(tmp_path: Path) -> None:
     kept = spool(tmp_path)
     lines = [pair.line for pair in kept.pairs(TRAIN, at_most=30)]
     assert len(lines) == 30

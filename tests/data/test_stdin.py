@@ -2,7 +2,10 @@
 
 import io
 import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,15 +14,15 @@ from heed.errors import DataError
 
 
 @pytest.fixture
-def given(monkeypatch):
-    def give(data, *, is_terminal=False):
+def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    def give(data: Any, *, is_terminal: bool = False) -> None:
         stdin = SimpleNamespace(buffer=io.BytesIO(data), isatty=lambda: is_terminal)
         monkeypatch.setattr("sys.stdin", stdin)
 
     return give
 
 
-def test_what_comes_in_is_kept_byte_for_byte(given, tmp_path):
+def test_what_comes_in_is_kept_byte_for_byte(given: Callable[..., Any], tmp_path: Path) -> None:
     data = "a\tb\r\n\u2028\t\n".encode() + b"\xff\x00"
     given(data)
     facts = keep_stdin(tmp_path / "data" / "stdin.tsv", is_kept=False)
@@ -27,7 +30,9 @@ def test_what_comes_in_is_kept_byte_for_byte(given, tmp_path):
     assert facts.startswith(f"standard input, {len(data)} bytes, checksum ")
 
 
-def test_what_is_kept_already_is_compared_and_not_written(given, tmp_path):
+def test_what_is_kept_already_is_compared_and_not_written(
+    given: Callable[..., Any], tmp_path: Path
+) -> None:
     path = tmp_path / "stdin.tsv"
     given(b"one\teins\n")
     before = keep_stdin(path, is_kept=False)
@@ -38,7 +43,7 @@ def test_what_is_kept_already_is_compared_and_not_written(given, tmp_path):
     assert path.read_bytes() == b"one\teins\n"
 
 
-def test_memory_stays_small_whatever_the_size(given, tmp_path):
+def test_memory_stays_small_whatever_the_size(given: Callable[..., Any], tmp_path: Path) -> None:
     given(b"a\tb\n" * (1 << 21))
     tracemalloc.start()
     keep_stdin(tmp_path / "stdin.tsv", is_kept=False)
@@ -47,7 +52,7 @@ def test_memory_stays_small_whatever_the_size(given, tmp_path):
     assert peak_bytes < 1 << 20  # of the 8 MiB that passed through
 
 
-def test_a_terminal_is_told_what_to_do(given, tmp_path):
+def test_a_terminal_is_told_what_to_do(given: Callable[..., Any], tmp_path: Path) -> None:
     given(b"", is_terminal=True)
     with pytest.raises(DataError, match=r"but is a terminal\. Try: < corpus\.tsv"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=False)
@@ -56,7 +61,9 @@ def test_a_terminal_is_told_what_to_do(given, tmp_path):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=True)
 
 
-def test_closed_and_empty_input_leave_no_file(given, tmp_path, monkeypatch):
+def test_closed_and_empty_input_leave_no_file(
+    given: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given(b"")
     with pytest.raises(DataError, match="must bring sentence pairs, but is empty"):
         keep_stdin(tmp_path / "stdin.tsv", is_kept=False)

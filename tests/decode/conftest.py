@@ -1,10 +1,11 @@
 """Small models to search: one whose answers can be worked out by hand, one with real arithmetic."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,9 +135,17 @@ def all_complete(
 
 
 def plain_beam(
-    model: HashModel, *, kind: int, beam_size: int, bos_id: int, eos_id: int, limit: int, penalty
+    model: HashModel,
+    *,
+    kind: int,
+    beam_size: int,
+    bos_id: int,
+    eos_id: int,
+    limit: int,
+    penalty: Callable[..., Any],
 ) -> list[tuple[list[int], float]]:
     """A beam search of one source in plain lists; stops when `beam_size` hypotheses have ended."""
+    live: Any
     live, ended, cut = [([], 0.0)], [], []
     for length in range(1, limit + 1):
         candidates = []

@@ -1,17 +1,19 @@
+from typing import Any
+
 import numpy as np
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.decode.state import ENDED
 
-TINY = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
+TINY: dict[str, Any] = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
 GREEDY = DecodeOptions(beam_size=1, max_length=12)
 
 
-def test_greedy_takes_the_likeliest_token_at_every_step(fakes):
+def test_greedy_takes_the_likeliest_token_at_every_step(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=9, n_kinds=6)
     for kind, [found] in enumerate(decode(model, np.arange(6)[:, None], GREEDY, **TINY)):
-        ids = []
+        ids: list[Any] = []
         while len(ids) < 12:
             log_probs = model.log_probs_after(kind, [0, *ids])
             ids.append(log_probs.index(max(log_probs)))
@@ -21,7 +23,7 @@ def test_greedy_takes_the_likeliest_token_at_every_step(fakes):
         assert found.status == ("eos" if ids[-1] == 1 else "max_length")
 
 
-def test_finished_rows_leave_the_batch_in_company(fakes):
+def test_finished_rows_leave_the_batch_in_company(fakes: Any) -> None:
     table = np.zeros((17, 40, 6))
     table[..., 4] = 5.0
     model = fakes.HashModel(table)
@@ -37,11 +39,11 @@ def test_finished_rows_leave_the_batch_in_company(fakes):
     assert needed <= model.rows_computed < 1.15 * needed
 
 
-def test_the_observer_sees_every_live_row_once_a_step(fakes):
+def test_the_observer_sees_every_live_row_once_a_step(fakes: Any) -> None:
     model = fakes.hash_model(1, vocab_size=5, n_kinds=8)
-    steps = []
+    steps: list[Any] = []
     found = decode(model, np.arange(8)[:, None], GREEDY, observer=steps.append, **TINY)
-    seen = {source: [] for source in range(8)}
+    seen: dict[int, list[Any]] = {source: [] for source in range(8)}
     for step in steps:
         for source, token, slot in zip(
             step.sources.tolist(), step.ids[:, 0].tolist(), step.slots[:, 0].tolist(), strict=True

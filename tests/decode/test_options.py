@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ from heed.errors import ConfigError
         ),
     ],
 )
-def test_an_impossible_setting_is_refused_in_words(given, words):
+def test_an_impossible_setting_is_refused_in_words(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         DecodeOptions(**given)
 
@@ -93,22 +94,22 @@ def test_an_impossible_setting_is_refused_in_words(given, words):
         ({"max_length_offset": 257}, r"max_length_offset must be at most 256.0 where .* is 257"),
     ],
 )
-def test_a_call_may_ask_for_more_than_a_model_folder(given, words):
+def test_a_call_may_ask_for_more_than_a_model_folder(given: dict[str, Any], words: str) -> None:
     options = DecodeOptions(**given)
     with pytest.raises(ConfigError, match=rf"^decoding\.{words}"):
         require_storable(options)
     require_storable(DecodeOptions(beam_size=64, max_length_factor=20, max_length_offset=256))
 
 
-def test_a_list_from_a_file_becomes_a_tuple():
+def test_a_list_from_a_file_becomes_a_tuple() -> None:
     assert DecodeOptions(suppress=[4, 5]).suppress == (4, 5)
 
 
-def test_samples_may_outnumber_the_beam():
+def test_samples_may_outnumber_the_beam() -> None:
     assert DecodeOptions(sample=True, n_best=9).n_best == 9
 
 
-def test_alternatives_widen_only_a_beam_that_is_too_narrow():
+def test_alternatives_widen_only_a_beam_that_is_too_narrow() -> None:
     wide = with_alternatives(DecodeOptions(beam_size=5), 2)
     assert (wide.beam_size, wide.n_best) == (5, 5)
     narrow = with_alternatives(DecodeOptions(beam_size=1), 2)
@@ -118,28 +119,28 @@ def test_alternatives_widen_only_a_beam_that_is_too_narrow():
 
 
 @pytest.mark.parametrize("name", LENGTH_FORMULAS)
-def test_alpha_zero_is_neutral_and_no_penalty_falls_with_length(name):
+def test_alpha_zero_is_neutral_and_no_penalty_falls_with_length(name: str) -> None:
     penalty = LENGTH_FORMULAS[name]
     assert [penalty(length, 0.0) for length in (1, 2, 50)] == [1.0, 1.0, 1.0]
     divisors = [penalty(length, 0.6) for length in range(1, 50)]
     assert divisors == sorted(divisors)
 
 
-def test_length_penalties_are_their_formulas():
+def test_length_penalties_are_their_formulas() -> None:
     assert LENGTH_FORMULAS["gnmt"](7, 0.5) == pytest.approx(math.sqrt(2.0))
     assert LENGTH_FORMULAS["power"](9, 0.5) == pytest.approx(3.0)
     assert LENGTH_FORMULAS["none"](9, 0.5) == 1.0
 
 
-def test_the_documented_defaults_exist():
+def test_the_documented_defaults_exist() -> None:
     options = DecodeOptions()
     assert options.length_formula in LENGTH_FORMULAS
     assert options.early_stopping in EARLY_STOPPING
 
 
-def test_options_of_an_older_heed_have_todays_names():
+def test_options_of_an_older_heed_have_todays_names() -> None:
     old = {"alpha": 1.0, "length_penalty": "power", "beam_size": 3}
-    new = {"length_penalty": 1.0, "length_formula": "power", "beam_size": 3}
+    new: dict[str, Any] = {"length_penalty": 1.0, "length_formula": "power", "beam_size": 3}
     assert with_new_names(old) == with_new_names(new) == new
     with pytest.warns(FutureWarning, match="alpha is now called length_penalty"):
         assert options_from(DecodeOptions(), old) == DecodeOptions(**new)

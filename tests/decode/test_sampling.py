@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -5,14 +8,14 @@ from heed.decode.options import DecodeOptions
 from heed.decode.sampling import candidates, draw, draw_table
 from heed.decode.search import decode
 
-TINY = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
+TINY: dict[str, Any] = {"bos_id": 0, "eos_id": 1, "pad_id": 99}
 
 
 @pytest.fixture
-def allowed(fakes):
+def allowed(fakes: Any) -> Callable[..., Any]:
     """`allowed(probabilities, **options)`: the ids that may be drawn from one distribution."""
 
-    def ask(probabilities, **options):
+    def ask(probabilities: list[float], **options: Any) -> set[int]:
         choice = fakes.choice(np.log(probabilities))
         found = candidates(choice, DecodeOptions(sample=True, **options))
         ids = range(len(probabilities)) if found.ids is None else found.ids[0].tolist()
@@ -22,11 +25,11 @@ def allowed(fakes):
     return ask
 
 
-def test_top_k_keeps_the_k_likeliest(allowed):
+def test_top_k_keeps_the_k_likeliest(allowed: Callable[..., Any]) -> None:
     assert allowed([0.1, 0.4, 0.2, 0.3], top_k=2) == {1, 3}
 
 
-def test_top_p_keeps_the_smallest_set_above_p(allowed):
+def test_top_p_keeps_the_smallest_set_above_p(allowed: Callable[..., Any]) -> None:
     chances = [0.125, 0.5, 0.25, 0.125]  # exact in binary
     assert allowed(chances, top_p=0.4) == {1}
     assert allowed(chances, top_p=0.5) == {1, 2}  # 0.5 is not above 0.5
@@ -34,16 +37,16 @@ def test_top_p_keeps_the_smallest_set_above_p(allowed):
     assert allowed(chances, top_p=1.0) == {0, 1, 2, 3}
 
 
-def test_top_p_looks_at_what_top_k_left(allowed):
+def test_top_p_looks_at_what_top_k_left(allowed: Callable[..., Any]) -> None:
     assert allowed([0.125, 0.5, 0.25, 0.125], top_k=2, top_p=0.6) == {1}
 
 
-def test_min_p_keeps_what_is_likely_beside_the_likeliest(allowed):
+def test_min_p_keeps_what_is_likely_beside_the_likeliest(allowed: Callable[..., Any]) -> None:
     assert allowed([0.125, 0.5, 0.25, 0.125], min_p=0.5) == {1, 2}
     assert allowed([0.125, 0.5, 0.25, 0.125], min_p=1.0) == {1}
 
 
-def test_temperature_sharpens_and_flattens(fakes):
+def test_temperature_sharpens_and_flattens(fakes: Any) -> None:
     choice = fakes.choice(np.log([0.2, 0.8]))
     for temperature, expected in ((0.5, 0.64 / 0.68), (1.0, 0.8), (2.0, 2 / 3)):
         options = DecodeOptions(sample=True, temperature=temperature)
@@ -51,7 +54,7 @@ def test_temperature_sharpens_and_flattens(fakes):
         assert chances[1] / chances.sum() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_wide_nucleus_is_found_in_full(fakes):
+def test_a_wide_nucleus_is_found_in_full(fakes: Any) -> None:
     logits = np.random.default_rng(0).standard_normal((3, 5000))
     logits[0] = [0.0, *[-30.0] * 4999]
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -62,7 +65,7 @@ def test_a_wide_nucleus_is_found_in_full(fakes):
         assert int((found.probabilities[row] > 0).sum()) == n_expected
 
 
-def test_frequencies_follow_the_model(fakes):
+def test_frequencies_follow_the_model(fakes: Any) -> None:
     """A χ² test: 20,000 draws from eight tokens, exceeded by chance once in 1000 seeds."""
     chances = np.array([0.3, 0.2, 0.15, 0.1, 0.1, 0.08, 0.05, 0.02])
     n_draws = 20_000
@@ -74,14 +77,14 @@ def test_frequencies_follow_the_model(fakes):
     assert float(((counts - expected) ** 2 / expected).sum()) < 24.32  # 7 degrees of freedom
 
 
-def test_the_largest_number_draws_the_last_possible_token(fakes):
+def test_the_largest_number_draws_the_last_possible_token(fakes: Any) -> None:
     choice = fakes.choice([np.log(0.7), np.log(0.3), -np.inf])
     found = candidates(choice, DecodeOptions(sample=True))
     assert draw(found, np.array([1.0 - 2**-53]))[0].tolist() == [1]
     assert draw(found, np.array([0.0]))[0].tolist() == [0]
 
 
-def test_a_drawn_token_comes_with_its_score_whatever_the_filters(fakes):
+def test_a_drawn_token_comes_with_its_score_whatever_the_filters(fakes: Any) -> None:
     choice = fakes.choice(np.log([0.125, 0.5, 0.25, 0.125]))
     for filters in ({}, {"top_k": 3}, {"top_p": 0.7}, {"temperature": 0.5, "min_p": 0.1}):
         found = candidates(choice, DecodeOptions(sample=True, **filters))
@@ -90,14 +93,14 @@ def test_a_drawn_token_comes_with_its_score_whatever_the_filters(fakes):
 
 
 @pytest.mark.parametrize("filters", [{"top_k": 1}, {"top_p": 0.0}, {"min_p": 1.0}])
-def test_the_narrowest_filters_are_greedy(fakes, filters):
+def test_the_narrowest_filters_are_greedy(fakes: Any, filters: dict[str, Any]) -> None:
     model = fakes.hash_model(3, vocab_size=20, n_kinds=10)
     src = np.arange(10)[:, None]
     sampled = decode(model, src, DecodeOptions(sample=True, max_length=10, **filters), **TINY)
     assert sampled == decode(model, src, DecodeOptions(beam_size=1, max_length=10), **TINY)
 
 
-def test_seed_and_key_decide_the_sample(fakes):
+def test_seed_and_key_decide_the_sample(fakes: Any) -> None:
     model = fakes.hash_model(3, vocab_size=20)
     src = np.zeros((4, 1), dtype=np.int64)
     one = decode(model, src, DecodeOptions(sample=True, seed=1), keys=[7, 8, 7, -1], **TINY)
@@ -107,7 +110,7 @@ def test_seed_and_key_decide_the_sample(fakes):
     assert all(a != b for a, b in zip(one, two, strict=True))
 
 
-def test_n_best_gives_independent_samples_best_first(fakes):
+def test_n_best_gives_independent_samples_best_first(fakes: Any) -> None:
     model = fakes.hash_model(3, vocab_size=20, n_kinds=2)
     src = np.array([[0], [1]])
     found = decode(model, src, DecodeOptions(sample=True, n_best=5), keys=[4, 9], **TINY)
@@ -119,9 +122,9 @@ def test_n_best_gives_independent_samples_best_first(fakes):
     assert alone == found[1]
 
 
-def test_the_observer_learns_how_many_tokens_could_be_drawn(fakes):
+def test_the_observer_learns_how_many_tokens_could_be_drawn(fakes: Any) -> None:
     model = fakes.hash_model(3, vocab_size=20)
-    steps = []
+    steps: list[Any] = []
     options = DecodeOptions(sample=True, top_p=0.8, max_length=6)
     decode(model, np.array([[0]]), options, observer=steps.append, **TINY)
     sizes = [int(step.n_allowed[0]) for step in steps]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -5,10 +7,10 @@ from heed.decode.options import DecodeOptions
 from heed.decode.score import next_token, score_pairs
 from heed.decode.search import decode
 
-WORDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
+WORDS: dict[str, Any] = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
 
 
-def test_pairs_are_scored_token_by_token_and_padding_counts_nothing(fakes):
+def test_pairs_are_scored_token_by_token_and_padding_counts_nothing(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=9, n_kinds=3)
     tgt_in = np.array([[2, 5, 6], [2, 7, 0]])
     tgt_out = np.array([[5, 6, 3], [7, 3, 0]])
@@ -21,7 +23,7 @@ def test_pairs_are_scored_token_by_token_and_padding_counts_nothing(fakes):
             assert float(log_probs[row, place]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_chances_of_the_next_token_add_up(fakes):
+def test_the_chances_of_the_next_token_add_up(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=9, n_kinds=3)
     prefixes = [[], [4, 5, 6]]
     found = next_token(model, np.array([[1], [2]]), prefixes, count=9, bos_id=2, pad_id=0)
@@ -32,7 +34,7 @@ def test_the_chances_of_the_next_token_add_up(fakes):
         assert all(token.log_prob == expected[token.id] for token in tokens)
 
 
-def test_forbidden_tokens_are_not_told_and_keep_their_share(fakes):
+def test_forbidden_tokens_are_not_told_and_keep_their_share(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=9)
     free, barred = (
         next_token(
@@ -52,13 +54,13 @@ def test_forbidden_tokens_are_not_told_and_keep_their_share(fakes):
     ]
 
 
-def test_nothing_asked_gives_nothing(fakes):
+def test_nothing_asked_gives_nothing(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=9)
     src = np.empty((0, 3), dtype=np.int64)
     assert next_token(model, src, [], count=4, bos_id=2, pad_id=0) == []
 
 
-def test_a_next_token_and_a_search_make_alternatives(fakes):
+def test_a_next_token_and_a_search_make_alternatives(fakes: Any) -> None:
     model = fakes.hash_model(3, vocab_size=9)
     src, prefix = np.array([[0]]), [5, 6]
     [following] = next_token(model, src, [prefix], count=4, bos_id=2, pad_id=0, forbidden=[0, 1, 2])

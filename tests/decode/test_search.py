@@ -2,15 +2,17 @@ import math
 import random
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
+from heed.decode.state import Step
 from heed.errors import DataError, HeedError
 
-WORDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2]}
+WORDS: dict[str, Any] = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2]}
 WAYS = {
     "greedy": DecodeOptions(beam_size=1),
     "beam": DecodeOptions(beam_size=4, n_best=3),
@@ -24,14 +26,14 @@ WAYS = {
 }
 
 
-def padded(sentences):
+def padded(sentences: list[list[int]]) -> np.ndarray[Any, Any]:
     longest = max(map(len, sentences))
     return np.array([[*ids, *[0] * (longest - len(ids))] for ids in sentences])
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("batch_size", [1, 7, 20])
-def test_an_answer_does_not_depend_on_its_company(fakes, way, batch_size):
+def test_an_answer_does_not_depend_on_its_company(fakes: Any, way: str, batch_size: int) -> None:
     chance = random.Random(5)
     model = fakes.hash_model(1, vocab_size=40, n_kinds=40, sharpness=3.0)
     sentences = [
@@ -55,7 +57,7 @@ def test_an_answer_does_not_depend_on_its_company(fakes, way, batch_size):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_model_that_never_ends_is_stopped_at_its_limit(fakes, way):
+def test_a_model_that_never_ends_is_stopped_at_its_limit(fakes: Any, way: str) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     model.table[..., 3] = -math.inf
     src = padded([[5], [6, 6, 6], [7] * 30])
@@ -74,7 +76,7 @@ def test_a_model_that_never_ends_is_stopped_at_its_limit(fakes, way):
             assert math.isfinite(answer.log_prob)
 
 
-def test_a_limit_counts_what_comes_after_a_prefix(fakes):
+def test_a_limit_counts_what_comes_after_a_prefix(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     model.table[..., 3] = -math.inf
     options = DecodeOptions(beam_size=1, max_length_factor=0.0, max_length_offset=3.0)
@@ -82,7 +84,7 @@ def test_a_limit_counts_what_comes_after_a_prefix(fakes):
     assert len(answer.ids) == 7
 
 
-def test_at_least_one_token_is_predicted(fakes):
+def test_at_least_one_token_is_predicted(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     options = DecodeOptions(beam_size=2, max_length_factor=0.0, max_length_offset=0.0)
     [[answer]] = decode(model, padded([[5]]), options, **WORDS)
@@ -90,19 +92,19 @@ def test_at_least_one_token_is_predicted(fakes):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_sources_give_no_answers(fakes, way):
+def test_no_sources_give_no_answers(fakes: Any, way: str) -> None:
     model = fakes.hash_model(0, vocab_size=40)
     assert decode(model, np.empty((0, 5), dtype=np.int64), WAYS[way], **WORDS) == []
 
 
-def test_a_vocabulary_smaller_than_the_beam_is_enough(fakes):
+def test_a_vocabulary_smaller_than_the_beam_is_enough(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=2)
     options = DecodeOptions(beam_size=5, n_best=5, max_length=3, early_stopping="never")
     [found] = decode(model, np.array([[0]]), options, bos_id=0, eos_id=1, pad_id=9)
     assert sorted(answer.ids for answer in found) == [[], [0], [0, 0], [0, 0, 0]]
 
 
-def test_a_real_network_gives_the_same_alone_and_in_a_batch(fakes):
+def test_a_real_network_gives_the_same_alone_and_in_a_batch(fakes: Any) -> None:
     model = fakes.gru_model(0, vocab_size=50)
     chance = random.Random(1)
     sentences = [[chance.randrange(4, 50) for _ in range(chance.randrange(1, 9))] for _ in range(9)]
@@ -116,7 +118,7 @@ def test_a_real_network_gives_the_same_alone_and_in_a_batch(fakes):
             assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
-def test_the_logits_of_the_model_are_left_alone(fakes):
+def test_the_logits_of_the_model_are_left_alone(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     before = model.table.copy()
     for options in WAYS.values():
@@ -124,8 +126,8 @@ def test_the_logits_of_the_model_are_left_alone(fakes):
     assert (model.table == before).all()
 
 
-def test_an_observer_that_raises_stops_the_search(fakes):
-    def gone(step):
+def test_an_observer_that_raises_stops_the_search(fakes: Any) -> None:
+    def gone(step: Step) -> None:
         if step.number == 2:
             raise ConnectionError("client left")
 
@@ -137,7 +139,7 @@ def test_an_observer_that_raises_stops_the_search(fakes):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_logits_that_are_not_numbers_are_refused(fakes, way):
+def test_logits_that_are_not_numbers_are_refused(fakes: Any, way: str) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     model.table[6] = math.nan
     with pytest.raises(
@@ -147,7 +149,7 @@ def test_logits_that_are_not_numbers_are_refused(fakes, way):
         decode(model, padded([[5], [6]]), WAYS[way], **WORDS)
 
 
-def test_a_prefix_that_leaves_no_room_is_refused(fakes):
+def test_a_prefix_that_leaves_no_room_is_refused(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     options = DecodeOptions(max_length=3)
     with pytest.raises(
@@ -157,6 +159,6 @@ def test_a_prefix_that_leaves_no_room_is_refused(fakes):
         decode(model, padded([[5], [6]]), options, prefixes=[[], [4, 4, 4]], **WORDS)
 
 
-def test_a_search_needs_no_torch():
+def test_a_search_needs_no_torch() -> None:
     code = "import sys, heed.decode.search, heed.decode.score; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

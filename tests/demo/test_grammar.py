@@ -8,28 +8,30 @@ from heed.errors import ConfigError
 
 
 @pytest.fixture(params=DIRECTIONS, ids="-".join)
-def direction(request):
+def direction(request: pytest.FixtureRequest) -> tuple[str, str]:
     return request.param
 
 
-def translation(source_lang, target_lang, src):
+def translation(source_lang: str, target_lang: str, src: str) -> str:
     return {pair.src: pair.tgt for pair in pairs(source_lang, target_lang)}[src]
 
 
-def test_a_direction_has_thousands_of_sentences_distinct_on_both_sides(direction):
+def test_a_direction_has_thousands_of_sentences_distinct_on_both_sides(
+    direction: tuple[str, str],
+) -> None:
     corpus = pairs(*direction)
     assert 4_000 <= len(corpus) <= 10_000
     assert len({pair.src for pair in corpus}) == len(corpus)
     assert len({pair.tgt for pair in corpus}) == len(corpus)
 
 
-def test_pairs_are_numbered_in_a_fixed_order(direction):
+def test_pairs_are_numbered_in_a_fixed_order(direction: tuple[str, str]) -> None:
     corpus = pairs(*direction)
     assert [pair.line for pair in corpus] == list(range(1, len(corpus) + 1))
     assert corpus == pairs(*direction)
 
 
-def test_sentences_are_short_clean_lines():
+def test_sentences_are_short_clean_lines() -> None:
     for sentence in sentences():
         for language, text in sentence.texts.items():
             assert text == " ".join(text.split())
@@ -37,14 +39,14 @@ def test_sentences_are_short_clean_lines():
             assert 1 <= len(tokens(text, language)) <= (18 if language == "zh" else 15)
 
 
-def test_the_vocabulary_stays_small():
+def test_the_vocabulary_stays_small() -> None:
     for language, most in {"zh": 250, "en": 300, "es": 400, "fr": 350}.items():
         texts = [sentence.texts.get(language, "") for sentence in sentences()]
         assert len({word.lower() for text in texts for word in tokens(text, language)}) <= most
 
 
 @pytest.mark.parametrize("example", WORKED, ids=lambda example: example[2])
-def test_worked_sentences_occur_verbatim_and_stay_in_training(example):
+def test_worked_sentences_occur_verbatim_and_stay_in_training(example: tuple[str, ...]) -> None:
     source_lang, target_lang, src, tgt = example
     assert translation(source_lang, target_lang, src) == tgt
     for seed in range(3):
@@ -69,7 +71,7 @@ def test_worked_sentences_occur_verbatim_and_stay_in_training(example):
          "La vache n'a pas traversé le canal parce qu'il était trop large"),
     ],
 )  # fmt: skip
-def test_it_agrees_with_what_it_refers_to(target_lang, src, tgt):
+def test_it_agrees_with_what_it_refers_to(target_lang: str, src: str, tgt: str) -> None:
     assert translation("en", target_lang, src) == tgt
 
 
@@ -99,11 +101,11 @@ def test_it_agrees_with_what_it_refers_to(target_lang, src, tgt):
         ("zh", "Madrid is a beautiful city", "马德里是一座美丽的城市"),
     ],
 )  # fmt: skip
-def test_words_agree_elide_and_take_their_place(target_lang, src, tgt):
+def test_words_agree_elide_and_take_their_place(target_lang: str, src: str, tgt: str) -> None:
     assert translation("en", target_lang, src) == tgt
 
 
-def test_no_elision_or_contraction_is_missed():
+def test_no_elision_or_contraction_is_missed() -> None:
     wrong = {
         "en": (" a apple", " a egg", " a orange", " a animal", " a engineer"),
         "es": (" de el ", " a el ", "¿ ", " ?"),
@@ -116,7 +118,7 @@ def test_no_elision_or_contraction_is_missed():
             assert not [part for part in wrong[language] if part in spaced], text
 
 
-def test_every_question_is_marked_as_its_language_does():
+def test_every_question_is_marked_as_its_language_does() -> None:
     for sentence in sentences():
         if sentence.texts["en"].endswith("?") and "es" in sentence.texts:
             assert sentence.texts["es"].startswith("¿") and sentence.texts["es"].endswith("?")
@@ -124,13 +126,13 @@ def test_every_question_is_marked_as_its_language_does():
             assert sentence.texts["zh"].endswith("？")
 
 
-def test_three_characters_in_five_orders_have_five_meanings():
+def test_three_characters_in_five_orders_have_five_meanings() -> None:
     orders = ["吃饭没", "没吃饭", "没饭吃", "饭吃没", "饭没吃"]
     assert len({translation("zh", "en", order) for order in orders}) == 5
     assert not set(orders) & {sentence.texts.get("es") for sentence in sentences()}
 
 
-def test_test_sentences_are_new_combinations_of_known_words(direction):
+def test_test_sentences_are_new_combinations_of_known_words(direction: tuple[str, str]) -> None:
     train, test = compositional_split(*direction, seed=1)
     assert len(train) + len(test) == len(pairs(*direction))
     assert 0.08 < len(test) / len(train) < 0.15
@@ -142,7 +144,7 @@ def test_test_sentences_are_new_combinations_of_known_words(direction):
         assert all(words[word] for text in unseen for word in tokens(text, language))
 
 
-def test_two_words_of_each_test_sentence_never_meet_in_training():
+def test_two_words_of_each_test_sentence_never_meet_in_training() -> None:
     train, test = compositional_split("en", "zh", seed=1)
     words_of = {sentence.texts["en"]: set(sentence.words) for sentence in sentences()}
     meetings = set()
@@ -154,7 +156,7 @@ def test_two_words_of_each_test_sentence_never_meet_in_training():
         assert not {(a, b) for a in words for b in words} <= meetings
 
 
-def test_the_split_is_the_same_in_all_directions():
+def test_the_split_is_the_same_in_all_directions() -> None:
     held_out = [
         {pair.src if source_lang == "en" else pair.tgt for pair in part[1]}
         for source_lang, target_lang in DIRECTIONS
@@ -163,12 +165,12 @@ def test_the_split_is_the_same_in_all_directions():
     assert all(english == held_out[0] for english in held_out)
 
 
-def test_the_seed_decides_the_split():
+def test_the_seed_decides_the_split() -> None:
     assert compositional_split("en", "fr", 1) == compositional_split("en", "fr", 1)
     assert compositional_split("en", "fr", 1)[1] != compositional_split("en", "fr", 2)[1]
 
 
-def test_the_demo_corpus_shares_no_sentence_between_its_parts():
+def test_the_demo_corpus_shares_no_sentence_between_its_parts() -> None:
     parts = demo_corpus(1, train_size=2_000, dev_size=50, test_size=100)
     assert [len(part) for part in parts] == [8_000, 200, 400]
     texts = []
@@ -181,7 +183,7 @@ def test_the_demo_corpus_shares_no_sentence_between_its_parts():
     assert set(WORKED) <= set(parts[0])
 
 
-def test_a_sampled_demo_corpus_still_shows_every_word_in_every_direction():
+def test_a_sampled_demo_corpus_still_shows_every_word_in_every_direction() -> None:
     train, dev, test = demo_corpus(3, train_size=1_500)
     for direction in DIRECTIONS:
         for side, language in zip((2, 3), direction, strict=True):
@@ -192,7 +194,7 @@ def test_a_sampled_demo_corpus_still_shows_every_word_in_every_direction():
             assert asked <= known
 
 
-def test_the_demo_corpus_is_whole_unless_sampled_and_decided_by_its_seed():
+def test_the_demo_corpus_is_whole_unless_sampled_and_decided_by_its_seed() -> None:
     train, dev, test = demo_corpus(5)
     assert len(train) + len(dev) + len(test) == sum(len(pairs(*d)) for d in DIRECTIONS)
     assert (train, dev, test) == demo_corpus(5)
@@ -200,7 +202,7 @@ def test_the_demo_corpus_is_whole_unless_sampled_and_decided_by_its_seed():
 
 
 @pytest.mark.parametrize(("source_lang", "target_lang"), [("en", "de"), ("en", "en")])
-def test_other_languages_are_refused(source_lang, target_lang):
+def test_other_languages_are_refused(source_lang: str, target_lang: str) -> None:
     message = f"two different languages of zh, en, es, fr, but is asked for en to {target_lang}"
     with pytest.raises(ConfigError, match=message):
         pairs(source_lang, target_lang)

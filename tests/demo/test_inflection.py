@@ -14,15 +14,15 @@ from heed.demo.inflection import Phrase, agreeing, inflect, plural, spell
         ("dog", "en", "dogs"),
     ],
 )
-def test_regular_plurals(word, language, expected):
+def test_regular_plurals(word: str, language: str, expected: str) -> None:
     assert plural(word, language) == expected
 
 
-def test_a_cell_of_five_agrees_in_person_and_number():
+def test_a_cell_of_five_agrees_in_person_and_number() -> None:
     assert agreeing("suis es est sommes sont")["1p"] == "sommes"
 
 
-def test_a_cell_with_strokes_agrees_in_gender_and_number():
+def test_a_cell_with_strokes_agrees_in_gender_and_number() -> None:
     article = Phrase({"": agreeing("le/la/les")})
     assert [article.text("", agreement) for agreement in ("3sm", "3sf", "3pf")] == [
         "le", "la", "les",
@@ -31,12 +31,12 @@ def test_a_cell_with_strokes_agrees_in_gender_and_number():
     assert [spanish.text("", agreement) for agreement in ("3pm", "3pf")] == ["los", "las"]
 
 
-def test_a_form_that_does_not_exist_is_a_mistake_in_the_files():
+def test_a_form_that_does_not_exist_is_a_mistake_in_the_files() -> None:
     with pytest.raises(LookupError, match="has nothing for agreement '3p'"):
         Phrase({"": {"s": "dog"}}).text("", "3p")
 
 
-def test_a_noun_tells_its_gender_and_classifier_by_its_article():
+def test_a_noun_tells_its_gender_and_classifier_by_its_article() -> None:
     mouse = inflect("noun", "a mouse, mice | 一只老鼠 | un ratón, ratones | une souris")
     assert mouse["zh"].text("classifier", "") == "只"
     assert mouse["en"].text("many", "") == "mice"
@@ -44,7 +44,7 @@ def test_a_noun_tells_its_gender_and_classifier_by_its_article():
     assert mouse["fr"].agreement == "3sf"
 
 
-def test_regular_verbs_are_conjugated_from_the_infinitive():
+def test_regular_verbs_are_conjugated_from_the_infinitive() -> None:
     eat = inflect("verb", "eat (past ate) | 吃 | comer | manger")
     persons = ("1s", "2s", "3s", "1p", "3p")
     assert [eat["es"].text("past", p) for p in persons] == (
@@ -57,7 +57,7 @@ def test_regular_verbs_are_conjugated_from_the_infinitive():
     assert eat["zh"].text("past", "") == "吃了"
 
 
-def test_irregular_forms_stand_in_the_cell():
+def test_irregular_forms_stand_in_the_cell() -> None:
     drink = inflect(
         "verb",
         "drink (past drank) | 喝 | beber"
@@ -68,7 +68,7 @@ def test_irregular_forms_stand_in_the_cell():
     assert drink["fr"].text("future", "1s") == "vais boire"
 
 
-def test_a_missing_cell_is_a_missing_language():
+def test_a_missing_cell_is_a_missing_language() -> None:
     assert set(inflect("fixed", "Have you eaten? | 吃饭没 | - | -")) == {"en", "zh"}
 
 
@@ -86,5 +86,5 @@ def test_a_missing_cell_is_a_missing_language():
         ("zh", "我 正在 在家 唱歌", "我正在家唱歌"),
     ],
 )
-def test_spelling_joins_words_as_the_language_does(language, text, expected):
+def test_spelling_joins_words_as_the_language_does(language: str, text: str, expected: str) -> None:
     assert spell(text, language) == expected

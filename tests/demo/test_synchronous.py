@@ -2,7 +2,7 @@ from heed.demo.inflection import Phrase, agreeing, inflect
 from heed.demo.synchronous import GrammarRule, Meaning, expand, sentences
 
 
-def word(category, kind, row):
+def word(category: str, kind: str, row: str) -> Meaning:
     return Meaning(category, category, (row.split("|")[0].strip(),), inflect(kind, row))
 
 
@@ -22,7 +22,7 @@ COLORED = GrammarRule(
 )
 
 
-def test_a_rule_says_the_same_in_each_language():
+def test_a_rule_says_the_same_in_each_language() -> None:
     cat, frog = expand(COLORED, KNOWN, SMALL)
     assert cat.phrases["en"].text("", "") == "a green cat"
     assert cat.phrases["fr"].text("", "") == "un chat vert"
@@ -30,14 +30,14 @@ def test_a_rule_says_the_same_in_each_language():
     assert frog.words == ("green", "a frog")
 
 
-def test_a_phrase_takes_over_the_forms_agreement_and_kind_of_its_head():
+def test_a_phrase_takes_over_the_forms_agreement_and_kind_of_its_head() -> None:
     _, frog = expand(COLORED, KNOWN, SMALL)
     assert frog.phrases["fr"].agreement == "3sf"
     assert frog.phrases["en"].text("many", "") == "a green frogs"  # asked for by no rule with "a"
     assert (frog.category, frog.kind) == ("np", "pet")
 
 
-def test_a_slot_may_ask_for_phrases_about_one_kind():
+def test_a_slot_may_ask_for_phrases_about_one_kind() -> None:
     known = {**KNOWN, "np": expand(COLORED, KNOWN, SMALL)}
     see = GrammarRule(makes="sentence", slots={"what": "np:pet"}, templates={"en": "I see {what}"})
     fly = GrammarRule(makes="sentence", slots={"what": "np:bird"}, templates={"en": "I see {what}"})
@@ -45,7 +45,7 @@ def test_a_slot_may_ask_for_phrases_about_one_kind():
     assert expand(fly, known, SMALL) == []
 
 
-def test_nothing_is_named_twice():
+def test_nothing_is_named_twice() -> None:
     rule = GrammarRule(
         makes="sentence",
         slots={"a": "pet", "b": "pet"},
@@ -55,7 +55,7 @@ def test_nothing_is_named_twice():
     assert said == ["the cat sees the frog", "the frog sees the cat"]
 
 
-def test_a_plural_controller_makes_plural():
+def test_a_plural_controller_makes_plural() -> None:
     rule = GrammarRule(
         makes="sentence",
         slots={"color": "color", "noun": "pet"},
@@ -65,7 +65,7 @@ def test_a_plural_controller_makes_plural():
     assert said == ["deux chats verts", "deux grenouilles vertes"]
 
 
-def test_a_sample_is_always_the_same_and_in_order():
+def test_a_sample_is_always_the_same_and_in_order() -> None:
     rule = GrammarRule(
         makes="sentence",
         slots={"a": "pet", "b": "color"},
@@ -77,6 +77,6 @@ def test_a_sample_is_always_the_same_and_in_order():
     assert kept == expand(rule, KNOWN, SMALL)
 
 
-def test_a_language_that_cannot_say_it_is_absent():
+def test_a_language_that_cannot_say_it_is_absent() -> None:
     texts = next(s.texts for s in sentences() if s.texts["zh"] == "吃饭没")
     assert set(texts) == {"zh", "en"}

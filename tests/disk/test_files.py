@@ -71,8 +71,8 @@ def test_every_byte_is_synced_before_it_gets_its_name(
         events.append(("rename", old))
         os.rename(old, new)
 
-    monkeypatch.setattr(files.os, "fsync", fsync)
-    monkeypatch.setattr(files.os, "replace", replace)
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
     files.write_atomically(tmp_path / "file", b"data")
     temporary = events[0][1]
     assert events == [("sync", temporary), ("rename", temporary), ("sync", tmp_path)]
@@ -87,7 +87,7 @@ def test_a_full_disk_says_what_was_needed_and_what_is_free(
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     words = rf"cannot write {path}: No space left on device. It needs 5 bytes, \d+ bytes are free"
     with pytest.raises(RunError, match=words):
         files.write_atomically(path, b"newer")
@@ -116,7 +116,7 @@ def test_a_forbidden_folder_says_to_choose_another(
     def refuse(_: int) -> None:
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(files.os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(RunError, match="Choose a folder that this user may write to"):
         files.write_atomically(tmp_path / "file", b"new")
 
@@ -127,7 +127,7 @@ def test_a_broken_disk_is_an_error_and_never_a_silent_success(
     def broken(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(files.os, "fsync", broken)
+    monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(RunError, match="Input/output error"):
         files.write_atomically(tmp_path / "file", b"new")
 
@@ -175,7 +175,7 @@ def test_a_folder_that_cannot_be_synced_is_no_error(
         if os.path.isdir(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     files.write_atomically(tmp_path / "file", b"new")
 
 

@@ -1,5 +1,6 @@
 """A folder with a manifest: whole or not at all, and no bit of it changes unnoticed."""
 
+import ctypes
 import errno
 import itertools
 import json
@@ -102,7 +103,7 @@ def test_a_kill_at_any_point_of_replacing_leaves_the_old_folder_or_the_new(
 def test_where_folders_cannot_swap_they_are_replaced_in_two_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(folders.ctypes, "CDLL")
+    monkeypatch.delattr(ctypes, "CDLL")
     folders.write_directory(tmp_path / "folder", OLD)
     folders.write_directory(tmp_path / "folder", NEW)
     assert read(tmp_path / "folder") == NEW
@@ -199,8 +200,8 @@ def test_everything_is_synced_before_the_folder_gets_its_name(
         events.append("rename")
         os.rename(old, new)
 
-    monkeypatch.setattr(files.os, "fsync", fsync)
-    monkeypatch.setattr(files.os, "replace", replace)
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
     folders.write_directory(tmp_path / "folder", OLD)
     *written, temporary, rename, parent = events
     assert written == ["a.bin", "b.json", "manifest.json"], "the manifest comes last"
@@ -327,7 +328,7 @@ def test_a_manifest_with_values_of_another_type_is_refused_in_words(
     tmp_path: Path, wrong: dict[str, object]
 ) -> None:
     entry = {"size": 5, "crc32": "00000000", "sha256": "", **wrong}
-    manifest = folders.Manifest(files={"a.bin": folders.Entry(**entry)}, metadata={})  # type: ignore[arg-type]
+    manifest = folders.Manifest(files={"a.bin": folders.Entry(**entry)}, metadata={})
     with pytest.raises(FormatError, match=r"of a\.bin, size must be a whole number and crc32 and"):
         folders.Manifest.from_bytes(manifest.to_bytes(), tmp_path)
 

@@ -163,7 +163,7 @@ HOSTILE = {
     "unknown type": (file({"a": {**f32([0], 0, 0), "dtype": "F8"}}), "the type 'F8'"),
     "type of type": (file({"a": {**f32([0], 0, 0), "dtype": ["F32"]}}), "the type"),
     "negative shape": (file({"a": f32([-1], 0, 0)}), r"an invalid shape for a: \[-1\]"),
-    "float shape": (file({"a": f32([1.0], 0, 4)}, 4), "an invalid shape for"),  # type: ignore[list-item]
+    "float shape": (file({"a": f32([1.0], 0, 4)}, 4), "an invalid shape for"),
     "bool shape": (file({"a": f32([True], 0, 4)}, 4), "an invalid shape for"),
     "many axes": (file({"a": f32([1] * 9, 0, 4)}, 4), "an invalid shape for"),
     "one offset": (file({"a": {**f32([0], 0, 0), "data_offsets": [0]}}), "an invalid place for"),

@@ -122,7 +122,9 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
     state = model.start(sources(), beam_size=BEAM_SIZE)
     tokens = np.full(len(LENGTHS) * BEAM_SIZE, 2)
     likeliest = largest(model.step(state, tokens).all_log_probs(), 3)[1]
-    nothing, few, many = (np.array(ids, np.int64) for ids in ([], likeliest[0], np.arange(69)))
+    nothing, few, many = (
+        np.array(ids, np.int64) for ids in (list[int](), likeliest[0], np.arange(69))
+    )
     asked = [(1, nothing), (1, few), (1, few), (4, few), (4, few), (2, many), (2, many)]
     asked += [(99, nothing), (99, nothing), (99, few), (99, few)]
     asked += [(1, np.array(ids)) for ids in ([3], [3], [0, 5])]

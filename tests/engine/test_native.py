@@ -1,6 +1,7 @@
 """engine/*.cpp by its thin Python classes: what is refused, what is found first."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,7 +192,7 @@ def test_arrays_that_are_not_what_they_should_be_never_reach_the_library(
     network: Callable[..., Network],
 ) -> None:
     for change in (np.float64, np.float32):
-        whole = network()
+        whole: Any = network()
         gain, bias = whole.norms["encoder.0.self"]
         whole.norms["encoder.0.self"] = (
             gain,

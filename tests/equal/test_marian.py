@@ -59,7 +59,7 @@ def ours(theirs: Any, activation: str) -> Transformer:
             d_ff=40,
             n_encoder_layers=3,
             n_decoder_layers=2,
-            activation=activation,  # type: ignore[arg-type]
+            activation=activation,
             positions="sinusoidal_halves",
             norm_eps=1e-5,
             pad_id=PAD,

@@ -1,6 +1,8 @@
 import random
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +64,11 @@ PEERS = {
 @pytest.mark.parametrize("n_references", [1, 2])
 @settings(max_examples=60, deadline=None)
 @given(corpus=CORPORA)
-def test_a_score_equals_sacrebleu(peer, n_references, corpus):
+def test_a_score_equals_sacrebleu(
+    peer: tuple[Callable[..., Any], Callable[..., Any], Reading],
+    n_references: int,
+    corpus: list[tuple[str, ...]],
+) -> None:
     count, sacrebleu, reading = peer
     hypotheses, *references = map(list, zip(*corpus, strict=True))
     references = references[:n_references]
@@ -73,10 +79,10 @@ def test_a_score_equals_sacrebleu(peer, n_references, corpus):
     assert counts.signature == str(metric.get_signature())
 
 
-def test_a_score_equals_sacrebleu_on_a_thousand_random_corpora():
+def test_a_score_equals_sacrebleu_on_a_thousand_random_corpora() -> None:
     generator = random.Random(1)
 
-    def text():
+    def text() -> str:
         return " ".join(generator.choices(WORDS, k=generator.randint(0, 12)))
 
     for _ in range(1000):
@@ -89,7 +95,9 @@ def test_a_score_equals_sacrebleu_on_a_thousand_random_corpora():
 
 
 @pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS)
-def test_a_part_of_the_set_scores_as_if_it_were_alone(peer):
+def test_a_part_of_the_set_scores_as_if_it_were_alone(
+    peer: tuple[Callable[..., Any], Callable[..., Any], Reading],
+) -> None:
     count, sacrebleu, reading = peer
     generator = random.Random(2)
     hypotheses, reference = (
@@ -101,7 +109,7 @@ def test_a_part_of_the_set_scores_as_if_it_were_alone(peer):
     assert part == pytest.approx(alone, abs=TOLERANCE)
 
 
-def test_many_sets_are_scored_at_once():
+def test_many_sets_are_scored_at_once() -> None:
     generator = np.random.default_rng(3)
     bleu, chrf = generator.integers(0, 9, (50, 10)), generator.integers(0, 9, (50, 18))
     bleu[:, 6:] += bleu[:, 2:6]
@@ -110,7 +118,7 @@ def test_many_sets_are_scored_at_once():
         assert np.allclose(score(totals.astype(float)), one_by_one, atol=TOLERANCE)
 
 
-def test_bleu_by_hand():
+def test_bleu_by_hand() -> None:
     # 5 of 6 words, 3 of 5 pairs, 2 of 4 triples, 1 of 3 fours; as long as the reference.
     counts = count_bleu(["a b c d x f"], [["a b c d e f"]], Reading(tokenize="none"))
     assert counts.per_sentence[0].tolist() == [6, 6, 5, 3, 2, 1, 6, 5, 4, 3]
@@ -122,18 +130,18 @@ def test_bleu_by_hand():
     ("a", "b", "expected"),
     [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2)],
 )
-def test_edit_distance_by_hand(a, b, expected):
+def test_edit_distance_by_hand(a: str, b: str, expected: int) -> None:
     assert edit_distance(list(a), list(b)) == expected
 
 
 @given(st.text("ab", max_size=6), st.text("ab", max_size=6), st.text("ab", max_size=6))
-def test_edit_distance_is_a_distance(a, b, c):
+def test_edit_distance_is_a_distance(a: str, b: str, c: str) -> None:
     assert edit_distance(a, b) == edit_distance(b, a)
     assert (edit_distance(a, b) == 0) == (a == b)
     assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
 
 
-def plain_distance(a, b):
+def plain_distance(a: str, b: str) -> int:
     above = list(range(len(b) + 1))
     for i, word in enumerate(a, start=1):
         row = [i]
@@ -144,12 +152,12 @@ def plain_distance(a, b):
 
 
 @given(st.text("abc", max_size=20), st.text("abc", max_size=20))
-def test_edit_distance_equals_that_of_the_whole_table(a, b):
+def test_edit_distance_equals_that_of_the_whole_table(a: str, b: str) -> None:
     assert edit_distance(a, b) == plain_distance(a, b)
 
 
 @given(st.text("abc", max_size=30), st.text("abc", max_size=30))
-def test_in_stretches_the_distance_is_an_upper_bound(a, b):
+def test_in_stretches_the_distance_is_an_upper_bound(a: str, b: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counts, "MAX_EXACT_WORDS", 8)
         assert plain_distance(a, b) <= edit_distance(a, b) <= max(len(a), len(b))
@@ -160,14 +168,16 @@ LONG = [f"w{i}" for i in range(2000)]
 
 
 @pytest.mark.parametrize("count", [count_bleu, count_chrf, count_ter, count_wer])
-def test_a_pair_of_2000_words_in_another_order_is_counted_within_seconds(count):
+def test_a_pair_of_2000_words_in_another_order_is_counted_within_seconds(
+    count: Callable[..., Any],
+) -> None:
     shuffled = random.Random(4).sample(LONG, k=len(LONG))
     begin = time.process_time()
     count([" ".join(shuffled)], [[" ".join(LONG)]], Reading())
     assert time.process_time() - begin < 5
 
 
-def test_ter_of_a_line_with_too_many_words_has_no_shifts_and_says_so():
+def test_ter_of_a_line_with_too_many_words_has_no_shifts_and_says_so() -> None:
     # Two words change places: one shift for TER, two edits without shifts.
     line, swapped = "a b c d", "c d a b"
     long, turned = " ".join(LONG[:401]), " ".join([*LONG[1:401], LONG[0]])
@@ -183,7 +193,7 @@ def test_ter_of_a_line_with_too_many_words_has_no_shifts_and_says_so():
     assert warning.startswith("3 lines, the first being line 1, have more than 400 words")
 
 
-def test_ter_of_400_words_equals_sacrebleu():
+def test_ter_of_400_words_equals_sacrebleu() -> None:
     line = LONG[:400]
     other = " ".join([*line[5:9], *line[:5], *line[9:200], "x", *line[201:]])
     counted = count_ter([other], [[" ".join(line)]], Reading())
@@ -191,7 +201,7 @@ def test_ter_of_400_words_equals_sacrebleu():
     assert counted.signature == str(TER(references=[[" ".join(line)]]).get_signature())
 
 
-def test_ter_of_thai_counts_characters():
+def test_ter_of_thai_counts_characters() -> None:
     said, known = "ผู้ชาย ขี่จักรยาน", "ผู้หญิงขี่จักรยาน"
     counted = count_ter([said], [[known]], Reading(target_lang="th"))
     split = [" ".join(text.replace(" ", "")) for text in (said, known)]
@@ -201,7 +211,9 @@ def test_ter_of_thai_counts_characters():
     assert counted.signature.endswith("|split:char")
 
 
-def test_wer_of_a_line_with_too_many_words_is_a_bound_and_says_so(monkeypatch):
+def test_wer_of_a_line_with_too_many_words_is_a_bound_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(counts, "MAX_EXACT_WORDS", 3)
     found = count_wer(["a b c d", "a"], [["a b c e", "a"]], Reading())
     assert found.per_sentence.tolist() == [[1, 4], [0, 1]]
@@ -210,26 +222,26 @@ def test_wer_of_a_line_with_too_many_words_is_a_bound_and_says_so(monkeypatch):
     assert warning.startswith("Line 1 has more than 3 words, so WER is only an upper bound there.")
 
 
-def test_wer_counts_words_of_the_nearest_reference():
+def test_wer_counts_words_of_the_nearest_reference() -> None:
     counts = count_wer(["a b c"], [["a x c d"], ["a b c d"]], Reading())
     assert counts.per_sentence.tolist() == [[1, 4]]
     assert counts.of() == 25.0
     assert counts.signature == "nrefs:2|case:mixed|tok:blanks|version:heed-1"
 
 
-def test_wer_of_chinese_counts_characters():
+def test_wer_of_chinese_counts_characters() -> None:
     counts = count_wer(["我是学生"], [["我是老师"]], Reading(target_lang="zh-CN"))
     assert counts.of() == 50.0
     assert "tok:char" in counts.signature
 
 
-def test_wer_may_pass_a_hundred_and_an_empty_reference_costs_a_hundred():
+def test_wer_may_pass_a_hundred_and_an_empty_reference_costs_a_hundred() -> None:
     assert count_wer(["a b c"], [["x"]], Reading()).of() == 300.0
     assert count_wer(["a b c"], [[""]], Reading()).of() == 100.0
     assert count_wer([""], [[""]], Reading()).of() == 0.0
 
 
-def test_exact_match_ignores_blanks_at_the_ends_only():
+def test_exact_match_ignores_blanks_at_the_ends_only() -> None:
     hypotheses, reference = [" a b", "a  b", "A b", "c"], ["a b", "a b", "a b", "d"]
     assert count_exact(hypotheses, [reference], Reading()).of() == 25.0
     assert count_exact(hypotheses, [reference], Reading(lowercase=True)).of() == 50.0
@@ -243,32 +255,36 @@ def test_exact_match_ignores_blanks_at_the_ends_only():
      ("ko", "ko-mecab"), ("th", "char"), ("lo", "char"), ("km", "char"), ("my", "char"),
      ("bo", "char"), ("tha_Thai", "char")],
 )  # fmt: skip
-def test_the_target_language_chooses_the_tokenizer(target_lang, tokenizer):
+def test_the_target_language_chooses_the_tokenizer(target_lang: str, tokenizer: str) -> None:
     assert Reading(target_lang=target_lang).tokenizer == tokenizer
 
 
-def test_a_tokenizer_can_be_chosen_against_the_language():
+def test_a_tokenizer_can_be_chosen_against_the_language() -> None:
     assert Reading(target_lang="zh", tokenize="char").tokenizer == "char"
 
 
-def test_an_unknown_tokenizer_is_refused_with_the_nearest_name():
+def test_an_unknown_tokenizer_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"tokenize must be one of .*, but is 13A\. Did you mean"):
         count_bleu(["a"], [["a"]], Reading(tokenize="13A"))
 
 
-def test_a_tokenizer_that_would_download_is_refused():
+def test_a_tokenizer_that_would_download_is_refused() -> None:
     with pytest.raises(ConfigError, match="but is flores200"):
         count_bleu(["a"], [["a"]], Reading(tokenize="flores200"))
 
 
-def test_a_tokenizer_that_is_not_installed_says_how_to_get_it(monkeypatch):
+def test_a_tokenizer_that_is_not_installed_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "MeCab", None)
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
     with pytest.raises(ConfigError, match=r"ja-mecab is not installed: pip install 'sacrebleu\[ja"):
         count_bleu(["a"], [["a"]], Reading(target_lang="ja"))
 
 
-def test_a_training_counts_characters_where_words_cannot_be_cut(monkeypatch):
+def test_a_training_counts_characters_where_words_cannot_be_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "MeCab", None)
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
     assert reading_here("ja") == Reading(target_lang="ja", tokenize="char")
@@ -276,13 +292,13 @@ def test_a_training_counts_characters_where_words_cannot_be_cut(monkeypatch):
     assert reading_here("zh").tokenizer == "zh"
 
 
-def test_without_sacrebleu_the_extra_is_named(monkeypatch):
+def test_without_sacrebleu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(MissingExtraError, match=r"heed evaluate needs .* 'heed\[train\]'"):
         count_chrf(["a"], [["a"]], Reading())
 
 
-def test_wer_and_exact_match_need_no_sacrebleu(monkeypatch):
+def test_wer_and_exact_match_need_no_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     assert count_wer(["a"], [["a"]], Reading()).of() == 0.0
     assert count_exact(["a"], [["a"]], Reading()).of() == 100.0

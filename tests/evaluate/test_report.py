@@ -1,10 +1,11 @@
 import json
+from typing import Any
 
 import pytest
 
 from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import Reading, count_bleu
-from heed.evaluate.report import report
+from heed.evaluate.report import Report, report
 
 REFERENCE = ["a small dog", "the cat sat on the mat today", "one two three four five six"]
 OLD = ["a small dog", "the cat sat on the mat today", "one two"]
@@ -12,18 +13,18 @@ NEW = ["a small cat", "cat", "one two three four five six"]
 SOURCES = ["ein kleiner Hund", "die Katze", "eins zwei"]
 
 
-def of_two(**options):
+def of_two(**options: Any) -> Report | None:
     options = {"resamples": 20, "n_worst": 10, **options}
     return report({"old": OLD, "new": NEW}, [REFERENCE], **options)
 
 
-def test_one_system_is_shown_worst_first():
+def test_one_system_is_shown_worst_first() -> None:
     found = report({"new": NEW}, [REFERENCE], resamples=20, n_worst=3)
     assert [line.number for line in found.worst] == [2, 1, 3]
     assert found.differences == {}
 
 
-def test_of_two_systems_the_greatest_loss_comes_first():
+def test_of_two_systems_the_greatest_loss_comes_first() -> None:
     found = of_two(sources=SOURCES)
     assert [line.number for line in found.worst] == [2, 1, 3]
     first = found.worst[0]
@@ -34,12 +35,12 @@ def test_of_two_systems_the_greatest_loss_comes_first():
     assert first.chrf["new"] < 20
 
 
-def test_only_so_many_sentences_are_shown():
+def test_only_so_many_sentences_are_shown() -> None:
     assert [line.number for line in of_two(n_worst=1).worst] == [2]
     assert of_two(n_worst=0).worst == []
 
 
-def test_each_length_has_its_own_scores():
+def test_each_length_has_its_own_scores() -> None:
     found = of_two(length_edges=(3, 6), metrics=["bleu"])
     assert [bucket.label for bucket in found.buckets] == ["0-3", "4-6", "7 or more"]
     assert [bucket.n_sentences for bucket in found.buckets] == [1, 1, 1]
@@ -47,11 +48,11 @@ def test_each_length_has_its_own_scores():
     assert found.buckets[1].scores["new"]["bleu"] == pytest.approx(alone, abs=1e-9)
 
 
-def test_an_empty_length_is_left_out():
+def test_an_empty_length_is_left_out() -> None:
     assert [bucket.label for bucket in of_two(length_edges=(2, 10)).buckets] == ["3-10"]
 
 
-def test_chinese_lengths_are_in_characters():
+def test_chinese_lengths_are_in_characters() -> None:
     found = report(
         {"a": ["我是学生"]},
         [["我是 老师"]],
@@ -63,7 +64,7 @@ def test_chinese_lengths_are_in_characters():
     assert [bucket.label for bucket in found.buckets] == ["4-4"]
 
 
-def test_a_report_is_json():
+def test_a_report_is_json() -> None:
     found = of_two(sources=SOURCES).as_dict()
     assert json.loads(json.dumps(found)) == found
     assert list(found) == ["systems", "comparison", "by_length", "worst"]
@@ -71,7 +72,7 @@ def test_a_report_is_json():
     assert list(of_two(n_worst=0).as_dict()) == ["systems", "comparison"]
 
 
-def test_a_report_as_text_says_everything_once():
+def test_a_report_as_text_says_everything_once() -> None:
     text = of_two(sources=SOURCES, metrics=["bleu", "wer"]).as_text()
     lines = text.splitlines()
     assert lines[0] == "old  (3 sentences)"
@@ -86,11 +87,11 @@ def test_a_report_as_text_says_everything_once():
 
 
 @pytest.mark.parametrize("names", [[], ["a", "b", "c"]])
-def test_only_one_or_two_systems_are_reported(names):
+def test_only_one_or_two_systems_are_reported(names: list[str]) -> None:
     with pytest.raises(ConfigError, match=f"one system or two, but is given {len(names)}"):
         report(dict.fromkeys(names, NEW), [REFERENCE])
 
 
-def test_sources_of_another_length_are_refused():
+def test_sources_of_another_length_are_refused() -> None:
     with pytest.raises(DataError, match="there are 3 translations and 1 sources"):
         of_two(sources=["eins"])

@@ -1,4 +1,6 @@
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ WEIGHTS = [[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_a_row_per_target_piece_and_a_head_line():
+def test_a_row_per_target_piece_and_a_head_line() -> None:
     lines = heatmap(WEIGHTS, ["▁New", "▁York"], ["纽", "约", "."], palette=digits, max_width=40)
     assert lines == [
         "      纽 约 .",
@@ -25,7 +27,7 @@ def test_a_row_per_target_piece_and_a_head_line():
     ]
 
 
-def test_shades_grow_with_the_weight():
+def test_shades_grow_with_the_weight() -> None:
     cells = [shades(weight, 1) for weight in (0.0, 0.25, 0.5, 0.75, 1.0)]
     assert cells == list(" ░▒▓█")
 
@@ -33,12 +35,14 @@ def test_shades_grow_with_the_weight():
 @pytest.mark.parametrize("palette", [truecolor, ansi256, shades, digits])
 @pytest.mark.parametrize("weight", [-1.0, 0.0, 0.3, 1.0, 7.0])
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_a_cell_takes_exactly_its_width(palette, weight, width):
+def test_a_cell_takes_exactly_its_width(
+    palette: Callable[..., Any], weight: float, width: int
+) -> None:
     assert width_of(ESCAPE.sub("", palette(weight, width))) == width
 
 
 @pytest.mark.parametrize("max_width", [30, 60, 200])
-def test_lines_stay_within_the_terminal(max_width):
+def test_lines_stay_within_the_terminal(max_width: int) -> None:
     columns = ["▁internationalization", "一座", "é", "👍🏽", "\x1b", "\t"]
     rows = ["▁x" * 20, "城市"]
     lines = heatmap([[0.5] * 6] * 2, rows, columns, palette=shades, max_width=max_width)
@@ -47,7 +51,7 @@ def test_lines_stay_within_the_terminal(max_width):
     assert not any("\x1b" in line or "\t" in line for line in lines)
 
 
-def test_wide_characters_count_two_columns_and_marks_none():
+def test_wide_characters_count_two_columns_and_marks_none() -> None:
     assert width_of("纽约") == 4
     assert width_of("e\u0301") == 1
     assert width_of("▁a") == 2
@@ -65,9 +69,11 @@ def test_wide_characters_count_two_columns_and_marks_none():
         ({}, False, None, digits),
     ],
 )
-def test_the_palette_fits_the_terminal(environ, is_terminal, encoding, palette):
+def test_the_palette_fits_the_terminal(
+    environ: dict[str, str], is_terminal: bool, encoding: str | None, palette: Callable[..., Any]
+) -> None:
     assert choose_palette(environ, is_terminal=is_terminal, encoding=encoding) is palette
 
 
-def test_an_empty_sentence_draws_no_rows():
+def test_an_empty_sentence_draws_no_rows() -> None:
     assert heatmap([], [], [], palette=digits, max_width=20) == [""]

@@ -24,7 +24,7 @@ from heed.train.step.validate import Validation
 
 Row = tuple[int, ...]
 
-SPECIAL = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
+SPECIAL: dict[str, Any] = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 FIRST_WORD = 4
 
 MODEL = ModelConfig(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.data.readers import Pair, ParallelFiles
 from heed.demo.grammar import compositional_split
 from heed.train.recipe.asked import Asked

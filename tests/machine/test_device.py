@@ -1,5 +1,6 @@
 """Device, number type, threads, seeds and memory."""
 
+import ctypes
 import os
 import random
 import resource
@@ -234,7 +235,7 @@ def test_where_there_is_no_glibc_nothing_happens(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not memory.keep_freed_memory()
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: object())
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     assert not memory.keep_freed_memory()
 
 

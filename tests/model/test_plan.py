@@ -29,7 +29,9 @@ CHANGES: list[dict[str, Any]] = [
 
 def found_by_torch(config: ModelConfig) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
     """A parameter that has several names is stored under the first."""
-    shapes, aliases, first_names = {}, {}, {}
+    shapes: dict[str, Any] = {}
+    aliases: dict[str, Any] = {}
+    first_names: dict[Any, str] = {}
     for name, tensor in build_unfilled(config, "meta").state_dict(keep_vars=True).items():
         first = first_names.setdefault(id(tensor), name)
         if first == name:

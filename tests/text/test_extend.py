@@ -10,11 +10,11 @@ NEW = ["the zyxwvuq dog, jabberwocky!", "a zyxwvuq jabberwocky a größe öl", "
 
 
 @pytest.fixture(scope="module", params=["unigram", "bpe", "char", "word"])
-def vocab(request) -> Vocab:
+def vocab(request: pytest.FixtureRequest) -> Vocab:
     return train_vocab(OLD, size=330, kind=request.param, languages=("de",))
 
 
-def test_old_ids_stay_and_new_text_still_comes_back(vocab):
+def test_old_ids_stay_and_new_text_still_comes_back(vocab: Vocab) -> None:
     wider = extend_vocab(vocab, NEW)
     assert wider.size > vocab.size
     assert wider.pieces(range(vocab.size)) == vocab.pieces(range(vocab.size))
@@ -26,13 +26,15 @@ def test_old_ids_stay_and_new_text_still_comes_back(vocab):
     assert extend_vocab(vocab, NEW).hash == wider.hash
 
 
-def test_the_kind_of_a_vocabulary_is_read_off_it(vocab, request):
+def test_the_kind_of_a_vocabulary_is_read_off_it(
+    vocab: Vocab, request: pytest.FixtureRequest
+) -> None:
     assert (
         kind_of(vocab) == kind_of(extend_vocab(vocab, NEW)) == request.node.callspec.params["vocab"]
     )
 
 
-def test_frequent_words_that_fall_to_pieces_get_one(vocab):
+def test_frequent_words_that_fall_to_pieces_get_one(vocab: Vocab) -> None:
     wider = extend_vocab(vocab, NEW)
     if kind_of(vocab) == "char":
         return
@@ -41,19 +43,19 @@ def test_frequent_words_that_fall_to_pieces_get_one(vocab):
     assert len(wider.encode("öl")) == (1 if kind_of(vocab) == "word" else 3)  # ▁, ö, l
 
 
-def test_unseen_characters_get_a_piece_but_in_a_vocabulary_of_words(vocab):
+def test_unseen_characters_get_a_piece_but_in_a_vocabulary_of_words(vocab: Vocab) -> None:
     wider = extend_vocab(vocab, NEW)
     has_piece = "ö" in wider.pieces(range(vocab.size, wider.size))
     assert has_piece == (kind_of(vocab) != "word")
 
 
-def test_rare_words_and_known_text_add_nothing(vocab):
+def test_rare_words_and_known_text_add_nothing(vocab: Vocab) -> None:
     assert extend_vocab(vocab, ["the cat", "a dog"] * 30) is vocab
     if kind_of(vocab) in ("unigram", "bpe"):
         assert extend_vocab(vocab, ["tacsgodsebird"] * 9) is vocab
 
 
-def test_new_pieces_know_how_they_were_spelt_before(vocab):
+def test_new_pieces_know_how_they_were_spelt_before(vocab: Vocab) -> None:
     wider = extend_vocab(vocab, NEW, controls=["<2de>", "<2yo>"])
     spellings = new_spellings(vocab, wider)
     assert len(spellings) == wider.size - vocab.size
@@ -64,7 +66,7 @@ def test_new_pieces_know_how_they_were_spelt_before(vocab):
         assert ids and not any(vocab.is_control(old) for old in ids)
 
 
-def test_signs_that_mean_something_to_the_model_get_no_piece(vocab):
+def test_signs_that_mean_something_to_the_model_get_no_piece(vocab: Vocab) -> None:
     odd = ["a\u2581b \ufdd0x\ufdd1 \u2585\u2581 <s> <2de>\u2581 a\u200db \u2028 ö\ufdd0ö"] * 20
     wider = extend_vocab(vocab, odd)
     added = wider.pieces(range(vocab.size, wider.size))
@@ -72,7 +74,7 @@ def test_signs_that_mean_something_to_the_model_get_no_piece(vocab):
     assert wider.decode(wider.encode(odd[0])) == odd[0]
 
 
-def test_controls_are_found_by_name_and_added_once(vocab):
+def test_controls_are_found_by_name_and_added_once(vocab: Vocab) -> None:
     wider = with_controls(vocab, ["<2de>", "<2fr>", "<bt>"])
     assert wider.languages == ("de", "fr")
     assert control_id(wider, "<bt>") == vocab.size + 1

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import torch
 
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.disk import files
 from heed.disk.folders import read_directory, write_directory
 from heed.errors import RunError

@@ -19,13 +19,13 @@ import torch
 from torch import nn
 
 from heed.data import batch
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.data.readers import ParallelFiles
 from heed.demo import grammar, toy
 from heed.model.attention import MultiHeadAttention
 from heed.model.transformer import Transformer
 from heed.train.recipe.asked import Asked
-from heed.train.run import run
+from heed.train.run import run, setup
 from heed.train.step import loop
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.trainer import Trainer
@@ -178,7 +178,7 @@ def memory_zeroed() -> AbstractContextManager[None]:
 
 def with_model(change: Callable[[Transformer], None]) -> AbstractContextManager[None]:
     """Trainings whose fresh model was changed."""
-    resume = run.resume
+    resume = setup.resume
 
     def begin(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
         found = resume(trainer, out)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.demo import grammar
 from heed.disk.files import lock, read_json_lines
 from heed.disk.folders import verify_directory

@@ -18,6 +18,7 @@ from heed.bundle.bundle import Bundle, load_bundle, save_bundle, save_int8
 from heed.disk.files import to_json
 from heed.disk.folders import read_directory, write_directory
 from heed.disk.tensors import encode_tensors
+from heed.engine.native import is_compiled
 from heed.engine.packed import save_rounded
 from heed.engine.runtime import Engine
 from heed.errors import ConfigError, FormatError, HeedError
@@ -157,7 +158,9 @@ def test_an_int8_file_of_nothing_is_refused(rounded: Path) -> None:
             open_model(rounded, device="cpu")
 
 
-VALUES = st.sampled_from([-1, 0, 1, 3, 10**4, 2**31, 2**63, 1e-9, 1e308, True, None, "x", [], {}])
+VALUES: Any = st.sampled_from(
+    [-1, 0, 1, 3, 10**4, 2**31, 2**63, 1e-9, 1e308, True, None, "x", [], {}]
+)
 
 
 def _damaged(data: bytes, draw: st.DataObject) -> bytes:
@@ -224,9 +227,9 @@ def test_wrong_wishes_are_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) 
         open_model(saved, device="cuda", dtype="int8")
     for threads in (0, -1, "2", True, 1.5):
         with pytest.raises(ConfigError, match=rf"threads must be .* from 1, but is {threads!r}\."):
-            open_model(saved, device="cpu", threads=threads)  # type: ignore[arg-type]
+            open_model(saved, device="cpu", threads=threads)
     monkeypatch.setenv("HEED_KERNELS", "abacus")
-    if opening.is_compiled():
+    if is_compiled():
         with pytest.raises(ConfigError, match="this processor has no abacus"):
             open_model(saved, device="cpu")
 
@@ -296,5 +299,6 @@ def test_a_table_of_positions_may_end_before_the_least_longest_source(
     bundle = replace(load_bundle(saved), decoding={"max_source_tokens": 8})
     with pytest.raises(FormatError, match="max_source_tokens must be a whole number from 16 to"):
         stored_decoding(bundle)
-    config = replace(bundle.config, positions="learned", max_positions=10)
+    shape: Any = bundle.config
+    config = replace(shape, positions="learned", max_positions=10)
     assert stored_decoding(replace(bundle, config=config))[1] == 8

@@ -2,8 +2,10 @@ import math
 import random
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +21,7 @@ from heed.engine.runtime import Engine
 from heed.errors import ConfigError, DataError, FormatError, UsageError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
-from heed.model.decodable import TorchDecodable
+from heed.model.decodable import TorchDecodable, TorchState
 from heed.text.vocab import Vocab, train_vocab
 from heed.train.step.averages import to_arrays
 from heed.translate.lines import Line, LineReader, buffers, with_prefixes
@@ -65,7 +67,12 @@ def make_config(vocab: Vocab) -> ModelConfig:
     )
 
 
-def make_translator(vocab: Vocab, **options) -> Translator:
+def network_of(translator: Translator) -> torch.nn.Module:
+    assert isinstance(translator.model, TorchDecodable)
+    return translator.model.network
+
+
+def make_translator(vocab: Vocab, **options: Any) -> Translator:
     settings_ = {"source_lang": "en", "target_lang": "de", "options": DecodeOptions(max_length=12)}
     torch.manual_seed(1)
     model = TorchDecodable(build_model(make_config(vocab)).eval(), torch.device("cpu"))
@@ -73,18 +80,18 @@ def make_translator(vocab: Vocab, **options) -> Translator:
 
 
 @pytest.fixture(scope="module")
-def translator(vocab) -> Translator:
+def translator(vocab: Vocab) -> Translator:
     return make_translator(vocab)
 
 
-def test_a_text_gives_a_text_and_a_list_a_list(translator):
+def test_a_text_gives_a_text_and_a_list_a_list(translator: Translator) -> None:
     text = translator("A man is riding a bike.")
     assert isinstance(text, str)
     assert translator(["A man is riding a bike.", ""]) == [text, ""]
     assert str(translator.translate(["A man is riding a bike."])[0]) == text
 
 
-def test_a_blank_line_stays_blank_and_says_so(translator):
+def test_a_blank_line_stays_blank_and_says_so(translator: Translator) -> None:
     for blank in ("", "  ", "\u2028", "\x00", "\r"):
         (found,) = translator.translate([blank])
         assert (found.text, found.status, found.tokens) == ("", "empty", [])
@@ -92,7 +99,9 @@ def test_a_blank_line_stays_blank_and_says_so(translator):
 
 @settings(max_examples=15)
 @given(st.lists(st.one_of(st.sampled_from(ODD + SENTENCES), st.text(max_size=20)), max_size=6))
-def test_as_many_lines_come_out_as_went_in_and_none_is_broken(vocab, texts):
+def test_as_many_lines_come_out_as_went_in_and_none_is_broken(
+    vocab: Vocab, texts: list[str]
+) -> None:
     found = make_translator(vocab).translate(texts, beam_size=1, max_length=4)
     assert len(found) == len(texts)
     for translation in found:
@@ -100,8 +109,10 @@ def test_as_many_lines_come_out_as_went_in_and_none_is_broken(vocab, texts):
 
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"sample": True, "seed": 3}])
-def test_batches_side_by_side_change_nothing(vocab, translator, monkeypatch, options):
-    weights = to_arrays(translator.model.network.state_dict())
+def test_batches_side_by_side_change_nothing(
+    vocab: Vocab, translator: Translator, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    weights = to_arrays(network_of(translator).state_dict())
     network = Network.of(make_config(vocab), weights)
     lines = [*SENTENCES, "", "A man", "Two dogs " * 5]
     expected = Translator(Engine(network), vocab, vocab).translate(lines, max_length=12, **options)
@@ -113,7 +124,7 @@ def test_batches_side_by_side_change_nothing(vocab, translator, monkeypatch, opt
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"sample": True, "seed": 3}])
-def test_neighbors_and_batches_do_not_change_a_line(vocab, options):
+def test_neighbors_and_batches_do_not_change_a_line(vocab: Vocab, options: dict[str, Any]) -> None:
     lines = [*SENTENCES, "", "A man", "Two dogs " * 5]
     alone = [
         make_translator(vocab).translate([line], first_line=number, **options)[0]
@@ -127,14 +138,14 @@ def test_neighbors_and_batches_do_not_change_a_line(vocab, options):
             assert found.log_prob == pytest.approx(single.log_prob, abs=1e-4)
 
 
-def test_order_does_not_change_a_line(translator):
+def test_order_does_not_change_a_line(translator: Translator) -> None:
     lines = [sentence * n for n in (1, 2, 3) for sentence in SENTENCES]
     mixed = random.Random(0).sample(lines, len(lines))
     found = dict(zip(mixed, translator(mixed), strict=True))
     assert [found[line] for line in lines] == translator(lines)
 
 
-def test_a_stream_gives_the_same_whatever_its_portions(translator):
+def test_a_stream_gives_the_same_whatever_its_portions(translator: Translator) -> None:
     lines = [*SENTENCES, "", "A man"]
     whole = [str(found) for found in translator.translate(lines, sample=True, seed=5)]
     for buffer in ({"buffer_lines": 1}, {"buffer_lines": 3}, {"buffer_chars": 10}):
@@ -142,10 +153,10 @@ def test_a_stream_gives_the_same_whatever_its_portions(translator):
         assert [str(found) for found in stream] == whole
 
 
-def test_a_stream_reads_no_further_than_its_buffer(translator):
+def test_a_stream_reads_no_further_than_its_buffer(translator: Translator) -> None:
     n_read = 0
 
-    def endless():
+    def endless() -> Iterator[str]:
         nonlocal n_read
         while True:
             n_read += 1
@@ -156,8 +167,8 @@ def test_a_stream_reads_no_further_than_its_buffer(translator):
     assert n_read == 4
 
 
-def test_a_seed_decides_samples_and_another_changes_them(translator):
-    def draw(seed):
+def test_a_seed_decides_samples_and_another_changes_them(translator: Translator) -> None:
+    def draw(seed: int) -> list[str]:
         return [str(found) for found in translator.translate(SENTENCES, sample=True, seed=seed)]
 
     assert draw(1) == draw(1)
@@ -165,11 +176,13 @@ def test_a_seed_decides_samples_and_another_changes_them(translator):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_equal_lines_are_searched_once(vocab, monkeypatch, beam_size):
+def test_equal_lines_are_searched_once(
+    vocab: Vocab, monkeypatch: pytest.MonkeyPatch, beam_size: int
+) -> None:
     translator = make_translator(vocab, target_langs=("de", "zh"))
     sizes = []
 
-    def start(src, **options):
+    def start(src: Any, **options: Any) -> TorchState:
         sizes.append(len(src))
         return begin(src, **options)
 
@@ -187,11 +200,11 @@ def test_equal_lines_are_searched_once(vocab, monkeypatch, beam_size):
         assert str(alone) == str(one)
 
 
-def test_equal_lines_get_samples_of_their_own(translator):
+def test_equal_lines_get_samples_of_their_own(translator: Translator) -> None:
     assert len(set(translator(["A man"] * 8, sample=True))) > 1
 
 
-def test_a_line_that_is_too_long_is_split_and_loses_nothing(vocab):
+def test_a_line_that_is_too_long_is_split_and_loses_nothing(vocab: Vocab) -> None:
     translator = make_translator(vocab, max_source_tokens=20)
     long = "A man is riding. Two dogs play in the snow, a man is riding a bike. New York " * 3
     (found,) = translator.translate([long], alignment=True, n_best=2)
@@ -203,7 +216,7 @@ def test_a_line_that_is_too_long_is_split_and_loses_nothing(vocab):
     assert len(found.alternatives) == 1
 
 
-def test_short_neighbors_of_a_long_line_stay_as_they_are(vocab):
+def test_short_neighbors_of_a_long_line_stay_as_they_are(vocab: Vocab) -> None:
     translator = make_translator(vocab, max_source_tokens=20)
     long = "word " * 2000
     found = translator.translate(["A man", long, "Two dogs"], beam_size=1)
@@ -211,14 +224,14 @@ def test_short_neighbors_of_a_long_line_stay_as_they_are(vocab):
     assert [found[0].text, found[2].text] == translator(["A man", "Two dogs"], beam_size=1)
 
 
-def test_a_forced_prefix_opens_the_translation(translator):
+def test_a_forced_prefix_opens_the_translation(translator: Translator) -> None:
     found = translator.translate(["A man", "Two dogs", ""], prefixes=["Ein Mann", "", "Ein"])
     assert found[0].text.startswith("Ein Mann")
     assert found[1].text == translator("Two dogs")
     assert found[2].status == "empty"
 
 
-def test_prefixes_must_match_the_lines(translator):
+def test_prefixes_must_match_the_lines(translator: Translator) -> None:
     with pytest.raises(DataError, match="one prefix for each line, but there are 2 lines and 1 pr"):
         translator.translate(["a", "b"], prefixes=["x"])
     with pytest.raises(DataError, match="line 2 has none: there are only 1"):
@@ -227,19 +240,19 @@ def test_prefixes_must_match_the_lines(translator):
         translator.translate(["a", "b"], prefixes=["", "Ein Mann fährt"], max_length=3)
 
 
-def test_one_text_is_not_a_list_of_letters(translator):
+def test_one_text_is_not_a_list_of_letters(translator: Translator) -> None:
     with pytest.raises(UsageError, match=r"^texts must be a list of strings, but is '"):
         translator.translate("A man")
 
 
-def test_n_best_come_best_first(translator):
+def test_n_best_come_best_first(translator: Translator) -> None:
     (found,) = translator.translate(["A man"], n_best=4)
     scores = [found.score, *(other.score for other in found.alternatives)]
     assert len(scores) == 4
     assert scores == sorted(scores, reverse=True)
 
 
-def test_alternatives_are_other_texts_and_leave_the_best_as_it_is(translator):
+def test_alternatives_are_other_texts_and_leave_the_best_as_it_is(translator: Translator) -> None:
     # Wide, since this untrained model writes broken bytes that read the same.
     best = translator("A man", beam_size=16)
     for count in (1, 2):
@@ -255,7 +268,7 @@ def test_alternatives_are_other_texts_and_leave_the_best_as_it_is(translator):
     assert blank.alternatives == ()
 
 
-def test_equal_and_empty_texts_are_no_alternatives():
+def test_equal_and_empty_texts_are_no_alternatives() -> None:
     texts = ["a", "b", "a", "", "b", "c", "d"]
     best, *others = [Translation(text=text, score=-rank) for rank, text in enumerate(texts)]
     found = keep_distinct(replace(best, alternatives=tuple(others)), 2)
@@ -266,7 +279,7 @@ def test_equal_and_empty_texts_are_no_alternatives():
     ]
 
 
-def test_a_line_may_have_a_language_and_a_prefix_of_its_own(vocab):
+def test_a_line_may_have_a_language_and_a_prefix_of_its_own(vocab: Vocab) -> None:
     translator = make_translator(vocab, target_lang="de", target_langs=("de", "zh"))
     lines = [Line("A man", "Ein", "zh"), Line("A man"), "A man"]
     found = [str(one) for one in translator.translate(lines, target_lang="zh")]
@@ -277,26 +290,26 @@ def test_a_line_may_have_a_language_and_a_prefix_of_its_own(vocab):
         translator.translate(["A", Line("A", target_lang="fr")])
 
 
-def test_prefixes_of_a_call_are_laid_on_lines():
+def test_prefixes_of_a_call_are_laid_on_lines() -> None:
     lines = with_prefixes([Line("a", target_lang="zh"), "b"], ["x", "y"])
     assert list(lines) == [Line("a", "x", "zh"), Line("b", "y")]
 
 
-def test_a_search_that_never_ends_is_cut_and_says_so(translator):
+def test_a_search_that_never_ends_is_cut_and_says_so(translator: Translator) -> None:
     eos = translator.tgt_vocab.eos_id
     (found,) = translator.translate(["A man"], suppress=(eos,), max_length=5)
     assert found.status == "max_length"
     assert len(found.tokens) == 5
 
 
-def test_control_pieces_are_never_written(translator):
+def test_control_pieces_are_never_written(translator: Translator) -> None:
     vocab = translator.tgt_vocab
     control = {vocab.pieces([i])[0] for i in vocab.control_ids}
     for found in translator.translate(["A man"] * 20, sample=True, temperature=5.0):
         assert control.isdisjoint(found.tokens)
 
 
-def test_scores_of_a_translation_are_those_of_the_search(translator):
+def test_scores_of_a_translation_are_those_of_the_search(translator: Translator) -> None:
     (found,) = translator.translate(["A man is riding a bike."], n_best=1)
     ids = [translator.tgt_vocab.pieces([i])[0] for i in translator.reader.tgt_ids(found.text)]
     if ids == found.tokens and found.status == "ok":
@@ -305,7 +318,7 @@ def test_scores_of_a_translation_are_those_of_the_search(translator):
     assert found.log_prob == pytest.approx(sum(found.token_scores), abs=1e-4)
 
 
-def test_score_sums_token_scores_and_ends_with_eos(translator):
+def test_score_sums_token_scores_and_ends_with_eos(translator: Translator) -> None:
     pairs = translator.score(SENTENCES, SENTENCES[::-1])
     alone = [translator.score([s], [t])[0] for s, t in zip(SENTENCES, SENTENCES[::-1], strict=True)]
     for pair, single, tgt in zip(pairs, alone, SENTENCES[::-1], strict=True):
@@ -315,12 +328,12 @@ def test_score_sums_token_scores_and_ends_with_eos(translator):
         assert pair.log_prob < 0
 
 
-def test_score_takes_empty_sides(translator):
+def test_score_takes_empty_sides(translator: Translator) -> None:
     assert [len(pair.tokens) for pair in translator.score(["", "a"], ["a", ""])][1] == 1
     assert translator.score([], []) == []
 
 
-def test_score_refuses_unequal_sides(translator):
+def test_score_refuses_unequal_sides(translator: Translator) -> None:
     with pytest.raises(
         DataError, match="one target for each source, but there are 2 sources and 1"
     ):
@@ -328,7 +341,9 @@ def test_score_refuses_unequal_sides(translator):
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_pair_that_is_too_long_gets_no_score_and_leaves_the_others(translator, side):
+def test_a_pair_that_is_too_long_gets_no_score_and_leaves_the_others(
+    translator: Translator, side: int
+) -> None:
     pairs = [["A man", "Ein Mann"], ["Two dogs", "Zwei Hunde"]]
     alone = translator.score(*zip(*pairs, strict=True))
     monster = ["New York", "New York"]
@@ -341,7 +356,9 @@ def test_a_pair_that_is_too_long_gets_no_score_and_leaves_the_others(translator,
     assert {pair.status for pair in alone} == {"ok"}
 
 
-def test_the_longest_pair_is_counted_in_pieces_without_tag_and_end(vocab, monkeypatch):
+def test_the_longest_pair_is_counted_in_pieces_without_tag_and_end(
+    vocab: Vocab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("heed.translate.lines.MAX_WHOLE_TOKENS", 8)
     translator = make_translator(vocab, max_source_tokens=5, target_langs=("de", "zh"))
     fits, long = "\u5317" * 2, "\u5317" * 3  # three byte pieces each, and one for the beginning
@@ -363,13 +380,15 @@ def test_the_longest_pair_is_counted_in_pieces_without_tag_and_end(vocab, monkey
             look()
 
 
-def test_align_refuses_a_long_source_before_it_translates(translator, monkeypatch):
+def test_align_refuses_a_long_source_before_it_translates(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(translator, "translate", lambda *_, **__: pytest.fail())
     with pytest.raises(DataError, match=r"The source must have at most 1024 tokens"):
         translator.align("word " * 3_000)
 
 
-def test_next_word_gives_probabilities_that_sum_to_one(translator):
+def test_next_word_gives_probabilities_that_sum_to_one(translator: Translator) -> None:
     k = translator.tgt_vocab.size
     found = translator.next_word("A man", "Ein", k=k)
     assert [f.probability for f in found] == sorted((f.probability for f in found), reverse=True)
@@ -381,7 +400,7 @@ def test_next_word_gives_probabilities_that_sum_to_one(translator):
     assert math.log(chance) == pytest.approx(scored.token_scores[-1], abs=1e-4)
 
 
-def test_alternatives_go_on_with_their_token(translator):
+def test_alternatives_go_on_with_their_token(translator: Translator) -> None:
     found = translator.continuations("A man", "Ein", k=4, beam_size=2)
     with pytest.warns(FutureWarning, match="now called continuations"):
         assert translator.alternatives("A man", "Ein", k=4, beam_size=2) == found
@@ -395,7 +414,7 @@ def test_alternatives_go_on_with_their_token(translator):
         )
 
 
-def test_alignment_is_a_distribution_over_the_source(translator):
+def test_alignment_is_a_distribution_over_the_source(translator: Translator) -> None:
     found = translator.align("A man is riding", "Ein Mann")
     assert len(found.weights) == len(found.target_tokens)
     for row in found.weights:
@@ -405,7 +424,7 @@ def test_alignment_is_a_distribution_over_the_source(translator):
     assert len(found.links()) == len(found.target_tokens)
 
 
-def test_alignment_of_a_batch_is_that_of_each_line(translator):
+def test_alignment_of_a_batch_is_that_of_each_line(translator: Translator) -> None:
     found = translator.translate(SENTENCES, alignment=True, beam_size=1)
     for sentence, translation in zip(SENTENCES, found, strict=True):
         (alone,) = translator.translate([sentence], alignment=True, beam_size=1)
@@ -414,7 +433,7 @@ def test_alignment_of_a_batch_is_that_of_each_line(translator):
         )
 
 
-def test_layers_can_be_chosen_and_wrong_ones_are_refused(translator):
+def test_layers_can_be_chosen_and_wrong_ones_are_refused(translator: Translator) -> None:
     first, last = (translator.align("A man", "Ein", layer=layer) for layer in (0, -1))
     assert first.weights != last.weights
     assert last.weights == translator.align("A man", "Ein", layer=1).weights
@@ -422,12 +441,12 @@ def test_layers_can_be_chosen_and_wrong_ones_are_refused(translator):
         translator.align("A man", "Ein", layer=2)
 
 
-def test_align_translates_when_no_translation_is_given(translator):
+def test_align_translates_when_no_translation_is_given(translator: Translator) -> None:
     found = translator.align("A man is riding", None)
     assert len(found.weights) == len(found.target_tokens)
 
 
-def test_several_target_languages_are_told_apart_by_a_tag(vocab):
+def test_several_target_languages_are_told_apart_by_a_tag(vocab: Vocab) -> None:
     translator = make_translator(vocab, target_lang="de", target_langs=("de", "zh"))
     assert translator.reader.tag(None) == [vocab.language_id("de")]
     assert translator("A man") == translator("A man", target_lang="de")
@@ -440,23 +459,25 @@ def test_several_target_languages_are_told_apart_by_a_tag(vocab):
         translator("A man", target_lang="fr")
 
 
-def test_a_model_of_one_language_refuses_another(translator):
+def test_a_model_of_one_language_refuses_another(translator: Translator) -> None:
     assert translator("A man", target_lang="de") == translator("A man")
     with pytest.raises(ConfigError, match="translates into de only, not into fr"):
         translator("A man", target_lang="fr")
 
 
-def test_unknown_options_name_the_nearest():
+def test_unknown_options_name_the_nearest() -> None:
     with pytest.raises(ConfigError, match="beam is not a decoding option; did you mean beam_size"):
         options_from(DecodeOptions(), {"beam": 3})
     with pytest.raises(ConfigError, match=r"xyzzy is not a decoding option\. There are: beam_size"):
         options_from(DecodeOptions(), {"xyzzy": 3})
 
 
-def test_a_saved_model_translates_as_before(vocab, translator, tmp_path: Path):
+def test_a_saved_model_translates_as_before(
+    vocab: Vocab, translator: Translator, tmp_path: Path
+) -> None:
     bundle = Bundle(
         config=make_config(vocab),
-        weights=to_arrays(translator.model.network.state_dict()),
+        weights=to_arrays(network_of(translator).state_dict()),
         src_vocab=vocab,
         tgt_vocab=vocab,
         source_lang="en",
@@ -469,7 +490,7 @@ def test_a_saved_model_translates_as_before(vocab, translator, tmp_path: Path):
     assert loaded.reader.max_source_tokens == 33
     assert heed.load is load
     half = load(tmp_path / "model", device="cpu", dtype="bfloat16", threads=1)
-    assert {parameter.dtype for parameter in half.model.network.parameters()} == {torch.bfloat16}
+    assert {parameter.dtype for parameter in network_of(half).parameters()} == {torch.bfloat16}
     (exact,), (rounded,) = (one.score(SENTENCES[:1], SENTENCES[1:2]) for one in (loaded, half))
     # bfloat16 keeps 8 bits of each number, so about two digits.
     assert rounded.score == pytest.approx(exact.score, rel=0.05)
@@ -478,36 +499,38 @@ def test_a_saved_model_translates_as_before(vocab, translator, tmp_path: Path):
 
 
 @pytest.mark.parametrize("wrong", [0, "64", True, None])
-def test_a_longest_source_that_is_no_number_is_refused(vocab, wrong):
+def test_a_longest_source_that_is_no_number_is_refused(
+    vocab: Vocab, wrong: int | str | None
+) -> None:
     with pytest.raises(ConfigError, match="max_source_tokens must be a whole number from 1, but"):
         LineReader(vocab, vocab, max_source_tokens=wrong)
 
 
-def test_loading_what_is_not_there_says_so(tmp_path):
+def test_loading_what_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="there is no model folder"):
         load(tmp_path / "nothing")
 
 
-def test_unknown_names_of_the_package_are_attribute_errors():
+def test_unknown_names_of_the_package_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="module 'heed' has no attribute 'lode'"):
         _ = heed.lode
     assert set(dir(heed)) >= {"load", "Translator", "Translation"}
 
 
-def test_buffers_end_at_lines_or_characters():
+def test_buffers_end_at_lines_or_characters() -> None:
     lines = [Line("ab")] * 5
     assert [len(x) for x in buffers(lines, max_lines=2, max_chars=99)] == [2, 2, 1]
     assert [len(x) for x in buffers(lines, max_lines=9, max_chars=4)] == [2, 2, 1]
     assert list(buffers([], max_lines=2, max_chars=4)) == []
 
 
-def test_a_portion_ends_when_its_source_has_paused():
+def test_a_portion_ends_when_its_source_has_paused() -> None:
     pauses = iter([False, True, False, False, True])
     found = buffers([Line("a")] * 5, max_lines=9, max_chars=99, has_paused=lambda: next(pauses))
     assert [len(portion) for portion in found] == [2, 3]
 
 
-def test_parts_of_a_line_have_keys_of_their_own(vocab):
+def test_parts_of_a_line_have_keys_of_their_own(vocab: Vocab) -> None:
     reader = LineReader(vocab, vocab, max_source_tokens=5)
     line = Line("A man is riding a bike.")
     parts = [part for number in range(3) for part in reader.parts(line, number, [])]
@@ -518,7 +541,7 @@ def test_parts_of_a_line_have_keys_of_their_own(vocab):
     ("left", "right", "joined"),
     [("Hallo.", "Welt.", "Hallo. Welt."), ("你好。", "世界。", "你好。世界。"), ("", "a", "a")],
 )
-def test_parts_are_joined_as_their_script_does(left, right, joined):
+def test_parts_are_joined_as_their_script_does(left: str, right: str, joined: str) -> None:
     parts = [
         Translation(text=text, score=-1.0, log_prob=-2.0, token_scores=[-1.0, -1.0])
         for text in (left, right)
@@ -530,19 +553,19 @@ def test_parts_are_joined_as_their_script_does(left, right, joined):
     assert found.score == -1.0
 
 
-def test_a_part_with_fewer_readings_repeats_its_last():
+def test_a_part_with_fewer_readings_repeats_its_last() -> None:
     one = Translation(text="a", alternatives=(Translation(text="b"),))
     two = Translation(text="x")
     found = join_parts([one, two])
     assert [found.text, found.alternatives[0].text] == ["a x", "b x"]
 
 
-def test_the_strongest_links_are_one_per_target_token():
+def test_the_strongest_links_are_one_per_target_token() -> None:
     assert strongest_links([[0.1, 0.9], [0.8, 0.2]]) == [(1, 0), (0, 1)]
     assert strongest_links([[], []]) == []
 
 
-def test_translating_is_imported_without_torch():
+def test_translating_is_imported_without_torch() -> None:
     code = "import sys, heed.translate.translator; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -591,12 +614,14 @@ def test_translating_is_imported_without_torch():
         (lambda t: load("model", device=5), "device must be auto, cpu, cuda or cuda:N, but is 5."),
     ],
 )
-def test_a_wrong_argument_is_refused_by_its_name(translator, call, words):
+def test_a_wrong_argument_is_refused_by_its_name(
+    translator: Translator, call: Callable[..., Any], words: str
+) -> None:
     with pytest.raises(UsageError, match=f"^{words}"):
         call(translator)
 
 
-def test_what_gives_texts_one_by_one_is_as_good_as_a_list(translator):
+def test_what_gives_texts_one_by_one_is_as_good_as_a_list(translator: Translator) -> None:
     texts = SENTENCES[:2]
     assert translator(iter(texts)) == translator(texts)
     given = translator.translate(iter(texts), prefixes=iter(["Ein", ""]))
@@ -604,6 +629,6 @@ def test_what_gives_texts_one_by_one_is_as_good_as_a_list(translator):
     assert translator.score(iter(texts), iter(texts)) == translator.score(texts, texts)
 
 
-def test_a_layer_that_is_no_number_is_refused(translator):
+def test_a_layer_that_is_no_number_is_refused(translator: Translator) -> None:
     with pytest.raises(ConfigError, match="layer must lie between -2 and 1, but is x"):
         translator.align("A man", "Ein Mann", layer="x")

@@ -20,7 +20,8 @@ from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, DataError, RunError
 from heed.text.extend import control_id
 from heed.train.epochs import back_translation as backtranslate
-from heed.train.epochs.back_translation import BACK_FILE, FACTS_FILE, JoinedPairs
+from heed.train.epochs.back_translation import JoinedPairs
+from heed.train.recipe.folder import BACK_FILE, FACTS_FILE
 from heed.translate.translator import load
 
 Run = Callable[..., Any]

@@ -348,9 +348,9 @@ def test_processes_that_differ_are_refused_at_the_start(
     words: str,
 ) -> None:
     """Fault D7: two hosts, each with a command of its own."""
-    other, settings = corpus, ("training.learning_rate=0.5",)
+    other, settings = corpus, ["training.learning_rate=0.5"]
     if change == "corpus":  # a folder that is not shared, but holds a run of the same name
-        other, settings = write_corpus(tmp_path_factory.mktemp("other")), ()
+        other, settings = write_corpus(tmp_path_factory.mktemp("other")), []
         (other / "train.de").write_text((other / "train.de").read_text().replace("ein", "kein"))
         once = [sys.executable, *heed_train(other, "run", 1)]
         subprocess.run(once, env=ENVIRONMENT, check=True, capture_output=True)

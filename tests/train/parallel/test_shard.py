@@ -157,7 +157,13 @@ def test_an_old_torch_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch.distributed.fsdp import FSDPModule  # brings the compiler, over a second
 
     monkeypatch.delattr(FSDPModule, "set_force_sum_reduction_for_comms")
-    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "d_model": 8, "d_ff": 8, "n_heads": 2}
+    sizes: dict[str, Any] = {
+        "src_vocab_size": 9,
+        "tgt_vocab_size": 9,
+        "d_model": 8,
+        "d_ff": 8,
+        "n_heads": 2,
+    }
     with pytest.raises(ConfigError, match="needs a newer torch: 2.13 can do it, but this is"):
         shard(build_model(ModelConfig(**sizes)), Group(size=2))
 

@@ -19,7 +19,7 @@ from heed.train.recipe.recipe import Recipe, max_source_tokens
 from heed.translate.lines import MAX_SOURCE_TOKENS, MIN_SOURCE_TOKENS
 
 
-def resolve(values: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str = "") -> Recipe:
+def resolve(values: Mapping[str, Any], facts: Facts = UNKNOWN, *, where: str = "") -> Any:
     return recipe.resolve(Asked(values, where), facts)
 
 
@@ -229,7 +229,22 @@ def test_all_mistakes_of_a_recipe_are_told_at_once_also_where_sections_are_no_se
     ]
 
 
-ODD = (None, True, 5, -1, 0, 1.5, math.nan, math.inf, 10**400, "x", "1e999", [], ["tiny"], {"a": 1})
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    5,
+    -1,
+    0,
+    1.5,
+    math.nan,
+    math.inf,
+    10**400,
+    "x",
+    "1e999",
+    [],
+    ["tiny"],
+    {"a": 1},
+)
 
 
 def settings_of(section: type[Any], trail: str = "") -> Iterator[str]:
@@ -266,7 +281,7 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_allocated(
 
 
 @pytest.mark.parametrize("value", ["soon", [1], True])
-def test_a_time_that_is_none_is_told_with_its_key_and_file(value):
+def test_a_time_that_is_none_is_told_with_its_key_and_file(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"^my\.toml: training\.time_s"):
         resolve({"training": {"time_s": value}}, where="my.toml")
 

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -193,7 +194,10 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_what_is_not_finite_is_not_saved(tmp_path: Path) -> None:
     save_step(tmp_path, 1)
     for bad in ("model", "optimizer"):
-        tensors = {"model": {"w": torch.zeros(1)}, "optimizer": {"m": torch.zeros(1)}}
+        tensors: dict[str, Any] = {
+            "model": {"w": torch.zeros(1)},
+            "optimizer": {"m": torch.zeros(1)},
+        }
         tensors[bad] = {"bad": torch.tensor([float("nan")])}
         with pytest.raises(RunError, match="bad holds a number that is not finite"):
             save(tmp_path, 2, **tensors, progress={})

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from heed.bundle.bundle import load_bundle
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.disk.files import read_json_lines
 from heed.disk.folders import Manifest, read_manifest, verify_directory
 from heed.errors import ConfigError, RunError
@@ -304,7 +304,7 @@ def test_links_and_an_edited_card_in_a_run_folder_harm_nothing(
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from heed.data.prepare import Corpus
+from heed.data.corpus import Corpus
 from heed.data.readers import ParallelFiles
 from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
@@ -342,7 +342,9 @@ def test_killed_at_ten_random_moments_ends_with_identical_weights(
     assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
 
 
-def test_more_threads_than_cores_are_lowered_with_a_remark(tmp_path, small_run, monkeypatch):
+def test_more_threads_than_cores_are_lowered_with_a_remark(
+    tmp_path: Path, small_run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(threads, "count_cores", lambda: 1)
     _, events = small_run(tmp_path / "run", stop_at=1, threads=999)
     notes = [event["text"] for event in events if event["kind"] == "note"]

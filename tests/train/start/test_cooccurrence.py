@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from heed.bundle.bundle import step_folders
 from heed.data import portions
 from heed.data.store import Store
 from heed.model.build import build_model
@@ -167,7 +168,7 @@ def test_a_run_killed_before_its_first_checkpoint_goes_on_from_the_same_embeddin
 
     with pytest.raises(Killed):
         small_run(tmp_path / "killed", on=kill)
-    assert [step for step, _ in checkpoint.step_folders(tmp_path / "killed")] == [0]
+    assert [step for step, _ in step_folders(tmp_path / "killed")] == [0]
     _, events = small_run(tmp_path / "killed")
     assert not [event for event in events if event["kind"] == "note"]
     small_run(tmp_path / "whole")

@@ -44,7 +44,7 @@ def test_a_batch_without_pairs_has_no_loss_and_reaches_every_layer() -> None:
         device=torch.device("cpu"),
         dtype=torch.float32,
     )
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     assert (loss, nll) == (0, 0)
     assert all(p.grad is not None for p in model.encoder.parameters()), "all layers took part"
 
@@ -93,8 +93,8 @@ def test_a_compiled_run_learns_as_another(tmp_path: Path, small_run: Run) -> Non
     asked = {"settings": {"model": DEEP}, "max_steps": 6}
     expected = curve(small_run(tmp_path / "eager", **asked)[1])
     first = curve(small_run(tmp_path / "run", **asked, compile=True, stop_at=3)[1])
-    names = load_newest(tmp_path / "run").model.keys()  # type: ignore[union-attr]
-    assert names == load_newest(tmp_path / "eager").model.keys()  # type: ignore[union-attr]
+    names = load_newest(tmp_path / "run").model.keys()
+    assert names == load_newest(tmp_path / "eager").model.keys()
     rest = curve(small_run(tmp_path / "run", **asked)[1])  # goes on without
     assert [*first, *rest] == pytest.approx(expected, rel=1e-5)
 

@@ -114,7 +114,7 @@ def test_muon_may_rest_and_then_goes_as_far_as_it_would_have_gone() -> None:
     (name, matrix, *_), start = matrix_blocks(model)[-1], model.embed_src.tokens.weight
     before, embedding = matrix.detach().clone(), start.detach().clone()
     rate = {"matrix_learning_rate": 0.1, "clip_norm": 0.0}
-    optimizer = Optimizer(model, TrainConfig(optimizer="muon", matrix_every=3, **rate))  # type: ignore[arg-type]
+    optimizer = Optimizer(model, TrainConfig(optimizer="muon", matrix_every=3, **rate))
     for number in (3, 4):
         give_gradients(model, number)
         optimizer.step(1.0, number)
@@ -153,7 +153,7 @@ def test_clipping_scales_to_the_global_norm() -> None:
 
 @pytest.mark.parametrize("kind", ["muon", "adamw", "adam"])
 def test_state_saved_and_loaded_goes_on_bit_for_bit(kind: str) -> None:
-    config = TrainConfig(optimizer=kind, matrix_every=3)  # type: ignore[arg-type]
+    config = TrainConfig(optimizer=kind, matrix_every=3)
     undisturbed, interrupted = small_model(), small_model()
     first, second = Optimizer(undisturbed, config), Optimizer(interrupted, config)
     for seed in range(2):

@@ -20,6 +20,7 @@ from heed.disk.tensors import decode_tensors
 from heed.errors import RunError
 from heed.train.step import forward
 from heed.train.step.fit_memory import in_parts, is_out_of_memory, split
+from heed.train.step.loss import output_cross_entropy
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress
 from heed.train.step.rollback import MAX_MENDS, MAX_SKIPPED, roll_back
@@ -234,7 +235,7 @@ def test_the_parts_of_a_batch_are_the_batch() -> None:
 def test_a_batch_too_large_for_memory_is_split_and_counted(
     tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compute, largest = forward.output_cross_entropy, 10**9
+    compute, largest = output_cross_entropy, 10**9
 
     def with_little_memory(states: torch.Tensor, *arguments: Any, **options: Any) -> Any:
         if states.requires_grad and len(states) > largest:
