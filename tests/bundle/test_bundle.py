@@ -481,7 +481,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_says_so(tmp_path: Path, bundle:
     save_bundle(tmp_path / "checkpoints" / "best", bundle)
     (tmp_path / "checkpoints" / "best" / "spm.model").unlink()
     with pytest.raises(
-        FormatError, match=r"has no checkpoint that can be used. .*spm.model is mis"
+        FormatError, match=r"has no checkpoint that can be used. .*spm.model is missing"
     ):
         load_bundle(tmp_path)
 

@@ -321,8 +321,16 @@ def test_a_reader_that_stops_early_is_no_error(model: Any, heed: Any) -> None:
             "--length-penalty must be a number from 0 to 10, but is",
         ),
         (["--threads", "0", "x"], 2, "'--threads': 0 is not in the range 1<=x<=1024."),
-        (["--n-best", "3", "--alternatives", "2", "x"], 2, "Give either --alternatives or --n-be"),
-        (["--alternatives", "2", "--format", "text", "x"], 2, "--format text holds one transla"),
+        (
+            ["--n-best", "3", "--alternatives", "2", "x"],
+            2,
+            "Give either --alternatives or --n-best",
+        ),
+        (
+            ["--alternatives", "2", "--format", "text", "x"],
+            2,
+            "--format text holds one translation",
+        ),
         (["--alternatives", "-1", "x"], 2, "-1 is not in the range 0<=x<=1023"),
         (["--json-input", "--prefix", "p", '"x"'], 2, 'give each "prefix" in its line instead of'),
         (["--dtype", "int4", "x"], 2, "'int4' is not one of 'auto', 'float32', 'int8', 'bfloat"),

@@ -45,7 +45,9 @@ def test_a_changed_file_of_pairs_is_refused_in_words(tmp_path: Path) -> None:
     for row in (b"one line more\n", b"en\tde\tx\tfile\tsrc\ttgt\n"):
         write_pairs(path, PAIRS[:2])
         path.write_bytes(path.read_bytes() + row)
-        with pytest.raises(FormatError, match="pairs line 3 must have six columns, the third a nu"):
+        with pytest.raises(
+            FormatError, match="pairs line 3 must have six columns, the third a number"
+        ):
             list(read_pairs(path))
     with pytest.raises(DataError, match="does not exist"):
         list(read_pairs(tmp_path / "pears"))

@@ -41,7 +41,10 @@ from heed.errors import ConfigError
             {"max_length_offset": 5000},
             r"decoding.max_length_offset must be a number from 0 to 4096",
         ),
-        ({"min_length": 256}, r"decoding.min_length must be below decoding.max_length \(256\), bu"),
+        (
+            {"min_length": 256},
+            r"decoding.min_length must be below decoding.max_length \(256\), but",
+        ),
         ({"sample": 1}, r"decoding.sample must be true or false, but is 1"),
         ({"temperature": 0.0, "sample": True}, r"temperature must be a number from 0.001 to 1000"),
         ({"temperature": 0.7}, r"temperature must be 1.0 unless decoding.sample is true, but is"),
@@ -89,7 +92,10 @@ def test_an_impossible_setting_is_refused_in_words(given: dict[str, Any], words:
             {"beam_size": 65},
             r"beam_size must be at most 64 where it is stored .*, but is 65. A sin",
         ),
-        ({"n_best": 65, "sample": True}, r"n_best must be at most 64 where it is stored with a mo"),
+        (
+            {"n_best": 65, "sample": True},
+            r"n_best must be at most 64 where it is stored with a model",
+        ),
         ({"max_length_factor": 20.5}, r"max_length_factor must be at most 20.0 where .* is 20.5"),
         ({"max_length_offset": 257}, r"max_length_offset must be at most 256.0 where .* is 257"),
     ],

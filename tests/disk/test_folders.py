@@ -263,7 +263,9 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"a\.bin is not a regular file"):
         folders.verify_directory(path)
     spoil(lambda file: (file.parent / "manifest.json").unlink())
-    with pytest.raises(FormatError, match=r"manifest\.json is missing: .* was not completely writ"):
+    with pytest.raises(
+        FormatError, match=r"manifest\.json is missing: .* was not completely written"
+    ):
         folders.verify_directory(path)
 
 

@@ -232,7 +232,9 @@ def test_a_forced_prefix_opens_the_translation(translator: Translator) -> None:
 
 
 def test_prefixes_must_match_the_lines(translator: Translator) -> None:
-    with pytest.raises(DataError, match="one prefix for each line, but there are 2 lines and 1 pr"):
+    with pytest.raises(
+        DataError, match="one prefix for each line, but there are 2 lines and 1 prefix"
+    ):
         translator.translate(["a", "b"], prefixes=["x"])
     with pytest.raises(DataError, match="line 2 has none: there are only 1"):
         list(translator.translate_stream(["a", "b"], prefixes=["x"]))
