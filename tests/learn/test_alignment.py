@@ -64,7 +64,8 @@ modern=现代 yesterday=昨天
 LEXICON = dict(entry.split("=") for entry in ENTRIES.split())
 """Words of the corpus with one translation, which the words before them do not give away."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # half a minute on an idle core
+# Half a minute on an idle core.
+pytestmark = [pytest.mark.slow, pytest.mark.reliability, pytest.mark.timeout(1800)]
 
 
 def write(folder: Path, name: str, pairs: list[Pair]) -> ParallelFiles:
