@@ -1,7 +1,4 @@
-"""`python -m heed` is `heed`.
-
-Not here: anything else. Read on in `cli/main.py`.
-"""
+"""`python -m heed` runs the command `heed`."""
 
 from heed.cli.main import main
 

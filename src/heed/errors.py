@@ -1,16 +1,16 @@
 """What can go wrong, as one tree of exceptions.
 
-HeedError                 anything a person can act on; the command line shows one line, exit 1
+HeedError                 an error a person can act on; the command line shows one line, exit 1
 ├── UsageError            the command itself is wrong (exit 2)
 ├── ConfigError           a setting: unknown key, impossible value
 ├── DataError             text or corpora: missing file, bad encoding, unequal lines
-├── FormatError           a file of ours (weights, store, vocabulary) is damaged or foreign
-├── RunError              a run folder cannot go on: locked, changed recipe, no space
-│   └── WorkerError       one process of several cannot go on, for a reason the others lack
+├── FormatError           one of heed's files (weights, store, vocabulary) is damaged or foreign
+├── RunError              a run folder cannot continue: locked, changed recipe, no space
+│   └── WorkerError       one of several processes failed for a reason that the others do not have
 └── MissingExtraError     an optional part is not installed
 
-Not here: bugs. Those stay AssertionError and friends, with a traceback. Read on in `cli/main.py`,
-which turns these into words and exit codes.
+Bugs stay AssertionError and the like, with a traceback. `cli/main.py` turns these classes into
+messages and exit codes.
 """
 
 

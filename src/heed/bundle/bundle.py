@@ -1,8 +1,7 @@
-"""A model on disk: config, vocabulary and weights in one folder that notices any damage.
+"""A model on disk: config, vocabulary and weights in one folder, with checksums.
 
-Not here: training state (`train/run/checkpoint.py`), nor how bytes survive a crash
-(`disk/folders.py`). A run folder is a model folder too; while it trains, its best checkpoint stands
-in.
+A run folder is a model folder too; during training its best checkpoint is the model. The training
+state itself is in `train/run/checkpoint.py`, crash-safe writing in `disk/folders.py`.
 """
 
 import difflib

@@ -1,6 +1,6 @@
-"""The model card, README.md: what a model is, for people and model hubs.
+"""The model card, README.md, which describes a model to people and model hubs.
 
-The card belongs to whoever passes the model on: once it is edited, heed does not write it again.
+heed writes a card once. After a person has edited it, heed leaves it alone.
 """
 
 import zlib

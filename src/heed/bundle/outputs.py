@@ -1,7 +1,4 @@
-"""Where a command may write: never onto what it reads, nor over files that are not heed's.
-
-Not here: how bytes reach the disk (`disk/files.py`, `disk/folders.py`).
-"""
+"""Checks on output paths: a command overwrites neither its input nor files of other programs."""
 
 import os
 import stat

@@ -1,7 +1,7 @@
-"""How every command looks and behaves: examples first, options in groups, `--debug`, `-q`.
+"""Options, help pages and defaults shared by all commands.
 
-Not here: what commands do, or how errors become exit codes (`main.py`).
-A command is written with `@command(...)` and `@option(..., group=...)` below.
+A command is written with `@command(...)` and `options(group)`. `main.py` turns errors into exit
+codes.
 """
 
 import itertools

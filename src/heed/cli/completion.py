@@ -1,6 +1,6 @@
-"""`heed completion`: a script that lets the shell complete heed's commands and flags.
+"""`heed completion`: print a script with which the shell completes heed's commands and options.
 
-Not here: the completing itself; that is click's, asked by the shell through `_HEED_COMPLETE`.
+click does the completing; the shell calls it through `_HEED_COMPLETE`.
 """
 
 import click

@@ -1,7 +1,6 @@
-"""`heed demo`: train a small translator from nothing, test it, and look inside, in three minutes.
+"""`heed demo`: train a small translator from scratch, test it, and look inside, in three minutes.
 
-Not here: the corpus (`demo/grammar.py`) or training. What a newcomer sees first; everything it
-prints was computed just now.
+Everything it prints has just been computed. `demo/grammar.py` makes the corpus.
 """
 
 from collections.abc import Iterable, Iterator

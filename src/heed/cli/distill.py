@@ -1,7 +1,7 @@
-"""`heed distill`: a small, fast student learns from what a trained model writes.
+"""`heed distill`: train a small, fast student on the translations of a trained model.
 
-Not here: the teacher's translations (`compress/distill.py`), or the training, which is that of
-`heed train` with its display and its ways to pause and go on (`train.py`).
+`compress/distill.py` makes the translations; training, display and pausing are those of
+`heed train` (`train.py`).
 """
 
 import math

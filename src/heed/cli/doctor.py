@@ -1,6 +1,6 @@
-"""`heed doctor`: what is installed and what this machine can do, to paste into a report.
+"""`heed doctor`: report what is installed and what this machine can do.
 
-Not here: any repair. Imports nothing heavy unless it is there.
+It imports no heavy package that is not installed, and repairs nothing.
 """
 
 import importlib.metadata

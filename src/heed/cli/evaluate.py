@@ -1,7 +1,7 @@
-"""`heed evaluate` and `heed score`: how good translations are, and how probable.
+"""`heed evaluate` and `heed score`: the quality and the probability of translations.
 
-Not here: the metrics (`evaluate/metrics.py`) or the model. `evaluate` judges text against
-references; `score` asks a model for the probability of given pairs.
+`evaluate` compares text with references (`evaluate/metrics.py`); `score` computes the
+log-probabilities of given pairs.
 """
 
 import json

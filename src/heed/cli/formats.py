@@ -1,7 +1,6 @@
-"""A `Translation` as lines of text, in each format that scripts expect.
+"""A `Translation` as lines of text, in each output format.
 
-Not here: reading and writing (`streams.py`). Numbers are natural logarithms, except in `fairseq`,
-whose own scripts expect base 2.
+Numbers are natural logarithms, except in `fairseq`, whose own scripts expect base 2.
 """
 
 import json

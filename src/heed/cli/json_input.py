@@ -1,7 +1,6 @@
-"""Lines of JSON as lines to translate: each a text, or an object of a text and wishes of its own.
+"""Input lines in JSON: each is a string, or an object with a text and options of its own.
 
-Not here: bytes (`streams.py`), or JSON going out (`formats.py`). Other keys of an object are
-ignored, so that what `--format jsonl` writes can be translated on.
+Unknown keys are ignored, so the output of `--format jsonl` can be translated again.
 """
 
 import json

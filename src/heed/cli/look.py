@@ -1,7 +1,4 @@
-"""`heed next-word` and `heed align`: one sentence, seen from inside.
-
-Not here: the pictures themselves (`explain/render.py`).
-"""
+"""`heed next-word` and `heed align`: probabilities and attention for one sentence."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""The program `heed`: which commands there are, and how an error becomes words and an exit code.
+"""The program `heed`: its commands, and how an error becomes a message and an exit code.
 
-Not here: the commands; each is imported when it is called, so `heed --help` never loads torch.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C, 141 nobody reads on, 143 terminated.
+A command is imported when it is called, so `heed --help` never loads torch. Exit codes: 0 done,
+1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the output has gone, 143 terminated.
 """
 
 import gc

@@ -1,7 +1,7 @@
-"""`heed models`: the models on this machine; and how every command finds the one it is asked for.
+"""`heed models`: the installed models; and how every command finds the model it is given.
 
-Not here: what a model folder holds (`bundle/bundle.py`). Nothing is ever fetched from a network.
-A model is a folder; one under `HEED_HOME/models` may be called by its name alone.
+A model is a folder. A model under `HEED_HOME/models` can be named without its path. Nothing is
+fetched from a network.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""A training run on the terminal: one live line, and a few lasting ones.
+"""A training run on the terminal: one live line, and lines that stay.
 
-Not here: what happens (`train/step/events.py` makes the live line's words). Everything goes to
-standard error; on anything but a terminal only the lasting lines are written.
+Everything goes to standard error; without a terminal only the lines that stay are written.
+`train/step/events.py` words the live line.
 """
 
 import os

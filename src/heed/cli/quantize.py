@@ -1,6 +1,6 @@
-"""`heed quantize`: int8 weights beside a model's own, or in a small folder by themselves.
+"""`heed quantize`: write int8 weights beside a model's own, or into a smaller folder.
 
-Not here: rounding (`heed/engine/matrices.py`), files (`bundle/bundle.py`), or scores.
+`engine/matrices.py` does the rounding.
 """
 
 import os

@@ -1,7 +1,7 @@
 """`heed spm-train`, `spm-encode`, `spm-decode`: drop-ins for SentencePiece's own tools.
 
-Not heed's tokenizer (`text/vocab.py`), which `heed train` makes by itself: these speak to
-SentencePiece directly so that scripts written for its tools get byte for byte the same.
+They call SentencePiece directly, so scripts written for its tools get the same bytes. heed's own
+tokenizer, which `heed train` makes, is in `text/vocab.py`.
 """
 
 import math

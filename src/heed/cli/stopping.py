@@ -1,7 +1,4 @@
-"""Signals that stop a long command: at once while it prepares, after the step while it trains.
-
-Not here: what a run saves when it is asked to stop (`train/step/loop.py`).
-"""
+"""Signals that stop a long command: at once in preparation, after the current step in training."""
 
 import os
 import signal

@@ -1,7 +1,4 @@
-r"""Lines in and lines out, as bytes: only `\n` ends a line, and what comes in goes out in order.
-
-Not here: corpora (`data/readers.py`), or what a line means.
-"""
+r"""Lines in and out as bytes: only `\n` ends a line, and order is kept."""
 
 import io
 import os

@@ -1,6 +1,6 @@
-"""Words for a person: no character of theirs controls the terminal.
+"""Text for a person, without characters that control the terminal.
 
-Every command writes words through `echo`, and data through `LineWriter` (`streams.py`), which
+Every command writes messages through `echo` and data through `LineWriter` (`streams.py`), which
 escapes only what goes to a terminal.
 """
 

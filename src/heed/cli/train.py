@@ -1,7 +1,6 @@
 """`heed train`: parallel text in, a model folder out.
 
-Not here: the run itself (`train/run/run.py`), or what the terminal shows meanwhile (`progress.py`).
-Flags and `section.key=value` become one nested dict of settings; the run fills in the rest.
+Flags and `section.key=value` become `Asked` settings; `train/run/run.py` does the rest.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""`heed translate`: lines in, as many lines out, in order.
+"""`heed translate`: as many lines out as lines in, in order.
 
-Not here: output formats (`formats.py`), bytes (`streams.py`), or translation
-(`translate/translator.py`).
+Formats are in `formats.py`, bytes in `streams.py`, translation in `translate/translator.py`.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""The smallest shortlist that leaves a model's translations as they are, but for a stated share.
+"""Find the smallest shortlist with which at most a given share of translations changes.
 
-Not here: how lists are learned (`lexicon.py`), or what they are for (`heed/engine/shortlist.py`).
+`lexicon.py` learns the lists; `engine/shortlist.py` uses them.
 """
 
 import math

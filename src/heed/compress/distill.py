@@ -1,9 +1,9 @@
-"""What a student learns from: its teacher's translations, made once and kept in the run folder.
+"""A student's training data: its teacher's translations, made once and kept in the run folder.
 
-Not here: the training, which is as always (`train/run/run.py`), or the command
-(`heed/cli/distill.py`). `teacher/` in the run folder holds `made-from.json`, written first; then a
-file for each portion translated, so that nothing is translated twice; at the end the pairs, and
-last `lesson.json`. Source: Kim and Rush 2016, "Sequence-Level Knowledge Distillation".
+`teacher/` in the run folder holds `made-from.json`, written first; then a file for each portion
+translated, so that nothing is translated twice; at the end the pairs, and last `lesson.json`.
+`train/run/run.py` trains on it. Source: Kim and Rush 2016, "Sequence-Level Knowledge
+Distillation".
 """
 
 import math

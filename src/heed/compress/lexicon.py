@@ -1,8 +1,6 @@
-"""Which target pieces translate which source pieces: learned from pairs, by how they meet.
+"""Which target pieces translate which source pieces, learned from sentence pairs.
 
-Not here: what a shortlist does (`heed/engine/shortlist.py`), or whether it may
-(`choose_shortlist.py`). Source: Brown et al. 1993, section 4.1 (model 1), with a word that stands
-for nothing.
+Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""A student's shape, whether it begins with its teacher's weights, and how fast it then learns.
+"""A student's shape, whether it starts from its teacher's weights, and its learning rates.
 
-Not here: what it learns from (`distill.py`), nor how weights are taken over
-(`train/start/finetune.py`).
+`train/start/finetune.py` copies the weights.
 """
 
 from collections.abc import Mapping

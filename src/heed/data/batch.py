@@ -1,7 +1,6 @@
 """Which pairs are computed together, and how they become tensors.
 
-Not here: the ids on disk (`data/store.py`) or what the model does with a batch (`model/`).
-Read on in `train/step/loop.py`, which walks over a plan batch by batch.
+`train/step/loop.py` walks over a plan batch by batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,6 @@
-"""Which pairs are worth learning from: named rules, and a report of what fell and why.
+"""Which pairs are worth learning from: named rules, and a report of dropped pairs with reasons.
 
-Not here: reading (`readers.py`); sentences shared with dev and test (`split.py`). No pair is ever
-dropped without being counted. Read on in `prepare.py`, which runs these.
+Every dropped pair is counted. `split.py` drops sentences shared with dev and test.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Which two columns of a table hold the sentences: as asked, by the header, or by what is in them.
-
-Not here: reading a table's rows (`readers.py`).
-"""
+"""Which two columns of a table hold the sentences: as given, by the header, or by their content."""
 
 import re
 from collections.abc import Sequence

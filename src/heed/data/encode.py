@@ -1,7 +1,4 @@
-"""Clean pairs as ids on disk: the training pairs of a corpus, each with its language tag.
-
-Not here: how pieces are learned (`text/vocab.py`) or stored (`store.py`).
-"""
+"""Clean pairs as ids on disk: the training pairs of a corpus, each with its language tag."""
 
 from collections.abc import Iterator
 from itertools import islice

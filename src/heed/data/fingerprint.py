@@ -1,6 +1,6 @@
-"""What a prepared folder was made from, in words: to go on with it, or to say what has changed.
+"""The facts from which a folder was prepared, to continue with it or to say what has changed.
 
-Not here: what belongs into it; `prepare.py` puts it together and keeps it in its report.
+`prepare.py` decides which facts count and keeps them in its report.
 """
 
 from collections.abc import Mapping

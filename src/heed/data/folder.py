@@ -1,7 +1,6 @@
-"""A folder of parallel text: which of its files belong together, and what each is for.
+"""A folder of parallel text: which of its files form pairs, and the role of each.
 
-Not here: reading them (`readers.py`). Names alone decide, in alphabetical order, so that the same
-files make the same corpus wherever they lie.
+File names alone decide, in alphabetical order, so the same files always make the same corpus.
 """
 
 import re

@@ -1,7 +1,6 @@
-r"""A file, compressed or not, as bytes or as lines; every fault is told with file, line and remedy.
+r"""Files, compressed or not, as bytes or lines; every error names file, line and remedy.
 
-Not here: what the lines mean (`readers.py`). Only `\n` ends a line, and memory stays small: a line
-that goes on after 16 MiB is refused. Read on in `readers.py`.
+Only `\n` ends a line. Memory stays small: a line longer than 16 MiB is refused.
 """
 
 import codecs

@@ -1,7 +1,7 @@
-"""Text in one language only: read, cleaned and stored, to be restored from gaps or back-translated.
+"""Text in one language: read, cleaned and stored.
 
-Not here: the gaps (`train/epochs/denoise.py`), or translation
-(`heed/train/epochs/back_translation.py`). Read on in `prepare.py`, which calls this.
+Training restores it from gaps (`train/epochs/denoise.py`) or translates it back
+(`train/epochs/back_translation.py`).
 """
 
 from collections.abc import Iterable, Iterator

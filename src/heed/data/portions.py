@@ -1,8 +1,4 @@
-"""Random pairs of a corpus, a few at a time, for counts that need not read all of it.
-
-Not here: the pairs themselves (`store.py`), or what training reads, which is all of them
-(`batch.py`).
-"""
+"""Random pairs of a corpus, a few at a time, for statistics that need not read all of it."""
 
 from collections.abc import Iterator
 

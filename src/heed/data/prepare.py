@@ -1,7 +1,6 @@
-"""From files of sentences to all that training needs, once: vocabulary, ids, dev, test, a report.
+"""From text files to everything training needs: vocabulary, ids, dev and test sets, a report.
 
-Not here: what a rule means (`clean.py`) or how pieces are learned (`text/vocab.py`). Memory stays
-bounded: pairs pass through a file on disk, and some 50 bytes of each stay. Read on in `batch.py`.
+Memory is bounded: pairs pass through a file on disk, and about 50 bytes of each stay in memory.
 """
 
 from array import array

@@ -1,7 +1,4 @@
-"""What preparing a corpus reports while it works, as events like those of `train/step/events.py`.
-
-Not here: how a person sees them (`heed/cli/progress.py`).
-"""
+"""Events reported while a corpus is prepared, like those of `train/step/events.py`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar

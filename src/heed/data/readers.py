@@ -1,7 +1,7 @@
 """Files of parallel text as streams of pairs: plain text, TSV, CSV and TMX, compressed or not.
 
-Not here: judgment (`clean.py`) and spelling (`text/normalize.py`): text comes as it stands. Memory
-stays small whatever the size of a file (four bytes a line and side). Read on in `clean.py`.
+Text is passed on unchanged; `clean.py` judges it and `text/normalize.py` normalizes it. Memory is
+bounded whatever the size of a file (four bytes for each line and side).
 """
 
 import csv

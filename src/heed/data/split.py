@@ -1,7 +1,6 @@
-"""Setting pairs aside for dev and test so that training never saw a sentence of theirs.
+"""Set pairs aside for dev and test so that training contains none of their sentences.
 
-Not here: the pairs themselves: one number per sentence is enough, see `sentence_key`.
-Read on in `prepare.py`, which streams the pairs to where this sends them.
+A pair is represented by one number a sentence; see `sentence_key`.
 """
 
 from array import array

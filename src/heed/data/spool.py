@@ -1,7 +1,6 @@
-"""Pairs in a file of ours, one a line: what has been cleaned, to be read again; dev and test.
+"""Cleaned pairs in a temporary file, one a line, to be read several times; also dev and test sets.
 
-Not here: cleaning (`clean.py`) or ids (`store.py`). Pairs are normalized, so none breaks its line.
-Read on in `prepare.py`, the only caller.
+Pairs are normalized before, so none contains a line break.
 """
 
 from collections.abc import Iterable, Iterator

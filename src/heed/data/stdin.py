@@ -1,7 +1,4 @@
-"""Standard input as a corpus: put into a file, for a corpus is read more than once.
-
-Not here: what its lines mean (`readers.py`) or what becomes of them. Read on in `prepare.py`.
-"""
+"""Standard input as a corpus: copied to a file first, because a corpus is read more than once."""
 
 import sys
 import zlib

@@ -1,7 +1,4 @@
-"""All training pairs as ids in one file, memory-mapped: a corpus larger than memory is fine.
-
-Not here: words (`text/vocab.py`), padding and the choice of what is computed together.
-Read on in `data/batch.py`, which reads from a `Store`; `data/prepare.py` writes it.
+"""All training pairs as ids in one memory-mapped file, so a corpus may be larger than memory.
 
 The file: a header of 96 bytes; the ids of each pair, source then target, without special pieces;
 the number of source ids of every pair; the number of target ids. All numbers are little-endian.

@@ -1,7 +1,6 @@
-"""Translation memories (TMX 1.1 to 1.4b) unit by unit; no tree is ever built.
+"""Translation memories (TMX 1.1 to 1.4b), read unit by unit without building a tree.
 
-Not here: compression (`lines.py`) and encodings (`xml_encoding.py`). The format: https://www.ttt.org/oscarStandards/tmx/tmx14b.html
-Read on in `readers.py`, which makes pairs of this.
+The format: https://www.ttt.org/oscarStandards/tmx/tmx14b.html
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """The vocabularies of a corpus: learned from its training pairs, and kept beside its ids.
 
-Not here: how pieces are learned (`heed/text/vocab.py`). Read on in `prepare.py`, which asks.
+`text/vocab.py` learns the pieces.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
-"""The text of an XML file, in whatever encoding Python knows, as UTF-8.
+"""The text of an XML file, in any encoding Python knows, as UTF-8.
 
-Not here: what the text means (`tmx.py`, which reads on), or compression (`lines.py`). The encoding
-is found as https://www.w3.org/TR/xml/#sec-guessing says.
+The encoding is found as https://www.w3.org/TR/xml/#sec-guessing says.
 """
 
 import codecs

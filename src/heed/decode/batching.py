@@ -1,8 +1,8 @@
-"""What is searched for together: batches of like lengths, and batches side by side.
+"""Batches for a search: sources of similar length together, and several batches at once.
 
-Between two steps a search thinks, and what computes for it waits. So where there is enough to do,
-each thread has a batch of its own; only what is left in the end is shared. No result depends on it.
-Read on in `translate/translator.py`, which asks.
+A search alternates between the model and its own bookkeeping, during which other threads would be
+idle. So each thread gets a batch of its own while there are enough; the last ones are shared. The
+results do not depend on it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Beam search: several partial hypotheses a source, all sources in one batch of arrays.
+"""Beam search: several partial hypotheses for each source, all sources in one batch of arrays.
 
-Not greedy search, though a beam of one finds the same; not the constraints, which both share.
-`beam_search` is the loop; `expand`, `end`, `go_on`, `advance` and `stop` are its moves, in order.
+`beam_search` is the loop; `expand`, `end`, `go_on`, `advance` and `stop` are its steps, in order.
+With a beam of one it finds what greedy search finds. `constraints.py` applies to both.
 """
 
 import math

@@ -1,7 +1,6 @@
-"""What a search may not choose: small functions on entries, and the one order they apply in.
+"""Which tokens a search may not choose: small functions, and the one order in which they apply.
 
-Not a search, and nothing here changes what the model said: a constraint decides what may be chosen,
-reported log-probs stay the model's own. Read on in `greedy.py` and `beam.py`, which share these.
+A constraint decides which tokens are allowed; the reported log-probs stay the model's own.
 """
 
 import math

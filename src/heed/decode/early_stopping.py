@@ -1,7 +1,4 @@
-"""When a beam search may stop before its length limit, one function a rule.
-
-Not the limit itself, which always holds. Read on in `beam.py`, which asks once a step.
-"""
+"""When a beam search may stop before its length limit: one function for each rule."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
-"""One hypothesis a row: the likeliest token, or a drawn one, again and again.
+"""Greedy search and sampling: one hypothesis for each row.
 
-Not a beam: nothing is kept beside. How a token is drawn is in `sampling.py`; read on in `beam.py`
-for the search that keeps several hypotheses, of which this is the narrowest case.
+`sampling.py` draws the tokens; `beam.py` keeps several hypotheses.
 """
 
 import math

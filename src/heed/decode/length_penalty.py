@@ -1,7 +1,6 @@
-"""What a hypothesis of a given length is divided by, one function a formula.
+"""The divisor of a hypothesis's score by its length: one function for each formula.
 
-Not the length limits: those are in `options.py` and `search.py`. Each function takes plain numbers
-or arrays. Read on in `beam.py`, where scores are made.
+Each takes numbers or arrays. `beam.py` applies them; the limits of length are in `options.py`.
 """
 
 from collections.abc import Callable

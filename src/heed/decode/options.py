@@ -1,8 +1,4 @@
-"""Every knob of decoding, checked where it is set.
-
-Not the search itself. Read on in `search.py`, which turns these options into a greedy, sampled or
-beam search.
-"""
+"""All options of decoding, checked when they are set."""
 
 import warnings
 from collections.abc import Mapping

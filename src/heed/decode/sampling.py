@@ -1,7 +1,4 @@
-"""Drawing a token at random: temperature, top-k, top-p and min-p, one random stream a sentence.
-
-Not the loop around it, which is `greedy.py`. Read on there, and in `options.py` for the ranges.
-"""
+"""Draw a token at random: temperature, top-k, top-p and min-p, one random stream a sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

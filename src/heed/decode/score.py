@@ -1,7 +1,4 @@
-"""What the model thinks of given words: of whole pairs, and of the next token.
-
-Not a search: nothing is looked for here. Read on in `search.py`, where it is.
-"""
+"""The log-probabilities of given targets: of whole pairs, and of the next token."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""The front door: sources and options in, hypotheses out.
+"""Entry point of decoding: sources and options in, hypotheses out.
 
-Not a search itself: it lays out the task and picks greedy, sampled or beam search. Read on in
-`options.py` for the knobs, in `beam.py` for the search most calls end up in.
+It sets up the task and calls greedy search, sampling or beam search.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""What searches share: the task, the hypothesis, and the record an observer gets of each step.
-
-Not a search. Read on in `greedy.py` and `beam.py`, which turn a `Task` into hypotheses.
-"""
+"""Records that all searches share: the task, the hypothesis, and one step for an observer."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The built-in corpus: thousands of short sentences in Chinese, English, Spanish and French.
 
-Not real text: a world of some two hundred words, learned in minutes and checked by eye.
-Read on in `synchronous.py` (how sentences are made), `corpus/*.toml` (of what), `data/readers.py`.
+They are generated from some two hundred words, so they are learned in minutes and checked by eye.
+`synchronous.py` generates them from `corpus/*.toml`.
 """
 
 import random

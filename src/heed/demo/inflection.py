@@ -1,7 +1,7 @@
-"""From a dictionary cell to all forms of a word, in Chinese, English, Spanish and French.
+"""From a dictionary entry to all forms of a word, in Chinese, English, Spanish and French.
 
-Not a grammar book: it knows the regular forms the built-in corpus needs, the cell has the rest.
-Read on in `corpus/lexicon.toml` (the cells) and `grammar.py` (what calls for which form).
+It knows the regular forms that the built-in corpus needs; entries in `corpus/lexicon.toml` list
+the others.
 """
 
 import re

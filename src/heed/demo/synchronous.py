@@ -1,8 +1,6 @@
-"""The engine of the built-in corpus: rules that say the same thing in four languages at once.
+"""Generate the built-in corpus: rules that produce the same sentence in four languages at once.
 
-Not a parser: it only generates, and what it may say stands in `corpus/rules.toml` and
-`corpus/lexicon.toml`.
-Read on in `inflection.py` (word forms) and `grammar.py` (the corpus that comes out, and its split).
+The rules are in `corpus/rules.toml`, the words in `corpus/lexicon.toml`.
 """
 
 import re

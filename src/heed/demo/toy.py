@@ -1,7 +1,6 @@
-"""Copy, reverse, sort: made-up pairs whose right answer is known, learned in a minute.
+"""Copy, reverse, sort: artificial pairs with a known answer, learned in a minute.
 
-Not language: the built-in corpus of real sentences is `grammar.py`. If a model cannot learn these,
-something between the batch and the optimizer is broken. Read on in `tests/learn/`.
+A model that cannot learn these has a bug between the batch and the optimizer; see `tests/learn/`.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,6 @@
-"""One file to disk and back: a kill, a full disk or a power cut leaves the old one or the new.
+"""Crash-safe files: a kill, a full disk or a power cut leaves the old content or the new.
 
-Not here: whole folders (`folders.py`), nor what the bytes mean. What must survive is written here.
-Read on in `folders.py`, then `bundle/bundle.py`.
+Folders are in `folders.py`.
 """
 
 import errno

@@ -1,7 +1,6 @@
-"""A folder of files that is there whole or not at all, with a manifest that notices every bit.
+"""A folder of files that is complete or absent, with a manifest of checksums.
 
-Not here: single files (`files.py`), nor what the files mean.
-Read on in `bundle/bundle.py` (a model) and `train/run/checkpoint.py` (a moment of a training run).
+`bundle/bundle.py` stores models so, `train/run/checkpoint.py` checkpoints.
 """
 
 import ctypes

@@ -1,7 +1,6 @@
-"""Named tensors to bytes and back, in the safetensors format: numbers only, nothing that runs.
+"""Named tensors to bytes and back, in the safetensors format: numbers only, no code.
 
-Not here: files and their checksums (`folders.py`), nor which tensors a model has
-(`bundle/bundle.py`). Every header is checked before anything is allocated for it.
+Every header is checked before memory is allocated for it.
 """
 
 import math

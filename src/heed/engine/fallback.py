@@ -1,9 +1,8 @@
-"""The engine in NumPy, for machines where nothing could be compiled: slower, with the same answers.
+"""The engine in NumPy, for machines without the compiled library: slower, with the same results.
 
-With int8 weights it gives the same numbers as `engine/*.cpp` to the last bit: products of int8 are
-exact, and everything else is done in the same order, sixteen columns at a time (`engine/lanes.h`).
-With float32 weights only the order of additions inside a product differs. Not here: what the model
-consists of (`network.py`), or the interface of searches (`runtime.py`).
+With int8 weights it gives the same bits as `engine/*.cpp`: products of int8 are exact, and
+everything else is done in the same order, sixteen columns at a time (`engine/lanes.h`). With
+float32 weights only the order of additions inside a product differs.
 """
 
 from collections.abc import Callable

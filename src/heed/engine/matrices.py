@@ -1,7 +1,6 @@
 """Weight matrices as the engine multiplies them: panels of sixteen columns, float32 or int8.
 
-Not here: which matrices a model has (`network.py`), nor the products themselves (`engine/*.cpp`,
-`fallback.py`). int8 is symmetric, with one scale for each output column.
+int8 is symmetric, with one scale for each output column.
 """
 
 import math

@@ -1,7 +1,6 @@
 """The compiled engine, `engine/*.cpp`, behind two small classes.
 
-Not here: what is computed (there), or the same in NumPy (`fallback.py`). Every array is checked
-before its address is handed over; the library checks ids, rows and lengths.
+Every array is checked before its address is passed on; the library checks ids, rows and lengths.
 """
 
 import ctypes

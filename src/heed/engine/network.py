@@ -1,7 +1,6 @@
-"""A model's weights in the order in which the engine goes through them.
+"""A model's weights in the order in which the engine uses them.
 
-Not here: the arithmetic (`native.py`, `fallback.py`) or files (`packed.py`). Names of weights are
-those of `heed.model`; `Network.of` is the one place where they are cut up and laid out.
+Names of weights are those of `heed.model`; only `Network.of` splits them and lays them out.
 """
 
 import itertools

@@ -1,8 +1,6 @@
-"""An int8 network as named arrays, in the layout that the engine multiplies: nothing to convert.
+"""An int8 network as named arrays in the layout that the engine multiplies, without conversion.
 
-Not here: bytes and checksums (`disk/tensors.py`, `bundle/bundle.py`), nor how a weight is rounded
-(`matrices.py`).
-Shapes and types follow from the model's config alone, so a file is checked before it is used.
+Shapes and types follow from the model's config, so a file is checked before it is used.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""The engine behind the interface of searches: `Engine` is to torch's `TorchDecodable` a twin.
+"""`Engine`: heed's own engine behind the interface of searches, as `TorchDecodable` is torch's.
 
-Not here: the arithmetic (`native.py` where it is compiled, else `fallback.py`), weights
-(`network.py`) or files (`packed.py`). What a row gets never depends on the rows beside it.
+`native.py` computes if it is compiled, else `fallback.py`. The result for a row never depends on
+the other rows.
 """
 
 from typing import Any

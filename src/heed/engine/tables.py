@@ -1,6 +1,6 @@
-"""Positions in NumPy: what `heed.model.positions` adds to embeddings or turns queries by.
+"""Positions in NumPy: what `heed.model.positions` adds to embeddings or rotates queries by.
 
-Not here: learned tables, which are weights. Tests compare every number with the model's own.
+Learned tables are weights and not here. Tests compare every number with the model's own.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""What each metric counts in a sentence, and how summed counts become a score.
+"""The counts of each metric for a sentence, and the score of summed counts.
 
-Not a reimplementation: BLEU, chrF and TER are counted by sacreBLEU, and equal it. Ours is the
-arithmetic after it, on arrays, so that a thousand resamples cost little. Read on in `metrics.py`.
+sacreBLEU counts BLEU, chrF and TER. The arithmetic after it is ours, on arrays, so that a thousand
+resamples are cheap; the scores equal sacreBLEU's.
 """
 
 import difflib

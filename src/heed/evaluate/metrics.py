@@ -1,7 +1,6 @@
-"""Scores of translations against references, and how sure they are.
+"""Scores of translations against references, with confidence intervals.
 
-Not here: what a metric counts (`counts.py`), and files: this room knows strings only.
-Read on in `report.py`, which lays two systems side by side.
+`report.py` compares two systems.
 """
 
 import difflib

@@ -1,7 +1,6 @@
-"""Attention as colored blocks on a terminal.
+"""Attention weights as colored blocks on a terminal.
 
-Not here: where weights come from (`translate/translator.py`), or printing (`cli/`).
-A row is a target piece, a column a source piece; brighter is more.
+A row is a target piece, a column a source piece; a brighter block is a larger weight.
 """
 
 import shutil

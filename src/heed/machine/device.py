@@ -1,6 +1,6 @@
-"""Where to compute, and in which number type.
+"""Device and number type of a computation.
 
-Not here: threads (`threads.py`), memory (`memory.py`). torch loads inside the functions.
+torch is imported inside the functions.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
-"""Attention: the equation, its fused twin, and the multi-head sublayer around them.
+"""Attention: the equation, its fused version, and the multi-head sublayer around them.
 
-Not here: who may read whom (`masks.py`), or where sublayers sit (`layers.py`).
-`attend` is the paper's equation 1 and shows its weights; `attend_fused` gives the same faster.
+`attend` is the paper's equation 1 and returns the weights; `attend_fused` computes the same faster.
+Masks are in `masks.py`.
 """
 
 import math

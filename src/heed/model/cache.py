@@ -1,7 +1,7 @@
 """Keys and values of the target tokens so far, kept so that each is computed once.
 
-Not the encoder's keys and values: those never grow and live in the decoder's state.
-Read on in `attention.py`, which fills it, and in `transformer.py`, which owns one a layer.
+`attention.py` fills it; `transformer.py` owns one for each layer. The encoder's keys and values
+never grow and are in the decoder's state.
 """
 
 import torch

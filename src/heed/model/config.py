@@ -1,7 +1,6 @@
 """The shape of a model: every size and choice that its weights depend on.
 
-Not the recipe for training it (`heed/train/`), nor code that reads the choices: that is `build.py`.
-Field names are the paper's; read on in `transformer.py`.
+Field names are the paper's. `build.py` turns a config into modules.
 """
 
 from dataclasses import asdict, dataclass

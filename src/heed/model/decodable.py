@@ -1,7 +1,6 @@
-"""The torch model behind the interface of searches: arrays come and go, tensors stay inside.
+"""The torch model behind the interface of searches: arrays in and out, tensors inside.
 
-Not the model (`transformer.py`), nor a search (`heed/decode/`). The log-probs of a whole vocabulary
-never leave the model's device unless someone asks for all of them.
+The log-probs of the whole vocabulary stay on the model's device unless a caller needs all of them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
-"""What a search needs of a model: NumPy arrays in, NumPy arrays out.
+"""The interface between a search and a model: NumPy arrays in, NumPy arrays out.
 
-Protocols, not base classes: anything with these methods can be decoded, be it a Transformer, an RNN
-or the int8 engine. `decodable.py` is one such model; the searches are in `heed/decode/`.
+These are protocols: any class with these methods can be decoded, be it a Transformer, an RNN or the
+int8 engine. `decodable.py` wraps a torch model; the searches are in `heed/decode/`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """One encoder layer and one decoder layer, and the parts that only they use.
 
-Not here: stacks of layers (`transformer.py`). Residual connections come in two kinds that share
-their names, so that a layer reads the same whichever it has.
+The two kinds of residual connections have the same parameter names, so a layer is written once for
+both.
 """
 
 from collections.abc import Callable

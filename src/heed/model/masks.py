@@ -1,7 +1,6 @@
-"""Which position may read which: padding and causal masks.
+"""Padding and causal masks.
 
-The one place that fixes polarity: a mask is bool and **True = may attend**. None = all may.
-Not here: what attention does with a mask (`attention.py`).
+A mask is bool and **True = may attend**; None = every position may attend to every other.
 """
 
 import torch

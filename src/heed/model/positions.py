@@ -1,7 +1,7 @@
-"""Where a token stands: sinusoidal, learned and rotary positions, or none.
+"""Positions of tokens: sinusoidal, learned, rotary or none.
 
-Each class offers the same two methods: `forward` adds to the embeddings, `rotation` turns queries
-and keys inside self-attention; a kind does one of the two. `POSITIONS` names the kinds.
+Each class has the same two methods: `forward` adds to the embeddings, `rotation` rotates queries
+and keys inside self-attention; each kind does one of the two. `POSITIONS` names the kinds.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""One seam to look inside a model: `see` names a tensor on its way, and returns it unchanged.
+"""Look inside a model: `see` names a tensor and returns it unchanged.
 
-Modules call `see(self, "query", tensor)` at every value the paper names. Where nobody listens that
-is one comparison. Inside `listening`, the listener hears the module's name in the model, a dot and
-the value's own: `decoder.0.cross_attention.query`. The names of modules are those of `plan.py`.
+Modules call `see(self, "query", tensor)` at every value the paper names. Without a listener that
+costs one comparison. Inside `listening`, the listener gets the module's name in the model, a dot
+and the value's name: `decoder.0.cross_attention.query`. The modules' names are those of `plan.py`.
 """
 
 from collections.abc import Callable, Iterator

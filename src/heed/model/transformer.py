@@ -1,7 +1,7 @@
 """The encoder–decoder Transformer: embeddings, two stacks, output layer.
 
-Not here: how a config becomes these objects (`build.py`), or search (`heed/decode/`).
-One sentence's way: ids → `embed` → encoder layers → memory → decoder layers → `logits`.
+The order of computation: ids → `embed` → encoder layers → memory → decoder layers → `logits`.
+`build.py` makes it from a config.
 """
 
 import functools

@@ -1,8 +1,8 @@
-"""More pieces for a vocabulary that a model knows already: none of its old ids changes.
+"""Add pieces to a vocabulary that a model already uses, without changing any of its ids.
 
-Not here: learning a vocabulary (`vocab.py`), or what the new pieces mean to a model
-(`heed/train/start/finetune.py`). A SentencePiece model is a protocol buffer that lists its pieces
-one by one, so further ones can be put behind it; https://protobuf.dev/programming-guides/encoding/.
+A SentencePiece model is a protocol buffer that lists its pieces one by one, so more can be
+appended; https://protobuf.dev/programming-guides/encoding/. `train/start/finetune.py` makes their
+embeddings.
 """
 
 import itertools

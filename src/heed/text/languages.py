@@ -1,7 +1,6 @@
-"""What may be a language code, and which languages a model reads and writes.
+"""Valid language codes, and the languages that a model reads and writes.
 
-Not here: the tags that tell a model which language is wanted (`vocab.py`). A model that was taught
-both ways round counts its own source language among its targets.
+A model trained in both directions counts its source language among its targets.
 """
 
 import re

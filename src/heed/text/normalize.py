@@ -1,7 +1,7 @@
 """One spelling for each line of text: composed letters, single blanks, no control characters.
 
-Not here: anything that changes words (case, quotes, digits) or cuts lines (`segment.py`).
-Both training sides and every line to be translated pass here first; read on in `vocab.py`.
+Training text and every line to be translated are normalized here; words, case, quotes and digits
+stay as they are.
 """
 
 import re

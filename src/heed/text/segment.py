@@ -1,8 +1,7 @@
-"""Long text into sentences, and what is still too long into parts that fit; nothing is lost.
+"""Split long text into sentences, and longer ones into parts that fit; nothing is lost.
 
-Not here: the meaning of a text, so a rare abbreviation may end a sentence too early or too late.
-Why cut at all: a model reads sentences as long as those it learned from; read on in
-`translate/translator.py`.
+A model reads only sentences about as long as those it learned from. The rules know no meaning, so
+a rare abbreviation may end a sentence too early or too late.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""Words to ids and back, without loss: a SentencePiece model behind a small, strict door.
+"""Words to ids and back, without loss: a strict wrapper around a SentencePiece model.
 
-Not here: spelling (`normalize.py`), cutting long lines (`segment.py`), padding (`data/batch.py`).
-What SentencePiece does inside: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226.
+SentencePiece: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226.
 """
 
 import io

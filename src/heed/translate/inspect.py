@@ -1,7 +1,4 @@
-"""What a model says of given lines: how probable each pair is, and where it looks in the source.
-
-Not here: the log-probabilities of padded ids (`decode/score.py`). Read on in `translator.py`.
-"""
+"""Scores of given pairs, probabilities of the next token, and attention to the source."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """Lines as parts that fit a model: everything before the first tensor.
 
-Not here: batches (`decode/batching.py`), the search (`translator.py`), or where a line may be cut
-(`text/segment.py`). A part's ids: language tag where the model has several, pieces, `<eos>`.
+The ids of a part: a language tag if the model has several target languages, pieces, `<eos>`.
+`text/segment.py` decides where a line may be cut.
 """
 
 import functools

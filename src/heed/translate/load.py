@@ -1,6 +1,6 @@
 """Open a model folder with the runtime that computes it: heed's own engine, or torch.
 
-torch is imported only where it computes, so translating on a CPU needs neither its time nor its
+torch is imported only if it computes, so translating on a CPU needs neither its time nor its
 memory.
 """
 

@@ -1,7 +1,4 @@
-"""What a `Translator` answers with: plain records, no torch, ready to print or to send.
-
-Not here: how they come about (`translator.py`) or how they look in a file (`cli/formats.py`).
-"""
+"""The results of a `Translator`: plain records without torch."""
 
 import math
 import unicodedata

@@ -1,8 +1,7 @@
-"""Text in, text out: a trained model with its vocabularies behind one object, `Translator`.
+"""Text in, text out: a trained model with its vocabularies as one object, `Translator`.
 
-Not here: search (`decode/`), files (`bundle/bundle.py`), or printing (`cli/`). One line's way
-through: normalize → ids (cut if too long) → batches of like lengths → search → text, in the order
-given.
+A line is normalized, encoded (and cut if it is too long), batched with lines of similar length,
+searched, decoded and returned in the order given.
 """
 
 import warnings

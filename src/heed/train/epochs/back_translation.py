@@ -1,10 +1,10 @@
-"""Text in one language as training pairs: restored from gaps, and translated back by the run.
+"""Text in one language as training pairs: restored from gaps, and translated back by the model.
 
-Not here: training; to the loop this is an epoch's pairs like any other. At the first epoch that
-begins past a share of the budget, the model translates the text into the other language; from then
-on it learns the way back, from its own translation to the text that people wrote.
+At the first epoch after a given share of the budget, the model translates the text into the other
+language; from then on it also learns from these pairs, whose target is the original text. To the
+loop they are pairs of an epoch like all others.
 Source: Sennrich et al. 2016, "Improving NMT with Monolingual Data"; Caswell et al. 2019, "Tagged
-Back-Translation": a tag in front of the source lets the model keep its own prose apart.
+Back-Translation": a tag in front of the source marks machine-made text.
 """
 
 import time

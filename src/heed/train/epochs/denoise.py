@@ -1,8 +1,8 @@
-"""Sentences with gaps, to be restored: what text in one language alone can teach.
+"""Sentences with gaps, to be restored: training pairs from text in one language.
 
-Not here: where the sentences come from (`data/mono.py`). Nothing is written down: what is hidden
-follows from seed, epoch and sentence, so that every epoch has other gaps and a resumed run the
-same. Source: Lewis et al. 2020, "BART", section 2.2, text infilling: 30 % hidden, 3 pieces a gap.
+The gaps follow from seed, epoch and sentence, so every epoch has other gaps and a resumed run has
+the same. Source: Lewis et al. 2020, "BART", section 2.2, text infilling: 30 % hidden, 3 pieces a
+gap.
 """
 
 from typing import Any

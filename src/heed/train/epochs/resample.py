@@ -1,7 +1,7 @@
-"""Subword regularization: every epoch sees the corpus segmented anew.
+"""Subword regularization: segment the corpus anew for every epoch.
 
-Not the segmentation itself (`heed/text/vocab.py`). Texts are read back from the ids of the store,
-so nothing is kept twice. Source: Kudo 2018, "Subword Regularization".
+The texts are decoded from the ids of the store, so they are not stored a second time. Source: Kudo
+2018, "Subword Regularization".
 """
 
 import numpy as np

@@ -1,9 +1,8 @@
-"""Several processes that train one model: who leads, what all must know, how gradients are summed.
+"""Several processes that train one model: the leader, shared facts, summed gradients.
 
-Not here: starting them (`torchrun` does) or sharing the model out to them (`shard.py`); without
-that, each holds all of it. A process alone is a group of one, for which everything here costs
-nothing. `step/loop.py` hands out batches and sums gradients, so one step reads the same with one
-process as with many. `docs/distributed.md` says how to use it.
+`torchrun` starts the processes. Each holds the whole model, unless `shard.py` splits it. A single
+process is a group of one, for which all of this costs nothing, so the loop is written once.
+`docs/distributed.md` explains its use.
 """
 
 import itertools

@@ -1,9 +1,8 @@
-"""A model shared out: each process keeps some rows of every tensor and of all that belongs to it.
+"""Sharded training (FSDP2): each process holds some rows of every tensor.
 
-Not who the processes are (`distributed.py`), nor the step, which reads the same (`step/loop.py`).
-torch puts a layer's weights together when it computes, frees them afterwards, and leaves each
-process its rows of the gradients' sum (FSDP2; Zhao et al. 2023, "PyTorch FSDP"). What stays is a
-`DTensor`: of it, the functions here take the rows or the whole; a plain tensor is both.
+torch gathers a layer's weights for the computation, frees them afterwards, and gives each process
+its rows of the summed gradients (Zhao et al. 2023, "PyTorch FSDP"). A sharded tensor is a
+`DTensor`; the functions here return its local rows or the whole tensor, and accept plain tensors.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""What a recipe is where nobody set anything: chosen from corpus, time and the machine's speed.
+"""Defaults that depend on the corpus, the time given and the speed of the machine.
 
-`docs/log` holds the experiments behind the numbers.
+`docs/log` has the experiments behind the numbers.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""The run folder: the names of heed's own files in it, and which folder a run may write into.
+"""The run folder: the names of heed's files in it, and which folders a run may write into.
 
-Read on in `run/run.py`, which says what the files hold.
+`run/run.py` says what the files hold.
 """
 
 from collections.abc import Iterable

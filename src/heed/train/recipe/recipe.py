@@ -1,9 +1,8 @@
-"""A whole run's settings, in three states.
+"""A run's settings in three states.
 
-`Asked` (`asked.py`) is what a person set by hand, in a recipe file, by `section.key=value` or by
-flags; it always wins. A `Draft` is what holds before the corpus is read. A `Recipe` has a value for
-everything: `choose.py` fills the rest from the corpus, the time given and the machine's speed. What
-a setting means stands beside the code that it steers.
+`Asked` (`asked.py`): what a person set, in a recipe file, by `section.key=value` or by flags; it
+always wins. `Draft`: what holds before the corpus is read. `Recipe`: a value for everything;
+`choose.py` fills in the rest. The meaning of a setting is documented at its dataclass.
 """
 
 import math

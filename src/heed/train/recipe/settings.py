@@ -1,7 +1,7 @@
-"""What a run was asked for and the recipe that came of it, kept in its folder.
+"""The settings and the recipe of a run, kept in its folder.
 
-How a recipe is made of it: `recipe.py`. A run goes on only as it began, but for the settings
-in `MAY_CHANGE`; what else was changed is named and refused.
+A run continues only with the settings it began with, except for those in `MAY_CHANGE`; any other
+change is refused by name.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,6 @@
-"""What a run leaves behind: checkpoints on the way, the best model so far, the model at the end.
+"""What a run writes: checkpoints, the best model so far, the final model.
 
-Not how a folder is written whole or not at all (`checkpoint.py`, `bundle/bundle.py`), nor when
-(`step/loop.py`). Also here: the model as it is now, made ready to translate, to be kept or
-validated.
+It also wraps the current weights as a `Translator`, for validation.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,6 @@
-"""A moment of a training run on disk: save it, come back to the very next batch, average several.
+"""Checkpoints: save the state of training, resume at the very next batch, average several.
 
-Not here: what the tensors and the progress mean; that is the loop's. Each checkpoint is a folder
-`checkpoints/step-000500` that is there whole or not at all (`disk/folders.py`).
+Each is a folder `checkpoints/step-000500` that is complete or absent (`disk/folders.py`).
 """
 
 import os

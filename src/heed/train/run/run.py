@@ -1,9 +1,8 @@
-"""A whole run: corpus in, model folder out; stopped anywhere, the same call goes on.
+"""A whole run: corpus in, model folder out; after an interruption the same call continues.
 
-Not what it starts from (`setup.py`), the training step (`step/loop.py`), what it leaves behind
-(`artifacts.py`), nor what a terminal shows (`heed/cli/train.py`). The run folder holds
-`recipe.toml` (resolved; `resolved.toml` is a copy to notice edits by), `asked.json` (what was set
-by hand), `data/`, `metrics.jsonl`, `checkpoints/`, and at the end the model itself.
+The run folder holds `recipe.toml` (the resolved recipe; `resolved.toml` is a copy by which edits
+are noticed), `asked.json` (the settings made by hand), `data/`, `metrics.jsonl`, `checkpoints/`,
+and at the end the model. `setup.py` makes what a run starts from, `artifacts.py` what it leaves.
 """
 
 import time

@@ -1,7 +1,6 @@
-"""What a run starts from: its folder, its recipe, its data, a fresh model or the newest checkpoint.
+"""The start of a run: folder, recipe, data, and a fresh model or the newest checkpoint.
 
-Not what is made of it: `run.py` trains, `artifacts.py` writes. Each function finds what an earlier
-sitting left, and makes only what is missing.
+Each function reuses what an earlier start left, and makes only what is missing.
 """
 
 import time

@@ -1,8 +1,7 @@
-"""First embeddings from co-occurrence counts: pieces that occur with the same others begin alike.
+"""Initialize embeddings from co-occurrence counts: pieces with similar contexts start similar.
 
-Not here: what all other weights begin as (`heed/model/build.py`), or starting from another model
-(`finetune.py`). Counts tell which pieces share sentence pairs, so that a word begins near its
-translation, and which stand side by side, so that it begins near what could stand in its place.
+Counts tell which pieces share sentence pairs, so a word starts near its translation, and which
+stand side by side, so it starts near words that could replace it.
 
 Source: Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".
 """

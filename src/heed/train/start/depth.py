@@ -1,6 +1,5 @@
-"""Which of a model's layers a deeper or a shallower one begins with.
+"""Which of a model's layers a deeper or shallower model starts with.
 
-Not here: what else a run takes over from a model (`finetune.py`), nor the training that follows.
 Source: Shleifer and Rush 2020, "Pre-trained Summarization Distillation": shrink and fine-tune.
 """
 

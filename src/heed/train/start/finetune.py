@@ -1,8 +1,7 @@
-"""A run that starts from a model: its weights, its shape, its vocabulary with new pieces behind it.
+"""Start a run from a model: its weights, its shape, and its vocabulary with new pieces appended.
 
-Not here: which pieces those are (`heed/text/extend.py`), or training, which is as always but for
-its rates. The parent is only read. What is taken from it lies in the run folder from the start, as
-the checkpoint of step 0, so that the run goes on like any other.
+The parent is only read. Its weights go into the run folder as the checkpoint of step 0, so the run
+continues like any other. `text/extend.py` finds the new pieces.
 """
 
 import hashlib

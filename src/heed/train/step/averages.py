@@ -1,7 +1,4 @@
-"""Weights given or lent to a model by name; tensors as the arrays that files hold, and back.
-
-Not here: where they come from, such as a checkpoint (`run/checkpoint.py`).
-"""
+"""Copy weights by name into a model, for good or for a while; tensors to arrays and back."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

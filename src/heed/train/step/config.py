@@ -1,7 +1,6 @@
-"""How a model is trained: every knob of the optimizer, the schedule and the clock.
+"""Settings of training: optimizer, schedule, clock.
 
-Not the model's shape (`heed/model/config.py`), nor the rule that picks good values for a corpus
-and a time budget (`recipe/recipe.py`). Read on in `loop.py`.
+`recipe/choose.py` chooses values for a corpus and a time budget.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""When a batch does not fit into memory: the same gradients in several parts.
+"""A batch that does not fit into memory: the same gradients in several parts.
 
-Before the first step it is measured what fits (`positions_that_fit`); should it turn out to be less
-(`in_parts`), a step is made again in smaller parts. Not gradient accumulation (`accumulate` in
-`config.py`), which a person chooses. Dropout draws other numbers for parts than for the whole, so a
-run that had to split is not bit-exact with one that had not; the loop counts such steps.
+What fits is measured before the first step (`positions_that_fit`); if memory still runs out, the
+step is repeated in smaller parts (`in_parts`). Dropout draws other numbers for parts than for the
+whole, so such a run is not bit-exact with one that did not split; the loop counts these steps.
+Gradient accumulation (`training.accumulate`) is another thing: a person chooses it.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""A batch through the model to its loss: compiled or not.
-
-Not the loss itself (`loss.py`), nor the step that learns from it (`loop.py`).
-"""
+"""From a batch to its loss, compiled or not."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

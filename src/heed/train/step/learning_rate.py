@@ -1,7 +1,7 @@
-"""The learning rate as a pure function of where the run stands.
+"""The learning rate as a pure function of progress.
 
-Not the optimizer (`optimizer.py`). Each schedule returns a factor on the peak learning rate;
-`SCHEDULES` names them, `learning_rate_factor` picks one.
+Each schedule returns a factor on the peak learning rate; `SCHEDULES` names them, and
+`learning_rate_factor` picks one.
 """
 
 import math

@@ -1,8 +1,6 @@
 """The training loop: epochs, validation, checkpoints, and when to stop.
 
-Not here: the step (`train_step.py`), where batches come from (`heed/data/batch.py`), or what a
-whole run prepares and leaves behind (`run/run.py`).
-The loop prints nothing; it hands events to `report` (see `events.py`).
+It prints nothing; it hands events to `report` (see `events.py`). One step is in `train_step.py`.
 """
 
 import math

@@ -1,7 +1,7 @@
 """From gradients to new weights: Adam, AdamW, and Muon for matrices.
 
-Not the learning rate over time (`learning_rate.py`). `Optimizer` is the one class the loop sees;
-its state leaves and enters as named tensors, so checkpoints need no pickle.
+`Optimizer` is the one class that the loop uses. Its state is saved and loaded as named tensors, so
+checkpoints need no pickle.
 """
 
 import itertools

@@ -1,7 +1,4 @@
-"""Where a run stands: all that a checkpoint holds besides tensors.
-
-Not here: who counts (`loop.py`) or writes it down (`run/checkpoint.py`).
-"""
+"""The progress of a run: everything in a checkpoint that is not a tensor."""
 
 import math
 from dataclasses import dataclass

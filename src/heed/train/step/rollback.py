@@ -1,8 +1,7 @@
-"""Weights that have burst: back to the last good ones, with half the learning rate.
+"""Back to the last checkpoint with half the learning rate, after steps that were not finite.
 
-Not here: noticing (`train_step` in `loop.py` skips an update whose loss or gradient is not finite)
-or keeping (`run/checkpoint.py`). What is gone back to lies on disk, so it costs no memory, and a
-run that is killed and resumed mends in the same way.
+`train_step.py` skips an update whose loss or gradient is not finite. The weights come from disk, so
+this costs no memory, and a run that is killed and resumed rolls back in the same way.
 """
 
 from collections.abc import Callable

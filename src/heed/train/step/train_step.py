@@ -1,7 +1,4 @@
-"""One optimizer step: gradients of its batches summed over parts, batches and processes.
-
-Not here: the loss of a batch (`forward.py`) or the update (`optimizer.py`).
-"""
+"""One optimizer step: gradients summed over parts, batches and processes."""
 
 import math
 from collections.abc import Iterable

@@ -1,7 +1,4 @@
-"""The state of a training run between two steps: model, optimizer, clock and counters.
-
-Not here: what a step does (`train_step.py`) or when it ends (`loop.py`).
-"""
+"""The state of a training run between two steps: model, optimizer, clock and counters."""
 
 import math
 import time

@@ -1,7 +1,7 @@
-"""How good the model is now, on sentences it does not learn from.
+"""Validation: scores and losses on held-out sentences.
 
-Not the final test (`heed evaluate`): fewer sentences, greedy search, so that it costs seconds.
-Called by `loop.py`; the translations are made by the same `Translator` that users run.
+It uses fewer sentences than `heed evaluate` and greedy search, so it costs seconds. The
+translations come from the same `Translator` that users run.
 """
 
 import math

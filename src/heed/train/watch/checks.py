@@ -1,8 +1,8 @@
-"""What ails a run: from what was measured to a cause in words, and what to do about it.
+"""Diagnose a run: from measurements to a cause in words and a remedy.
 
-Nothing here measures: `probe.py` asks the model, `observe.py` gathers the evidence and tells a
-person. `diagnose` is a pure function; each threshold stands with its reason. Figures for healthy
-runs are of finished ones on Multi30k, Tatoeba and the built-in corpus (`docs/log`).
+`probe.py` and `observe.py` measure. `diagnose` is a pure function; each threshold has its reason
+beside it. Figures of healthy runs are of runs on Multi30k, Tatoeba and the built-in corpus
+(`docs/log`).
 """
 
 import math

@@ -1,7 +1,4 @@
-"""What a diagnosis rests on, and what it says: plain records.
-
-Not how they are gathered (`observe.py`) or judged (`checks.py`).
-"""
+"""Records of a diagnosis: the evidence, and the alarms."""
 
 from dataclasses import dataclass, field
 from typing import Any

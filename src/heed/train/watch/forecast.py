@@ -1,7 +1,7 @@
-"""What a run's last score will be, from the scores so far: an interval that is wide at first.
+"""Forecast the last score of a run from its scores so far: an interval, wide at first.
 
-Not a plan: nothing is decided by it. Curves of one family are weighed by how well they fit, and the
-forecast is what they say together; `tests/train/watch/test_forecast.py` holds real curves.
+Curves of one family are weighted by how well they fit. No decision depends on the forecast;
+`tests/train/watch/test_forecast.py` has real curves.
 
 A score rises as `height · s^k / (s^k + half^k)` over the share `s` of the budget (Hill 1910): slow,
 then fast, then ever slower, by a power law. Annealing the learning rate adds a little at the end.

@@ -1,8 +1,7 @@
-"""Stands between a run and those who hear of it: adds what can be told, raises the alarms.
+"""An observer between a run and its listeners: it adds figures to events and raises alarms.
 
-Not what the alarms mean (`checks.py`), nor the questions to the model (`probe.py`). All that an
-observer remembers can be read back from `metrics.jsonl`, so it needs no place in a checkpoint, and
-nothing it does changes a weight.
+Its state can be read back from `metrics.jsonl`, so it needs no place in a checkpoint. It changes no
+weight. `checks.py` decides on alarms, `probe.py` queries the model.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""A look inside a model in training: a few dozen sentences, asked what a healthy model can answer.
+"""Query a model in training with a few dozen sentences, for signs of faults.
 
-Not a validation (`step/validate.py`): nothing here is a score. Each number is the answer to one
-question, such as "does it matter which source is read?"; `checks.py` knows what the numbers mean.
+Each number answers one question, such as "does it matter which source is read?". They are not
+scores; `checks.py` interprets them.
 """
 
 import math
