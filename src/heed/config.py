@@ -113,7 +113,7 @@ def _parts_of(hint: Any) -> tuple[list[Any], Any, bool]:
 
 
 def _is_a(kind: Any, value: Any) -> bool:
-    """Whether a value has this type; a whole number is a float too, but true is no number."""
+    """Whether a value has this type; a whole number is a float too, but true is not a number."""
     if typing.get_origin(kind) is typing.Literal:
         return isinstance(value, str) and value in typing.get_args(kind)
     if typing.get_origin(kind) is tuple:
@@ -201,7 +201,7 @@ def build_config(
         values: as TOML or JSON gives them.
         where: the file they come from, for messages.
         without: dotted keys that do not come from that file.
-        also_wrong: mistakes in that file that the caller found; they are told with the others.
+        also_wrong: mistakes that the caller found in that file; they are reported with the others.
         sections: by field name, the dataclass of a section whose type the values decide.
 
     Raises:
@@ -335,7 +335,7 @@ def _spelled_value(spelled: str) -> Any:
         parsed = _parse_toml(f"value = {spelled}")
     except (ValueError, RecursionError):
         return spelled
-    # More than one key: the text held a line break and is no single value.
+    # More than one key: the text held a line break, so it is not a single value.
     return parsed["value"] if set(parsed) == {"value"} else spelled
 
 

@@ -117,7 +117,7 @@ def _ctrl_c(*_: object) -> None:
         (
             ["MODEL", "--out=OUT"],
             1,
-            "without the text it learned from: say what it shall translate",
+            "is a model without its training text: name text to translate",
         ),
         (["none", "--out=OUT"], 1, "There is no model folder none"),
         (["MODEL", "--out=OUT", "text.en"], 2, "text.en must be like section.key=value; text goes"),

@@ -226,8 +226,8 @@ def load_bundle(path: str | os.PathLike[str], *, prefer_int8: bool = False) -> B
         prefer_int8: read the int8 weights, where there are some, instead of the others.
 
     Raises:
-        FormatError: it is no model folder, or something in it is missing, damaged, made by a newer
-            heed, or does not fit the rest.
+        FormatError: it is not a model folder, or something in it is missing, damaged, made by a
+            newer heed, or does not fit the rest.
     """
     folder = find_model_folder(path)
     manifest = read_manifest(folder)

@@ -233,7 +233,7 @@ def translate_all(
     """The model's translations, also written to the file `save` where it is given."""
     texts = []
     with ExitStack() as stack:
-        # Opened first: a folder that cannot be written is told before an hour of translating.
+        # Opened first, so that a folder that cannot be written fails before an hour of translating.
         writer = stack.enter_context(open_saved(save)) if save else None
         for found in translator.translate_stream(sources, **search):
             texts.append(found.text)

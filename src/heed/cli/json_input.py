@@ -26,7 +26,7 @@ def json_lines(
 
     Args:
         lines: JSON, a value a line.
-        name: what errors call them.
+        name: their name in errors.
         passed_on: gets an item for each line: what belongs into its answer, `{"id": …}` or nothing.
 
     Raises:

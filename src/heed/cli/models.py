@@ -199,7 +199,7 @@ def installed() -> dict[str, Path]:
 
 
 def find_model(name: str | None) -> Path:
-    """The folder of a model given as a path, a name, or not at all."""
+    """The folder of a model given by path or by name, or of the only installed one."""
     models = installed()
     if not name:
         if len(models) == 1:
@@ -213,7 +213,7 @@ def find_model(name: str | None) -> Path:
     if Path(name).exists():
         from heed.bundle.bundle import find_model_folder
 
-        return find_model_folder(name)  # says why a file is no model
+        return find_model_folder(name)  # says why a file is not a model
     near = get_close_matches(name, [*models, *_folders_beside(name)], n=1)
     hint = f"; did you mean {near[0]}?" if near else ". Train one with: heed train --out run/ …"
     raise ConfigError(f"There is no model folder {name}{hint}")

@@ -44,7 +44,10 @@ class Stop:
 
     def tell(self, *messages: str) -> None:
         """Say each message that has not been said; from any thread."""
-        with self._lock, suppress(OSError, ValueError):  # nobody may read standard error any more
+        with (
+            self._lock,
+            suppress(OSError, ValueError),
+        ):  # standard error may have no reader any more
             for message in messages:
                 if self._say and message not in self._said:
                     self._said.add(message)

@@ -157,7 +157,7 @@ class _Output(io.FileIO):
     """A file that keeps what it held until something else is written.
 
     Args:
-        path: also what errors call it.
+        path: also its name in errors.
     """
 
     def __init__(self, path: str) -> None:
@@ -187,7 +187,7 @@ def _open_as_it_is(path: str, flags: int) -> int:
 def _written(path: Any) -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # of a named pipe: nobody reads on
+    except BrokenPipeError:  # of a named pipe: its reader has gone
         raise
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}.") from None
@@ -236,7 +236,7 @@ def decode_lines(
 
     Args:
         stream: UTF-8 text; only byte 0x0A ends a line, one 0x0D before it is dropped.
-        name: what errors call it.
+        name: its name in errors.
         on_invalid: told the number of a line that is not UTF-8, which is then read with U+FFFD
             for each wrong byte; None makes such a line an error.
         remedy: the end of that error's message.

@@ -197,7 +197,7 @@ def translate(
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
         lines: Iterator[str | Line]
-        # A wrong byte does not end a session of somebody who types.
+        # A wrong byte does not end an interactive session.
         is_replacing = is_interactive or source.encoding_errors == "replace"
         texts, has_paused = _input_lines(
             stack, text, source.input_path, on_invalid=replaced.add if is_replacing else None

@@ -42,7 +42,7 @@ def try_shortlists(
 
     Yields:
         Each shortlist with what was measured, and whether it may stay, which the last one may. Of
-        one that may not, only so many lines are translated as it takes to tell.
+        one that changes too much, translating stops as soon as that is certain.
     """
     before = [found.text for found in translator.translate(lines)]
     sample = [

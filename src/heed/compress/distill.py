@@ -157,7 +157,7 @@ def made_from(
     """
     if not files and not _is_run(teacher):
         raise ConfigError(
-            f"{teacher} is a model without the text it learned from: say what it shall translate, "
+            f"{teacher} is a model without its training text: name text to translate, "
             "with --src FILE."
         )
     texts = files or [str(teacher / DATA / TRAIN_FILE)]

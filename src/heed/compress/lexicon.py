@@ -81,7 +81,7 @@ class Lexicon:
         chances = _estimate(links, src)
         same = _same_pieces(src_vocab, tgt_vocab)
         src, tgt = np.append(src, same[:, 0]), np.append(tgt, same[:, 1])
-        # A name is written as it stands, whether or not the pairs hold it: that comes first.
+        # A name is often copied, even if the pairs do not contain it: so copies come first.
         order = np.lexsort((-np.append(chances, np.full(len(same), 2.0)), src))
         order = order[src[order] < src_vocab.size]
         counts = np.zeros(tgt_vocab.size, np.int64)

@@ -39,7 +39,7 @@ class Pair:
         tgt: its translation.
         line: where it stands in its file, from 1 (in TMX the line its unit ends on).
         origin: the file, as the user named it.
-        source_lang: code such as `en`; "" where nobody said.
+        source_lang: code such as `en`; "" if unknown.
         target_lang: the same for the translation.
         fault: why not all of it could be read, in a word; "" if all could.
     """

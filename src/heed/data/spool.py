@@ -29,7 +29,7 @@ class Spool(NamedTuple):
     splits: NDArray[np.uint8]
 
     def pairs(self, split: int, *, at_most: int | None = None) -> Iterator[Pair]:
-        """The pairs of one split, or `at_most` so many of them, spread evenly."""
+        """The pairs of one split, or `at_most` of them, spread evenly."""
         is_wanted = self.splits == split
         numbers = np.flatnonzero(is_wanted)
         if at_most is not None and at_most < len(numbers):

@@ -14,8 +14,8 @@ def keep_stdin(path: Path, *, is_kept: bool) -> str:
     """Put what standard input brings into a file; returns what tells it from any other input.
 
     Args:
-        path: where it goes, whole or not at all; memory stays small whatever its size.
-        is_kept: an earlier call has put it there: it is read to be told apart, not written.
+        path: where it goes, atomically; memory stays small whatever its size.
+        is_kept: an earlier call has written it; the input is compared with it.
 
     Raises:
         DataError: standard input is empty, closed or a terminal.

@@ -74,7 +74,7 @@ def extend_vocabs(
     Args:
         base: the model's; one object twice if they are joint.
         pairs: the training pairs, from the first one at each call.
-        tokenizer: how much of the text shall have characters of its own.
+        tokenizer: share of the text whose characters must get pieces.
         languages: each gets a tag if it has none.
     """
 

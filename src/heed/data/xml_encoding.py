@@ -85,7 +85,7 @@ def _encoding_of(head: bytes) -> str:
 
 def _decoder(name: str, path: str | Path) -> codecs.IncrementalDecoder:
     try:
-        " ".encode(name)  # refuses what is no encoding of text, such as zlib
+        " ".encode(name)  # refuses codecs that do not encode text, such as zlib
         codec = codecs.lookup(name).name
         decoder = codecs.getincrementaldecoder(_SUPERSETS.get(codec, codec))()
     except (LookupError, UnicodeError) as error:

@@ -215,7 +215,7 @@ def expand(beam: Beam, following: NextTokens, ended: Ended, task: Task) -> Candi
     scores, ids = choice.top(beam_size + 1)
     n_each = ids.shape[1]
     totals = (beam.totals.reshape(-1, 1) + scores).reshape(n_sources, -1)
-    # Sorted backwards, so that what is no number would come first and be noticed.
+    # Sorted backwards, so that NaN would come first and be noticed.
     backwards = totals[:, ::-1].argsort(axis=1, kind="stable")[:, : -2 * beam_size - 1 : -1]
     order = totals.shape[1] - 1 - backwards
     places = _flat(order, totals.shape[1])

@@ -14,7 +14,7 @@ from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.interface import Changes, Floats, Ids, NextTokens
 
-# What must be chosen gets at least this, even where the model gives it no chance at all:
+# A required token gets at least this, even where the model gives it no chance:
 # a search cannot follow a path of minus infinity.
 _LEAST = -1e4
 
@@ -179,7 +179,7 @@ class Constraints:
             sources: which source of the call each run of rows answers, `(n_sources,)`.
 
         Raises:
-            ConfigError: an id that shall not be chosen is not in the vocabulary.
+            ConfigError: a forbidden id is not in the vocabulary.
         """
         n_rows, length = tokens.shape
         required_ids = None

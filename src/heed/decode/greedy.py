@@ -19,7 +19,7 @@ from heed.model.interface import Decodable, Floats, Ids
 Choose = Callable[[Choice, int, Ids], tuple[Ids, Floats, Ids | None]]
 """`(choice, step, sources) -> (ids, scores, n_allowed or None)`; see `choose_likeliest`."""
 
-# Leaving the batch copies the model's memory of all who stay, so rows leave several at a time.
+# Removing rows copies the model's memory of the others, so several are removed at a time.
 _LEAVE_SHARE = 1 / 8
 
 

@@ -56,7 +56,7 @@ class DecodeOptions:
         min_p: sample among tokens at least `min_p` times as probable as the likeliest one, after
             the other filters; 0 (neutral) to 1. Source: Nguyen et al. 2024.
         seed: with the key of a sentence, decides all its random draws, 0 to 2**64 - 1.
-        no_repeat_ngram_size: no run of so many tokens occurs twice in a hypothesis; 0 (neutral)
+        no_repeat_ngram_size: no n-gram of this size occurs twice in a hypothesis; 0 (neutral)
             to 1000. Source: Paulus et al. 2018, section 2.5.
         repetition_penalty: log-probs of tokens already in the hypothesis are multiplied by it, 1
             (neutral) to 100. It steers search and score; token log-probs stay the model's own.

@@ -132,7 +132,7 @@ class Sampler:
             The ids and their scores, both `(rows,)`; how many could have been drawn `(rows,)`,
             or None.
         """
-        with np.errstate(invalid="ignore"):  # the search itself refuses what is no number
+        with np.errstate(invalid="ignore"):  # the search itself refuses NaN
             allowed = candidates(choice, self.options)
             ids, scores = draw(allowed, self.draws[sources, step])
         n_allowed = (allowed.probabilities > 0).sum(axis=1) if self.is_observed else None

@@ -74,7 +74,7 @@ Observer = Callable[[Step], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What one call of `decode` asks, ready for the loops.
+    """The arguments of one call of `decode`, ready for the loops.
 
     Attributes:
         options: the knobs.

@@ -186,7 +186,7 @@ def demo_corpus(
 
 
 def _sample(examples: Sequence[Example], size: int) -> list[Example]:
-    """The first so many; worked sentences and those that bring a new word come before others."""
+    """The first examples; worked sentences and those with a new word come first."""
     known = set[tuple[str, str]]()
     needed: list[Example] = []
     rest: list[Example] = []

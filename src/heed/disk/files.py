@@ -40,7 +40,7 @@ def fault_point() -> None:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Put `data` at `path`, whole or not at all.
+    """Write `data` to `path` atomically.
 
     Missing parent folders are made. A symbolic link is replaced, not written through.
 
@@ -140,8 +140,8 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 def map_bytes(path: Path) -> Contents:
     """A whole regular file where it lies: nothing is copied, and processes share its memory.
 
-    It stays what it is when another file is renamed to its place, as heed writes. Who cuts it short
-    in place (`cp` onto it) ends the processes that have it mapped, by SIGBUS.
+    It does not change when another file is renamed to its place, as heed does. Cutting it short
+    in place (`cp` onto it) kills the processes that have it mapped, by SIGBUS.
 
     Returns:
         The mapping, read-only; bytes where the disk cannot map, or nothing is in the file.

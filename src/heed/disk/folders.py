@@ -126,7 +126,7 @@ def write_directory(
     files: Mapping[str, bytes],
     metadata: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """Make the folder `path` with `files` and a manifest, whole or not at all.
+    """Make the folder `path` with `files` and a manifest, atomically.
 
     Each file is synced, the manifest is written last, then the folder gets its name. A folder
     that is already at `path` is replaced with all that it holds.

@@ -54,7 +54,7 @@ def encode_tensors(tensors: Mapping[str, NDArray[Any]], *, alignment: int = 8) -
 
     Args:
         tensors: by name.
-        alignment: the first tensor begins at a multiple of so many bytes, itself one of 8.
+        alignment: in bytes, a multiple of 8; the first tensor begins at a multiple of it.
 
     Raises:
         RunError: a number is not finite. Such weights are of no use, so they are never kept.
@@ -83,7 +83,7 @@ def decode_tensors(
 
     Args:
         data: the whole file.
-        where: what errors call it.
+        where: its name in errors.
         expected: the names there must be, no more and no fewer, with their shapes; all of them
             hold floating-point numbers.
 
@@ -136,7 +136,9 @@ def read_header(data: Contents, where: str | PathLike[str]) -> dict[str, Spec]:
                 "weights in the safetensors format only."
             )
     if len(data) < 8:
-        raise FormatError(f"{where} is cut short: {len(data)} bytes are no safetensors file.")
+        raise FormatError(
+            f"{where} is cut short: {len(data)} bytes are too few for a safetensors file."
+        )
     header_size = _header_size(data)
     if header_size > MAX_HEADER_BYTES:
         raise FormatError(

@@ -18,7 +18,7 @@ COLUMNS = 16
 GROUP = 4
 """Inputs that an instruction takes together when they are bytes."""
 LEAST = np.float32(1e-30)
-"""Rows without a larger number round to zeros: `MOST_INT` over it might be no number any more."""
+"""Rows without a larger number round to zeros: `MOST_INT` divided by it might be infinite."""
 MOST_INT = 63
 """The largest of the rounded numbers, weights and inputs: AVX2 adds four products in 16 bits."""
 

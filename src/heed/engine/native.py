@@ -366,12 +366,12 @@ class NativeState:
     def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids]:
         """The largest log-probs of the last step and their ids, both `(rows, count)`.
 
-        Who asks once will ask again: from then on steps look for so many, while they have the
-        numbers at hand. Valid until the next step.
+        A search that calls this calls it again at each step: later steps find as many while they
+        have the numbers at hand. Valid until the next step.
 
         Args:
             count: how many; of more than there are, all.
-            forbidden: ids that do not count, `(n_forbidden,)`; nobody may change the array.
+            forbidden: ids that do not count, `(n_forbidden,)`; the array must not change.
 
         Raises:
             HeedError: rows were selected since, or there was no step.

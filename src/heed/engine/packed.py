@@ -73,7 +73,7 @@ def from_arrays(
     Args:
         config: the model's shape.
         arrays: finite numbers.
-        where: what errors call their file.
+        where: the name of their file in errors.
 
     Raises:
         FormatError: an array is missing, left over, or of another type or shape, or an int8 is

@@ -61,7 +61,7 @@ class Shortlist:
         Args:
             config: the model's shape.
             arrays: by name.
-            where: what errors call their file.
+            where: the name of their file in errors.
 
         Raises:
             FormatError: they are not such arrays, or not for such a model.

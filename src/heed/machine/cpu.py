@@ -37,7 +37,7 @@ def has_faster_onednn() -> bool:
 
 
 def cpu_info(key: str) -> str:
-    """What Linux says of the first processor under this name; empty where nobody says."""
+    """A field of the first processor in /proc/cpuinfo; empty if it is missing."""
     try:
         lines = _CPU_INFO.read_text("utf-8").splitlines()
     except OSError:

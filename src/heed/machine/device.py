@@ -40,7 +40,7 @@ def split_device(name: str) -> tuple[str, str]:
     """The two parts of a device's name: `cuda` and `1` of `cuda:1`; the second may be empty.
 
     Raises:
-        ConfigError: it is no name of a device.
+        ConfigError: it is not the name of a device.
     """
     kind, _, index = name.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
@@ -76,7 +76,7 @@ def choose_dtype(name: str, device: "torch.device", *, setting: str = "precision
     Args:
         name: one of these.
         device: where to compute.
-        setting: what messages call it.
+        setting: its name in messages.
 
     Raises:
         ConfigError: no such type, or float16 on a CPU.

@@ -58,7 +58,7 @@ def peak_memory_mb(device: "torch.device") -> float:
 
 
 def spare_memory(device: "torch.device") -> float:
-    """Bytes this process can still take before it is refused or killed; infinite if nobody says.
+    """Bytes this process can still allocate before it fails or is killed; infinite if unknown.
 
     On the CPU the least of: what the machine has, what a control group (a container) may use, and
     what `ulimit -v` leaves. Processes started together by `torchrun` share alike.

@@ -27,7 +27,7 @@ def choose_threads(n_threads: int | None = None) -> int:
     Where no number is asked for, `OMP_NUM_THREADS` counts.
 
     Raises:
-        ConfigError: it is no whole number from 1 on.
+        ConfigError: it is not a whole number from 1.
     """
     if n_threads is not None and (type(n_threads) is not int or n_threads < 1):
         raise ConfigError(f"threads must be a whole number from 1, but is {n_threads!r}.")

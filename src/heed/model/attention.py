@@ -138,8 +138,9 @@ class MultiHeadAttention(nn.Module):
         """Let every position of `x` read from `memory`, or from `x` itself.
 
         Args:
-            x: who asks, `(batch, q_len, d_model)`.
-            memory: who is read, `(batch, k_len, d_model)`; None = self-attention.
+            x: what queries are made from, `(batch, q_len, d_model)`.
+            memory: what keys and values are made from, `(batch, k_len, d_model)`; None =
+                self-attention.
             mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
             is_causal: position t also reads no position after t.
             rotation: rotary cosines and sines of these positions.

@@ -181,7 +181,7 @@ class ModelConfig:
                     f"model.{name} must be below the vocabulary's size ({n_pieces}), but is "
                     f"{getattr(self, name)}."
                 )
-        # An encoder layer above the last decoder layer would be read by nobody and learn nothing.
+        # An encoder layer above the last decoder layer would not be read, and would learn nothing.
         if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
             raise ConfigError(
                 "model.cross_from = same needs an encoder layer for each decoder layer, but there "

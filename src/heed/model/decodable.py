@@ -148,7 +148,7 @@ def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Find the `count` largest entries of each row, largest first, the lower id first among equals.
 
     `torch.topk` leaves the order of equals open, and thereby the result of a search; this does not
-    (entries of minus infinity excepted: nobody may choose them).
+    (except among entries of minus infinity, which are never chosen).
 
     Args:
         scores: log-probs, at most 0, float32, `(rows, vocab_size)`.

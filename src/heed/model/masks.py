@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor | None:
-    """Let nobody read padding.
+    """Mask padding: no position attends to it.
 
     Args:
         ids: token ids, `(batch, k_len)`.

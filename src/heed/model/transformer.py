@@ -142,7 +142,7 @@ class Transformer(TorchNetwork):
 
         Args:
             tgt_in: target ids that start with `<bos>`, `(batch, tgt_len)`. Padding behind the
-                target needs no mask: nobody may read what comes after.
+                target needs no mask: the causal mask hides it.
             memories: from `encode`.
             src_mask: True at real source tokens, `(batch, 1, 1, src_len)`, or None.
 

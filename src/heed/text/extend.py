@@ -54,7 +54,7 @@ def extend_vocab(
     Args:
         vocab: old ids stay as they are, new ones follow.
         sentences: read once; the memory taken grows with the number of different words.
-        character_coverage: share of the characters of `sentences` that shall have a piece.
+        character_coverage: share of the characters of `sentences` that must get a piece.
         controls: control pieces to have, such as `<2de>`; those there already are left alone.
     """
     words, characters = Counter[str](), Counter[str]()

@@ -41,7 +41,7 @@ _PROBE = f"  a {_BLANK_SIGN}\ufb01{_STAND_IN}\0<s>\r\n "
 MAX_CHARACTERS = 16_000_000
 """Characters to learn pieces from at most: learning takes some 30 bytes of memory each, and more of
 them change few pieces."""
-# Bounds memory for those who give more: 0.85 million sentences of 45 characters took 0.9 GB.
+# Bounds memory for larger corpora: 0.85 million sentences of 45 characters took 0.9 GB.
 _MAX_SENTENCES = 1_000_000
 # SentencePiece leaves out lines above 4192 bytes; 1000 characters are 4000 bytes at most.
 _MAX_CHARS = 1000
@@ -136,10 +136,11 @@ class Vocab:
 
         Args:
             data: what `to_bytes` gave.
-            name: what errors call it.
+            name: its name in errors.
 
         Raises:
-            FormatError: the bytes are no such model, or it lacks what this class promises.
+            FormatError: the bytes are not such a model, or it lacks something that this class
+                needs.
         """
         processor, pieces = _open(data, name)
         self._data = data

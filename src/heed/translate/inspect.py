@@ -82,7 +82,7 @@ def cross_attention(
         One matrix a pair, `(n_target_tokens, n_source_tokens)`.
 
     Raises:
-        ConfigError: the model has no such layer, or no attention to the source at all.
+        ConfigError: the model has no such layer, or no attention to the source.
     """
     src_vocab, tgt_vocab = vocabs
     layers = []

@@ -49,7 +49,7 @@ class Line:
         target_lang: one of the model's target languages; None = as the call says.
 
     Raises:
-        UsageError: the text or the prefix is no string.
+        UsageError: the text or the prefix is not a string.
     """
 
     text: str
@@ -91,7 +91,7 @@ class LineReader:
         max_source_tokens: a line of more pieces is cut.
 
     Raises:
-        ConfigError: `max_source_tokens` is no such number.
+        ConfigError: `max_source_tokens` is not such a number.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class LineReader:
 
 
 def require_text(**arguments: object) -> None:
-    """Refuse what is no string; each is given by its name.
+    """Refuse values that are not strings; each is given by its name.
 
     Raises:
         UsageError: says what it is.
@@ -233,7 +233,7 @@ def require_text(**arguments: object) -> None:
 
 
 def require_whole(value: object, name: str, least: int) -> None:
-    """Refuse what is no whole number from `least` on.
+    """Refuse values that are not whole numbers from `least`.
 
     Raises:
         UsageError: says what it is.
@@ -255,7 +255,7 @@ def texts_of(
 
     Args:
         values: the texts. A single string is refused: it would be taken for its characters.
-        name: what errors call them.
+        name: their name in errors.
         kinds: what each may be.
         wanted: what errors say they must be.
 
@@ -278,7 +278,7 @@ def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None)
 
     Raises:
         DataError: there are not as many prefixes as texts.
-        UsageError: the texts or prefixes are no lists of strings.
+        UsageError: the texts or prefixes are not lists of strings.
     """
     texts = list(texts_of(texts, "texts", kinds=(str, Line)))
     if prefixes is not None:
@@ -296,7 +296,7 @@ def pairs_of(src: Iterable[str], tgt: Iterable[str]) -> tuple[list[str], list[st
 
     Raises:
         DataError: there are not as many targets as sources.
-        UsageError: they are no lists of strings.
+        UsageError: they are not lists of strings.
     """
     sources, targets = list(texts_of(src, "src")), list(texts_of(tgt, "tgt"))
     if len(sources) != len(targets):
@@ -314,7 +314,7 @@ def with_prefixes(
 
     Raises:
         DataError: there are fewer prefixes than texts.
-        UsageError: the texts or prefixes are no lists of strings.
+        UsageError: the texts or prefixes are not lists of strings.
     """
     remaining = None if prefixes is None else texts_of(prefixes, "prefixes")
     for number, text in enumerate(texts_of(texts, name, kinds=(str, Line)), start=1):

@@ -25,7 +25,7 @@ ENGINE_DTYPES = ("auto", "float32", "int8")
 
 MIN_STORED_TOKENS, MAX_STORED_TOKENS = 16, 4096
 """Limits for `max_source_tokens` of a folder. `heed train` writes 64 or more, and no more than a
-translation may have; with fewer, lines would be translated in parts that are no sentences."""
+translation may have; with fewer, lines would be cut into parts shorter than a sentence."""
 
 
 def open_model(
@@ -50,10 +50,10 @@ def open_model(
             tensor; `auto` = the engine on a CPU where it is compiled, else torch.
 
     Raises:
-        FormatError: the folder is no model, or a file in it is damaged.
+        FormatError: the folder is not a model, or a file in it is damaged.
         ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
             together.
-        UsageError: the folder is no path or the device no name.
+        UsageError: the folder is not a path, or the device not a name.
     """
     threads = choose_threads(threads)
     if not isinstance(folder, str | os.PathLike):

@@ -71,7 +71,7 @@ def load(
             tensor; `auto` = the engine on a CPU where it is compiled, else torch.
 
     Raises:
-        FormatError: the folder is no model, or a file in it is damaged.
+        FormatError: the folder is not a model, or a file in it is damaged.
         ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
             together.
     """
@@ -178,7 +178,7 @@ class Translator:
             prefixes: how each translation must begin; "" leaves it free.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention (one more pass over each translation).
-            alternatives: at most so many other translations of each line, all of different texts.
+            alternatives: the largest number of other translations of each line, all different.
             first_line: number of the first text. A line's random draws depend on the seed and
                 its number, so a stream gives the same samples whatever its portions.
             **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
@@ -235,7 +235,7 @@ class Translator:
                 not there yet.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
-            alternatives: at most so many other translations of each line.
+            alternatives: the largest number of other translations of each line.
             **options: fields of `DecodeOptions`.
 
         Yields:
@@ -271,7 +271,7 @@ class Translator:
 
         Raises:
             DataError: the two have unequal lengths.
-            UsageError: they are no lists of strings.
+            UsageError: they are not lists of strings.
         """
         src, tgt = pairs_of(src, tgt)
         return score_lines(

@@ -37,7 +37,7 @@ class ResampledPairs:
         max_length: int,
     ) -> None:
         def sampled(ids: NDArray[np.int32], vocab: Vocab, side: str, index: int) -> list[int]:
-            # A language tag in front is no text: it stays in its place.
+            # A language tag in front is not text: it stays in its place.
             n_tags = next((i for i, id_ in enumerate(ids) if not vocab.is_control(int(id_))), 0)
             text = vocab.decode(ids[n_tags:].tolist())
             pieces = vocab.sample(

@@ -26,10 +26,11 @@ from heed.machine.threads import process_rank
 Item = TypeVar("Item")
 
 BUCKET = 1 << 23
-"""Numbers summed in one message: large enough for the network, small enough to copy meanwhile."""
+"""Numbers summed in one message: large enough for the network, small enough to copy while the one
+before is sent."""
 
 STEP_TIMEOUT_S = 600.0
-"""How long processes wait for one another within a step; a checkpoint may be written meanwhile."""
+"""How long processes wait for each other in a step, in which a checkpoint may be written."""
 
 PATIENCE = timedelta(days=1)
 """How long they wait while the leader prepares the corpus or validates."""
@@ -119,7 +120,7 @@ class Group:
 
         Args:
             number: below 2⁵³, such as a checksum of what must be the same.
-            message: how it is told that it is not.
+            message: the error if they differ.
 
         Raises:
             RunError: one has another; raised in every process.

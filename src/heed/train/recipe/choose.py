@@ -25,7 +25,7 @@ from heed.train.step.config import TrainConfig
 Values = dict[str, Any]
 
 DEFAULT_TIME_S = 1800.0
-"""How long a run takes when nobody says."""
+"""Length of a run without --time and --max-steps."""
 
 MIN_TOKENS_PER_WEIGHT = 1.5
 """A model that learns from fewer target tokens a weight in the time given is too large for it.
@@ -56,7 +56,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     time_s = training.get("time_s")
     has_budget = time_s is not None or training.get("max_steps") is not None
     max_steps = _number(training, "max_steps", 0)
-    # A run of so many steps is the same on every machine; a run of an hour is what its speed gives.
+    # A run limited by steps is the same on every machine; one limited by time depends on the speed.
     n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if time_s is None else 0.0
     budget_s = _seconds(time_s)
     family = family_of(asked, [])
@@ -169,7 +169,7 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
     """Steps between Muon's updates: as few as leave it a tenth of the time, four at most.
 
     Orthogonalizing costs the same however small the batch. The momentum takes in every gradient
-    meanwhile, so nothing is lost but how early it is heeded.
+    meanwhile, so it is not lost, only applied later.
     """
     step = flops_per_epoch(model, facts) / facts.n_tgt_tokens * batch_tokens
     return max(1, min(4, math.ceil(9 * orthogonalizing_flops(model, facts) / step)))

@@ -32,7 +32,7 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
 
 def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:
     longest = int(data.train.src_lengths.max())
-    # Of these, `<eos>` and the tag of a target language are no pieces of the sentence.
+    # `<eos>` and the tag of a target language do not count as pieces of the sentence.
     return max_source_tokens(recipe, longest - 1 - bool(data.target_langs))
 
 

@@ -80,7 +80,7 @@ def open_parent(folder: str, asked: Asked) -> Parent:
     """Read the model that a run starts from.
 
     Raises:
-        FormatError: it is no model folder, or damaged.
+        FormatError: it is not a model folder, or damaged.
         ConfigError: `asked` wants another shape or other pieces than the model has.
     """
     parent = Parent(folder=folder, bundle=load_bundle(folder))

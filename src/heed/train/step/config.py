@@ -44,8 +44,8 @@ class TrainConfig:
         learning_rate: peak rate of Adam or AdamW, also for what Muon leaves to it (embeddings,
             biases, norms). With `schedule = paper` a factor on its rate.
         matrix_learning_rate: peak rate of Muon.
-        matrix_every: steps between updates of Muon, each so many times as far; orthogonalizing
-            costs the same whatever the batch, so small batches can do with fewer.
+        matrix_every: steps between updates of Muon, which are larger by the same factor;
+            orthogonalizing costs the same whatever the batch, so small batches can do with fewer.
         beta1: decay of Adam's first moment.
         beta2: decay of Adam's second moment.
         adam_eps: Adam's ε.
@@ -60,7 +60,7 @@ class TrainConfig:
         label_smoothing: probability spread over the vocabulary (section 5.4).
         ema_decay: exponential average of the weights, used for validation and as the result;
             0 = none.
-        average_checkpoints: average the last so many checkpoints into the result; 0 or 1 = none.
+        average_checkpoints: number of last checkpoints averaged into the result; 0 or 1 = none.
         patience: validations without a better score after which training stops; 0 = never.
         metric: what "better" means on the development set.
         validations: how often the run validates, spread evenly over a budget of time or steps.

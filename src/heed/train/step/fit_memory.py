@@ -58,7 +58,7 @@ def positions_that_fit(
 
 
 def needed_parts(batch: Batch, at_once: int) -> int:
-    """Parts of a batch, if only so many positions can be computed at once; 0 = any number."""
+    """Parts of a batch with at most this number of positions each; 0 = any number."""
     return -(-len(batch.src) * _row_positions(batch) // at_once) if at_once else 1
 
 
@@ -132,7 +132,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def split(batch: Batch, n_parts: int) -> list[Batch]:
-    """A batch's rows in so many parts or fewer; token counts are not divided, nobody asks them."""
+    """A batch's rows in at most `n_parts` parts; token counts stay those of the whole."""
     n_rows = len(batch.src)
     size = -(-n_rows // n_parts)
     return [_rows(batch, start, start + size) for start in range(0, n_rows, size)]

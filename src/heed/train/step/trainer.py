@@ -30,7 +30,7 @@ class EpochPairs(IdPairs, Protocol):
 
 
 class Keeper(Protocol):
-    """Who keeps checkpoints; `run/run.py` has the real one."""
+    """Keeps checkpoints; `run/artifacts.py` implements it."""
 
     def save(self, trainer: "Trainer", optimizer: dict[str, Tensor]) -> None:
         """Keep everything needed to go on from here."""

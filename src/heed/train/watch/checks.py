@@ -83,7 +83,7 @@ RISE = 0.03
 """Share by which the dev loss must have risen above its best, while the training loss fell."""
 
 STEEP_RISE = 0.25
-"""Share of rise that is told even while translations still improve."""
+"""Share of rise that raises an alarm even while translations still improve."""
 
 
 def non_finite(now: Evidence) -> Alarm | None:
@@ -224,7 +224,7 @@ def source_ignored(now: Evidence) -> Alarm | None:
         return None
     code = "look at the encoder's output and at cross-attention (model/transformer.py)"
     if is_cut_off:
-        words, remedy = "another source changes nothing at all in the predictions", code
+        words, remedy = "another source changes nothing in the predictions", code
     elif is_deaf:
         words = f"the right source is worth only {found.train_gain:+.2f} nats a token"
         remedy = (
@@ -233,7 +233,7 @@ def source_ignored(now: Evidence) -> Alarm | None:
         )
     else:
         words = "every head of cross-attention reads all words alike, so their order is lost"
-        remedy = f"model.norm=pre or a longer training.warmup_steps; if that is no help, {code}"
+        remedy = f"model.norm=pre or a longer training.warmup_steps; if that does not help, {code}"
     return Alarm(
         name="source-ignored",
         text=f"{words}: the source is ignored",

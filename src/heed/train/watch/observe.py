@@ -56,7 +56,7 @@ class Observer:
     evidence; after a validation or a skipped step come the alarms.
 
     Args:
-        report: who hears the events afterwards.
+        report: gets the events afterwards.
         trainer: the run.
         train: the training pairs.
         dev_sets: the development sentences.
@@ -160,7 +160,7 @@ class Observer:
             self.report({"kind": "note", "step": event["step"], "text": text})
 
     def _start_afresh(self) -> None:
-        """Forget what is no longer true of weights that went back; alarms and scores stay."""
+        """Forget what a rollback has made untrue; alarms and scores stay."""
         self._change(measurements=())
         self._steps.clear()
         self._first_step = self.trainer.progress.step
