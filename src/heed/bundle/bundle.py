@@ -41,22 +41,22 @@ FORMAT_VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 AVERAGE = "average.safetensors"
-"""In a checkpoint, the averaged weights; these are the ones to translate with."""
+"""In a checkpoint, the averaged weights, which translate."""
 INT8 = "model.int8.safetensors"
-"""The same rounded, as `heed.engine` multiplies them; beside the weights, or in their place."""
+"""The weights rounded to int8, as `heed.engine` multiplies them; beside the others or alone."""
 SHORTLIST = "shortlist.safetensors"
-"""What may follow, by source ids: see `heed.engine.shortlist`."""
+"""The shortlist: see `heed.engine.shortlist`."""
 ALIGNMENT = 64
-"""A line of the processor's cache; all int8 arrays but learned positions are multiples of it."""
+"""Bytes of a cache line; all int8 arrays but learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
 MODEL_FILES = (CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD)
-"""All that a model folder holds beside its manifest."""
+"""All files of a model folder except its manifest."""
 CHECKPOINTS = "checkpoints"
 BEST = "best"
 _DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
-"""The files that a model is read from, besides its weights."""
+"""The files of a model other than its weights."""
 STEP = re.compile(r"step-(\d{6,12})")
 _KEYS = (
     "format",
@@ -72,7 +72,7 @@ _FOREIGN = re.compile(r".*\.(pt|pth|bin|ckpt|pkl|pickle|npz|h5|tar|zip)", re.IGN
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """A model and all that is needed to translate with it.
+    """A model and everything needed to translate with it.
 
     Attributes:
         config: the model's shape.
@@ -110,7 +110,7 @@ def save_bundle(
     numbers: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model folder; at every moment it holds the old model or the new one.
+    """Write a model folder atomically: it always holds the old model or the new one.
 
     A new folder, or one that holds a model and nothing else, is replaced as a whole. In any other,
     such as a run folder, the other files stay. A card that a person has edited stays.
@@ -143,7 +143,7 @@ def bundle_files(bundle: Bundle, *, numbers: Mapping[str, Any] | None = None) ->
 def description_files(
     bundle: Bundle, *, numbers: Mapping[str, Any] | None = None
 ) -> dict[str, bytes]:
-    """A model folder's files but for the weights: what turns a checkpoint into a model."""
+    """A model folder's files without the weights, which make a checkpoint a model."""
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -172,7 +172,7 @@ def description_files(
 def save_int8(
     bundle: Bundle, arrays: Mapping[str, NDArray[Any]], target: Path | None = None
 ) -> Path:
-    """Put rounded weights beside those that a bundle was read with, or into a folder of their own.
+    """Write rounded weights beside the weights of a bundle, or into a folder of their own.
 
     Args:
         bundle: from `load_bundle`.
@@ -223,7 +223,7 @@ def load_bundle(path: str | os.PathLike[str], *, prefer_int8: bool = False) -> B
 
     Args:
         path: the folder.
-        prefer_int8: read the int8 weights, where there are some, instead of the others.
+        prefer_int8: read the int8 weights if there are any.
 
     Raises:
         FormatError: it is not a model folder, or something in it is missing, damaged, made by a
@@ -241,10 +241,10 @@ def load_bundle(path: str | os.PathLike[str], *, prefer_int8: bool = False) -> B
 
 
 def restore_manifest(path: str | os.PathLike[str]) -> bool:
-    """Write the manifest of a model folder that lacks it, once its files were seen to fit together.
+    """Write a missing manifest of a model folder, after a check that its files fit together.
 
     heed 0.1 left such a folder when it was killed while it added int8 weights. Rounded weights and
-    a shortlist are left out, for without a manifest nothing tells whether they are damaged.
+    a shortlist are left out, because without a manifest damage in them cannot be detected.
 
     Returns:
         Whether there was something to restore; not in a run folder, which has its checkpoints.
@@ -270,7 +270,7 @@ def _lacks_manifest(folder: Path) -> bool:
 
 
 def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) -> Bundle:
-    """The model of these files; each is checked against the others."""
+    """The model of these files, checked against each other."""
     values = read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
@@ -316,7 +316,7 @@ def find_model_folder(path: str | os.PathLike[str]) -> Path:
     first validation, the newest checkpoint that is whole.
 
     Raises:
-        FormatError: there is none; says what there is instead.
+        FormatError: there is none; says what is there instead.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -342,7 +342,7 @@ def find_model_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
-    """The numbered checkpoints of a run as (step, folder), newest first, whole or not."""
+    """The numbered checkpoints of a run as (step, folder), newest first, complete or not."""
     folder = Path(run) / CHECKPOINTS
     if not folder.is_dir():
         return []
@@ -438,7 +438,7 @@ def _file(folder: Path, files: Mapping[str, bytes], name: str) -> bytes:
 
 
 def _checkpoints(folder: Path) -> Iterator[Path]:
-    """Folders that can stand in for the run's model, best first."""
+    """Checkpoints that can replace the run's model, best first."""
     run = folder.parent if folder.name == CHECKPOINTS else folder
     best = run / CHECKPOINTS / BEST
     if best.is_dir():

@@ -63,7 +63,7 @@ def model_card(
 
 
 def is_edited(card: bytes) -> bool:
-    """Whether a card is not exactly as `model_card` wrote it."""
+    """Whether a card was changed since `model_card` wrote it."""
     text = card[: -len(_MARK.format(0))]
     return card != text + _MARK.format(zlib.crc32(text)).encode()
 

@@ -36,12 +36,12 @@ def require_not_read(output: str | os.PathLike[str], inputs: Iterable[str]) -> N
 
 
 def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> Path:
-    """Refuse a place for a model folder where something would be lost.
+    """Refuse an output folder in which files would be lost.
 
     A new or an empty folder is fine. A folder with a heed model and nothing else must be forced.
 
     Args:
-        out: where the folder will be.
+        out: the output folder.
         inputs: files and folders that are read.
         is_forced: a model that is there may be replaced.
 

@@ -21,16 +21,16 @@ from heed.machine.threads import count_cores, too_many_threads
 Decorator = Callable[..., Any]
 
 METAVARS = ((int, "N"), (click.IntRange, "N"), (float, "X"))
-"""How the help page names a value of some kind."""
+"""Names of kinds of values on the help page."""
 
 
 @dataclass
 class Session:
-    """What all commands of one call share.
+    """The state shared by all commands of one call.
 
     Attributes:
         is_debug: show where an error comes from.
-        is_quiet: say nothing but errors.
+        is_quiet: print only errors.
         started_at: `time.monotonic()` when the call began, before anything heavy was loaded.
     """
 
@@ -39,7 +39,7 @@ class Session:
     started_at: float = field(default_factory=time.monotonic)
 
     def say(self, message: str) -> None:
-        """Tell the person something; standard output stays the data's."""
+        """Print a message on standard error; standard output is for data."""
         if not self.is_quiet:
             echo(message, err=True)
 
@@ -48,7 +48,7 @@ class Threads(click.IntRange):
     """A number of threads, lowered with a remark to the number of cores."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; at most as many as there are cores."""
+        """The number, at most that of the cores."""
         asked = int(super().convert(value, param, ctx))
         if remark := too_many_threads(asked):
             if ctx and isinstance(ctx.obj, Session):
@@ -62,8 +62,8 @@ class Option(click.Option):
 
     Args:
         *args: the flags and so on, as click takes them.
-        group: the heading it stands under.
-        bare: the value of an option with choices where none follows; None = one must follow.
+        group: its heading.
+        bare: the value of an option with choices if none follows; None = one must follow.
         **attributes: click's own.
     """
 
@@ -75,12 +75,12 @@ class Option(click.Option):
         self.bare = bare
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """What the environment says: `HEED_<COMMAND>_<FLAG>` for each long flag, then `envvar`."""
+        """The value of `HEED_<COMMAND>_<FLAG>` for one of the long flags, else of `envvar`."""
         for flag in self.opts:
             name = f"{ctx.auto_envvar_prefix}_{flag.lstrip('-').replace('-', '_').upper()}"
             if flag.startswith("--") and os.environ.get(name):
                 return os.environ[name]
-        # Past click's own rule, which knows the parameter's name, not the flag that a person types.
+        # click's own rule uses the name of the parameter, not the flag that a person types.
         return click.Parameter.resolve_envvar_value(self, ctx)
 
 
@@ -93,7 +93,7 @@ class Command(click.Command):
         self.params += [_debug_option(), _quiet_option()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; a value that may be left out is never taken from what follows."""
+        """Read the arguments; an optional value is never taken from the next argument."""
         return super().parse_args(ctx, list(self._with_bare_values(args)))
 
     def _with_bare_values(self, args: list[str]) -> Iterator[str]:
@@ -140,7 +140,7 @@ def command(name: str, summary: str, *, examples: str = "", **settings: Any) -> 
 
     Args:
         name: what is typed.
-        summary: its line in the list of all commands; its docstring is the longer help.
+        summary: its line in the list of commands; its docstring is the longer help.
         examples: command lines that work, one a line.
         **settings: click's context settings.
     """
@@ -159,9 +159,9 @@ def command(name: str, summary: str, *, examples: str = "", **settings: Any) -> 
 
 
 def options(group: str) -> Callable[..., Decorator]:
-    """A maker of options that stand together on the help page.
+    """A function that makes options of one group of the help page.
 
-    The maker takes flags in one string (a word without dashes names the parameter), a kind (`bool`
+    It takes flags in one string (a word without dashes names the parameter), a kind (`bool`
     is a switch, a tuple of words a choice, anything else click's own) and the help text.
     """
 
@@ -180,7 +180,7 @@ def options(group: str) -> Callable[..., Decorator]:
 
 
 def as_one(kind: type[Any], name: str) -> Decorator:
-    """Hand a command those of its flags that are fields of the dataclass `kind` as one argument.
+    """Pass the flags that are fields of the dataclass `kind` to a command as one argument.
 
     Args:
         kind: the dataclass; a field has the name of the flag's parameter.
@@ -199,7 +199,7 @@ def as_one(kind: type[Any], name: str) -> Decorator:
 
 
 def check_duration(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A callback of options that are durations, such as `90s`: refuses what is none."""
+    """A callback of options that are durations, such as `90s`."""
     from heed.config import parse_duration
 
     try:
@@ -225,7 +225,7 @@ def _quiet_option() -> Option:
         ["-q", "--quiet"],
         group="Other",
         is_flag=True,
-        is_eager=True,  # before any option that has something to remark
+        is_eager=True,  # before any option that prints a remark
         expose_value=False,
         callback=lambda ctx, _, value: _remember(ctx, "is_quiet", value),
         help="No progress and no remarks, only errors.",

@@ -47,7 +47,7 @@ SETTINGS: dict[str, Any] = {
         "seed": SEED,
     },
 }
-"""Small batches and high rates: what learns most in two minutes from short, regular sentences.
+"""Small batches and high rates: they learn most in two minutes from short, regular sentences.
 
 At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
 everywhere. Its three matrices of 176 features have the size of ReLU's two of 256. Rotary positions
@@ -92,7 +92,7 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     if threads:
         asked = asked.plus("training.threads", threads)
     require_run_folder(Path(out))
-    # Written before the corpus, so that a folder in which a demo was killed is known as a run.
+    # Written before the corpus, so that the folder of a killed demo is recognized as a run.
     require_same_asked(Path(out), asked)
     folder = Path(out) / "corpus"
     corpus = Corpus(
@@ -141,7 +141,7 @@ def write_parts(
 
 
 def judged(translator: "Translator", test: "list[Example]") -> Iterator[str]:
-    """Scores on sentences that training never saw, direction by direction."""
+    """Scores on unseen sentences for each direction."""
     from heed.evaluate.counts import Reading
     from heed.evaluate.metrics import evaluate
 
@@ -163,7 +163,7 @@ def judged(translator: "Translator", test: "list[Example]") -> Iterator[str]:
 
 
 def worked(translator: "Translator") -> Iterator[str]:
-    """The sentences that every tutorial on attention explains."""
+    """Translations of well-known sentences from tutorials."""
     from heed.demo.grammar import WORKED
 
     yield "\nWell-known sentences:"
@@ -173,7 +173,7 @@ def worked(translator: "Translator") -> Iterator[str]:
 
 
 def foreseen(translator: "Translator") -> Iterator[str]:
-    """What comes next, after the beginning of a translation."""
+    """The most probable next words after a prefix."""
     src, _ = SEEN_INSIDE
     first, *others = translator.next_word(src, "New York is a", k=3, target_lang="en")
     others_shown = ", ".join(f"{n.token} {n.probability:.1%}" for n in others)

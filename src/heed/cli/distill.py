@@ -33,7 +33,7 @@ heed distill run/ --out student/ --time 30m --preset tiny training.learning_rate
 
 @dataclass(frozen=True, kw_only=True)
 class DistillFlags:
-    """What `heed distill` is asked for, beside teacher and folder.
+    """The flags of `heed distill`, except for teacher and folder.
 
     Attributes:
         src: files to translate instead of the teacher's own corpus.
@@ -107,12 +107,12 @@ def distill(
     out: str | None,
     flags: DistillFlags,
 ) -> None:
-    """Let TEACHER translate the text it learned from, and train a student on what it wrote.
+    """Let TEACHER translate its training text, and train a student on the translations.
 
-    Translating takes two fifths of the time at most; where it does not reach, the student learns
+    Translating takes two fifths of the time at most; for the rest of the text the student learns
     from the corpus itself. Pieces and development pairs are the teacher's, and so are the weights
-    that the student begins with, if it differs in depth alone. Interrupted in any way, the same
-    command goes on. At the end RUN is rounded to int8 and compared with TEACHER.
+    that the student begins with, if it differs in depth alone. After any interruption the same
+    command continues. At the end RUN is rounded to int8 and compared with TEACHER.
     """
     if not out:
         raise UsageError("Missing --out: where to write the student, e.g. --out student/")
@@ -152,7 +152,7 @@ def distill(
 def _asked(
     teacher: Path, flags: DistillFlags, overrides: tuple[str, ...]
 ) -> "tuple[Asked, float | None]":
-    """The student's settings, and the seconds for all; None = as many as its steps take."""
+    """The student's settings, and the time limit in seconds; None = limited by steps."""
     from heed.compress.distill import inherited_settings
     from heed.compress.student import student_settings
     from heed.config import parse_duration, parse_override
@@ -162,8 +162,7 @@ def _asked(
 
     given = {"max_steps": flags.max_steps, "seed": flags.seed, "threads": flags.threads}
     training = {key: value for key, value in given.items() if value is not None}
-    # A teacher's text says everything once and the same way: there is nothing to smooth, and
-    # little to search.
+    # A teacher's text is regular: label smoothing and a wide beam gain nothing.
     asked = Asked(
         {
             "data": inherited_settings(teacher),
@@ -176,7 +175,7 @@ def _asked(
     for text in overrides:
         asked = asked.plus(*parse_override(text))
     asked = student_settings(asked, teacher)
-    draft(asked)  # complain before the teacher works
+    draft(asked)  # mistakes are reported before the teacher translates
     limit = flags.time or asked.get("training.time_s")
     asked = asked.without("training.time_s")
     if limit is None and asked.is_set("training.max_steps"):
@@ -192,7 +191,7 @@ def _lesson(
     asked: "Asked",
     time_s: float | None,
 ) -> "tuple[Lesson, bool]":
-    """The teacher's translations, and whether they became complete just now."""
+    """The teacher's translations, and whether this call completed them."""
     from heed.compress.distill import OWN_FILES, find_sources, made_from, recall, require_own, teach
     from heed.disk.files import lock
     from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
@@ -234,7 +233,7 @@ def _lesson(
 
 
 class _Progress:
-    """Translating, as one live line."""
+    """Progress of translating, as one live line."""
 
     def __init__(self, session: Session) -> None:
         from heed.cli.progress import Display

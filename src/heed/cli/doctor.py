@@ -31,7 +31,7 @@ PACKAGES = {
 """Package → the extra that brings it."""
 
 CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd")
-"""Instructions that decide how fast a matrix product is."""
+"""Instruction sets on which the speed of matrix products depends."""
 
 
 @command("doctor", "Show versions, processor and optional parts.", examples="heed doctor")
@@ -45,7 +45,7 @@ def doctor() -> None:
 
 
 def facts() -> Iterator[tuple[str, str]]:
-    """Everything worth knowing, as name and value."""
+    """The report, as names and values."""
     yield "heed", f"{__version__} ({Path(__file__).parents[1]})"
     yield "python", f"{platform.python_version()} ({sys.executable})"
     yield "system", platform.platform()

@@ -53,13 +53,13 @@ PORTION = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """What `heed evaluate` reads and writes.
+    """The files of `heed evaluate`.
 
     Attributes:
         ref: references, one file for each set.
-        hyp: translations to judge.
-        src: lines to translate with the model; None = no model is judged.
-        save: where the model's translations go, too; None = nowhere.
+        hyp: translations to evaluate.
+        src: lines to translate with the model; None = no model is evaluated.
+        save: output file of the model's translations; None = none.
     """
 
     ref: tuple[str, ...]
@@ -70,7 +70,7 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """How `heed evaluate` judges.
+    """How `heed evaluate` scores.
 
     Attributes:
         metrics: names, with commas between them.
@@ -138,7 +138,7 @@ def evaluate(
 
     reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
     require_known_names(judging.names, reading)
-    # All is read before anything is translated or saved.
+    # Everything is read before anything is translated or saved.
     systems = {path: read_all(path) for path in files.hyp}
     sources = read_all(files.src) if files.src else []
     known = [read_all(path) for path in files.ref]
@@ -172,7 +172,7 @@ def evaluate(
 
 
 def require_sensible(files: Files, model: str | None) -> None:
-    """Refuse flags that do not fit together; nothing is read before.
+    """Refuse flags that contradict each other, before anything is read.
 
     Raises:
         UsageError: says which flag to change.
@@ -230,7 +230,7 @@ def require_known_names(metrics: Sequence[str], reading: "Reading") -> None:
 def translate_all(
     translator: "Translator", sources: list[str], save: str | None, search: dict[str, Any]
 ) -> list[str]:
-    """The model's translations, also written to the file `save` where it is given."""
+    """The model's translations, also written to the file `save` if it is given."""
     texts = []
     with ExitStack() as stack:
         # Opened first, so that a folder that cannot be written fails before an hour of translating.
@@ -244,7 +244,7 @@ def translate_all(
 
 @contextmanager
 def open_saved(path: str) -> Iterator[LineWriter]:
-    """A file that appears only when all is written; pipes and the like are written as they are."""
+    """A file that appears only when it is complete; pipes and the like are written directly."""
     if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path)):
         with open_output(path) as writer:
             yield writer

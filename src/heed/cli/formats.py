@@ -16,14 +16,14 @@ from heed.translate.result import Translation
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """What to write beside the text.
+    """What to write besides the text.
 
     Attributes:
-        n_best: readings of each line.
+        n_best: translations of each line.
         has_scores: also the score and the log-probability of the whole line.
         has_word_scores: also each token's log-probability.
         alignment: `hard`, `soft` or None.
-        passed_on: of this line alone, what `jsonl` hands on from the input, such as its `id`.
+        passed_on: keys of this input line that `jsonl` copies to the output, such as `id`.
     """
 
     n_best: int = 1
@@ -34,16 +34,16 @@ class Details:
 
     @property
     def is_plain(self) -> bool:
-        """Nothing but the text is wanted."""
+        """Whether only the text is wanted."""
         return self == Details()
 
 
 Format = Callable[[int, Translation, Details], list[str]]
-"""Line number from 0, its translation and the wishes → output lines."""
+"""Line number from 0, its translation and the details → output lines."""
 
 
 def choose_format(name: str | None, details: Details) -> Format:
-    """The format asked for, or the simplest one that can hold all details.
+    """The format of this name, or the simplest one that can hold all details.
 
     Raises:
         UsageError: plain text cannot hold the details asked for.
@@ -64,7 +64,7 @@ def as_text(line: int, translation: Translation, details: Details) -> list[str]:
 
 
 def as_tsv(line: int, translation: Translation, details: Details) -> list[str]:
-    """Columns: line number (n-best only), text, then score, token scores, alignment as asked."""
+    """Columns: line number (n-best only), text, then score, token scores, alignment, as wanted."""
     rows = []
     for reading in _readings(translation):
         columns = [str(line)] if details.n_best > 1 else []
@@ -86,7 +86,7 @@ def as_moses(line: int, translation: Translation, details: Details) -> list[str]
         features = f"F0= {reading.log_prob:.4f}"
         if details.has_word_scores:
             features += f" WordScores= {_numbers(reading.token_scores)}"
-        # A reading could itself hold the separator.
+        # A translation may itself contain the separator.
         text = reading.text.replace("|||", "|| |")
         columns = [str(line), text, features, f"{reading.score:.4f}"]
         if details.alignment:

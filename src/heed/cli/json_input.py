@@ -27,10 +27,10 @@ def json_lines(
     Args:
         lines: JSON, a value a line.
         name: their name in errors.
-        passed_on: gets an item for each line: what belongs into its answer, `{"id": …}` or nothing.
+        passed_on: gets an item for each line: `{"id": …}`, to be copied to its output, or `{}`.
 
     Raises:
-        DataError: a line is not JSON, or not what is understood here; names it.
+        DataError: a line is not JSON, or has invalid keys; names the line.
     """
     for number, line in enumerate(lines, start=1):
         value = _parsed(line.removeprefix("\ufeff"), f"{name} line {number}")

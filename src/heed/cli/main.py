@@ -47,7 +47,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "spm-decode": ("heed.cli.spm:spm_decode", "Pieces or ids to text (as spm_decode)."),
     },
 }
-"""Group → command → where it is and what it does, so that the list of all imports none."""
+"""Group → command → its place and summary, so that listing them imports none."""
 
 EXAMPLES = """
   heed demo                                  train and try a small translator in 3 minutes
@@ -57,10 +57,10 @@ EXAMPLES = """
 
 
 COMPLETION_VARIABLE = "_HEED_COMPLETE"
-"""By this the shell asks what could be typed next."""
+"""The variable by which the shell asks for completions."""
 
 EXTRAS = {"torch": "train", "sacrebleu": "train"}
-"""Package → the extra that brings it."""
+"""Package → the extra that installs it."""
 
 
 class LazyGroup(click.Group):
@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command asked for, or an error that names the nearest one."""
+        """The command of this name, or an error that names the nearest one."""
         args = [args[0].replace("_", "-"), *args[1:]]
         if self.get_command(ctx, args[0]) is None:
             hint = _nearest(args[0], self.list_commands(ctx))
@@ -124,16 +124,16 @@ def main() -> None:
     try:
         exit_code = run(sys.argv[1:])
     except Stopped as stopped:
-        # Python's own way to end takes seconds once torch is loaded.
+        # Python's own shutdown takes seconds once torch is loaded.
         os._exit(int(stopped.code or 0))
-    # At its end Python looks for garbage in all there is: a sixth of the time of a short call.
+    # The final garbage collection takes a sixth of the time of a short call.
     gc.freeze()
     sys.exit(exit_code)
 
 
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    # Of several processes that train together, the first speaks for all.
+    # Of several processes that train together, only the first prints.
     is_follower = args[:1] == ["train"] and process_rank() > 0
     session = Session(is_quiet=is_follower)
     if not args:
@@ -149,7 +149,7 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        # Python would complain once more when it flushes at exit.
+        # Python would print another error when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
@@ -162,7 +162,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """An error in a person's words, and the exit code it deserves."""
+    """The message and the exit code of an error."""
     if isinstance(error, HeedError):
         return str(error), error.exit_code
     if isinstance(error, click.NoSuchOption):

@@ -35,7 +35,7 @@ output_option = options("Options")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFlags:
-    """What a command's `model_options` say.
+    """The values of `model_options`.
 
     Attributes:
         model: folder or name; None = not given.
@@ -95,8 +95,8 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
     """Open the model that `model_options` describe.
 
     Returns:
-        The translator, and the language to translate into, or None: of a model that goes both ways
-        the source language alone tells it.
+        The translator, and the language to translate into, or None. A
+        model of both directions needs only the source language.
 
     Raises:
         UsageError: no model is named and there is not exactly one installed.
@@ -187,7 +187,7 @@ def home() -> Path:
 
 
 def installed() -> dict[str, Path]:
-    """Name → folder of every installed model; none where there is no home folder."""
+    """Name → folder of every installed model; empty without a home folder."""
     try:
         folder = home() / "models"
     except ConfigError:

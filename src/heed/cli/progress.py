@@ -15,10 +15,10 @@ from heed.data.clean import as_table
 from heed.train.step.events import Event, LiveLine, duration, interval
 
 LINE_EVERY_S = 10.0
-"""How often progress is written while a corpus is prepared, where there is no terminal."""
+"""Seconds between lines of progress in preparation, without a terminal."""
 
 SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
-"""Score → how it is spelled."""
+"""Score → its spelling."""
 
 
 class Display:
@@ -26,7 +26,7 @@ class Display:
 
     Args:
         metric: the development score to show.
-        stream: where to.
+        stream: the output.
         n_samples: sample translations shown at each validation.
     """
 
@@ -59,19 +59,19 @@ class Display:
             self.stream.flush()
 
     def line(self, text: str) -> None:
-        """Write a lasting line, above the live one."""
+        """Write a line that stays, above the live one."""
         clear = _blank() if self.is_terminal else ""
         self.stream.write(f"{clear}{visible(text)}\n")
         self.stream.flush()
 
     def close(self) -> None:
-        """Leave the cursor on a line of its own."""
+        """End the live line."""
         if self.is_terminal:
             self.stream.write(_blank())
             self.stream.flush()
 
     def _prepare(self, event: Event) -> None:
-        """Show what is being done: a live line, or elsewhere a line for each phase and for 10 s."""
+        """Show progress: a live line; without a terminal a line for each phase and every 10 s."""
         of = f" of {event['of']:,}" if event["of"] else ""
         done = f": {event['done']:,}{of} {event['unit']}" if event["done"] else " …"
         self.live.text = f"{event['phase']}{done}"

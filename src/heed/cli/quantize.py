@@ -21,7 +21,7 @@ heed quantize run/ --out small/
 """
 
 DEV_LINES = 1000
-"""Development sentences that a shortlist is tried with, at most."""
+"""Most development sentences for trying a shortlist."""
 
 option = options("Options")
 
@@ -99,13 +99,13 @@ def quantize(
 
 
 def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -> Path | None:
-    """Where the int8 weights go: a folder of their own, or None = beside those of the model."""
+    """The folder of the int8 weights; None = beside those of the model."""
     from heed.bundle.bundle import find_model_folder
     from heed.bundle.outputs import require_replaceable
 
     source = find_model_folder(model)
     if out is None or any(os.path.exists(out) and path.samefile(out) for path in (model, source)):
-        # Beside, also where --out names the model itself: a run folder would lose its checkpoints.
+        # Also if --out names the model itself: a run folder would lose its checkpoints.
         return None
     # A file of the model may be a link to another folder.
     files = [str(path) for path in source.iterdir() if path.is_file()]
@@ -124,7 +124,7 @@ def _megabytes(folder: Path | None, kind: str) -> float:
 def _add_shortlist(
     session: Session, run: Path, target: Path, max_changed: float, threads: int | None
 ) -> None:
-    """Find a shortlist for the int8 weights of a folder and put it there, or none."""
+    """Find a shortlist for the int8 weights of a folder and write it there, if one passes."""
     from heed.compress.choose_shortlist import try_shortlists
     from heed.compress.lexicon import Lexicon
     from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE, read_held_out

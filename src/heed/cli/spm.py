@@ -60,7 +60,7 @@ def spm_train(
     character_coverage: float,
     others: tuple[str, ...],
 ) -> None:
-    """Train a SentencePiece model. Every other flag of spm_train is passed on as it is."""
+    """Train a SentencePiece model. Every other flag of spm_train is passed on unchanged."""
     settings = _others(others)
     for path in input_paths.split(","):
         with open_input(path):
@@ -182,7 +182,7 @@ def _load(path: str) -> Any:
 
 
 def _extras(text: str) -> list[str]:
-    """What `--extra_options` asks for, in its order."""
+    """The words of `--extra_options`, in order."""
     wishes = [wish for wish in text.split(":") if wish]
     if not set(wishes) <= {"bos", "eos", "reverse"}:
         raise UsageError(
@@ -194,7 +194,7 @@ def _extras(text: str) -> list[str]:
 def _encoder(
     processor: Any, output_format: str, extra_options: str, nbest_size: int, alpha: float
 ) -> Encode:
-    """A text → its cuts (one, unless n-best are wanted), as pieces or ids."""
+    """A text → its segmentations (one, except for n-best), as pieces or ids."""
     how, _, what = output_format.rpartition("_")
     kind = {"piece": str, "id": int}[what]
     ends: dict[str, Any] = {"bos": processor.bos_id(), "eos": processor.eos_id()}

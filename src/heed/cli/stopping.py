@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""Ctrl-C, an orderly shutdown, and what schedulers send a while before they end a job."""
+"""Ctrl-C, an orderly shutdown, and the warning of a job scheduler before it ends a job."""
 
 STOPPING = "stopping …"
 STOPPED = "Stopped before training began; nothing was lost. To begin again, type the same command."
 
 GRACE_S = 0.3
-"""How long the main thread may take to end by itself before the process is ended."""
+"""Seconds for the main thread to end by itself before the process is ended."""
 
 Say = Callable[[str], None]
 
@@ -24,11 +24,11 @@ class Stopped(SystemExit):
 
 
 class Stop:
-    """The signals received so far, and what the next one does.
+    """The signals received so far, and the effect of the next one.
 
     Attributes:
         received: their numbers, in order.
-        is_at_once: True: a signal ends the command. False: it is only noted in `received`.
+        is_at_once: True: a signal ends the command. False: it is only added to `received`.
     """
 
     def __init__(self, say: Say | None) -> None:
@@ -39,11 +39,11 @@ class Stop:
         self._said: set[str] = set()
 
     def only_note(self) -> None:
-        """From now on, only note signals: the command looks at `received` after each step."""
+        """From now on, only record signals: the command checks `received` after each step."""
         self.is_at_once = False
 
     def tell(self, *messages: str) -> None:
-        """Say each message that has not been said; from any thread."""
+        """Print each message once; from any thread."""
         with (
             self._lock,
             suppress(OSError, ValueError),
@@ -56,12 +56,12 @@ class Stop:
 
 @contextmanager
 def stop_signals(say: Say | None = None) -> Iterator[Stop]:
-    """Note a stop signal instead of dying; the same one again does what it always does.
+    """Record a stop signal instead of ending; a second one has its usual effect.
 
     With `say`, a signal ends the process within a second, until `Stop.only_note` is called.
 
     Args:
-        say: tells the person; None = signals are only noted.
+        say: prints a message; None = signals are only recorded.
 
     Raises:
         Stopped: a signal has come that ends the process.
@@ -103,7 +103,7 @@ def _ended_in_time(stop: Stop) -> Iterator[None]:
     is_over = threading.Event()
 
     def watch() -> None:
-        while number := int.from_bytes(os.read(reader, 1)):  # nothing comes when it is closed
+        while number := int.from_bytes(os.read(reader, 1)):  # empty when it is closed
             if number in STOP_SIGNALS and stop.is_at_once:
                 stop.tell(STOPPING)
                 if not is_over.wait(GRACE_S) and stop.is_at_once:

@@ -15,7 +15,7 @@ from heed.data.lines import MAX_LINE_BYTES, as_data_error, open_bytes, require_f
 from heed.errors import DataError
 
 PATIENCE_S = 0.03
-"""Input has paused when its next lines keep the reader waiting for this long in all."""
+"""Input has paused when waiting for its next lines takes this long in total."""
 
 _CHUNK_BYTES = 1 << 16
 
@@ -24,7 +24,7 @@ class ByteLines(Protocol):
     """Anything that is read line by line."""
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line with its end, at most `limit` bytes of it; nothing at the end."""
+        """The next line with its line end, at most `limit` bytes of it; empty at the end."""
 
 
 class Input:
@@ -34,11 +34,11 @@ class Input:
         self._stream = stream
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line with its end, at most `limit` bytes of it; nothing at the end."""
+        """The next line with its line end, at most `limit` bytes of it; empty at the end."""
         return self._stream.readline(limit)
 
     def has_paused(self) -> bool:
-        """Whether the next line is not there yet."""
+        """Whether the next line has not arrived yet."""
         return False
 
 
@@ -58,7 +58,7 @@ class PipeInput(Input):
         self._patience_s = PATIENCE_S
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line with its end, at most `limit` bytes of it; nothing at the end."""
+        """The next line with its line end, at most `limit` bytes of it; empty at the end."""
         while (end := self._end_of_line(limit)) is None:
             self._read(None)
         line = bytes(self._bytes[self._start : end])
@@ -66,15 +66,15 @@ class PipeInput(Input):
         return line
 
     def has_paused(self) -> bool:
-        """Whether the next line is not there yet, after waiting for what is left of the patience.
+        """Whether the next line has not arrived, after waiting for the rest of the patience.
 
-        The patience is shared by successive lines, so that a slow trickle is a pause too.
+        Successive lines share the patience, so that slow input is a pause too.
         """
         while self._end_of_line(MAX_LINE_BYTES) is None:
             started_at = time.monotonic()
             try:
                 is_read = self._read(self._patience_s)
-            except OSError:  # `readline` meets it again, and tells it
+            except OSError:  # `readline` meets the error again, and reports it
                 return False
             self._patience_s -= time.monotonic() - started_at
             if not is_read or self._patience_s <= 0:
@@ -83,7 +83,7 @@ class PipeInput(Input):
         return False
 
     def _end_of_line(self, limit: int) -> int | None:
-        """Where the next line ends in what was read; None = more has to be read."""
+        """The end of the next line in the bytes read so far; None = read more."""
         end = self._bytes.find(b"\n", max(self._start, self._searched)) + 1
         if not end:
             end = self._searched = len(self._bytes)
@@ -92,8 +92,8 @@ class PipeInput(Input):
         return min(end, self._start + limit)
 
     def _read(self, timeout_s: float | None) -> bool:
-        """Read what is there, after waiting for it; None = for ever. Says whether it came."""
-        # Also for a descriptor that does not block: another program may have set that.
+        """Wait for input, forever if None, and read what has arrived; returns whether any has."""
+        # Also for a non-blocking descriptor: another program may have made it so.
         if not select.select([self._fd], [], [], timeout_s)[0]:
             return False
         with suppress(BlockingIOError):
@@ -113,7 +113,7 @@ def open_input(path: str) -> AbstractContextManager[Input]:
         DataError: the file is missing or may not be read.
     """
     if path != "-":
-        # At once, not when the first line is asked for: a model may have to be loaded before.
+        # At once, not at the first line, before which a model may have to be loaded.
         require_file(path)
     return _opened(path)
 
@@ -154,7 +154,7 @@ def open_output(path: str) -> Iterator["LineWriter"]:
 
 
 class _Output(io.FileIO):
-    """A file that keeps what it held until something else is written.
+    """A file that keeps its content until something is written.
 
     Args:
         path: also its name in errors.
@@ -166,7 +166,7 @@ class _Output(io.FileIO):
         self._has_begun = False
 
     def begin(self) -> None:
-        """Drop what a regular file held, once."""
+        """Empty a regular file, once."""
         if not self._has_begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
             with _written(self.name):
                 self.truncate(0)
@@ -197,8 +197,8 @@ class LineWriter:
     """Writes text as UTF-8 lines; on a terminal, control characters are made visible.
 
     Args:
-        stream: where to.
-        is_live: somebody is watching: flush every line.
+        stream: the output.
+        is_live: flush every line, for a person or a pipe.
     """
 
     def __init__(self, stream: BinaryIO, *, is_live: bool = False) -> None:
@@ -208,7 +208,7 @@ class LineWriter:
         self._is_flushed = True
 
     def write(self, line: str) -> None:
-        """Write one line; a line break inside would shift all that follow, so it is a mistake."""
+        """Write one line; a line break inside would shift all later lines, so it is a bug."""
         assert "\n" not in line
         line = visible(line) if self._is_terminal else line
         self.stream.write(line.encode("utf-8", "replace") + b"\n")
@@ -217,7 +217,7 @@ class LineWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Send on what was written, if anything was."""
+        """Flush, if anything was written."""
         if not self._is_flushed:
             self.stream.flush()
             self._is_flushed = True
@@ -273,5 +273,5 @@ def on_one_line(token: str) -> str:
 
 
 def shown_name(path: str) -> str:
-    """What a person calls an input."""
+    """The name of an input for a person."""
     return "standard input" if path == "-" else path

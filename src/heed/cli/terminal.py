@@ -14,7 +14,7 @@ import click
 from heed.errors import DataError
 
 KEPT = "\n\t"
-"""Control characters that are shown as they are."""
+"""Control characters that are written unchanged."""
 
 # C0; DEL and C1; the marks that change the order of the characters around them; surrogates.
 _HIDDEN = [
@@ -26,7 +26,7 @@ _HIDDEN = [
     *range(0x2066, 0x206A),
     *range(0xD800, 0xE000),
 ]
-# Above C0 as JSON spells it, so that escaped JSON is still the same JSON.
+# Above C0 as in JSON, so that escaped JSON is still the same JSON.
 _SPELLED = {
     code: f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
     for code in _HIDDEN
@@ -43,19 +43,19 @@ def visible(text: str) -> str:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, is_drawing: bool = False) -> None:
-    """Write words for a person.
+    """Write a message for a person.
 
     Args:
         text: what to write; control characters are made visible.
         err: to standard error instead of standard output.
         nl: end the line.
-        is_drawing: `text` holds color codes of ours, and nothing that is not visible already.
+        is_drawing: `text` contains color codes of heed, and only visible characters.
     """
     click.echo(text if is_drawing else visible(text), err=err, nl=nl)
 
 
 class _Closed(io.RawIOBase):
-    """A standard stream that was closed by whoever started heed (`<&-`)."""
+    """A standard stream that was closed by the caller (`<&-`)."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -74,9 +74,9 @@ class _Closed(io.RawIOBase):
 
 
 def replace_closed_streams() -> None:
-    """Put something in the place of standard streams that are closed.
+    """Replace closed standard streams.
 
-    Reading or writing is then a `DataError`; words on a closed standard error are dropped.
+    Reading or writing is then a `DataError`; messages to a closed standard error are dropped.
     """
     if sys.stdin is None:
         message = "standard input is closed: there is nothing to read. Give a file or a pipe."

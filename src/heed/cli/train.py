@@ -58,7 +58,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFlags:
-    """Where the sentences are, beside the arguments of the command.
+    """The files of the corpus, beside the arguments of the command.
 
     Attributes:
         src: files of source lines.
@@ -147,17 +147,18 @@ def train(
 ) -> None:
     """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
 
-    In a folder, what is called dev… or val… chooses the best model, and test… is left out.
+    In a folder, files called dev… or val… choose the best model, and test… files are left out.
 
-    The corpus - is TSV from standard input. Interrupted in any way, the same command goes on at the
-    very next batch. RUN is a model folder when training ends, and can be translated with before.
+    The corpus - is TSV from standard input. After any interruption the same command continues at
+    the very next batch. RUN is a model folder when training ends, and can be translated with
+    before.
     """
     if settings["parent"]:
         settings["parent"] = str(find_model(settings["parent"]))
     overrides = [text for text in arguments if OVERRIDE.fullmatch(text)]
     asked = settings_from(config, settings, overrides, from_environment=_flags_from_environment())
     if texts.mono_src or texts.mono_tgt:
-        # Its translations into the other language have to come from somewhere.
+        # Back-translation needs a model of the other direction.
         asked = asked.over({"data": {"both_directions": True}})
     if dump_config:
         echo(dump(asked, dump_config), nl=False)
@@ -215,11 +216,11 @@ def start(
 
 
 def _silent(message: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | None) -> None:
-    """Say how a run ended and what comes next; a paused run exits as its signal asks."""
+    """Print how a run ended and what comes next; a paused run exits with its signal's code."""
     step = outcome.progress.step
     if outcome.is_finished:
         ended = f"{out} is finished, after {step} steps."
@@ -262,7 +263,7 @@ def settings_from(
     asked = Asked(read_toml(path), where=path) if path else Asked()
     sections = {name.split(".")[0] for name in SETTINGS.values() if "." in name}
     if not all(isinstance(asked.get(section, {}), dict) for section in sections):
-        resolve(asked)  # tells this mistake of the file and all others
+        resolve(asked)  # reports this mistake of the file and all others
     given = [name for name in SETTINGS if flags.get(name) is not None]
     for name in given:
         if name in from_environment:
@@ -301,12 +302,12 @@ def dump(asked: "Asked", kind: str) -> str:
 def corpus_from(
     texts: CorpusFlags, files: list[str], *, say: Callable[[str], None] = lambda text: None
 ) -> "Corpus":
-    """The corpus that flags and arguments name; `say` hears what is made of a folder.
+    """The corpus that flags and arguments name; `say` gets the use of each file of a folder.
 
     Raises:
         UsageError: one side of a pair of files is missing, standard input is given as one side or
             twice, or there is nothing to learn from.
-        ConfigError: a language code is none.
+        ConfigError: a language code is invalid.
     """
     from heed.data.corpus import Corpus
     from heed.data.folder import read_folder
@@ -356,7 +357,7 @@ def corpus_from(
 
 
 def _columns(asked: str | None, parts: tuple["ParallelFiles", ...]) -> tuple[str, ...]:
-    """The two columns that `--columns` names; none without it."""
+    """The two columns of `--columns`; empty without it."""
     if asked is None:
         return ()
     from heed.data.readers import is_table

@@ -82,7 +82,7 @@ class Output:
     alternatives: int
 
     def details(self, n_best: int | None) -> Details:
-        """What a line of output holds."""
+        """The content of a line of output."""
         return Details(
             n_best=n_best or self.alternatives + 1,
             has_scores=self.with_scores,
@@ -93,7 +93,7 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Batching:
-    """How many lines are read and computed at once; it never changes a result.
+    """How many lines are read and computed at once; it does not change results.
 
     Attributes:
         batch_size: None = the translator's own.
@@ -113,7 +113,7 @@ speed_option = options("Speed")
 SHAPES = tuple(FORMATS)
 POSITIVE = click.IntRange(min=1)
 MAX_ALTERNATIVES = 1023
-"""With the translation itself they fill the widest beam."""
+"""With the translation itself this is the widest beam."""
 
 
 @command("translate", "Translate lines of text.", examples=EXAMPLES)
@@ -185,9 +185,9 @@ def translate(
 ) -> None:
     """Translate standard input, a file, or TEXT, line by line.
 
-    Every input line becomes exactly one output line, an empty one an empty one (an n-best list or
-    alternatives become as many lines as there are readings, but in jsonl one). When the input
-    pauses, what was read is translated and written.
+    Every input line becomes exactly one output line, and an empty line an empty one. With --n-best
+    or --alternatives a line becomes several, except in jsonl. When the input pauses, the lines read
+    so far are translated and written.
     """
     details = output.details(search["n_best"])
     write = choose_format(output.format_name, details)
@@ -237,7 +237,7 @@ def translate(
 def _check_together(
     text: tuple[str, ...], source: Source, output: Output, n_best: int | None
 ) -> None:
-    """Refuse flags of which one would be ignored."""
+    """Refuse flags that exclude each other."""
     if text and source.input_path != "-":
         raise UsageError("Give either TEXT or --input, not both.")
     if source.json_input and source.prefix_path:
@@ -249,7 +249,7 @@ def _check_together(
 def _input_lines(
     stack: ExitStack, text: tuple[str, ...], path: str, on_invalid: Callable[[int], None] | None
 ) -> tuple[Iterator[str], Callable[[], bool] | None]:
-    """The lines to translate, from TEXT or a file, and whether the next is not there yet."""
+    """The lines to translate, from TEXT or a file, and whether the next has not arrived yet."""
     if text:
         return (line for argument in text for line in argument.split("\n")), None
     source = stack.enter_context(open_input(path))
@@ -263,7 +263,7 @@ def _input_lines(
 
 
 def _flushing(lines: Iterable[T], writer: LineWriter) -> Iterator[T]:
-    """Pass lines on; what was written is sent before a line is read, which may take long."""
+    """Pass lines on; flush before a line is read, which may take long."""
     writer.flush()
     for line in lines:
         yield line
@@ -293,7 +293,7 @@ def _set_batch_size(translator: "Translator", batching: Batching) -> None:
 def _noted(
     session: Session, results: Iterator[Translation], replaced: set[int]
 ) -> Iterator[Translation]:
-    """Pass results on, and say afterwards what was not quite ordinary."""
+    """Pass results on, and print remarks afterwards."""
     counts = dict.fromkeys(("split", "max_length", "replaced_bytes"), 0)
     for number, result in enumerate(results, start=1):
         if number in replaced:

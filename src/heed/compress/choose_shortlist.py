@@ -17,13 +17,13 @@ from heed.translate.lines import Line
 from heed.translate.translator import Translator
 
 MOST_OF_VOCABULARY = 0.75
-"""A list that keeps more of the target ids than that saves too little to be worth a file."""
+"""A list with a larger share of the target ids saves too little to be worth a file."""
 
 _LINES_AT_ONCE = 64
 _MEASURED_LINES = 64
 
 Sample = list[tuple[Ids, Floats]]
-"""Source ids, and log-probs of all that may follow each token of its translation."""
+"""Source ids, and log-probs of all tokens at each position of the translation."""
 
 
 def try_shortlists(
@@ -32,7 +32,7 @@ def try_shortlists(
     lines: Sequence[Line],
     max_changed: float,
 ) -> Iterator[tuple[Shortlist, bool]]:
-    """Translate with one shortlist after the other until one may stay.
+    """Translate with one shortlist after the other until one is accepted.
 
     Args:
         translator: with the engine, and no shortlist.
@@ -41,8 +41,8 @@ def try_shortlists(
         max_changed: the share of translations that may differ, 0 to 1.
 
     Yields:
-        Each shortlist with what was measured, and whether it may stay, which the last one may. Of
-        one that changes too much, translating stops as soon as that is certain.
+        Each shortlist with its measurements, and whether it is accepted, as only the last one can
+        be. A list that changes too much is given up as soon as that is certain.
     """
     before = [found.text for found in translator.translate(lines)]
     sample = [
@@ -65,11 +65,11 @@ def try_shortlists(
 
 
 def rest_logit_of(shortlist: Shortlist, sample: Sample) -> float:
-    """What gives the column for the rest, on average, the chance of what is left out.
+    """The logit of the rest column that has, on average, the probability of the ids left out.
 
     Args:
         shortlist: without it.
-        sample: what the model says by its whole vocabulary.
+        sample: log-probs over the whole vocabulary.
     """
     left_out = stand_in = 0.0
     for src, log_probs in sample:

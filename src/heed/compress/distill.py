@@ -43,7 +43,7 @@ from heed.translate.translator import Translator
 SCORES = "scores.json"
 LESSON = "lesson.json"
 OWN_FILES = (*VOCAB_FILES, MADE_FROM, SCORES, LESSON, "portion-*.json", "train.*", "dev.*")
-"""All that is written into the folder of a lesson; `*` stands for any characters."""
+"""All files in the folder of a lesson; `*` stands for any characters."""
 
 TIME_SHARE = 0.4
 """Most of the time given that translating may take."""
@@ -66,8 +66,8 @@ class Sources:
     """What the teacher is to translate.
 
     Attributes:
-        pairs: begins anew at each call, always in the same order; an empty target is unknown.
-        dev: to choose by; none = some pairs are set aside for it.
+        pairs: a new iterator at each call, always in the same order; an empty target is unknown.
+        dev: development pairs; none = some pairs are set aside.
         n_pairs: how many there are; None = unknown.
     """
 
@@ -78,17 +78,17 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """What came of it: all that a student's training needs, without the teacher.
+    """The teacher's translations: everything a student's training needs, without the teacher.
 
     Attributes:
-        folder: where the files lie, with the vocabularies.
-        seconds: what it took, all sittings together.
+        folder: of the files and vocabularies.
+        seconds: of translating, over all starts of the command.
         n_translated: pairs with the teacher's translation.
-        n_real: pairs that it did not reach, with the translation of the corpus.
+        n_real: pairs that it did not reach, with the corpus's own translation.
         train: source and target language of each pair of training files.
         dev: the same of the development files.
         tokenizer: kind of the vocabularies, and whether one serves both sides.
-        scores: what `measure` found of the teacher; empty without development pairs.
+        scores: the teacher's, by `measure`; empty without development pairs.
     """
 
     folder: Path
@@ -120,12 +120,12 @@ class Lesson:
 def training_seconds(
     time_s: float | None, spent_s: float, scores: dict[str, float]
 ) -> float | None:
-    """What the teacher leaves of the time given for the student.
+    """The time left for the student after the teacher's part.
 
     Args:
         time_s: for all; None = no limit.
         spent_s: on translating.
-        scores: the teacher's; the student is measured at the end, and will take no longer.
+        scores: the teacher's; measuring the student at the end takes no longer.
 
     Raises:
         ConfigError: nothing is left.
@@ -144,13 +144,13 @@ def training_seconds(
 def made_from(
     teacher: Path, files: Sequence[str], dev: Sequence[str], **choices: Any
 ) -> dict[str, str]:
-    """What decides a lesson, in words.
+    """The facts that decide a lesson.
 
     Args:
         teacher: model or run folder.
         files: text to translate instead of the teacher's own corpus.
         dev: development files, source and target in turn.
-        **choices: what else does.
+        **choices: other options that decide it.
 
     Raises:
         ConfigError: there is neither text nor a corpus.
@@ -180,10 +180,10 @@ def require_own(out: Path) -> None:
 
 
 def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
-    """The lesson that lies in a run folder; None if it is still to be made, or to be finished.
+    """The lesson in a run folder; None if it is not complete.
 
     Raises:
-        RunError: the folder was begun from something else.
+        RunError: the folder was started from other facts.
     """
     folder = out / TEACHER
     path = folder / MADE_FROM
@@ -211,7 +211,7 @@ def find_sources(
     target_lang: str | None,
     config: DataConfig,
 ) -> Sources:
-    """The text to translate: these files, or else what the teacher learned from.
+    """The text to translate: these files, or else the teacher's training text.
 
     Args:
         teacher: model or run folder.
@@ -269,18 +269,18 @@ def teach(
     report: Report = lambda event: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Lesson | None:
-    """Translate, or go on with it, while there is time; then put pairs where training finds them.
+    """Translate while there is time, continuing earlier work; then write the pairs for training.
 
     Args:
         translator: the teacher.
         sources: what to translate.
         out: the run folder.
-        time_s: for all; translating takes `TIME_SHARE` of it at most, all sittings together, but
+        time_s: for all; translating takes `TIME_SHARE` of it at most, over all starts, but
             the first portion is translated in any case. None = no limit.
-        started_at: on `clock`, when this sitting began.
+        started_at: on `clock`, the start of this call.
         beam_size: of the search.
         should_stop: asked before each portion.
-        report: hears of each portion: event `translated`.
+        report: gets an event `translated` for each portion.
         clock: seconds that only grow.
 
     Returns:
@@ -319,7 +319,7 @@ def teach(
 
 
 def _progress(folder: Path) -> tuple[int, float]:
-    """How many sentences were translated in earlier sittings, and the seconds those took."""
+    """The number of sentences translated in earlier calls, and the seconds they took."""
     n_done, seconds = 0, 0.0
     for portion in _portions(folder):
         n_done, seconds = n_done + len(portion["translations"]), portion["seconds"]
@@ -396,14 +396,14 @@ def _lines(
         for name in files
         for number, line in enumerate(read_lines(name), start=1)
     )
-    # Told apart from its translation by nothing yet, a sentence is a copy of itself: that is fine.
+    # Without a translation yet, a sentence counts as a copy of itself: that is fine.
     config = replace(config, keep_copies=True)
     for pair in clean(lines, config, CleanReport(), extra_rules=[shared_with(dev, "dev")]):
         yield replace(pair, tgt="")
 
 
 def _scores(translator: Translator, dev: list[Pair], folder: Path) -> dict[str, float]:
-    """The teacher's own, measured once."""
+    """The teacher's scores, measured once."""
     path = folder / SCORES
     if not path.exists():
         write_atomically(path, to_json(measure(translator, dev) if dev else {}))
@@ -424,7 +424,7 @@ def _write(translator: Translator, sources: Sources, folder: Path) -> dict[str, 
         texts = chain.from_iterable(portion["translations"] for portion in _portions(folder))
         for pair in sources.pairs():
             text = next(texts, None)
-            # What it said nothing to is as good as not reached.
+            # An empty translation counts as not reached.
             if text or pair.tgt:
                 counts["n_translated" if text else "n_real"] += 1
                 yield replace(pair, tgt=text or pair.tgt)

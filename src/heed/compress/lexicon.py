@@ -22,10 +22,10 @@ MAX_LINKS = 1 << 25
 minute); some 150,000 short sentence pairs."""
 
 ROUNDS = 5
-"""Of expectation and maximization; as GIZA++ has it."""
+"""Iterations of expectation and maximization, as in GIZA++."""
 
 EACH = 100
-"""Target pieces that a source piece asks for, at most."""
+"""Most target pieces for one source piece."""
 
 FIRST_ALWAYS = 125
 """The most frequent target pieces in the smallest shortlist; each after it has twice as many."""
@@ -36,7 +36,7 @@ Numbers = NDArray[np.int64]
 
 
 class _Links(NamedTuple):
-    """Which links some sentence pairs hold.
+    """The links in some sentence pairs.
 
     Attributes:
         places: of each link in the list of distinct ones; those of a target piece side by side.
@@ -102,7 +102,7 @@ class Lexicon:
         )
 
     def shortlists(self) -> Iterator[Shortlist]:
-        """From the smallest, with `FIRST_ALWAYS` pieces for all, to one with all that occur."""
+        """Shortlists from the smallest, with `FIRST_ALWAYS` pieces for all, to the largest."""
         n_always = FIRST_ALWAYS
         while n_always < len(self.frequent):
             yield self.shortlist(n_always)
@@ -110,7 +110,7 @@ class Lexicon:
         yield self.shortlist(len(self.frequent))
 
     def shortlist(self, n_always: int, n_each: int = EACH) -> Shortlist:
-        """Choose what may follow.
+        """Make a shortlist.
 
         Args:
             n_always: the most frequent target pieces, whatever the source.
@@ -134,7 +134,7 @@ def _read_links(
 ) -> tuple[Numbers, list[_Links]]:
     """The distinct links, source * tgt_vocab_size + target, ascending; and where they occur.
 
-    The source id after the last stands for nothing.
+    The source id after the last is the empty word.
     """
     costs = pairs.src_lengths.astype(np.int64) * (pairs.tgt_lengths - 1)
     found: list[tuple[Numbers, Numbers, Numbers]] = []

@@ -15,10 +15,11 @@ from heed.train.recipe.choose import Values, choose_rates, is_preset
 from heed.train.start.finetune import FREE
 
 RATE = 0.5
-"""Share of the rates of any run that starts from a model: all of the teacher that is left fits."""
+"""Share of the rates of any run that starts from a model: the layers that are left have learned
+already."""
 
 BATCH_TOKENS = 1280
-"""Smaller batches learn more from nothing, but shake what is nearly right."""
+"""Smaller batches learn faster from scratch, but disturb weights that are nearly right."""
 
 
 def student_settings(asked: Asked, teacher: Path) -> Asked:
@@ -30,7 +31,7 @@ def student_settings(asked: Asked, teacher: Path) -> Asked:
             layers, unless `asked` says otherwise. With its weights, rates are low and fall from the
             start.
 
-    Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": a decoder's layers are waited for
+    Source: Kasai et al. 2021, "Deep Encoder, Shallow Decoder": the decoder's layers cost time
         with every word.
     """
     folder = find_model_folder(teacher)

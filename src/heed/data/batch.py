@@ -44,11 +44,11 @@ class Batch:
 
     Attributes:
         src: source ids, each row ends with `<eos>`, then padding, `(batch, src_len)`.
-        tgt_in: what the decoder reads: `<bos>` and the target, `(batch, tgt_len)`.
-        tgt_out: what it must say: the target and `<eos>`, `(batch, tgt_len)`.
+        tgt_in: decoder input, `<bos>` and the target, `(batch, tgt_len)`.
+        tgt_out: the labels, the target and `<eos>`, `(batch, tgt_len)`.
         src_mask: True at real source tokens, `(batch, 1, 1, src_len)`; None when nothing is padded.
         n_src_tokens: real source tokens, `<eos>` included.
-        n_tgt_tokens: real target tokens, `<eos>` included: what the loss is averaged over.
+        n_tgt_tokens: real target tokens, `<eos>` included; the loss is averaged over them.
         indices: number of each row's pair in the store, `(batch)`.
     """
 
@@ -79,8 +79,8 @@ def plan_epoch(
     """Group all pairs into batches of nearly equal lengths, in random order.
 
     Sources of one length share a batch, so that nothing in them is padded and the model needs no
-    source mask; inside, pairs are sorted by target length. What would fill less than half a batch
-    that way is pooled, sorted by its longer side, and cut again with padding on both sides.
+    source mask; inside, pairs are sorted by target length. Pairs that would fill less
+    than half a batch are pooled, sorted by their longer side, and cut again with padding.
 
     Args:
         src_lengths: source tokens of each pair, `<eos>` included, `(n_pairs)`.
@@ -126,7 +126,7 @@ def plan_epoch(
 
 
 def _sorted_by(order: Indices, first: Lengths, second: Lengths) -> Indices:
-    """Sort `order` by two lengths; what ties stays in the order given."""
+    """Sort `order` by two lengths; ties keep their order."""
     # The narrowest type lets numpy sort by radix: five million pairs in half a second, not three.
     narrow = [
         lengths.astype(np.min_scalar_type(int(lengths.max())))[order] for lengths in (second, first)
@@ -137,7 +137,7 @@ def _sorted_by(order: Indices, first: Lengths, second: Lengths) -> Indices:
 def _cut(
     src: Lengths, tgt: Lengths, run_ends: Indices, max_tokens: int, *, max_padding: float
 ) -> tuple[Indices, Indices]:
-    """Cut a sorted row of pairs into batches as large as allowed, none across the end of a run.
+    """Cut sorted pairs into batches as large as allowed, none across the end of a run.
 
     Args:
         src: source lengths in sorted order, `(n_pairs)`.
@@ -200,7 +200,7 @@ def collate(
     src, src_ends = _padded([pairs.src(number) for number in numbers.tolist()], pad_id)
     tgt_out, tgt_ends = _padded([pairs.tgt(number) for number in numbers.tolist()], pad_id)
     rows = np.arange(len(numbers))
-    tgt_in = np.roll(tgt_out, 1, axis=1)  # the last column is all padding still
+    tgt_in = np.roll(tgt_out, 1, axis=1)  # the last column is still all padding
     tgt_in[:, 0] = bos_id
     src[rows, src_ends] = eos_id
     tgt_out[rows, tgt_ends] = eos_id
@@ -217,7 +217,7 @@ def collate(
 
 
 def ahead(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """What `make` gives for each item; the next one is made in a thread while this one is used."""
+    """The results of `make` for each item; a thread makes the next while this one is used."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         waiting: Future[Result] | None = None
         for item in items:
@@ -230,7 +230,7 @@ def ahead(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Res
 
 
 def _padded(rows: list[NDArray[Any]], pad_id: int) -> tuple[Indices, Indices]:
-    """Rows below each other with one free column at the right, and the column where each ends.
+    """Stack rows, padded, with one free column at the right; and the column where each ends.
 
     Returns:
         The ids `(batch, longest row + 1)` and the ends `(batch)`.

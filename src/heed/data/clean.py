@@ -16,7 +16,7 @@ from heed.data.readers import Pair
 from heed.text.normalize import normalize
 
 Rule = Callable[[Pair], str | None]
-"""Why a pair should fall, in a word or two that name the rule; None if it should not."""
+"""The reason to drop a pair, in one or two words that name the rule; None = keep it."""
 
 _MAX_EXAMPLES = 3
 _EXAMPLE_CHARS = 120
@@ -54,7 +54,7 @@ class CleanConfig:
 
 @dataclass
 class CleanReport:
-    """How many pairs came, stayed and fell, by reason, with a few examples."""
+    """Counts of pairs read, kept and dropped, by reason, with a few examples."""
 
     n_read: int = 0
     n_kept: int = 0
@@ -62,7 +62,7 @@ class CleanReport:
     examples: dict[str, list[Pair]] = field(default_factory=dict)
 
     def drop(self, reason: str, pair: Pair) -> None:
-        """Count a pair that falls."""
+        """Count a dropped pair."""
         self.n_dropped[reason] = self.n_dropped.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _MAX_EXAMPLES:
@@ -80,7 +80,7 @@ class CleanReport:
         return f"Of {self.n_read} pairs read, {n_dropped} were dropped ({self.reasons()}). "
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
+        """The report as JSON values."""
         return {
             "read": self.n_read,
             "kept": self.n_kept,
@@ -101,7 +101,7 @@ class CleanReport:
 
 
 def as_table(report: Mapping[str, Any], *, unit: str = "pairs") -> str:
-    """What `CleanReport.to_dict` gave, for people: a sentence, and a line for each reason.
+    """A report of `CleanReport.to_dict` as text: a sentence, and a line for each reason.
 
     Args:
         report: the counts and examples.
@@ -127,13 +127,13 @@ def clean(
     *,
     extra_rules: Iterable[Rule] = (),
 ) -> Iterator[Pair]:
-    """The pairs that no rule objects to, normalized; the others are counted in `report`.
+    """The pairs that pass all rules, normalized; the others are counted in `report`.
 
     Args:
         pairs: raw pairs, as the readers give them.
         config: limits of the rules.
-        report: is filled while the pairs pass.
-        extra_rules: further rules, asked just before `duplicate`.
+        report: counts the pairs as they pass.
+        extra_rules: further rules, applied just before `duplicate`.
     """
     rules = [
         empty,
@@ -148,7 +148,7 @@ def clean(
         src, tgt = normalize(raw.src), normalize(raw.tgt)
         is_changed = (src, tgt) != (raw.src, raw.tgt)
         pair = replace(raw, src=src, tgt=tgt) if is_changed else raw
-        # Normalizing hides what tells bad encoding, so this one rule sees the raw text.
+        # Normalizing hides signs of a wrong encoding, so this one rule sees the raw text.
         reason = raw.fault or bad_encoding(raw)
         for rule in rules:
             reason = reason or rule(pair)
@@ -160,7 +160,7 @@ def clean(
 
 
 def empty(pair: Pair) -> str | None:
-    """A side has nothing in it."""
+    """A side is empty."""
     return None if pair.src and pair.tgt else "empty"
 
 
@@ -181,10 +181,10 @@ def length_ratio(max_ratio: float) -> Rule:
     """One side is much longer than its partner, compared with the pairs that came before.
 
     A Chinese sentence has a third of the characters of its English translation, so the usual ratio
-    is learned on the way, from the pairs this rule has let pass. Ten characters are added to both
+    is learned from the pairs that this rule has kept. Ten characters are added to both
     sides, because short sentences vary most: "Hi" and "Guten Tag" are fine.
     """
-    src_chars = tgt_chars = 1000  # until some dozens of pairs have come, 1:1 is taken for usual
+    src_chars = tgt_chars = 1000  # for the first dozens of pairs the usual ratio is taken to be 1:1
 
     def rule(pair: Pair) -> str | None:
         nonlocal src_chars, tgt_chars
@@ -201,12 +201,12 @@ def length_ratio(max_ratio: float) -> Rule:
 
 
 def copy(pair: Pair) -> str | None:
-    """Both sides are the same but for case."""
+    """Both sides are the same, ignoring case."""
     return "copy" if pair.src.casefold() == pair.tgt.casefold() else None
 
 
 def duplicate() -> Rule:
-    """The very pair came before.
+    """The same pair has been read before.
 
     Remembers 64 bits of each pair: of 10⁸ different ones, the odds that any is lost are 1 to 4,000.
     """
@@ -219,7 +219,7 @@ def duplicate() -> Rule:
 
 
 def sentence_hash(text: str) -> int:
-    """64 bits that stand for a text, the same in every process; never 0."""
+    """A 64-bit hash of a text, the same in every process; never 0."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1
 
@@ -232,7 +232,7 @@ class _HashSet:
         self._count = 0
 
     def add(self, number: int) -> bool:
-        """Put a number above 0 in; False if it was there."""
+        """Add a number above 0; False if it was there."""
         slot = self._slot_of(number)
         if self._slots[slot]:
             return False
@@ -245,7 +245,7 @@ class _HashSet:
         return True
 
     def _slot_of(self, number: int) -> int:
-        """Where a number is, or the free slot where it would go."""
+        """The slot of a number, or the free slot for it."""
         slots, mask = self._slots, len(self._slots) - 1
         slot = number & mask
         while slots[slot] and slots[slot] != number:

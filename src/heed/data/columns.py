@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heed.errors import ConfigError, DataError
 
 SAMPLE_ROWS = 20
-"""Rows at the beginning of a table that the columns are chosen by."""
+"""Rows at the beginning of a table by which the columns are chosen."""
 
 _NAMES = (("source", "src"), ("target", "tgt"))
 # One word of ASCII with a digit in it: news-1, 2024-05-01, tatoeba.org/1276, 1e-5.
@@ -23,7 +23,7 @@ class Columns:
         src: number of the source's column, from 0.
         tgt: number of the target's.
         has_header: whether the first row names the columns.
-        names: what each is called for people, by the header or by its first text.
+        names: of both columns for messages, from the header or the first text.
     """
 
     src: int
@@ -51,7 +51,7 @@ def choose_columns(
         path: the table, for messages.
         source_lang: code that may be a column's name.
         target_lang: the same for the target.
-        asked: numbers from 1, or names in the first row; empty = to be found.
+        asked: numbers from 1, or names in the first row; empty = find them.
 
     Raises:
         DataError: there are fewer than two columns, or which hold the sentences is unclear.

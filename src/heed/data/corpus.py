@@ -17,9 +17,10 @@ class Corpus:
     """Where the sentences are.
 
     Attributes:
-        train: to learn from; one file may be `-`, a table with tabs from standard input.
-        dev: to choose by; without it some pairs of `train` are set aside.
-        test: to judge by; without it some are set aside only if `DataConfig.test_size` says so.
+        train: training pairs; one file may be `-`, a table with tabs from standard input.
+        dev: to choose the best model by; without it some pairs of `train` are set aside.
+        test: for the final evaluation; without it some are set aside only if `DataConfig.test_size`
+            says so.
         mono: text in one of the languages alone, for a model of both directions.
     """
 

@@ -13,7 +13,7 @@ from heed.errors import DataError, RunError
 
 
 def file_facts(name: str) -> str:
-    """What tells a file from any other, such as one of the same name with one line changed.
+    """Facts that identify a file, and differ if one line of it changes.
 
     Raises:
         DataError: it is a pipe or a device, which cannot be read again.
@@ -36,7 +36,7 @@ def require_same(found: Any, wanted: Mapping[str, str], directory: Path) -> None
     """Refuse a folder that was made from something else.
 
     Raises:
-        RunError: says what was what, and what it is now.
+        RunError: names each fact that changed, before and now.
     """
     if found == wanted:
         return
@@ -48,5 +48,5 @@ def require_same(found: Any, wanted: Mapping[str, str], directory: Path) -> None
     ]
     raise RunError(
         f"{directory} was prepared from something else: {'; '.join(changes)}. "
-        "Use another --out, or go back to what it was."
+        "Use another --out, or restore the old files and settings."
     )

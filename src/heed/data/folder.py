@@ -21,9 +21,9 @@ class Found:
     """What a folder holds.
 
     Attributes:
-        train: to learn from.
-        dev: to choose by: files whose names begin with `dev` or `val`.
-        test: to judge by: files whose names begin with `test`.
+        train: training files.
+        dev: files whose names begin with `dev` or `val`.
+        test: files whose names begin with `test`.
         unused: names of files that are none of these.
     """
 
@@ -97,6 +97,6 @@ def read_folder(folder: str | Path, *, source_lang: str, target_lang: str) -> Fo
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """What a name says besides its language, and its language: `a.en.gz` → (`a`, `en`)."""
+    """A file name without its language, and the language: `a.en.gz` → (`a`, `en`)."""
     stem, _, language = _COMPRESSED.sub("", name).rpartition(".")
     return stem, language

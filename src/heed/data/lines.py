@@ -81,7 +81,7 @@ def read_chunks(path: str | Path) -> Iterator[bytes]:
 
 
 def suffix_of(path: str | Path) -> str:
-    """What a name ends in, without the compression: `.tsv` of `corpus.tsv.gz`."""
+    """The suffix of a name, without that of the compression: `.tsv` of `corpus.tsv.gz`."""
     name = Path(path)
     return (name.with_suffix("") if is_compressed(name) else name).suffix.lower()
 
@@ -92,7 +92,7 @@ def is_compressed(path: str | Path) -> bool:
 
 
 def require_file(path: str | Path) -> None:
-    """See that a file to be read is there.
+    """Check that a file to be read is there.
 
     Raises:
         DataError: it is not, and names the nearest file that is; or it may not be read.
@@ -113,7 +113,7 @@ def require_file(path: str | Path) -> None:
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, decompressed by what its name ends in; `-` is standard input.
+    """The bytes of a file, decompressed by its suffix; `-` is standard input.
 
     Raises:
         DataError: the file is missing.
@@ -136,10 +136,10 @@ def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of .xz or .zst frames that stand end to end, as `cat` writes them.
+    """The content of concatenated .xz or .zst frames.
 
-    It holds at most what `_PACKED_BYTES` unpack to. The readers of both packages stop silently
-    where they must not: zstandard's in a file that was cut short, lzma's at padding.
+    Memory holds at most what `_PACKED_BYTES` unpack to. The readers of both packages end silently
+    where they should not: zstandard's in a truncated file, lzma's at padding.
 
     Args:
         file: the packed bytes.
@@ -208,14 +208,14 @@ def _unpacked_zst(file: IO[bytes]) -> _Unpacked:
 
 @contextmanager
 def as_data_error(path: str | Path, number: int | None = None) -> Iterator[None]:
-    """Turn what a broken file raises while it is read into words.
+    """Turn the exceptions of reading a broken file into a DataError.
 
     Args:
-        path: what the words call it.
+        path: its name in the message.
         number: lines read so far.
 
     Raises:
-        DataError: in the place of what was raised.
+        DataError: instead of the exception.
     """
     try:
         yield

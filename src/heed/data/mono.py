@@ -19,7 +19,7 @@ from heed.errors import DataError
 from heed.text.vocab import Vocab
 
 MONO_FILES = "mono.*.bin"
-"""Pattern of the names of what `write_mono` writes."""
+"""Pattern of the files that `write_mono` writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +50,13 @@ def write_mono(
         texts: the files.
         directory: where `open_mono` finds what was written.
         vocab: the pieces.
-        config: what is dropped, as from pairs.
+        config: rules by which sentences are dropped, as pairs are.
         rules: further ones; a sentence is given to them as a pair with itself.
         max_length: most pieces of a sentence, `<eos>` included.
-        report: hears how many lines were read.
+        report: gets the number of lines read.
 
     Returns:
-        What was read, dropped and kept, by language.
+        Counts of sentences read, dropped and kept, by language.
 
     Raises:
         DataError: a file is missing or not text, or none of its sentences can be used.
@@ -67,7 +67,7 @@ def write_mono(
         cleaning = CleanReport()
         raw = chain.from_iterable(map(_as_pairs, files))
         lines = counted(raw, report, f"reading and encoding text in {language}", unit="lines")
-        # Told apart from its translation by nothing, a sentence is a copy of itself: that is fine.
+        # Without a translation, a sentence counts as a copy of itself: that is fine.
         kept = clean(lines, replace(config, keep_copies=True), cleaning, extra_rules=rules)
         with Store.create(_path(directory, language), vocab.hash, vocab.hash) as store:
             for pair in kept:

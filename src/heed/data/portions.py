@@ -9,11 +9,11 @@ PAIRS_AT_ONCE = 4096
 
 
 def random_portions(costs: NDArray[np.int64], limit: int, *, seed: int) -> Iterator[list[int]]:
-    """Numbers of pairs in random order, until they have cost so much.
+    """Indices of pairs in random order, until their costs reach a limit.
 
     Args:
-        costs: what reading each pair costs, `(n_pairs,)`.
-        limit: what all may cost together.
+        costs: of each pair, `(n_pairs,)`.
+        limit: of the sum of costs.
         seed: decides the order.
     """
     order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(costs))

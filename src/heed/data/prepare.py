@@ -64,10 +64,10 @@ OWN_FILES = (
     *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
     *VOCAB_FILES,
 )
-"""Names of all that is written here; `*` stands for any characters."""
+"""Names of all files written here; `*` stands for any characters."""
 _FORMAT_VERSION = 1
 _REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
-"""What a report is read for, and the type of each value."""
+"""The keys of a report that are read, and the type of each value."""
 _COUNTED_PAIRS = 200_000
 
 
@@ -111,21 +111,21 @@ def prepare(
     base: tuple[Vocab, Vocab] | None = None,
     report: Report = silent,
 ) -> Prepared:
-    """Read, clean, split and encode a corpus into `directory`, or find it there already.
+    """Read, clean, split and encode a corpus into `directory`, or find it there.
 
-    Equal arguments and files give equal bytes. Interrupted, the same call begins anew; complete, it
-    opens what is there.
+    Equal arguments and files give equal bytes. After an interruption the same call
+    starts over; a complete folder is opened.
 
     Args:
         corpus: the files.
-        directory: where everything is written; made if missing.
+        directory: of all output; made if missing.
         config: cleaning and splitting.
         tokenizer: the vocabulary.
         seed: decides what is set aside.
         base: the vocabularies of a model to go on from, the same object twice if joint: they are
             extended, and a model that has language tags keeps them.
-        report: hears what is being done (`prepare` events) and, when a corpus was prepared by this
-            call, what was read and dropped (a `prepared` event).
+        report: gets events of the progress (`prepare` events) and, when a corpus was prepared by
+            this call, what was read and dropped (a `prepared` event).
 
     Raises:
         DataError: a file is missing or cannot be read as what it is; or nothing is left of it.
@@ -161,7 +161,7 @@ def prepare(
 
 
 def _has_stdin(corpus: Corpus) -> bool:
-    """Whether standard input is to be read; the other files are seen to be there before it is."""
+    """Whether standard input is to be read; checks first that the other files exist."""
     roles = (corpus.train, corpus.dev, corpus.test)
     names = [name for parts in roles for part in parts for name in part.files]
     for name in names:
@@ -179,7 +179,7 @@ def _has_stdin(corpus: Corpus) -> bool:
 
 
 def _from_file(corpus: Corpus, path: Path) -> Corpus:
-    """The corpus with a file in the place of standard input."""
+    """The corpus with standard input replaced by a file."""
     return replace(
         corpus,
         train=tuple(
@@ -190,7 +190,7 @@ def _from_file(corpus: Corpus, path: Path) -> Corpus:
 
 
 def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
-    """Open what `prepare` has put into `directory`; the corpus' own files are not looked at.
+    """Open the output of `prepare` in `directory`, without reading the corpus' own files.
 
     Raises:
         FormatError: `directory` is damaged.
@@ -243,7 +243,7 @@ def read_held_out(directory: Path, name: str) -> list[Pair]:
 
 
 def swapped(pair: Pair) -> Pair:
-    """The pair the other way round."""
+    """The pair in the opposite direction."""
     return replace(
         pair,
         src=pair.tgt,
@@ -262,14 +262,14 @@ def _write_all(
     base: tuple[Vocab, Vocab] | None,
     report: Report,
 ) -> dict[str, Any]:
-    """Everything but the report, which is returned: it goes last, and says that all is there."""
+    """Write everything but the report, which is returned: written last, it marks completion."""
     remove_temporaries(directory, OWN_FILES)
     languages = tagged_languages(corpus, config, tokenizer, base[0].languages if base else ())
     dev, dev_reading = _held_out(corpus.dev)
     test, test_reading = _held_out(corpus.test)
     rules = [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
     cleaning = CleanReport()
-    # A name that no file of a person can have: it is written, and removed.
+    # A temporary name, so that no file of a person is overwritten or removed.
     spool = temporary_beside(directory / _SPOOL_FILE)
     try:
         facts = _spool(corpus, spool, config, rules, cleaning, report)
@@ -327,7 +327,7 @@ def _write_held_out(
 
 
 class _Facts(NamedTuple):
-    """What is remembered of each kept pair, and the characters of both sides."""
+    """Facts kept in memory of each pair, and the counts of characters of both sides."""
 
     src_keys: "array[int]"  # subscripted by type checkers only before Python 3.12
     tgt_keys: "array[int]"
@@ -428,7 +428,7 @@ def _make_vocabs(
 
 
 def _held_out(parts: tuple[ParallelFiles, ...]) -> tuple[list[Pair], CleanReport]:
-    """The pairs of a given dev or test set: only those with an empty side are left out."""
+    """The pairs of a given dev or test set, except those with an empty side."""
     pairs, report = [], CleanReport()
     for raw in chain.from_iterable(map(read_part, parts)):
         report.n_read += 1
@@ -446,7 +446,7 @@ def _held_out(parts: tuple[ParallelFiles, ...]) -> tuple[list[Pair], CleanReport
 def _fingerprint(
     corpus: Corpus, config: DataConfig, tokenizer: TokenizerConfig, seed: int, stdin: str
 ) -> dict[str, str]:
-    """What decides the result, as JSON gives it back."""
+    """Everything that decides the result, as JSON values."""
     roles = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
     files = {
         f"{role} file {number + 1}.{side + 1}": ", ".join(
@@ -461,8 +461,8 @@ def _fingerprint(
         for side, name in enumerate(part.files)
     }
     pieces = spelled_settings("tokenizer", tokenizer)
-    del pieces["tokenizer.subword_alpha"]  # decides how training reads, not what is written
-    del pieces["tokenizer.vocab_from"]  # what is in it counts, not where it lies
+    del pieces["tokenizer.subword_alpha"]  # changes how training reads, not what is written
+    del pieces["tokenizer.vocab_from"]  # its content counts, not its place
     return {
         "format": str(_FORMAT_VERSION),
         "seed": str(seed),

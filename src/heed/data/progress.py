@@ -20,7 +20,7 @@ def phase(
     """Report a phase of the preparation.
 
     Args:
-        report: hears the event.
+        report: gets the event.
         name: what is being done, such as `encoding`.
         done: how many pairs or lines are done so far.
         of: how many there are; None if that is unknown.

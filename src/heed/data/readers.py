@@ -23,7 +23,7 @@ from heed.text.languages import require_language
 
 _TABLE_DELIMITERS = {".tsv": "\t", ".tab": "\t", ".csv": ","}
 BILINGUAL = (*_TABLE_DELIMITERS, ".tmx")
-"""What names of files end in that hold both languages."""
+"""Suffixes of files that hold both languages."""
 
 # RFC 4180. The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
 _CSV_CELL = r"""(?:"[^"]*+(?:""[^"]*+)*+"|[^",\n]*+)"""
@@ -37,11 +37,11 @@ class Pair:
     Attributes:
         src: the sentence.
         tgt: its translation.
-        line: where it stands in its file, from 1 (in TMX the line its unit ends on).
+        line: its line in the file, from 1 (in TMX the line its unit ends on).
         origin: the file, as the user named it.
         source_lang: code such as `en`; "" if unknown.
         target_lang: the same for the translation.
-        fault: why not all of it could be read, in a word; "" if all could.
+        fault: why a part of it could not be read, in a word; "" if all could.
     """
 
     src: str
@@ -66,7 +66,7 @@ class ParallelFiles:
             first row; empty = they are found.
 
     Raises:
-        ConfigError: a language code is none.
+        ConfigError: a language code is not valid.
     """
 
     files: tuple[str, ...]
@@ -81,7 +81,7 @@ class ParallelFiles:
 
 
 def read_part(part: ParallelFiles) -> Iterator[Pair]:
-    """The pairs of one part of a corpus, read by what the names of its files end in.
+    """The pairs of one part of a corpus, read as the suffixes of its files say.
 
     Raises:
         DataError: a file is missing, damaged, or not what its name says.
@@ -277,7 +277,7 @@ def read_tmx(path: str | Path, source_lang: str, target_lang: str) -> Iterator[P
     a blank there and the fault `unknown_entity`.
 
     Raises:
-        DataError: the file is missing, damaged or no TMX; or lacks a language: says what it has.
+        DataError: the file is missing, damaged or not TMX; or lacks a language: says what it has.
     """
     for src, tgt, line, is_complete in read_units(path, source_lang, target_lang):
         fault = "" if is_complete else "unknown_entity"

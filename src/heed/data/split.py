@@ -15,13 +15,13 @@ from heed.data.readers import Pair
 Keys = NDArray[np.uint64]
 
 TRAIN, DEV, TEST = range(3)
-# A sentence with many translations ties many pairs together; a larger knot is drawn only if there
-# is nothing else, or it would fill dev with variants of one sentence.
+# A sentence with many translations joins many pairs into one group; a larger group is drawn only
+# if there is no other, because it would fill dev with variants of one sentence.
 _LARGEST_KNOT = 4
 
 
 def sentence_key(text: str) -> int:
-    """64 bits to recognize a sentence by, whatever its case and the punctuation around it."""
+    """A 64-bit hash of a sentence, without its case and the punctuation around it."""
     return sentence_hash(text.casefold().strip(" .!?…。！？") or text)
 
 
@@ -70,7 +70,7 @@ def shared_with(pairs: Iterable[Pair], name: str) -> Rule:
 
     Args:
         pairs: the dev or test pairs, few enough for memory.
-        name: what the reason calls them: `in_dev`.
+        name: the reason in the report: `in_dev`.
     """
     src_keys, tgt_keys = set(), set()
     for pair in pairs:
@@ -88,7 +88,7 @@ def _knots(src_keys: Keys, tgt_keys: Keys) -> NDArray[np.int32]:
     """Give pairs that share a sentence, directly or through others, one number, `(n_pairs)`."""
     src, is_shared_src = _numbered(src_keys)
     tgt, is_shared_tgt = _numbered(tgt_keys)
-    # Only what is shared can tie: sources and targets in one row, the nodes of a graph of pairs.
+    # Only shared sentences join pairs: sources and targets are the nodes of a graph of pairs.
     tied = np.flatnonzero(is_shared_src[src] | is_shared_tgt[tgt])
     n_sources, n_targets = len(is_shared_src), len(is_shared_tgt)
     parents = array("i", range(n_sources + n_targets))

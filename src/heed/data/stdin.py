@@ -11,7 +11,7 @@ from heed.errors import DataError
 
 
 def keep_stdin(path: Path, *, is_kept: bool) -> str:
-    """Put what standard input brings into a file; returns what tells it from any other input.
+    """Copy standard input to a file; returns facts that identify the input.
 
     Args:
         path: where it goes, atomically; memory stays small whatever its size.

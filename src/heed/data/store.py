@@ -40,7 +40,7 @@ class _Facts(NamedTuple):
 
 
 class StoreWriter:
-    """Takes pairs one by one; `Store.create` makes one. Memory: eight bytes a pair."""
+    """Writes pairs one by one; made by `Store.create`. Memory: eight bytes a pair."""
 
     def __init__(self, file: IO[bytes]) -> None:
         """Leave room for the header at the beginning of `file`."""

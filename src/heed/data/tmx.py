@@ -13,7 +13,7 @@ from heed.data.lines import MAX_LINE_BYTES
 from heed.data.xml_encoding import read_xml
 from heed.errors import DataError
 
-# Their content is another program's markup, such as "<b>", and no words of either language.
+# Their content is another program's markup, such as "<b>", not words of either language.
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 _MAX_SEGMENT_CHARS = MAX_LINE_BYTES
 # Expat keeps what is below in memory; before version 2.6 it also reads a tag, comment or entity
@@ -47,7 +47,7 @@ def read_units(path: str | Path, source_lang: str, target_lang: str) -> Iterator
     """The units of a file that have at least one of two languages.
 
     Raises:
-        DataError: the file is missing, damaged or no TMX, never has both languages, or has
+        DataError: the file is missing, damaged or not TMX, never has both languages, or has
             something longer than any TMX has.
     """
     reader = _UnitReader(str(path), source_lang, target_lang)
@@ -105,7 +105,7 @@ class _UnitReader:
         return units
 
     def _check_limits(self) -> None:
-        """Refuse what makes the parser hold more than a TMX needs."""
+        """Refuse input for which the parser would need more memory than for any TMX."""
         n_pending = self._n_fed_bytes - self._parser.CurrentByteIndex
         if n_pending > _MAX_TOKEN_BYTES:
             raise DataError(

@@ -95,7 +95,7 @@ def _by_side(
     *,
     is_joint: bool,
 ) -> tuple[Vocab, Vocab]:
-    """`make(0, sources)` and `make(1, targets)`, or one of both texts, as 0, that stands twice."""
+    """`make(0, sources)` and `make(1, targets)`; if joint, `make(0, both)` for both sides."""
     if is_joint:
         vocab = make(0, (text for pair in pairs() for text in (pair.src, pair.tgt)))
         return vocab, vocab
@@ -135,7 +135,7 @@ def take_over_vocabs(folder: Path | str) -> tuple[Vocab, Vocab]:
 
 
 def require_tags(vocab: Vocab, languages: Iterable[str], folder: str) -> None:
-    """Refuse pieces that cannot say which language is wanted.
+    """Refuse vocabularies without a tag for a wanted language.
 
     Raises:
         ConfigError: names the languages without a tag.
@@ -148,6 +148,6 @@ def require_tags(vocab: Vocab, languages: Iterable[str], folder: str) -> None:
 
 
 def _n_usual(characters: Counter[str], coverage: float) -> int:
-    """How many different characters make up this share of a text."""
+    """Number of distinct characters that cover this share of a text."""
     counts = np.cumsum([count for _, count in characters.most_common()])
     return int(np.searchsorted(counts, coverage * counts[-1])) + 1 if len(counts) else 0

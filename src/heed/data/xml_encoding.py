@@ -103,7 +103,7 @@ def _unknown(name: str, path: str | Path) -> DataError:
 
 
 def _newlines_before(error: UnicodeDecodeError | UnicodeEncodeError) -> int:
-    """How many line ends of a chunk stand before the place that cannot be converted."""
+    """Line ends of a chunk before the place that cannot be converted."""
     if isinstance(error, UnicodeEncodeError):
         return error.object.count("\n", 0, error.start)
     before = error.object[: error.start]

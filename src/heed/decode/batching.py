@@ -16,10 +16,10 @@ from heed.model.interface import Decodable, Ids, Parallel
 Found = TypeVar("Found")
 
 BESIDE_TOKENS = 1024
-"""Source positions times beam of each batch that has others beside it.
+"""Source positions times beam of each batch, where several run at once.
 
-Together four such batches take the memory of one that has all threads. Below that, thinking, which
-Python does for one batch at a time, takes too large a share.
+Four such batches together take the memory of one that has all threads. With smaller batches the
+bookkeeping of the search, which Python does for one batch at a time, takes too large a share.
 """
 
 
@@ -31,17 +31,17 @@ def each_batch(
     max_tokens: int,
     max_rows: int | None = None,
 ) -> Iterator[tuple[list[int], Found]]:
-    """Group items of like length, and search for them batch by batch, or for several at once.
+    """Group items of similar length, and search batch by batch, or several batches at once.
 
     Args:
-        model: what searches.
+        model: the one to search with.
         lengths: of each item, times its rows.
         search: of a model and positions in `lengths`.
         max_tokens: as in `batches`.
         max_rows: as in `batches`.
 
     Yields:
-        The positions of a batch, and what was found for it.
+        The positions of a batch, and the results of its search.
     """
     rest = [*range(len(lengths))]
     if isinstance(model, Parallel) and model.n_workers > 1:
@@ -60,7 +60,7 @@ def _side_by_side(
     planned: list[list[int]],
     search: Callable[[Decodable, list[int]], Found],
 ) -> Iterator[tuple[list[int], Found]]:
-    from concurrent.futures import ThreadPoolExecutor  # a short text has no use for it
+    from concurrent.futures import ThreadPoolExecutor  # not needed for a short text
 
     pool = ThreadPoolExecutor(model.n_workers)
     try:
@@ -74,12 +74,12 @@ def _side_by_side(
 def batches(
     lengths: Sequence[int], max_tokens: int, max_rows: int | None = None
 ) -> Iterator[list[int]]:
-    """Group items of like length, shortest first.
+    """Group items of similar length, shortest first.
 
     Args:
         lengths: of each item.
         max_tokens: bounds longest × count in a batch, unless one item alone exceeds it.
-        max_rows: bounds the count; None = no such bound.
+        max_rows: bounds the count; None = no bound.
 
     Yields:
         Positions in `lengths`.
@@ -96,7 +96,7 @@ def batches(
 
 
 def padded(rows: list[list[int]], pad_id: int) -> Ids:
-    """Rows of ids side by side, `(batch, longest row)`."""
+    """Padded rows of ids, `(batch, longest row)`."""
     found = np.full((len(rows), max(map(len, rows))), pad_id)
     for line, row in zip(found, rows, strict=True):
         line[: len(row)] = row

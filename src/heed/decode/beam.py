@@ -31,14 +31,14 @@ Flags = NDArray[np.bool_]
 
 
 class Ended:
-    """The best hypotheses of every source of the call that are over.
+    """The best finished hypotheses of every source of the call.
 
     Args:
         n_sources: sources of the call.
         n_best: hypotheses kept of each.
 
     Attributes:
-        found: those of each source, complete ones first, then by score, then the earlier first.
+        found: of each source, complete ones first, then by score, then by time.
         counts: how many have ended, kept or not, `(n_sources,)`.
         best: score of the first, minus infinity while there is none, `(n_sources,)`.
         worst: score of the last of the `n_best`, minus infinity while there are fewer,
@@ -53,7 +53,7 @@ class Ended:
         self._n_best = n_best
 
     def keep(self, source: int, hypothesis: Hypothesis) -> None:
-        """Let a new one, longer than any here, compete for the places."""
+        """Add a hypothesis, longer than any here, if it is among the best."""
         found = self.found[source]
         found.append(hypothesis)
         found.sort(key=lambda answer: (answer.status != "eos", -answer.score))
@@ -73,9 +73,9 @@ class Beam:
         limits: most tokens each may get, `(n_sources,)`.
         divisors: length penalties at these limits, `(n_sources,)`.
         tokens: predicted so far, then room for more, `(rows, room)`.
-        token_log_probs: what the model gave them, `(rows, room)`.
-        totals: sum of the scores they were chosen by, best first, minus infinity for an empty slot,
-            `(n_sources, beam_size)`.
+        token_log_probs: their log-probs by the model, `(rows, room)`.
+        totals: sum of the scores by which they were chosen, best first, minus infinity for an empty
+            slot, `(n_sources, beam_size)`.
     """
 
     length: int
@@ -111,7 +111,7 @@ class Candidates:
     Attributes:
         parents: the slot each continues, `(n_sources, n)`.
         ids: the token it adds, `(n_sources, n)`.
-        log_probs: what the model gave that token, `(n_sources, n)`.
+        log_probs: of that token by the model, `(n_sources, n)`.
         totals: the sum with that token, `(n_sources, n)`.
     """
 
@@ -131,12 +131,12 @@ class Candidates:
 
 
 def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]]:
-    """Find the hypotheses with the best scores, as far as `beam_size` can see.
+    """Find the hypotheses with the best scores within the beam.
 
     Args:
         model: anything that can be decoded.
         src: padded source ids, `(n_sources, src_len)`.
-        task: what to respect.
+        task: options, limits and constraints.
 
     Returns:
         For each source at most `n_best` hypotheses, best first.
@@ -144,7 +144,8 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
     Raises:
         HeedError: the model's output is not a number.
 
-    Source: Sutskever et al. 2014, section 3.2; what is complete leaves the beam, which stays full.
+    Source: Sutskever et al. 2014, section 3.2; complete hypotheses leave the beam, which stays
+        full.
     """
     beam_size = task.options.beam_size
     state = model.start(src, beam_size=beam_size, required_ids=task.constraints.prefixes)
@@ -178,7 +179,7 @@ def begin(task: Task) -> tuple[Beam, Ended]:
     """Make the beam before the first token: one empty hypothesis a source, the other slots empty.
 
     Args:
-        task: what to respect.
+        task: options, limits and constraints.
     """
     n_sources, beam_size = len(task.limits), task.options.beam_size
     totals = np.full((n_sources, beam_size), -math.inf)
@@ -198,14 +199,14 @@ def begin(task: Task) -> tuple[Beam, Ended]:
 def expand(beam: Beam, following: NextTokens, ended: Ended, task: Task) -> Candidates:
     """Continue every live hypothesis by its likeliest tokens and rank them per source.
 
-    `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of these, twice the beam: as
-    many may end as may go on. Equals keep the order of slots, then of ids.
+    `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of all of these, keep twice
+    the beam: all of the best `beam_size` might end. Ties keep the order of slots, then of ids.
 
     Args:
-        beam: what to continue.
-        following: what the model says.
-        ended: the hypotheses that are over.
-        task: what to respect.
+        beam: the hypotheses to continue.
+        following: the model's log-probs of the next token.
+        ended: the finished hypotheses.
+        task: options, limits and constraints.
 
     Raises:
         HeedError: the model's output is not a number.
@@ -232,16 +233,16 @@ def expand(beam: Beam, following: NextTokens, ended: Ended, task: Task) -> Candi
 
 
 def end(ended: Ended, beam: Beam, found: Candidates, is_eos: Flags, task: Task) -> None:
-    """Let hypotheses that end compete for a place in the answer.
+    """Add the hypotheses that end to the finished ones, if they are good enough.
 
     A candidate with `<eos>` ends one if it is among the `beam_size` best of all.
 
     Args:
         ended: those that ended before; changed in place.
-        beam: what the candidates continue.
+        beam: the hypotheses that the candidates continue.
         found: the candidates.
         is_eos: which of them add `<eos>`, `(n_sources, n)`.
-        task: what to respect.
+        task: options, limits and constraints.
     """
     beam_size, penalty = beam.totals.shape[1], _length_penalty(beam.length + 1, task)
     for place, slot in np.argwhere(_is_ending(found, is_eos, beam_size)).tolist():
@@ -263,12 +264,12 @@ def end(ended: Ended, beam: Beam, found: Candidates, is_eos: Flags, task: Task) 
 
 
 def go_on(found: Candidates, is_eos: Flags, beam_size: int) -> Candidates:
-    """Choose the best that do not end, `beam_size` for each source; some may be empty.
+    """Choose the best candidates that do not end, `beam_size` for each source; some may be empty.
 
     Args:
         found: the candidates.
         is_eos: which of them add `<eos>`, `(n_sources, n)`.
-        beam_size: how many are wanted.
+        beam_size: number to choose.
     """
     places = _flat(_going(is_eos, beam_size), is_eos.shape[1])
     return Candidates(
@@ -303,12 +304,12 @@ def advance(beam: Beam, chosen: Candidates, rows: Ids) -> Beam:
 
 
 def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
-    """Cut what is at its limit, and tell which sources are over, `(n_sources,)`.
+    """Cut hypotheses at their limit, and decide which sources are done, `(n_sources,)`.
 
     Args:
         ended: the hypotheses that are over; changed in place.
         beam: the live ones.
-        task: what to respect.
+        task: options, limits and constraints.
     """
     is_cut: Flags = beam.limits <= beam.length
     if not (is_cut.any() or ended.counts.any()):
@@ -330,7 +331,7 @@ def stop(ended: Ended, beam: Beam, task: Task) -> Flags:
 
 
 def _cut(ended: Ended, beam: Beam, is_cut: Flags, task: Task) -> None:
-    """Let what is at its limit compete for the places that are left."""
+    """Add hypotheses at their limit to the finished ones, if they are good enough."""
     is_whole = is_cut[:, None] & (beam.totals > -math.inf)
     for source, slot in np.argwhere(is_whole).tolist():
         row = source * beam.totals.shape[1] + slot
@@ -345,7 +346,7 @@ def _cut(ended: Ended, beam: Beam, is_cut: Flags, task: Task) -> None:
 
 
 def _flat(places: Ids, width: int) -> Ids:
-    """Places in rows of `width` `(n_sources, n)` as places in all rows laid end to end."""
+    """Indices into rows of `width`, `(n_sources, n)`, as indices into all rows concatenated."""
     return places + np.arange(0, len(places) * width, width)[:, None]
 
 
@@ -355,7 +356,7 @@ def _is_ending(found: Candidates, is_eos: Flags, beam_size: int) -> Flags:
 
 
 def _going(is_eos: Flags, beam_size: int) -> Ids:
-    """Places of the `beam_size` best that go on, `(n_sources, beam_size)`."""
+    """Indices of the `beam_size` best that do not end, `(n_sources, beam_size)`."""
     return is_eos.argsort(axis=1, kind="stable")[:, :beam_size]
 
 
@@ -367,12 +368,12 @@ def _with_room(items: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def _length_penalty(length: Any, task: Task) -> Any:
-    """What a score is divided by, once and here; of a number or of each in an array."""
+    """The divisor of a score, for one length or an array of them."""
     return LENGTH_FORMULAS[task.options.length_formula](length, task.options.length_penalty)
 
 
 def _seen(beam: Beam, found: Candidates, is_eos: Flags) -> Step:
-    """Describe a step before it is taken."""
+    """The record of a step, before the beam changes."""
     beam_size = beam.totals.shape[1]
     slots = np.full(found.ids.shape, DROPPED)
     np.put_along_axis(slots, _going(is_eos, beam_size), np.arange(beam_size)[None], axis=1)

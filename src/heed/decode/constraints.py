@@ -22,7 +22,7 @@ _FREE = -1
 
 
 def repeated_ngrams(tokens: Ids, *, size: int) -> tuple[Ids, Ids]:
-    """Find every id that would end an n-gram the row already holds.
+    """Find every id that would complete an n-gram which the row already contains.
 
     Args:
         tokens: predicted so far, `(rows, length)`.
@@ -44,14 +44,14 @@ def repeated_ngrams(tokens: Ids, *, size: int) -> tuple[Ids, Ids]:
 
 @dataclass(kw_only=True, slots=True)
 class Choice:
-    """What one step may choose from: the model's log-probs after all constraints.
+    """The candidates of one step: the model's log-probs after all constraints.
 
     Attributes:
         following: the model's.
-        changes: what is forbidden or costs more.
+        changes: forbidden or penalized entries.
         required_ids: the id that each row must take, -1 where it is free, `(rows,)`; None = all
             are free.
-        eos_id: ends a row that has nothing left to choose; None = this cannot happen.
+        eos_id: ends a row without any allowed token; None = this cannot happen.
         is_penalized: some scores are finite and not the model's own.
     """
 
@@ -62,7 +62,7 @@ class Choice:
     is_penalized: bool
 
     def top(self, count: int) -> tuple[Floats, Ids]:
-        """Find the best of each row; minus infinity is out of the question.
+        """Find the best of each row; minus infinity marks a forbidden entry.
 
         Args:
             count: how many; fewer come back if the vocabulary is smaller.
@@ -78,7 +78,7 @@ class Choice:
         return values, ids
 
     def all(self) -> Floats:
-        """Score everything, `(rows, vocab_size)`; minus infinity is out of the question."""
+        """All scores, `(rows, vocab_size)`; minus infinity marks a forbidden entry."""
         scores, changes = self.following.all_log_probs(), self.changes
         np.minimum.at(scores, (changes.rows, changes.ids), changes.scores)
         scores[:, changes.forbidden] = -math.inf
@@ -89,11 +89,11 @@ class Choice:
         return scores
 
     def log_probs(self, ids: Ids, scores: Floats) -> Floats:
-        """Tell what the model gave to chosen ids.
+        """The model's log-probs of chosen ids.
 
         Args:
             ids: chosen, `(rows, n)`.
-            scores: what they were chosen by, `(rows, n)`.
+            scores: by which they were chosen, `(rows, n)`.
 
         Returns:
             Their log-probs, `(rows, n)`.
@@ -122,8 +122,8 @@ class Constraints:
 
     Attributes:
         eos_id: the id that ends a hypothesis.
-        forbidden: ids never to be chosen.
-        early: what is forbidden while `<eos>` is, too.
+        forbidden: ids that are never chosen.
+        early: ids that are forbidden as long as `<eos>` is.
         prefixes: ids each source must begin with, -1 where it is free, `(n_sources, prefix_len)`.
         min_length: tokens before `<eos>` is allowed.
         no_repeat_ngram_size: 0 is off.
@@ -147,13 +147,13 @@ class Constraints:
         forbidden: Sequence[int],
         prefixes: Sequence[Sequence[int]],
     ) -> Self:
-        """Gather what `options` and the caller ask for.
+        """Gather the constraints of `options` and of the caller.
 
         Args:
-            options: the knobs.
+            options: of the search.
             eos_id: the id that ends a hypothesis.
-            forbidden: ids never to be chosen, beside `options.suppress`; `eos_id` is allowed even
-                if listed here, so that a caller may pass all its control ids.
+            forbidden: ids that are never chosen, beside `options.suppress`; `eos_id` is allowed
+                even if listed here, so that a caller may pass all its control ids.
             prefixes: ids each source must begin with, one list a source.
         """
         never = {*forbidden} - {eos_id} | {*options.suppress}
@@ -171,12 +171,12 @@ class Constraints:
         )
 
     def apply(self, following: NextTokens, tokens: Ids, sources: Ids) -> Choice:
-        """Return what may be chosen after the tokens so far.
+        """The candidates after the tokens so far.
 
         Args:
-            following: what the model says.
+            following: the model's log-probs of the next token.
             tokens: predicted so far, `(rows, length)`.
-            sources: which source of the call each run of rows answers, `(n_sources,)`.
+            sources: the source of the call for each group of rows, `(n_sources,)`.
 
         Raises:
             ConfigError: a forbidden id is not in the vocabulary.
@@ -205,7 +205,7 @@ class Constraints:
         )
 
     def _with_entries(self, never: Changes, following: NextTokens, tokens: Ids) -> Changes:
-        """Add what depends on the tokens so far, `(rows, length)`.
+        """Add the constraints that depend on the tokens so far, `(rows, length)`.
 
         Source of the penalty: Keskar et al. 2019, section 4.1.
         """

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(kw_only=True, slots=True)
 class Standing:
-    """How far the search for each source has come.
+    """The progress of the search for each source.
 
     Attributes:
         n_ended: hypotheses that ended so far, kept or not, `(n_sources,)`.
@@ -34,7 +34,7 @@ def stop_first(standing: Standing) -> Any:
 
 
 def stop_bound(standing: Standing) -> Any:
-    """Stop when no live hypothesis can still enter the `n_best`: as good as never, mostly faster.
+    """Stop when no live hypothesis can still enter the `n_best`: as good as `never`, but faster.
 
     Source: Huang et al. 2017, "When to Finish?", section 3, with the length penalty in the bound.
     """
@@ -42,7 +42,7 @@ def stop_bound(standing: Standing) -> Any:
 
 
 def stop_never(standing: Standing) -> Any:
-    """Go on to the limit."""
+    """Continue to the limit."""
     return standing.n_ended < 0
 
 

@@ -28,12 +28,12 @@ class Rows:
     """One growing hypothesis for each source still in the batch.
 
     Attributes:
-        sources: which source of the call it answers, `(rows,)`.
+        sources: index of its source in the call, `(rows,)`.
         limits: most tokens it may get, `(rows,)`.
-        is_live: False once it is over but still in the batch, `(rows,)`.
+        is_live: False if it is finished but still in the batch, `(rows,)`.
         tokens: predicted so far, then room for more, `(rows, longest limit)`.
-        token_log_probs: what the model gave them, `(rows, longest limit)`.
-        totals: sum of the scores they were chosen by, `(rows,)`.
+        token_log_probs: their log-probs by the model, `(rows, longest limit)`.
+        totals: sum of the scores by which they were chosen, `(rows,)`.
     """
 
     sources: Ids
@@ -56,9 +56,9 @@ def choose_likeliest(choice: Choice, step: int, sources: Ids) -> tuple[Ids, Floa
     """Take the likeliest id of each row, the lowest among equals.
 
     Args:
-        choice: what may be chosen.
-        step: not looked at.
-        sources: not looked at, `(rows,)`.
+        choice: the candidates.
+        step: not used.
+        sources: not used, `(rows,)`.
 
     Returns:
         The ids and their scores, both `(rows,)`, and None.
@@ -75,7 +75,7 @@ def greedy_search(
     Args:
         model: anything that can be decoded.
         src: padded source ids, `(n_sources, src_len)`.
-        task: what to respect.
+        task: options, limits and constraints.
         choose: picks each row's next token.
 
     Returns:
@@ -127,7 +127,7 @@ def _begin(task: Task) -> Rows:
 
 
 def _harvest(rows: Rows, length: int, task: Task) -> dict[int, Hypothesis]:
-    """Put rows that are over into hypotheses, by source."""
+    """Turn finished rows into hypotheses, by source."""
     divisor = LENGTH_FORMULAS[task.options.length_formula](length, task.options.length_penalty)
     return {
         source: make_hypothesis(
@@ -144,7 +144,7 @@ def _harvest(rows: Rows, length: int, task: Task) -> dict[int, Hypothesis]:
 
 
 def _seen(rows: Rows, number: int, n_allowed: Ids | None, task: Task) -> Step:
-    """Describe the last step of the live rows."""
+    """The record of the last step of the live rows."""
     live = rows.select(rows.is_live)
     ids = live.tokens[:, number, None]
     return Step(

@@ -17,8 +17,8 @@ _MOST_STORED = {
     "max_length_factor": 20.0,
     "max_length_offset": 256.0,
 }
-"""Largest values that a model folder may ask for. It may come from anywhere, and one word must not
-take minutes: with these it takes at most some 300 steps of 64 hypotheses."""
+"""Largest values that a model folder may set. A folder may come from anywhere, and a word must not
+take minutes: with these it takes at most about 300 steps of 64 hypotheses."""
 _SAMPLING_ONLY = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
@@ -121,7 +121,7 @@ class DecodeOptions:
 
 
 def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which options that an older heed wrote have today's names.
+    """A copy of stored options, with the names of an older heed replaced.
 
     Its `length_penalty` was the formula, and `alpha` the strength.
     """
@@ -158,7 +158,7 @@ def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptio
 
 
 def require_storable(options: DecodeOptions) -> None:
-    """Refuse options that a model folder may not ask for, though a call may.
+    """Refuse values that a call may set, but a model folder may not.
 
     Raises:
         ConfigError: an option is above its limit in a model folder.
@@ -172,9 +172,9 @@ def require_storable(options: DecodeOptions) -> None:
 
 
 def with_alternatives(options: DecodeOptions, count: int) -> DecodeOptions:
-    """`options` that find `count` more readings; only a beam too narrow for them gets wider.
+    """`options` that find `count` more translations; the beam is widened only if it is too narrow.
 
-    Of a beam all readings are taken, so that some are left when equal texts have been dropped.
+    All hypotheses of a beam are returned, so that enough are left after equal texts are dropped.
     """
     if options.sample:
         return replace(options, n_best=max(options.n_best, count + 1))

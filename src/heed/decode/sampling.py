@@ -20,8 +20,8 @@ class Distribution:
 
     Attributes:
         probabilities: at least 0, not normalized, `(rows, n)`.
-        scores: what they are chosen by, whatever the temperature, `(rows, n)`.
-        ids: their ids, likeliest first, `(rows, n)`; None if all of the vocabulary in order.
+        scores: of the search, independent of the temperature, `(rows, n)`.
+        ids: their ids, likeliest first, `(rows, n)`; None = the whole vocabulary in order.
     """
 
     probabilities: Floats
@@ -54,10 +54,10 @@ def candidates(choice: Choice, options: DecodeOptions) -> Distribution:
     """Leave the tokens that temperature, top-k, top-p and min-p allow, in this order.
 
     Args:
-        choice: what may be chosen.
-        options: the knobs.
+        choice: the candidates.
+        options: of the search.
     """
-    # The temperature leaves the order as it is, so the likeliest can be asked for before it.
+    # The temperature does not change the order, so top-k can be applied before it.
     scores, ids = choice.top(options.top_k) if options.top_k > 0 else (choice.all(), None)
     best = scores.max(axis=1, keepdims=True)
     found = Distribution(
@@ -75,7 +75,7 @@ def draw(allowed: Distribution, uniform: Sums) -> tuple[Ids, Floats]:
     """Pick one token a row by turning a uniform number into an id.
 
     Args:
-        allowed: what may be drawn.
+        allowed: the tokens that may be drawn.
         uniform: from 0 to below 1, `(rows,)`.
 
     Returns:
@@ -111,9 +111,9 @@ class Sampler:
     """A way to choose tokens for `greedy_search`.
 
     Attributes:
-        options: the knobs.
+        options: of the search.
         draws: uniform numbers from 0 to below 1, `(n_sources, length)`.
-        is_observed: count what could have been drawn.
+        is_observed: count the tokens that could have been drawn.
     """
 
     options: DecodeOptions
@@ -124,9 +124,9 @@ class Sampler:
         """Draw one token a row.
 
         Args:
-            choice: what may be chosen.
-            step: which of the draws to use.
-            sources: which source each row answers, `(rows,)`.
+            choice: the candidates.
+            step: index of the draw to use.
+            sources: index of each row's source, `(rows,)`.
 
         Returns:
             The ids and their scores, both `(rows,)`; how many could have been drawn `(rows,)`,
@@ -154,10 +154,10 @@ def _nucleus(
     """Keep the smallest set of likeliest tokens whose probability together is above `top_p`.
 
     Args:
-        choice: what may be chosen.
-        found: what top-k left, or all of the vocabulary in order.
+        choice: the candidates.
+        found: the tokens left by top-k, or the whole vocabulary in order.
         best: the largest of all scores, `(rows, 1)`.
-        options: the knobs.
+        options: of the search.
     """
     total = found.probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     whole = found.scores.shape[1]

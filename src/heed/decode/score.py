@@ -15,7 +15,7 @@ class ScoredToken:
 
     Attributes:
         id: its target id.
-        probability: what the model gives it, 0 to 1; forbidden ids keep their share.
+        probability: by the model, 0 to 1; forbidden ids keep their share.
         log_prob: the same as a natural log.
     """
 
@@ -25,14 +25,14 @@ class ScoredToken:
 
 
 def score_pairs(model: Decodable, src: Ids, tgt_in: Ids, tgt_out: Ids, *, pad_id: int) -> Floats:
-    """Tell how probable given targets are, token by token (teacher forcing).
+    """Log-probs of given targets, token by token (teacher forcing).
 
     Args:
         model: anything that can be decoded, in eval mode.
         src: padded source ids, `(batch, src_len)`.
         tgt_in: padded target ids that begin with `<bos>`, `(batch, tgt_len)`.
         tgt_out: padded target ids that end with `<eos>`, `(batch, tgt_len)`.
-        pad_id: what all of them are padded with.
+        pad_id: fills the shorter rows.
 
     Returns:
         Natural log-probs of `tgt_out`, 0 where it is padding, `(batch, tgt_len)`.
@@ -52,16 +52,16 @@ def next_token(
     pad_id: int,
     forbidden: Sequence[int] = (),
 ) -> list[list[ScoredToken]]:
-    """Tell which tokens may come next after a prefix, likeliest first.
+    """The tokens that may follow a prefix, likeliest first.
 
     Args:
         model: anything that can be decoded, in eval mode.
         src: padded source ids, `(batch, src_len)`.
         prefixes: target ids so far without `<bos>`, one list a source.
-        count: tokens to tell for each source; fewer if the vocabulary is smaller.
+        count: tokens for each source; fewer if the vocabulary is smaller.
         bos_id: the target token before the first.
-        pad_id: what shorter prefixes are padded with.
-        forbidden: ids not to tell.
+        pad_id: fills shorter prefixes.
+        forbidden: ids that are left out.
 
     Source: p(next word | source, words so far) is what training fits; Bengio et al. 2003.
     """

@@ -30,7 +30,7 @@ def decode(
     keys: Sequence[int] | None = None,
     observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
-    """Answer every source; what one gets never depends on the others.
+    """Translate every source; the result for one never depends on the others.
 
     Args:
         model: anything that can be decoded, in eval mode.
@@ -96,9 +96,9 @@ def _limits(
 
     Args:
         src: padded source ids, `(n_sources, src_len)`.
-        options: `max_length`, `max_length_factor` and `max_length_offset` count here.
-        pad_id: what `src` is padded with.
-        prefixes: come on top of the limit that follows the source.
+        options: `max_length`, `max_length_factor` and `max_length_offset` are used.
+        pad_id: fills the shorter rows of `src`.
+        prefixes: their lengths are added to the limit that follows from the source.
 
     Returns:
         Limits from 1, `(n_sources,)`.

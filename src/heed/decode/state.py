@@ -16,7 +16,7 @@ from heed.model.interface import Floats, Ids
 Sums = NDArray[np.float64]
 
 Ending = Literal["eos", "max_length"]
-"""Why a hypothesis is over: it said so, or it was cut at its length limit."""
+"""Why a hypothesis ended: by `<eos>`, or at its length limit."""
 
 DROPPED = -1
 ENDED = -2
@@ -28,9 +28,9 @@ class Hypothesis:
 
     Attributes:
         ids: target ids without `<bos>` and `<eos>`.
-        token_log_probs: what the model gave each id, natural log, `<eos>` included if it ended.
+        token_log_probs: of each id, natural log, `<eos>` included if it ended.
         log_prob: their sum.
-        score: what hypotheses are ranked by: the log-prob over the length penalty.
+        score: by which hypotheses are ranked: the log-prob divided by the length penalty.
         status: `eos`, or `max_length` if it was cut.
     """
 
@@ -51,7 +51,7 @@ class Step:
             sample `j` of source `i` counts as source `i * n_best + j`.
         parents: the slot each candidate continues, best candidate first, `(n_sources, n)`.
         ids: its token, `(n_sources, n)`.
-        log_probs: what the model gave that token, `(n_sources, n)`.
+        log_probs: of that token by the model, `(n_sources, n)`.
         totals: sum over the hypothesis so far; minus infinity marks an empty place,
             `(n_sources, n)`.
         slots: the slot it takes next, `DROPPED` or `ENDED`, `(n_sources, n)`.
@@ -77,12 +77,12 @@ class Task:
     """The arguments of one call of `decode`, ready for the loops.
 
     Attributes:
-        options: the knobs.
+        options: of the search.
         bos_id: the token before the first.
         eos_id: the token that ends a hypothesis.
         limits: most tokens predicted for each source, `(n_sources,)`.
-        constraints: what may not be chosen.
-        n_samples: how often in a row each sentence of the call comes as a source.
+        constraints: which tokens are not allowed.
+        n_samples: how many consecutive sources each sentence of the call has.
         observer: called after every step, or None.
     """
 
@@ -98,12 +98,12 @@ class Task:
 def make_hypothesis(
     tokens: Sequence[int], token_log_probs: Sequence[float], *, score: float, has_ended: bool
 ) -> Hypothesis:
-    """Put one answer into plain Python.
+    """Make a `Hypothesis` of arrays.
 
     Args:
         tokens: predicted ids, with `<eos>` if it ended.
         token_log_probs: one for each of them.
-        score: what it is ranked by.
+        score: by which it is ranked.
         has_ended: False if it was cut.
     """
     return Hypothesis(
@@ -116,7 +116,7 @@ def make_hypothesis(
 
 
 def check_alive(best_totals: Sums, sources: Ids) -> None:
-    """Refuse to search on where no token has a probability.
+    """Refuse to continue a search if no token has a probability.
 
     Args:
         best_totals: the best sum of log-probs of each source, `(n_sources,)`.

@@ -39,11 +39,11 @@ WORKED: list[Example] = [
         "L'animal n'a pas traversé la rue parce qu'elle était trop large",
     ),
 ]
-"""The worked sentences of the lessons: always in training."""
+"""The worked sentences of tutorials: always in training."""
 
 
 def tokens(text: str, language: str) -> list[str]:
-    """Words and marks of a sentence, or characters in Chinese: what a learner must have seen."""
+    """Words and punctuation of a sentence, or characters in Chinese."""
     return list(text) if language == "zh" else re.findall(r"[\w']+|[^\w\s]", text)
 
 
@@ -56,7 +56,7 @@ def _check_languages(source_lang: str, target_lang: str) -> None:
 
 
 def _project(chosen: Iterable[Sentence], source_lang: str, target_lang: str) -> list[Pair]:
-    """The chosen sentences as pairs of one direction, without those that one side cannot say."""
+    """The chosen sentences as pairs of one direction, without those missing in a language."""
     texts = (sentence.texts for sentence in chosen)
     sayable = [text for text in texts if source_lang in text and target_lang in text]
     origin = f"built-in {source_lang}-{target_lang}"
@@ -81,7 +81,7 @@ def pairs(source_lang: str, target_lang: str) -> list[Pair]:
 
 
 def _known_by_heart() -> set[int]:
-    """Positions of the sentences that must stay in training: the worked ones, and the idioms."""
+    """Indices of the sentences that must stay in training: worked ones and idioms."""
     worked = {
         said
         for source_lang, target_lang, src, tgt in WORKED
@@ -96,7 +96,7 @@ def _known_by_heart() -> set[int]:
 
 @cache
 def _split(seed: int) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
-    """One split for all languages, so that a test sentence is new whichever direction was trained.
+    """One split for all languages, so that a test sentence is new in every direction.
 
     Two words that meet in some sentences are drawn, and all these sentences go to the test: "draw"
     and "frog" were both seen, never together. A draw is put back if it would leave training with
@@ -154,7 +154,7 @@ def compositional_split(
 def demo_corpus(
     seed: int, *, train_size: int | None = None, dev_size: int = 50, test_size: int | None = None
 ) -> tuple[list[Example], list[Example], list[Example]]:
-    """What `heed demo` learns: all four directions for one model, as train, dev and test.
+    """The corpus of `heed demo`: four directions for one model, as train, dev and test.
 
     Args:
         seed: the split, the sample and the order of training.
@@ -177,7 +177,7 @@ def demo_corpus(
         )
         generator.shuffle(seen)
         train += seen if train_size is None else _sample(seen, train_size)
-        # The same order in each direction: what is dev in one must not be test in another.
+        # The same order in each direction: a dev pair of one is no test pair of another.
         random.Random(seed).shuffle(unseen)
         dev += unseen[:dev_size]
         test += unseen[dev_size:] if test_size is None else unseen[dev_size : dev_size + test_size]

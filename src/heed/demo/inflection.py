@@ -12,7 +12,7 @@ LANGUAGES = ("zh", "en", "es", "fr")
 PERSONS = ("1s", "2s", "3s", "1p", "3p")
 
 Table = dict[str, str]
-"""From agreement to text: `{"pf": "rouges"}` fits what is plural and feminine, `""` fits all."""
+"""From agreement to text: `{"pf": "rouges"}` for plural and feminine, `""` for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,15 @@ class Phrase:
     """A word or phrase in one language.
 
     Attributes:
-        forms: from the name of a form to its table; "" is the form the dictionary shows.
-        agreement: what others agree with, a letter each: person 1, 2, 3; number s, p; gender m, f.
+        forms: from the name of a form to its table; "" is the dictionary form.
+        agreement: of the word, a letter each: person 1, 2, 3; number s, p; gender m, f.
     """
 
     forms: Mapping[str, Table]
     agreement: str = ""
 
     def text(self, form: str, agreement: str) -> str:
-        """The form whose key has no letter that `agreement` lacks; the first that fits.
+        """The first form whose key has only letters of `agreement`.
 
         Raises:
             LookupError: if there is none, a mistake in the corpus files.
@@ -49,7 +49,7 @@ def agreeing(cell: str) -> Table:
 
 
 def plural(word: str, language: str) -> str:
-    """The regular plural; irregular ones stand in the lexicon."""
+    """The regular plural; irregular ones are in the lexicon."""
     if language == "es":
         return word + ("s" if word[-1] in "aeiouéó" else "es")
     if language == "fr":
@@ -58,7 +58,7 @@ def plural(word: str, language: str) -> str:
 
 
 def _split_notes(cell: str) -> tuple[str, dict[str, str]]:
-    """`"eat (past ate)"` → `"eat"` and what the brackets say: `{"past": "ate"}`."""
+    """`"eat (past ate)"` → `"eat"` and the forms in brackets: `{"past": "ate"}`."""
     word, _, notes = cell.partition("(")
     pairs = (note.strip().partition(" ") for note in notes.rstrip(") ").split(",") if note.strip())
     return word.strip(), {name: text for name, _, text in pairs}
@@ -240,7 +240,7 @@ _SPELLING = {
 
 
 def spell(text: str, language: str) -> str:
-    """Words put side by side → a sentence: elision, contraction, blanks and the first capital."""
+    """Words → a sentence: elision, contraction, blanks and the first capital."""
     text = " ".join(text.split())
     for pattern, replacement in _SPELLING[language]:
         text = re.sub(pattern, replacement, text)

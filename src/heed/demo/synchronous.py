@@ -18,10 +18,10 @@ from heed.demo.inflection import LANGUAGES, Phrase, agreeing, inflect, spell
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One thing to say: a word, phrase or sentence in every language.
+    """A meaning: a word, phrase or sentence in every language.
 
     Attributes:
-        category: what rules ask for, such as `np` or `pet`.
+        category: by which rules select it, such as `np` or `pet`.
         kind: the category of its head word: an `np` about a dog is of kind `pet`.
         words: the lexicon lines it is built from, in the order of the slots.
         phrases: from language to phrase; a language that cannot say it is absent.
@@ -35,7 +35,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class GrammarRule:
-    """One rule of `rules.toml`; the legend stands there."""
+    """One rule of `rules.toml`, which explains the fields."""
 
     makes: str
     slots: Mapping[str, str]
@@ -56,14 +56,14 @@ Known = Mapping[str, list[Meaning]]
 """From category to its meanings."""
 
 Scope = Mapping[str, Phrase]
-"""What the names in a template mean in one language: its small words and what fills the slots."""
+"""The names in a template of one language: function words and the fillers of slots."""
 
 # {slot} {slot.form} {slot.form@controller} {slot.form@controller.p}
 _REFERENCE = re.compile(r"\{(\w+)(?:\.(\w+))?(?:@(\w+)(\.p)?)?\}")
 
 
 def _fill(template: str, scope: Scope) -> str:
-    """The template with every reference replaced by the form it asks for."""
+    """The template with every reference replaced by its form."""
 
     def replace(reference: re.Match[str]) -> str:
         name, form, controller, plural = reference.groups()
@@ -87,7 +87,7 @@ def _say(template: str, scope: Scope, head: str | None) -> Phrase:
 
 
 def _choices(wanted: str, known: Known) -> list[Meaning]:
-    """What may stand in a slot: `"pet farm_animal"`, or `"np:pet"` for those `np` about a pet."""
+    """The meanings allowed in a slot: `"pet farm_animal"`, or `"np:pet"` for an `np` about a pet."""
     found = []
     for choice in wanted.split():
         category, _, kind = choice.partition(":")
@@ -100,7 +100,7 @@ def _words(meanings: Iterable[Meaning]) -> tuple[str, ...]:
 
 
 def _fillings(rule: GrammarRule, known: Known) -> list[tuple[Meaning, ...]]:
-    """All ways to fill the slots without naming a thing twice, or a fixed sample of them."""
+    """All ways to fill the slots without repetition, or a fixed sample of them."""
     choices = (_choices(wanted, known) for wanted in rule.slots.values())
     filled = []
     for meanings in product(*choices):
@@ -108,7 +108,7 @@ def _fillings(rule: GrammarRule, known: Known) -> list[tuple[Meaning, ...]]:
         if len(set(words)) == len(words):
             filled.append((meanings, words))
     if rule.keep is not None and rule.keep < len(filled):
-        # A checksum draws the lots: it looks random, and no change to another rule moves it.
+        # A checksum draws the sample: it looks random, and does not depend on other rules.
         salt = rule.templates["en"]
         lots = [zlib.crc32("|".join((salt, *words)).encode()) for _, words in filled]
         limit = sorted(lots)[rule.keep]
@@ -117,11 +117,11 @@ def _fillings(rule: GrammarRule, known: Known) -> list[tuple[Meaning, ...]]:
 
 
 def expand(rule: GrammarRule, known: Known, small: Mapping[str, Scope]) -> list[Meaning]:
-    """All that a rule can say, in a fixed order.
+    """All meanings of a rule, in a fixed order.
 
     Args:
         rule: the rule.
-        known: what may stand in its slots.
+        known: the meanings for its slots.
         small: the small words of each language, such as `be`.
     """
     results = []
@@ -171,7 +171,7 @@ def _grammar() -> tuple[list[GrammarRule], dict[str, Scope]]:
 
 @cache
 def sentences() -> tuple[Sentence, ...]:
-    """Everything the grammar says, in a fixed order; no two agree in any language."""
+    """All sentences of the grammar, in a fixed order, distinct in every language."""
     rules, small = _grammar()
     known = _lexicon()
     for rule in rules:

@@ -20,7 +20,7 @@ TASKS: dict[str, Callable[[list[str]], list[str]]] = {
 def pairs(
     task: str, n_pairs: int, *, seed: int, n_words: int = 20, max_length: int = 10
 ) -> Iterator[Pair]:
-    """Random sentences of made-up words, and what the task makes of them.
+    """Random sentences of made-up words, and the outputs of the task.
 
     Args:
         task: a name of `TASKS`.

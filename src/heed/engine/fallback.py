@@ -22,7 +22,7 @@ from heed.model.interface import Ids
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
 
-# ---- the numbers of engine/lanes.h
+# ---- the arithmetic of engine/lanes.h
 
 
 def lane_sum(x: Floats) -> Floats:
@@ -45,7 +45,7 @@ def to_bfloat16(x: Floats) -> Floats:
 
 
 def exponential(x: Floats) -> Floats:
-    """e^x, x up to 88, as the engine has it: Cody and Waite's reduction, then a polynomial."""
+    """e^x, x up to 88, as the engine computes it: Cody and Waite's reduction, then a polynomial."""
     x = np.maximum(x, np.float32(-87.0))
     n = np.rint(x * np.float32(1.44269504))
     r = x - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
@@ -126,7 +126,7 @@ def multiply(x: Floats, matrix: Matrix, dense: NDArray[Any]) -> Floats:
     Args:
         x: `(rows, k)`.
         matrix: scales and bias.
-        dense: its numbers, `(n, k)`: float32, or the integers as float64.
+        dense: its entries, `(n, k)`: float32, or the integers as float64.
     """
     if matrix.scales is None:
         product: Floats = x @ dense.T
@@ -150,12 +150,12 @@ def log_softmax(x: Floats) -> Floats:
 
 
 def _padded(x: Floats, fill: float = 0.0) -> Floats:
-    """The last axis filled up to a multiple of 16."""
+    """Pad the last axis with zeros to a multiple of 16."""
     missing = -x.shape[-1] % COLUMNS
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)], constant_values=fill)
 
 
-# ---- the model of engine/model.cpp
+# ---- the model, as in engine/model.cpp
 
 
 class FallbackModel:
@@ -176,7 +176,7 @@ class FallbackModel:
         self.shared: _Columns | None = None
 
     def set_common_ids(self, matrix: Matrix, ids: ShortIds) -> None:
-        """Set what may follow in every restricted state; see `NativeModel.set_common_ids`."""
+        """Set the ids of every restricted state; see `NativeModel.set_common_ids`."""
         self.shared = _Columns.of(matrix, ids)
 
     def start(self, ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> "FallbackState":
@@ -203,7 +203,7 @@ class FallbackModel:
         return self.linear(f"{layer}.contract", activation(self.linear(f"{layer}.expand", x)))
 
     def embed(self, side: str, ids: Ids, places: Ids) -> Floats:
-        """Vectors of ids at their places, `(rows, d_model)`."""
+        """Embeddings of ids at their positions, `(rows, d_model)`."""
         config, role = self.config, f"embed_{side}"
         scales = self.network.matrices[role].scales
         x: Floats = self._dense[role][ids].astype(np.float32)
@@ -216,11 +216,11 @@ class FallbackModel:
         return x
 
     def remembered(self, x: Floats) -> Floats:
-        """Keys or values as they are remembered; where weights are rounded, so are they."""
+        """Keys or values as the cache keeps them; rounded if the weights are."""
         return to_bfloat16(x) if self.network.matrices["output"].is_quantized else x
 
     def heads(self, side: str, x: Floats, places: Ids) -> tuple[Floats, Floats, Floats]:
-        """Queries, keys and values `(rows, n_heads, width)` of projected rows, turned if rotary."""
+        """Queries, keys and values `(rows, n_heads, width)`, rotated if positions are rotary."""
         config, tables = self.config, self.tables[side].first(int(places.max()) + 1)
         width = config.n_heads * config.key_width
         query, key, value = np.split(x, [width, 2 * width], axis=1)
@@ -238,7 +238,7 @@ def _rotated(x: Floats, cosines: Floats, sines: Floats) -> Floats:
 
 
 def _dense(matrix: Matrix) -> NDArray[Any]:
-    """What `multiply` wants of a matrix."""
+    """A matrix in the form that `multiply` takes."""
     # Products of float64 go to the machine's BLAS, products of integers do not.
     return matrix.dense().astype(np.float64 if matrix.is_quantized else np.float32)
 
@@ -265,7 +265,7 @@ class _Cache:
 
 
 class FallbackState:
-    """A batch of sources on its way; made by `FallbackModel.start`."""
+    """A batch of sources in translation; made by `FallbackModel.start`."""
 
     def __init__(
         self, model: FallbackModel, ids: Ids, lengths: NDArray[np.int32], beam_size: int
@@ -292,7 +292,7 @@ class FallbackState:
         return len(self.lengths)
 
     def restrict(self, ids: ShortIds, counts: ShortIds) -> None:
-        """Let only some ids follow; see `NativeState.restrict`."""
+        """Restrict the ids that may follow; see `NativeState.restrict`."""
         output = self.model.network.matrices["output"]
         each = np.split(ids, np.cumsum(counts)[:-1])
         self._own = [_Columns.of(take(output, own), own) for own in each]
@@ -332,11 +332,11 @@ class FallbackState:
         )
 
     def log_probs(self) -> Floats:
-        """All that may follow each row of the last step; see `NativeState.log_probs`."""
+        """Log-probs after the last step, of each row; see `NativeState.log_probs`."""
         return self._log_probs
 
     def best(self, count: int, forbidden: Ids) -> None:
-        """Nothing is looked for ahead; see `NativeState.best`."""
+        """Nothing is found in advance; see `NativeState.best`."""
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows; see `NativeState.select`."""
@@ -353,7 +353,7 @@ class FallbackState:
                 self._own = [self._own[source] for source in sources]
 
     def _shortened(self, x: Floats) -> Floats:
-        """Log-probs of each row among what may follow its source, `(rows, tgt_vocab_size)`."""
+        """Log-probs of each row, restricted to its ids, `(rows, tgt_vocab_size)`."""
         shared = self.model.shared
         assert shared is not None
         log_probs = np.full((len(x), self.model.config.tgt_vocab_size), -np.inf, np.float32)
@@ -362,7 +362,7 @@ class FallbackState:
             logits = [multiply(x[rows], each.matrix, each.dense) for each in (shared, own)]
             found, n_shared = log_softmax(np.concatenate(logits, axis=1)), len(shared.ids)
             log_probs[rows, shared.ids] = found[:, :n_shared]
-            # Between them is the column that stands for the rest.
+            # Between them is the column for all other ids.
             log_probs[rows, own.ids] = found[:, n_shared + 1 :]
         return log_probs
 
@@ -395,7 +395,7 @@ class FallbackState:
         return memories
 
     def _cross(self, number: int, query: Floats, weights: Floats | None) -> Floats:
-        """What each row reads in its source, `(rows, n_heads * d_v)`."""
+        """Cross-attention of each row, `(rows, n_heads * d_v)`."""
         contexts = []
         for source, memories in enumerate(self._memories):
             key, value = memories[number]

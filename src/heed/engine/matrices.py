@@ -16,11 +16,11 @@ ShortIds = NDArray[np.int32]
 COLUMNS = 16
 """Output columns of a panel."""
 GROUP = 4
-"""Inputs that an instruction takes together when they are bytes."""
+"""Bytes that an instruction multiplies and adds together."""
 LEAST = np.float32(1e-30)
 """Rows without a larger number round to zeros: `MOST_INT` divided by it might be infinite."""
 MOST_INT = 63
-"""The largest of the rounded numbers, weights and inputs: AVX2 adds four products in 16 bits."""
+"""The largest rounded weight or input: AVX2 adds four products in 16 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,8 @@ class Matrix:
         n: outputs.
         k: inputs.
         panels: int8 `(n_panels, n_groups, 16, 4)` or float32 `(n_panels, k, 16)`, padded with 0.
-        scales: what an int8 of each column counts, float32 `(16 * n_panels,)`; None for float32.
+        scales: the value of one int8 unit in each column, float32 `(16 * n_panels,)`; None for
+            float32.
         bias: float32 `(16 * n_panels,)`, or None.
     """
 
@@ -47,7 +48,7 @@ class Matrix:
         return self.scales is not None
 
     def dense(self) -> Floats | Ints:
-        """The numbers in their usual order, `(n, k)`; int8 without their scales."""
+        """The entries in the usual order, `(n, k)`; int8 without their scales."""
         if self.is_quantized:
             return self.panels.transpose(0, 2, 1, 3).reshape(-1, self.panels.shape[1] * GROUP)[
                 : self.n, : self.k
@@ -55,27 +56,27 @@ class Matrix:
         return self.panels.transpose(0, 2, 1).reshape(-1, self.k)[: self.n]
 
     def floats(self) -> Floats:
-        """What the matrix means, `(n, k)`."""
+        """The matrix as float32, `(n, k)`."""
         dense = self.dense().astype(np.float32)
         return dense if self.scales is None else dense * self.scales[: self.n, None]
 
 
 def float_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
-    """Lay out `weight` `(n, k)` and `bias` `(n,)` as they are."""
+    """Lay out `weight` `(n, k)` and `bias` `(n,)` without rounding."""
     return _laid_out(weight.astype(np.float32, copy=False), None, bias)
 
 
 def int8_matrix(weight: Floats, bias: Floats | None = None) -> Matrix:
-    """Round `weight` `(n, k)` to int8, each output for itself; see `rounded`."""
+    """Round `weight` `(n, k)` to int8, each output by itself; see `rounded`."""
     ints, scales = rounded(weight)
     return _laid_out(ints.astype(np.int8), scales, bias)
 
 
 def rounded(rows: Floats) -> tuple[Floats, Floats]:
-    """Rows `(n, k)` in whole numbers, the largest magnitude of each ±63.
+    """Round rows `(n, k)` to whole numbers, the largest of each row to ±63.
 
     Returns:
-        The numbers, still float32, `(n, k)`, and what 1 counts in each row, `(n,)`.
+        The rounded numbers, still float32, `(n, k)`, and the value of 1 in each row, `(n,)`.
 
     Source: symmetric quantization per channel, Krishnamoorthi 2018, section 2.2.
     """
@@ -86,7 +87,7 @@ def rounded(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def take(matrix: Matrix, ids: ShortIds) -> Matrix:
-    """Some output columns, as they are, in this order."""
+    """Some output columns, in this order."""
     return _laid_out(*_columns(matrix, ids))
 
 
@@ -116,7 +117,7 @@ def _columns(matrix: Matrix, ids: ShortIds) -> tuple[Floats | Ints, Floats | Non
 
 
 def _laid_out(dense: Floats | Ints, scales: Floats | None, bias: Floats | None = None) -> Matrix:
-    """A matrix of numbers `(n, k)` in their usual order, with what each column counts."""
+    """Lay out rounded entries `(n, k)` in the usual order, with the scale of each column."""
     n, k = dense.shape
     group = 1 if scales is None else GROUP
     n_panels, n_groups = -(-n // COLUMNS), -(-k // group)
@@ -129,7 +130,7 @@ def _laid_out(dense: Floats | Ints, scales: Floats | None, bias: Floats | None =
 
 
 def pad(vector: Floats | None) -> Floats | None:
-    """A vector with zeros up to a multiple of 16."""
+    """A vector padded with zeros to a multiple of 16."""
     if vector is None:
         return None
     padded = np.zeros(-(-len(vector) // COLUMNS) * COLUMNS, dtype=np.float32)

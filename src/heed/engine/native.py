@@ -20,7 +20,7 @@ from heed.errors import ConfigError, HeedError
 from heed.model.interface import Ids
 
 LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
-"""The variable is for a build of one's own, such as `make soak` makes."""
+"""The variable names another build, such as that of `make soak`."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
 
 
@@ -67,7 +67,7 @@ def _library() -> ctypes.CDLL:
     """The compiled library.
 
     Raises:
-        OSError: it was not compiled here, or for another kind of machine.
+        OSError: it was not compiled here, or it is for another kind of machine.
     """
     library = ctypes.CDLL(str(LIBRARY))
     ids, floats, handle, words = c_void_p, c_void_p, c_void_p, c_char_p
@@ -111,7 +111,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def is_compiled() -> bool:
-    """Whether the library is there and loads; looked up once, for searches ask at every step."""
+    """Whether the library exists and loads; checked once, because searches ask at every step."""
     try:
         _library()
     except OSError:
@@ -134,7 +134,7 @@ def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
 
     Args:
         scores: `(rows, vocab_size)`, each row contiguous.
-        count: at least 1; of more than there are, all.
+        count: at least 1; all, if there are fewer.
 
     Returns:
         The values and their ids, both `(rows, count)`.
@@ -158,8 +158,8 @@ class NativeModel:
 
     Args:
         network: its weights; they are not copied.
-        threads: how many compute.
-        kernels: the instruction set; "" = the best here. None changes an int8 result.
+        threads: number of threads.
+        kernels: the instruction set; "" = the best here. With int8 the results are the same.
 
     Raises:
         ConfigError: this machine does not have that instruction set.
@@ -199,14 +199,14 @@ class NativeModel:
         """Read sources.
 
         Args:
-            ids: of all sources end to end, `(total_len,)`.
+            ids: of all sources, concatenated, `(total_len,)`.
             lengths: of each source, `(n_sources,)`.
             beam_size: rows that will continue each source.
         """
         return NativeState(self, ids, lengths, beam_size)
 
     def positions(self, side: str, n: int) -> _Positions:
-        """Where the tables of at least `n` positions are; they stay as long as what is returned.
+        """Addresses of the tables of at least `n` positions; valid as long as the returned object.
 
         Raises:
             DataError: the model learned fewer.
@@ -218,10 +218,10 @@ class NativeModel:
         return places
 
     def set_common_ids(self, matrix: Matrix, ids: ShortIds) -> None:
-        """Set what may follow for every state that is shortened.
+        """Set the ids that may follow in every restricted state.
 
         Args:
-            matrix: columns of the output, and one for all that are left out; not copied.
+            matrix: columns of the output, and one for all other ids; not copied.
             ids: of all these columns but the last, `(n_ids,)`.
         """
         assert ids.dtype == np.int32
@@ -235,9 +235,9 @@ class NativeModel:
 
 
 class _Tokens:
-    """What steps read, for as many rows as there may be, and where that is.
+    """Input arrays of a step, for the largest number of rows, and their addresses.
 
-    It is used again and again: asking NumPy for an address takes as long as a small product.
+    They are reused: getting an address from NumPy takes as long as a small product.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -247,11 +247,11 @@ class _Tokens:
 
 
 class _Largest:
-    """What steps find besides, of as many rows: the largest log-probs that are not forbidden."""
+    """Output arrays of a step for the largest log-probs that are not forbidden."""
 
     def __init__(self, n_rows: int, count: int = 0, forbidden: Ids | None = None) -> None:
         self.count, self.forbidden = count, forbidden
-        self.position = 0  # of the step that found them
+        self.position = 0  # of the step in which they were found
         self.values = np.empty((n_rows, count), np.float32)
         self.ids = np.empty((n_rows, count), np.int64)
         self._out = np.ascontiguousarray(() if forbidden is None else forbidden, np.int64)
@@ -265,7 +265,7 @@ class _Largest:
 
 
 class NativeState:
-    """A batch of sources on its way; made by `NativeModel.start`."""
+    """A batch of sources in translation; made by `NativeModel.start`."""
 
     def __init__(
         self, model: NativeModel, ids: Ids, lengths: NDArray[np.int32], beam_size: int
@@ -299,10 +299,10 @@ class NativeState:
             _library().heed_state_delete(self._handle)
 
     def restrict(self, ids: ShortIds, counts: ShortIds) -> None:
-        """Let only some ids follow: the model's `always`, and of each source its own.
+        """Restrict the ids that may follow: the model's common ones, and those of each source.
 
         Args:
-            ids: of each source end to end.
+            ids: of all sources, concatenated.
             counts: how many each source has, `(n_sources,)`.
         """
         assert ids.dtype == counts.dtype == np.int32
@@ -347,10 +347,9 @@ class NativeState:
         self.position = found.position = self.position + 1
 
     def log_probs(self) -> Floats:
-        """All that may follow each row of the last step, `(rows, tgt_vocab_size)`.
+        """Log-probs after the last step, `(rows, tgt_vocab_size)`.
 
-        Put together when it is asked for, which most searches do once: see `best`. Valid until
-        the next step.
+        Computed on demand: most searches need only `best`. Valid until the next step.
 
         Raises:
             HeedError: rows were selected since, or there was no step.
@@ -370,7 +369,7 @@ class NativeState:
         have the numbers at hand. Valid until the next step.
 
         Args:
-            count: how many; of more than there are, all.
+            count: how many; all, if there are fewer.
             forbidden: ids that do not count, `(n_forbidden,)`; the array must not change.
 
         Raises:
@@ -390,8 +389,8 @@ class NativeState:
         """Keep, repeat or reorder rows.
 
         Args:
-            rows: which old row each new row continues, `(new_rows,)`.
-            sources: which sources stay, `(new_n_sources,)`; None = all, in order.
+            rows: the old row of each new row, `(new_rows,)`.
+            sources: those to keep, `(new_n_sources,)`; None = all, in order.
         """
         rows = np.ascontiguousarray(rows, np.int64)
         if sources is not None:
@@ -425,7 +424,7 @@ def _address(array: NDArray[Any] | None) -> int | None:
 def _checked(
     array: NDArray[Any] | None, shape: tuple[int, ...], dtype: type = np.float32
 ) -> int | None:
-    """Its address; C++ could not tell that there is too little behind it."""
+    """Its address, after a check of its size, which C++ cannot make."""
     if array is not None:
         assert array.shape == shape, f"{array.shape} is not {shape}"
         assert array.dtype == dtype

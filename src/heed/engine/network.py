@@ -31,7 +31,8 @@ ROLES = {
     "feed_forward.expand": ("expand",),
     "feed_forward.contract": ("contract",),
 }
-"""Matrix of a layer → the roles of its rows: those that the target meets, those of the source."""
+"""Matrix of a layer → the roles of its rows: those multiplied with target tokens, and with source
+tokens."""
 
 Norm = tuple[Floats, Floats]
 """Gain and bias, each `(d_model,)` padded to a multiple of 16."""
@@ -45,7 +46,7 @@ class Network:
         config: the model's shape.
         matrices: by role: `embed_src`, `embed_tgt`, `output`; `encoder.0.` and `in` (queries,
             keys and values), `out`, `expand`, `contract`; `decoder.0.` and these and `query`,
-            `memory` (keys and values of the source), `cross_out`. Equal ones are one object.
+            `memory` (keys and values of the source), `cross_out`. Tied ones are one object.
         norms: by role: `encoder.0.self`, `encoder.0.feed_forward`, `decoder.0.cross`, …; with
             pre-norm also `encoder` and `decoder`.
         tables: learned positions of `src` and `tgt`, `(max_positions, d_model)`; or none.
@@ -106,7 +107,7 @@ def roles(config: ModelConfig) -> list[str]:
 
 
 def sizes(config: ModelConfig) -> dict[str, tuple[int, int, bool]]:
-    """Outputs, inputs and whether there is a bias, of each of `Network.matrices`."""
+    """Outputs, inputs and whether it has a bias, for each of `Network.matrices`."""
     tables = {
         EMBEDDINGS[weight.name]: (weight.shape[0], weight.shape[1], False)
         for weight in plan(config)
@@ -120,7 +121,7 @@ def sizes(config: ModelConfig) -> dict[str, tuple[int, int, bool]]:
 
 
 def tied_roles(config: ModelConfig) -> dict[str, str]:
-    """For each matrix that is the same as an earlier one, the role of that one."""
+    """For each matrix that is tied to an earlier one, the role of that one."""
     return {EMBEDDINGS[name]: EMBEDDINGS[first] for name, first in ties(config).items()}
 
 
@@ -134,9 +135,9 @@ class _Product:
     """Rows of a weight that the engine multiplies at once.
 
     Attributes:
-        role: what `Network.matrices` calls them.
+        role: their key in `Network.matrices`.
         name: the weight and its bias, without `.weight` and `.bias`.
-        rows: which of its rows.
+        rows: the range of its rows.
         n_inputs: columns.
     """
 
@@ -147,7 +148,7 @@ class _Product:
 
 
 def _products(config: ModelConfig) -> list[_Product]:
-    """The products of every layer; what the source and the target meet are products apart."""
+    """The products of every layer; those with source and with target tokens are separate."""
     products = []
     for weight in plan(config):
         if weight.role != "matrix":
@@ -185,7 +186,7 @@ def _norm_role(name: str) -> str:
 
 
 def _once(make: Callable[[Floats], Matrix], weights: list[Floats]) -> list[Matrix]:
-    """Lay out each weight; tied ones, which are equal, once."""
+    """Lay out each weight, tied ones once."""
     made: list[tuple[Floats, Matrix]] = []
     for weight in weights:
         equal = (matrix for other, matrix in made if other is weight or _is_equal(other, weight))
@@ -204,7 +205,7 @@ def _padded(vector: Floats) -> Floats:
 
 
 def relative_errors(network: Network, weights: Mapping[str, Floats]) -> dict[str, float]:
-    """How far each matrix is from its weight: root mean square of the error over the weight's."""
+    """The rounding error of each matrix: its root mean square over that of the weight."""
     exact = Network.of(network.config, weights)
     errors = {}
     for role, matrix in exact.matrices.items():

@@ -31,7 +31,7 @@ def save_rounded(bundle: Bundle, target: Path | None = None) -> tuple[Path, Netw
 
 
 def to_arrays(network: Network) -> Arrays:
-    """All arrays of an int8 network by name; a matrix with several roles under its first."""
+    """All arrays of an int8 network by name; a tied matrix under its first role."""
     arrays: Arrays = {}
     for role in _stored(network.config):
         matrix = network.matrices[role]

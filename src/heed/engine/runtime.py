@@ -16,14 +16,15 @@ from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids
 State = native.NativeState | fallback.FallbackState
 _NONE = np.empty(0, np.int64)
 _FEW = 64
-"""So many forbidden ids are soon found among the largest; of more, the whole row is altered."""
+"""Up to this many forbidden ids are filtered from the largest; for more, the whole row is
+changed."""
 
 
 class StateNextTokens:
-    """What may follow each row of a state, which may know the largest already; see `NextTokens`.
+    """The next tokens of a state, whose largest may be known already; see `NextTokens`.
 
     Args:
-        state: which has just taken a step.
+        state: after a step.
         n_rows: its rows.
         vocab_size: ids that may follow each.
     """
@@ -47,7 +48,7 @@ class StateNextTokens:
         return self._whole().top_k(count, changes)
 
     def all_log_probs(self) -> Floats:
-        """Everything, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
+        """All log-probs, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
         return self._whole().all_log_probs()
 
     def _whole(self) -> ArrayNextTokens:
@@ -59,9 +60,9 @@ class Engine:
 
     Args:
         network: the weights, float32 or int8.
-        threads: how many compute; no result depends on it.
+        threads: number of threads; the results do not depend on it.
         kernels: the instruction set, or `numpy`; "" = the best here.
-        shortlist: what searches may choose from; None = the whole vocabulary. Given targets are
+        shortlist: the ids that searches choose from; None = the whole vocabulary. Given targets are
             scored by the whole vocabulary in any case.
 
     Attributes:
@@ -103,21 +104,21 @@ class Engine:
         return Engine(self.network, **self._made_with, shortlist=shortlist)
 
     def single_threaded(self) -> "Engine":
-        """The same, each of whose searches keeps to its thread; see `Parallel.single_threaded`."""
+        """The same engine, whose searches each use one thread; see `Parallel.single_threaded`."""
         if self._alone is None:
             alone = {**self._made_with, "threads": 1}
             self._alone = Engine(self.network, **alone, shortlist=self._shortlist)
         return self._alone
 
     def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> State:
-        """Read sources `(n_sources, src_len)`, equal ones once; see `Decodable.start`."""
+        """Read sources `(n_sources, src_len)`, identical ones once; see `Decodable.start`."""
         state = self._start(src, beam_size)
         if self._shortlist is not None:
             state.restrict(*self._shortlist.ids_of(src, src != self.config.pad_id, required_ids))
         return state
 
     def _start(self, src: Ids, beam_size: int = 1) -> State:
-        """Of the whole vocabulary, whether or not there is a shortlist."""
+        """Read sources for the whole vocabulary, even if there is a shortlist."""
         first: dict[bytes, int] = {}
         same = [first.setdefault(source.tobytes(), place) for place, source in enumerate(src)]
         distinct, places = np.unique(same, return_inverse=True)
@@ -131,7 +132,7 @@ class Engine:
         return state
 
     def step(self, state: State, tokens: Ids) -> StateNextTokens:
-        """What may follow `tokens` `(rows,)`; see `Decodable.step`."""
+        """The next tokens after `tokens` `(rows,)`; see `Decodable.step`."""
         state.step(tokens)
         return StateNextTokens(state, len(tokens), self.config.tgt_vocab_size)
 
@@ -140,7 +141,7 @@ class Engine:
         state.select(rows, sources)
 
     def teacher_forced(self, src: Ids, tgt_in: Ids) -> ArrayNextTokens:
-        """What may follow each token of given targets; see `Decodable.teacher_forced`.
+        """The next tokens after each token of given targets; see `Decodable.teacher_forced`.
 
         Step by step, so that the numbers are those that a search sees.
         """
@@ -153,7 +154,7 @@ class Engine:
         return _in_array(log_probs.reshape(batch * tgt_len, -1))
 
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Where every decoder layer looks in the source; see `Inspectable.cross_attention`."""
+        """Cross-attention of every decoder layer; see `Inspectable.cross_attention`."""
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
         config, state = self.config, self._start(src)
         longest = int(state.lengths.max())

@@ -25,7 +25,7 @@ from heed.model.interface import Ids
 Flags = NDArray[np.bool_]
 
 MAX_IDS = 1 << 26
-"""The most that the lists of a file may hold together."""
+"""Most ids in all lists of a file together."""
 MAX_REST = 50.0
 _ID_BITS = 31
 _INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
@@ -40,8 +40,8 @@ class Shortlist:
         common_ids: ids that may follow every source, `(n_common,)`.
         offsets: where the list of each source id begins, and where the last one ends,
             `(src_vocab_size + 1,)`.
-        source_ids: the lists end to end, none of them with an id of `common_ids`, `(n_ids,)`.
-        rest_logit: added to the column that stands for all other ids, so that it gets the
+        source_ids: the lists, concatenated, without ids of `common_ids`, `(n_ids,)`.
+        rest_logit: added to the column for all other ids, so that it gets the
             probability that the model gives them together, a natural log.
         changed: how many translations were others with it than without, and of how many.
     """
@@ -56,7 +56,7 @@ class Shortlist:
     def from_arrays(
         cls, config: ModelConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
     ) -> Self:
-        """Read what `to_arrays` gave; nothing is copied.
+        """A shortlist from the arrays of `to_arrays`; nothing is copied.
 
         Args:
             config: the model's shape.
@@ -64,7 +64,7 @@ class Shortlist:
             where: the name of their file in errors.
 
         Raises:
-            FormatError: they are not such arrays, or not for such a model.
+            FormatError: the arrays are invalid, or for another model.
         """
         if arrays.keys() != _TYPES.keys():
             raise FormatError(f"{where} must hold {', '.join(_TYPES)}, but holds {[*arrays]}.")
@@ -105,7 +105,7 @@ class Shortlist:
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything by name, for a file."""
+        """All arrays by name, for a file."""
         return {
             "always": self.common_ids,
             "offsets": self.offsets,
@@ -143,7 +143,7 @@ class Shortlist:
             required_ids: ids that each answer will contain, -1 for none, `(n_sources, n_required)`.
 
         Returns:
-            Theirs end to end, ascending and none twice, and how many each source has.
+            The ids of all sources, concatenated, ascending and distinct, and their number for each.
         """
         sources, tokens = is_token.nonzero()[0], src[is_token]
         starts, ends = self.offsets[tokens], self.offsets[tokens + 1]
@@ -166,7 +166,7 @@ def _are_ends(offsets: ShortIds, total: int) -> bool:
 
 
 def save_shortlist(folder: Path, shortlist: Shortlist | None) -> None:
-    """Put a shortlist beside a model's weights, in the place of another; None = take that away.
+    """Write a shortlist beside a model's weights, replacing any other; None = remove it.
 
     Raises:
         RunError: the disk is full, read-only or not ours.
@@ -185,7 +185,7 @@ def load_shortlist(folder: Path, config: ModelConfig) -> Shortlist | None:
     """The shortlist of a model folder, if it has one.
 
     Raises:
-        FormatError: its file is missing or damaged, or does not go with the model.
+        FormatError: its file is missing or damaged, or does not fit the model.
     """
     _, files = read_directory(folder, [SHORTLIST])
     if not files:

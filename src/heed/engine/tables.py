@@ -33,12 +33,12 @@ class PositionRows:
 
 
 class PositionTables:
-    """The tables of one side, as long as needed so far.
+    """The tables of one side, grown as needed.
 
-    Those once handed out never change, for other threads may still compute with them.
+    Tables never change once returned, because other threads may still use them.
 
     Args:
-        network: whose positions they are.
+        network: the model.
         side: `src` or `tgt`.
     """
 

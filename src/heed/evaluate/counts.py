@@ -19,7 +19,7 @@ from heed.errors import ConfigError, MissingExtraError
 Numbers = NDArray[np.float64]
 
 TOKENIZERS = ("13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none")
-"""sacreBLEU's ways to cut words for BLEU, but for those that download a model."""
+"""sacreBLEU's tokenizers for BLEU, except those that download a model."""
 
 _CHINESE = ("zh", "zho", "cmn", "yue")
 _JAPANESE = ("ja", "jpn")
@@ -30,13 +30,14 @@ _TOKENIZER_OF = {
     **dict.fromkeys(_KOREAN, "ko-mecab"),
 }
 _CUT_BY_TERCOM = (*_CHINESE, *_JAPANESE)
-"""Written without blanks; sacreBLEU's TER has its own way to cut them."""
+"""Languages written without blanks that sacreBLEU's TER can split."""
 
 _CUT_INTO_CHARACTERS = (
     *("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "shn"),
     *("bo", "bod", "dz", "dzo"),
 )
-"""Written without blanks; sacreBLEU cuts them nowhere: Thai, Lao, Khmer, Burmese, Shan, Tibetan."""
+"""Languages written without blanks that sacreBLEU does not split: Thai, Lao, Khmer, Burmese, Shan,
+Tibetan."""
 
 MAX_SHIFTED_WORDS = 400
 """TER of longer lines is counted without shifts, which take sacreBLEU many seconds a line there."""
@@ -47,7 +48,7 @@ MAX_EXACT_WORDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a metric counted in each sentence: enough to score any part of the set.
+    """The counts of a metric for each sentence, enough to score any subset.
 
     Attributes:
         name: of the metric.
@@ -66,7 +67,7 @@ class Counts:
     warnings: tuple[str, ...] = ()
 
     def of(self, chosen: slice | NDArray[np.bool_] = slice(None)) -> float:
-        """The score of the chosen sentences taken together."""
+        """The score of the chosen sentences as one set."""
         return float(self.score(self.per_sentence[chosen].sum(axis=0)))
 
 
@@ -93,7 +94,7 @@ class Reading:
 
     @property
     def tokenizer(self) -> str:
-        """The BLEU tokenizer this asks for."""
+        """The BLEU tokenizer."""
         usual = "char" if self.language in _CUT_INTO_CHARACTERS else "13a"
         chosen = self.tokenize or _TOKENIZER_OF.get(self.language, usual)
         if chosen not in TOKENIZERS:
@@ -115,10 +116,10 @@ PLAIN = Reading()
 
 
 def reading_here(target_lang: str) -> Reading:
-    """The language's own BLEU tokenizer where it is installed, else characters.
+    """The language's own BLEU tokenizer if it is installed, else characters.
 
-    To watch a training by, which must not end for want of a tokenizer. Scores to publish name
-    theirs.
+    For scores during training, which must not stop for a missing tokenizer; published scores name
+    their tokenizer.
     """
     reading = Reading(target_lang=target_lang)
     try:
@@ -142,7 +143,7 @@ def _sacrebleu_metrics() -> Any:
 def _counted(
     metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[str, Numbers]:
-    """The signature and the counts of each sentence, both sacreBLEU's own."""
+    """The signature and the counts of each sentence, by sacreBLEU."""
     counts = metric._extract_corpus_statistics(hypotheses, references)
     return str(metric.get_signature()), np.array(counts, dtype=np.float64)
 
@@ -171,7 +172,7 @@ def count_bleu(
 def count_chrf(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
 ) -> Counts:
-    """chrF2: F-score of character 1- to 6-grams, recall weighing twice.
+    """chrF2: F-score of character 1- to 6-grams, recall has twice the weight.
 
     Source: Popović 2015.
     """

@@ -40,7 +40,7 @@ SEED = 12345
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One number about a whole set of translations, and how sure it is.
+    """A score of a set of translations, with its confidence interval.
 
     Attributes:
         name: as papers write it: BLEU, chrF2, TER, WER, exact match.
@@ -57,7 +57,7 @@ class Score:
     high: float
 
     def as_dict(self) -> dict[str, str | float]:
-        """For JSON."""
+        """As JSON values."""
         return asdict(self)
 
 
@@ -68,7 +68,7 @@ class Evaluation:
     Attributes:
         scores: by key of `METRICS`, in the order asked for.
         n_sentences: how many translations were scored.
-        warnings: what makes the numbers doubtful, in sentences.
+        warnings: reasons to doubt the numbers, in sentences.
     """
 
     scores: Mapping[str, Score]
@@ -76,7 +76,7 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """As JSON values."""
         return {
             "n_sentences": self.n_sentences,
             "scores": {key: score.as_dict() for key, score in self.scores.items()},
@@ -86,7 +86,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far a system is from a baseline on the same sentences.
+    """The difference of a system from a baseline on the same sentences.
 
     Attributes:
         name: of the metric.
@@ -103,7 +103,7 @@ class Difference:
     p_value: float
 
     def as_dict(self) -> dict[str, str | float]:
-        """For JSON."""
+        """As JSON values."""
         return asdict(self)
 
 
@@ -177,7 +177,7 @@ def count(
     metrics: Sequence[str],
     reading: Reading,
 ) -> dict[str, Counts]:
-    """What each metric counts in each sentence; the slow part, needed once per system.
+    """The counts of each metric for each sentence; the slow part, needed once per system.
 
     Raises:
         DataError, ConfigError, MissingExtraError: as in `evaluate`.
@@ -200,7 +200,7 @@ def require_known(metrics: Sequence[str], reading: Reading) -> None:
             near = difflib.get_close_matches(key, METRICS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise ConfigError(f"A metric must be one of {', '.join(METRICS)}, but is {key}.{hint}")
-    _ = reading.tokenizer  # raises if there is none of this name
+    _ = reading.tokenizer  # raises if there is no such metric
 
 
 def require_installed(metrics: Sequence[str], reading: Reading) -> None:
@@ -236,7 +236,7 @@ def difference_of(baseline: Counts, system: Counts, resamples: int, seed: int) -
     both = _resample(np.hstack([baseline.per_sentence, system.per_sentence]), resamples, seed)
     drawn = system.score(both[:, width:]) - baseline.score(both[:, :width])
     value = system.of() - baseline.of()
-    # Were the two equally good, differences would spread as they do, but around zero.
+    # If both were equally good, differences would have the same spread, around zero.
     n_as_large = int((np.abs(drawn - value) >= abs(value)).sum())
     low, high = _interval(drawn)
     return Difference(system.name, value, low, high, (n_as_large + 1) / (resamples + 1))
@@ -262,7 +262,7 @@ def _interval(scores: Numbers) -> tuple[float, float]:
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    """Refuse what would give a number that means nothing."""
+    """Refuse input that would give a meaningless score."""
     if isinstance(hypotheses, str):
         raise DataError("Translations must be a list of lines, but are one string. Split it.")
     if not hypotheses:
@@ -297,7 +297,7 @@ def find_doubts(
     metrics: Sequence[str],
     reading: Reading,
 ) -> list[str]:
-    """Warnings about text that the metrics would read wrongly."""
+    """Warnings about text that the metrics would misread."""
     unbroken = look_unbroken(references, metrics, reading)
     return [*look_tokenized(hypotheses, references), *unbroken]
 

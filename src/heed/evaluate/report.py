@@ -27,7 +27,7 @@ class Bucket:
 
     Attributes:
         label: such as `11-20`, in words of the first reference.
-        n_sentences: how many they are.
+        n_sentences: their number.
         scores: by system, then by metric.
     """
 
@@ -42,7 +42,7 @@ class JudgedLine:
 
     Attributes:
         number: its line, from 1.
-        source: None where no sources were given.
+        source: None if no sources were given.
         reference: the first of its references.
         translations: by system.
         chrf: by system, of this sentence alone.
@@ -57,7 +57,7 @@ class JudgedLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything to say about one or two systems.
+    """The report on one or two systems.
 
     Attributes:
         evaluations: by system, in the order given.
@@ -72,7 +72,7 @@ class Report:
     worst: Sequence[JudgedLine]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """As JSON values."""
         record: dict[str, Any] = {
             "systems": [
                 {"name": name, **found.as_dict()} for name, found in self.evaluations.items()
@@ -86,7 +86,7 @@ class Report:
         return record
 
     def as_text(self) -> str:
-        """For people: scores, differences; a table by length and sentences if these were asked."""
+        """As text: scores and differences; also a table by length and sentences, if wanted."""
         parts = [_scores(self), _differences(self)]
         if self.worst:
             parts += ["", _bucket_table(self), "", _worst_lines(self)]
@@ -105,7 +105,7 @@ def report(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Report:
-    """Look at one system, or at a second beside a first.
+    """Report on one system, or compare a second one with a first.
 
     Args:
         systems: translations by name; of two, the first is the baseline.
@@ -166,7 +166,7 @@ def _require_sensible(
 
 
 def _lengths(lines: Iterable[str], reading: Reading) -> Numbers:
-    """Words of each line, or characters where words are not set apart."""
+    """Words of each line, or characters if the script has no blanks."""
     if reading.counts_characters:
         return np.array([len("".join(line.split())) for line in lines], dtype=np.float64)
     return np.array([len(line.split()) for line in lines], dtype=np.float64)
@@ -193,13 +193,13 @@ def _buckets(
 def _sentence_chrf(
     lines: Sequence[str], references: Sequence[Sequence[str]], reading: Reading
 ) -> Numbers:
-    """The chrF of each sentence: unlike BLEU, it means something for one."""
+    """The chrF of each sentence; unlike BLEU, it is meaningful for one."""
     counted = count_chrf(lines, references, reading)
     return counted.score(counted.per_sentence)
 
 
 def _worst_first(chrf: Mapping[str, Numbers]) -> list[int]:
-    """Sentences by falling need of attention; equal ones in their order."""
+    """Sentences, worst first; ties keep their order."""
     first, *rest = chrf.values()
     merit = rest[0] - first if rest else first
     return [int(i) for i in np.argsort(merit, kind="stable")]

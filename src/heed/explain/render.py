@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 Palette = Callable[[float, int], str]
-"""A weight from 0 to 1 and a width in columns → a cell that takes up that width."""
+"""A weight from 0 to 1 and a width in columns → a cell of that width."""
 
 # Five points from dark to light, blue to yellow: order stays visible without color vision.
 COLOR_STOPS = ((24, 20, 60), (52, 62, 138), (30, 130, 142), (90, 192, 104), (250, 226, 50))
@@ -41,10 +41,10 @@ def digits(weight: float, width: int) -> str:
 def choose_palette(
     environ: Mapping[str, str], *, is_terminal: bool, encoding: str | None = "utf-8"
 ) -> Palette:
-    """The finest palette that will be seen as meant.
+    """The finest palette that the terminal shows correctly.
 
     Args:
-        environ: environment variables; `NO_COLOR`, `COLORTERM` and `TERM` count.
+        environ: environment variables; `NO_COLOR`, `COLORTERM` and `TERM` are used.
         is_terminal: whether a terminal reads the output.
         encoding: of the output.
 

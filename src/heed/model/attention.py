@@ -27,12 +27,12 @@ def attend(
     *,
     see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Read from `value` in proportion to how well `query` matches `key`.
+    """Attention: the mean of `value`, weighted by how well `query` matches `key`.
 
     Args:
-        query: what each position asks, `(batch, n_heads, q_len, d_k)`.
-        key: what each position offers, `(batch, n_heads, k_len, d_k)`.
-        value: what is read there, `(batch, n_heads, k_len, d_v)`.
+        query: of each position, `(batch, n_heads, q_len, d_k)`.
+        key: of each position, `(batch, n_heads, k_len, d_k)`.
+        value: of each position, `(batch, n_heads, k_len, d_v)`.
         mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
         see: gets the name and value of each stage and returns the value; see `trace.py`.
 

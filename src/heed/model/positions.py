@@ -77,7 +77,7 @@ class NoPositions(nn.Module):
         return x
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
-        """Nothing turns."""
+        """None: queries and keys stay as they are."""
         return None
 
 
@@ -102,7 +102,7 @@ class SinusoidalPositions(nn.Module):
         return x + self.table[offset:end]
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
-        """Nothing turns."""
+        """None: queries and keys stay as they are."""
         return None
 
 
@@ -131,7 +131,7 @@ class LearnedPositions(nn.Module):
         return x + self.table[offset:end]
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
-        """Nothing turns."""
+        """None: queries and keys stay as they are."""
         return None
 
 

@@ -21,11 +21,11 @@ _listener: ContextVar[tuple[dict[int, str], Hear] | None] = ContextVar("listener
 
 
 def see(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
-    """Show a tensor to whoever listens to the model that `module` belongs to.
+    """Pass a tensor to the listener of the model that `module` belongs to, if there is one.
 
     Args:
-        module: where the tensor arises.
-        name: what it is called there.
+        module: that computes the tensor.
+        name: of the tensor in the module.
         tensor: any.
 
     Returns:
@@ -39,7 +39,7 @@ def see(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
 
 
 def is_heard(module: nn.Module) -> bool:
-    """Whether somebody listens to the model of `module`: attention then computes its weights."""
+    """Whether the model of `module` has a listener: attention then computes its weights."""
     if not _n_listeners:
         return False
     listener = _listener.get()
@@ -48,13 +48,12 @@ def is_heard(module: nn.Module) -> bool:
 
 @contextmanager
 def listening(model: nn.Module, hear: Hear) -> Iterator[None]:
-    """Tell `hear` the name and value of every tensor that passes `see` in this thread.
+    """Call `hear` with the name and value of every tensor that passes `see` in this thread.
 
-    The tensors are the model's own: copy what is kept beyond the call, for memory that is used
-    again would change it.
+    The tensors are the model's own: copy what is kept beyond the call, because memory is reused.
 
     Args:
-        model: the root that names are counted from.
+        model: the module at which names begin.
         hear: called in the order of the computation.
     """
     global _n_listeners
@@ -74,7 +73,7 @@ def recording(model: nn.Module, *names: str) -> Iterator[dict[str, Tensor]]:
     """Keep the latest tensor of each name that `model` shows inside the block.
 
     Args:
-        model: the root that names are counted from.
+        model: the module at which names begin.
         names: last parts of names, such as `cross_attention.weights`; none = all tensors.
 
     Yields:

@@ -25,7 +25,7 @@ from heed.model.trace import see
 
 @dataclass
 class DecoderState:
-    """What the decoder remembers between two steps.
+    """The state of the decoder between two steps.
 
     Attributes:
         caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`.
@@ -202,7 +202,7 @@ class Transformer(TorchNetwork):
             run = functools.partial(_compiled(type(layer).forward), layer)
         refined: Tensor
         if self.is_recomputing and is_learning:
-            # Random numbers begin again where they were, so that dropout leaves out the same.
+            # The random state is restored, so that dropout drops the same numbers.
             refined = checkpoint(run, *inputs, use_reentrant=False)
         else:
             refined = run(*inputs)

@@ -18,10 +18,11 @@ import sentencepiece
 from heed.text.vocab import Kind, Vocab
 
 MIN_COUNT = 10
-"""A rarer word gets no piece of its own: its vector would hardly be learned."""
+"""Fewest occurrences of a word that gets a piece: the embedding of a rarer one is hardly
+learned."""
 
 MIN_PIECES = 4
-"""A word of fewer pieces is spelled well enough: new pieces for it would undo what was learned."""
+"""Fewest pieces of a word that gets one of its own: for others a new piece would undo learning."""
 
 MAX_NEW_WORDS = 0.25
 """Most pieces for new words, as a share of the old vocabulary."""
@@ -30,7 +31,7 @@ _BLANK_SIGN = "\u2581"
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _NORMAL, _CONTROL = 1, 3
 _PRIVATE = frozenset(f"{_BLANK_SIGN}\u2585\ufdd0\ufdd1")
-"""Signs that SentencePiece or `Vocab` use themselves: none may be inside a piece."""
+"""Characters that SentencePiece or `Vocab` reserve: a new piece contains none."""
 
 
 class _Piece(NamedTuple):
@@ -46,10 +47,10 @@ def extend_vocab(
     character_coverage: float = 0.9999,
     controls: Sequence[str] = (),
 ) -> Vocab:
-    """Add pieces for what `sentences` hold often and `vocab` spells badly.
+    """Add pieces for frequent parts of `sentences` that `vocab` spells with many pieces.
 
-    These are characters it has to spell in bytes, and words it has to break into many pieces. Equal
-    arguments give equal bytes; with nothing to add, `vocab` itself comes back.
+    These are characters spelled in bytes, and words broken into many pieces. Equal
+    arguments give equal bytes; with nothing to add, `vocab` itself is returned.
 
     Args:
         vocab: old ids stay as they are, new ones follow.
@@ -69,7 +70,7 @@ def extend_vocab(
 
 
 def with_controls(vocab: Vocab, controls: Sequence[str]) -> Vocab:
-    """Add the control pieces that are not there yet."""
+    """Add the missing control pieces."""
     missing = [piece for piece in controls if control_id(vocab, piece) is None]
     return _with_pieces(vocab, [_Piece(piece, 0.0, _CONTROL) for piece in missing])
 
@@ -81,14 +82,14 @@ def control_id(vocab: Vocab, piece: str) -> int | None:
 
 
 def new_spellings(old: Vocab, new: Vocab) -> list[list[int]]:
-    """For each id that `new` has beyond `old`: the old ids that spell it; none for a control."""
+    """The old ids that spell each new id of `new`; none for a control id."""
     spellings: list[list[int]] = []
     for id in range(old.size, new.size):
         if new.is_control(id):
             spellings.append([])
             continue
         ids = old.encode(new.decode([id]))
-        # Encoding puts a blank in front; a piece from inside a word has none.
+        # Encoding adds a blank in front; a piece from inside a word has none.
         is_inner = not new.pieces([id])[0].startswith(_BLANK_SIGN)
         has_blank = old.pieces(ids[:1])[0] in (_BLANK_SIGN, "<0x20>")
         spellings.append(ids[1:] if is_inner and has_blank else ids)
@@ -96,7 +97,7 @@ def new_spellings(old: Vocab, new: Vocab) -> list[list[int]]:
 
 
 def kind_of(vocab: Vocab) -> Kind:
-    """What a piece of this vocabulary is."""
+    """The kind of a vocabulary."""
     trainer_spec = next(value for field, value in _fields(vocab.to_bytes()) if field == 2)
     assert isinstance(trainer_spec, bytes)
     number = next((value for field, value in _fields(trainer_spec) if field == 3), 1)
@@ -107,7 +108,7 @@ def kind_of(vocab: Vocab) -> Kind:
 def _new_characters(
     vocab: Vocab, kind: Kind, counts: Counter[str], coverage: float
 ) -> Iterator[_Piece]:
-    """Those of the characters that make up this share of a text that have no piece."""
+    """The characters without a piece, among those that cover this share of a text."""
     processor, total, covered = _open(vocab), counts.total(), 0
     scores = _scores(vocab, kind, total)
     for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -120,10 +121,10 @@ def _new_characters(
 
 
 def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piece]:
-    """Pieces for the commonest words that take many pieces, commonest first."""
+    """Pieces for frequent words that take many pieces, most frequent first."""
     processor, most = _open(vocab), round(MAX_NEW_WORDS * vocab.size)
     scores = _scores(vocab, kind, counts.total())
-    if kind != "word":  # there a word is all between two blanks
+    if kind != "word":  # in this kind a word is all text between two blanks
         counts = _without_punctuation(counts)
     added: set[str] = set()
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -133,7 +134,8 @@ def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piec
         if len(spelling) < MIN_PIECES or not _PRIVATE.isdisjoint(word):
             continue
         steps = [piece]
-        if kind == "bpe":  # reaches a long piece only through shorter ones, and none through bytes
+        # Merges reach a long piece only through shorter ones, and none through bytes.
+        if kind == "bpe":
             steps = list(itertools.accumulate(spelling))[1:] if "".join(spelling) == piece else []
         is_new = {step: processor.piece_to_id(step) == processor.unk_id() for step in steps}
         steps = [step for step in steps if is_new[step] and step not in added]
@@ -144,7 +146,7 @@ def _new_words(vocab: Vocab, kind: Kind, counts: Counter[str]) -> Iterator[_Piec
 
 
 def _without_punctuation(counts: Counter[str]) -> Counter[str]:
-    """Words of letters alone, less the punctuation behind them."""
+    """Words of letters, without the punctuation behind them."""
     bare = Counter[str]()
     for word, count in counts.items():
         end = len(word)
@@ -156,7 +158,7 @@ def _without_punctuation(counts: Counter[str]) -> Counter[str]:
 
 
 def _scores(vocab: Vocab, kind: Kind, total: int) -> Callable[[int], float]:
-    """Score of a new piece by its count, such that it is used: a search prefers higher sums.
+    """Score of a new piece by its count, high enough to be used: segmentation maximizes the sum.
 
     In byte-pair encoding a score is a rank: new merges come after all others.
     """
@@ -175,7 +177,7 @@ def _open(vocab: Vocab) -> sentencepiece.SentencePieceProcessor:
 
 
 def _with_pieces(vocab: Vocab, pieces: Iterable[_Piece]) -> Vocab:
-    """`vocab` with pieces put behind its last; itself if there are none."""
+    """`vocab` with pieces appended; itself if there are none."""
     added = b"".join(_entry(1, _encoded(piece)) for piece in pieces)
     return Vocab(vocab.to_bytes() + added) if added else vocab
 
@@ -187,7 +189,7 @@ def _encoded(piece: _Piece) -> bytes:
 
 
 def _entry(field: int, data: bytes) -> bytes:
-    """A field of bytes: its number and kind, its length, itself."""
+    """A field of bytes: number and kind, length, content."""
     return bytes([field << 3 | 2]) + _varint(len(data)) + data
 
 
@@ -201,7 +203,7 @@ def _varint(number: int) -> bytes:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message that SentencePiece has read already: it is sound."""
+    """The fields of a message that SentencePiece has already accepted."""
     position = 0
 
     def varint() -> int:

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from heed.errors import ConfigError
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,34}")
-"""No longer than RFC 5646, section 4.4.1, wants tags to be."""
+"""Longest code, by RFC 5646, section 4.4.1."""
 
 
 def require_language(code: str) -> None:
-    """Refuse what cannot be a language code.
+    """Refuse an invalid language code.
 
     A code becomes a column of the prepared corpus, a piece of the vocabulary, part of a file name.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: it is not a valid code.
     """
     if not _CODE.fullmatch(code):
         raise ConfigError(
@@ -28,7 +28,7 @@ def require_language(code: str) -> None:
 
 
 def source_languages(source_lang: str, target_langs: Sequence[str]) -> tuple[str, ...]:
-    """The languages that a model reads, as far as that is known.
+    """The languages that a model reads, as far as known.
 
     Args:
         source_lang: the one its corpus was translated from; "" if unknown or several.
@@ -40,7 +40,7 @@ def source_languages(source_lang: str, target_langs: Sequence[str]) -> tuple[str
 
 
 def implied_target(asked_source: str, source_lang: str, target_langs: Sequence[str]) -> str | None:
-    """The language a two-way model translates `asked_source` into; None where a choice is left."""
+    """The language a two-way model translates `asked_source` into; None if that is ambiguous."""
     is_two_way = len(target_langs) == 2 and source_lang in target_langs
     others = [lang for lang in target_langs if lang != asked_source]
     return others[0] if is_two_way and len(others) == 1 else None

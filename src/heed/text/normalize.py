@@ -15,7 +15,7 @@ _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with each lone surrogate as U+FFFD: what is left can be written as UTF-8."""
+    """`text` with each lone surrogate as U+FFFD, so that it can be encoded as UTF-8."""
     return text if text.isprintable() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -28,8 +28,8 @@ def normalize(text: str) -> str:
 
     Source: Unicode Standard Annex 15 (NFC), Unicode general categories Cc, Zl, Zp and Zs.
     """
-    # Most lines have nothing to mend. All that the three steps below look for is not printable, but
-    # for blanks in a row; asking first makes reading a corpus a third faster.
+    # Most lines need no change. Except for repeated blanks, everything that the three steps below
+    # replace is not printable; this check makes reading a corpus a third faster.
     if text.isprintable() and "  " not in text and unicodedata.is_normalized("NFC", text):
         return text.strip(" ")
     text = replace_surrogates(text).replace(_BYTE_ORDER_MARK, "")

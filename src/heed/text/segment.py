@@ -60,9 +60,9 @@ def split_sentences(text: str) -> list[str]:
 def cut(text: str, *, max_length: int, length: Callable[[str], int] = len) -> list[str]:
     """Parts of `text` no longer than `max_length` each; joining them gives `text`.
 
-    What fits stays whole. Otherwise each sentence becomes a part, and a sentence that is too long
-    is cut at pauses, then at blanks, then between characters as seen on paper, then anywhere.
-    Only a single character may be longer than asked.
+    A text that fits is not split. Otherwise each sentence becomes a part, and a sentence that is
+    too long is cut at pauses, then at blanks, then between characters as seen on paper, then
+    anywhere. Only a single character may be longer than asked.
 
     Args:
         text: any text.
@@ -154,7 +154,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_abbreviation(before: str, after: str) -> bool:
-    """Whether the full stop between `before` and `after` stands for letters left out."""
+    """Whether the full stop between `before` and `after` ends an abbreviation."""
     if not before or before[-1].isspace():
         return False
     word = before.split()[-1].lstrip(_OPENERS).lower()
@@ -176,7 +176,7 @@ def _blanks(text: str) -> list[int]:
 
 
 def _characters(text: str) -> list[int]:
-    """Where a new character begins on paper: not in front of marks, joiners and what they join."""
+    """Positions where a new character begins on paper: not in front of marks and joiners."""
     return [
         place
         for place in range(1, len(text))

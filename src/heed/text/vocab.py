@@ -35,12 +35,12 @@ _STOOD_IN = re.compile(f"[{_BLANK_SIGN}{_STAND_IN}]")
 # SentencePiece ends a line at NUL or a line break and uses the other two itself (U+2585, U+2581).
 _PRIVATE_SIGNS = re.compile(f"[\0\r\n\u2585\ufdd1{_BLANK_SIGN}{_STAND_IN}]")
 
-# What a model must give back unchanged: blanks, U+2581, a ligature, the stand-in, NUL, line break.
+# A model must decode these unchanged: blanks, U+2581, a ligature, the stand-in, NUL, line break.
 _PROBE = f"  a {_BLANK_SIGN}\ufb01{_STAND_IN}\0<s>\r\n "
 
 MAX_CHARACTERS = 16_000_000
-"""Characters to learn pieces from at most: learning takes some 30 bytes of memory each, and more of
-them change few pieces."""
+"""Most characters to learn pieces from: learning takes about 30 bytes of memory for each, and more
+characters change few pieces."""
 # Bounds memory for larger corpora: 0.85 million sentences of 45 characters took 0.9 GB.
 _MAX_SENTENCES = 1_000_000
 # SentencePiece leaves out lines above 4192 bytes; 1000 characters are 4000 bytes at most.
@@ -61,7 +61,7 @@ SPECIAL_IDS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
-    # Nothing is rewritten, so that text comes back; `normalize` has its own, visible say.
+    # SentencePiece rewrites nothing, so that text comes back; `normalize` does that before.
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
     "add_dummy_prefix": True,
@@ -118,10 +118,10 @@ class TokenizerConfig:
 
 
 class Vocab:
-    """A text's pieces and their ids.
+    """A vocabulary: text to ids and back.
 
-    Every string can be encoded and comes back unchanged, character by character; what has no piece
-    is spelled in UTF-8 bytes. A control id never comes out of a text, whatever it says.
+    Every string can be encoded and decodes to itself; a character without a piece is spelled in
+    UTF-8 bytes. No text encodes to a control id.
 
     Attributes:
         size: number of ids.
@@ -201,7 +201,7 @@ class Vocab:
         return self._with_honest_blanks(ids, text)
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
-        """What `encode` gives for each text, twice as fast and on all cores."""
+        """`encode` for each text, twice as fast and on all cores."""
         texts = [replace_surrogates(text) for text in texts]
         rows: list[list[int]] = self._processor.encode(
             [text.replace(_BLANK_SIGN, _STAND_IN) for text in texts], num_threads=count_cores()
@@ -232,22 +232,22 @@ class Vocab:
         return self._with_honest_blanks(ids, text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`: control ids are silent, bytes that are no UTF-8 become U+FFFD."""
+        """The text of `ids`: control ids decode to nothing; invalid UTF-8 becomes U+FFFD."""
         spoken = [int(id) for id in ids if int(id) not in self._controls]
         text: str = self._processor.decode(spoken)
-        # `encode` puts a blank in front; SentencePiece takes it off again, unless it is a byte.
+        # `encode` adds a blank in front; SentencePiece removes it, unless it is a byte.
         return text[1:] if spoken and spoken[0] == self._byte_ids[ord(" ")] else text
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The pieces of `ids` for the eye: `▁` is a blank, `<0xC3>` a byte, `<2de>` a tag."""
+        """The pieces of `ids` for display: `▁` is a blank, `<0xC3>` a byte, `<2de>` a tag."""
         return [self._processor.id_to_piece(int(id)) for id in ids]
 
     def is_control(self, id: int) -> bool:
-        """Whether `id` stands for no text, as padding or a language tag does."""
+        """Whether `id` decodes to nothing, such as padding or a language tag."""
         return id in self._controls
 
     def language_id(self, language: str) -> int:
-        """The id of the tag that asks for `language`.
+        """The id of the tag of `language`.
 
         Raises:
             ConfigError: the vocabulary was made without it.
@@ -266,7 +266,7 @@ class Vocab:
             # No U+2581 went in, so this is the blank of an unknown word in a model of kind `word`.
             ids = _replace_runs(ids, sign, itertools.repeat(self._blank))
         if _BLANK_SIGN in text:
-            # A text may hold the stand-in, too: each takes its turn.
+            # A text may contain the stand-in itself: both are replaced in order.
             turns = (
                 sign if typed == _BLANK_SIGN else stand_in for typed in _STOOD_IN.findall(text)
             )
@@ -328,7 +328,7 @@ def train_vocab(
 ) -> Vocab:
     """Learn pieces from `sentences`, read once; equal arguments give equal bytes.
 
-    Memory is bounded: of more than a million sentences a sample is used, always the same one.
+    Memory is bounded: of more than a million sentences a fixed sample is used.
 
     Args:
         sentences: training text, both sides for a joint vocabulary.
@@ -370,7 +370,7 @@ def train_vocab(
             **_TRAINING_OPTIONS,
         )
     except RuntimeError as error:
-        if errors:  # SentencePiece dresses an error of `sentences` in one of its own.
+        if errors:  # SentencePiece wraps an error of `sentences` in one of its own.
             raise errors[0] from None
         if needed := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
             raise _too_small(size, int(needed[1])) from None
@@ -379,7 +379,7 @@ def train_vocab(
 
 
 def language_tags(languages: Sequence[str]) -> list[str]:
-    """The control pieces that ask for these languages, as `Vocab.languages` reads them.
+    """The control pieces of these languages, as `Vocab.languages` reads them.
 
     Raises:
         ConfigError: what should be a language code cannot be one.
@@ -397,7 +397,7 @@ def _too_small(size: int, needed: int) -> ConfigError:
 
 
 def _lines(sentences: Iterable[str]) -> Iterator[str]:
-    """`sentences` as SentencePiece can learn from them: short enough, without its private signs."""
+    """`sentences` in the form that SentencePiece learns from: short, no reserved characters."""
     for sentence in sentences:
         line = _PRIVATE_SIGNS.sub(" ", replace_surrogates(sentence))
         for start in range(0, len(line), _MAX_CHARS):
@@ -429,7 +429,7 @@ def _open(data: bytes, name: str) -> tuple[sentencepiece.SentencePieceProcessor,
 def _has_choice(processor: sentencepiece.SentencePieceProcessor) -> bool:
     try:
         processor.sample_encode_as_ids("a", nbest_size=-1, alpha=0.1)
-    except RuntimeError:  # The only way to ask: SentencePiece does not tell the kind of a model.
+    except RuntimeError:  # SentencePiece does not expose the kind of a model.
         return False
     return True
 

@@ -30,7 +30,7 @@ def score_lines(
         reader: turns lines into ids.
         src: source lines.
         tgt: their translations, as many.
-        tag: opens each source.
+        tag: in front of each source.
         max_tokens: of a batch, as in `batches`.
         max_rows: of a batch, as in `batches`.
 

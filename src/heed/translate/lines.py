@@ -24,15 +24,15 @@ A translation has room for as many tokens (`DecodeOptions.max_length`).
 """
 
 MIN_SOURCE_TOKENS = 64
-"""A model of short sentences still gets sources of this length in one piece.
+"""Shortest limit: even a model of short sentences gets sources of this length whole.
 
 Most sentences of most texts fit; cutting them would lose more than the unknown positions do.
 """
 
 MAX_WHOLE_TOKENS = 1024
-"""Longest side of a pair that is read whole, as for its score; the time grows with the square.
+"""Longest side of a pair that is scored or aligned; the time grows with the square.
 
-More where the model folder lets sources of more tokens through in one piece.
+It is more if the model folder allows longer sources.
 """
 
 PARTS_PER_LINE = 1 << 24
@@ -41,12 +41,12 @@ PARTS_PER_LINE = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line to translate, and wishes of its own.
+    """One line to translate, with options of its own.
 
     Attributes:
         text: in the source language.
         prefix: how the translation must begin; "" leaves it free.
-        target_lang: one of the model's target languages; None = as the call says.
+        target_lang: one of the model's target languages; None = that of the call.
 
     Raises:
         UsageError: the text or the prefix is not a string.
@@ -62,12 +62,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of one line that goes through the model in one piece.
+    """A part of one line that is translated in one piece.
 
     Attributes:
-        src_ids: what the encoder reads.
+        src_ids: input of the encoder.
         prefix: target ids that the translation must begin with.
-        key: names the part among all of a stream; seeds its own random draws.
+        key: of the part in the stream; seeds its random draws.
     """
 
     src_ids: list[int]
@@ -76,17 +76,17 @@ class Chunk:
 
     @property
     def question(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Equal for parts that get the same answer from a search that draws nothing."""
+        """Equal for parts that a search without sampling translates equally."""
         return tuple(self.src_ids), tuple(self.prefix)
 
 
 class LineReader:
-    """Turns lines into what a model reads.
+    """Turns lines into the ids that a model reads.
 
     Args:
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
-        target_lang: language of the translation where a call names none.
+        target_lang: language of the translation if a call names none.
         target_langs: all target languages of a model that has several.
         max_source_tokens: a line of more pieces is cut.
 
@@ -115,11 +115,11 @@ class LineReader:
         self.max_source_tokens = max_source_tokens
 
     def line(self, text: str, target_lang: str) -> Line:
-        """A line that asks for this language, if the model has several to ask for."""
+        """A line in this target language, if the model has several."""
         return Line(text, target_lang=target_lang if self.target_langs else None)
 
     def tag(self, target_lang: str | None) -> list[int]:
-        """The piece that opens a source of a model with several targets, else nothing.
+        """The tag in front of a source, if the model has several target languages; else empty.
 
         Raises:
             ConfigError: the model does not translate into `target_lang`.
@@ -139,12 +139,12 @@ class LineReader:
         return [self.src_vocab.language_id(lang)]
 
     def src_ids(self, text: str, tag: list[int]) -> list[int]:
-        """What the encoder reads for a whole text, however long."""
+        """The ids of a whole source, however long."""
         return [*tag, *self.src_vocab.encode(normalize(text)), self.src_vocab.eos_id]
 
     @property
     def max_whole_tokens(self) -> int:
-        """Longest source, translation or prefix that is read without being cut."""
+        """Longest source, translation or prefix that is read whole."""
         return max(MAX_WHOLE_TOKENS, self.max_source_tokens)
 
     def src_tokens(self, src_ids: list[int]) -> list[str]:
@@ -170,7 +170,7 @@ class LineReader:
         """The ids of a translation, or of its prefix, that has to be read in one piece.
 
         Raises:
-            DataError: it has more than `max_whole_tokens`; calls it by the name `what`.
+            DataError: it has more than `max_whole_tokens`; `what` names it.
         """
         ids = self.tgt_ids(text)
         self._require_whole(what, len(ids))
@@ -184,12 +184,12 @@ class LineReader:
             )
 
     def parts(self, line: Line, number: int, tag: list[int]) -> list[Chunk]:
-        """A line in one part or, when it is too long, in several; in none when it is blank.
+        """The parts of a line: one, several if it is too long, none if it is blank.
 
         Args:
             line: the line.
             number: its place in the stream, from 0.
-            tag: opens the source unless the line names a language of its own.
+            tag: in front of the source, unless the line has a language of its own.
 
         Raises:
             DataError: the model does not translate into the line's own language.

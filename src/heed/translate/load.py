@@ -76,10 +76,10 @@ def open_model(
 
 
 def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
-    """How a model folder wants to be decoded: options, and pieces of the longest source if it says.
+    """The decoding options of a model folder, and the pieces of its longest source, if stored.
 
     Raises:
-        FormatError: an option does not exist, or is out of the range that a folder may ask for.
+        FormatError: an option does not exist, or is out of the range allowed in a folder.
     """
     where = (bundle.path or Path()) / CONFIG
     values = dict(bundle.decoding)
@@ -115,7 +115,7 @@ def _has_torch() -> bool:
 def _is_for_engine(bundle: Bundle, dtype: str) -> bool:
     if dtype not in ENGINE_DTYPES or not family_of(bundle.config).runs_on_engine(bundle.config):
         return False
-    # Uncompiled, torch is the faster one; but it knows no int8, and may be missing.
+    # Without the compiled engine torch is faster; but it has no int8, and may be missing.
     return bundle.int8 is not None or is_compiled() or dtype == "int8" or not _has_torch()
 
 

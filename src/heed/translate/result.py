@@ -42,13 +42,13 @@ class Translation:
         return self.text
 
     def links(self) -> list[tuple[int, int]]:
-        """The source token each target token read most, as `(source, target)` positions."""
+        """For each target token the source token with the largest weight: `(source, target)`."""
         return strongest_links(self.alignment or [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairScore:
-    """How probable the model finds a given translation.
+    """The probability of a given translation.
 
     Attributes:
         tokens: target pieces, `<eos>` last.
@@ -68,13 +68,13 @@ class PairScore:
 
     @property
     def score(self) -> float:
-        """`log_prob` a token: comparable between long and short translations."""
+        """`log_prob` per token: comparable between long and short translations."""
         return self.log_prob / max(1, len(self.token_scores))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextToken:
-    """One way to go on: a target piece (`▁` opens a word) and its probability."""
+    """A possible next target piece (`▁` begins a word) and its probability."""
 
     token: str
     probability: float
@@ -82,7 +82,7 @@ class NextToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """One way to go on, and the best whole translation that goes on like that."""
+    """A possible next piece, and the best whole translation that continues with it."""
 
     token: str
     probability: float
@@ -91,7 +91,7 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """Which source token each target token read.
+    """An alignment of target tokens with source tokens.
 
     Attributes:
         source_tokens: source pieces.
@@ -104,7 +104,7 @@ class Alignment:
     weights: list[list[float]]
 
     def links(self) -> list[tuple[int, int]]:
-        """The source token each target token read most, as `(source, target)` positions."""
+        """For each target token the source token with the largest weight: `(source, target)`."""
         return strongest_links(self.weights)
 
 
@@ -118,9 +118,9 @@ def strongest_links(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
 
 
 def keep_distinct(translation: Translation, count: int) -> Translation:
-    """The translation with the `count` best of its alternatives, no two of the same text.
+    """The translation with the `count` best of its alternatives, all of different text.
 
-    A text cut into other pieces is another hypothesis, but reads the same.
+    Two hypotheses of different pieces may be the same text.
     """
     texts = {"", translation.text}
     kept: list[Translation] = []
@@ -132,7 +132,7 @@ def keep_distinct(translation: Translation, count: int) -> Translation:
 
 
 def join_parts(parts: list[Translation]) -> Translation:
-    """One line's translation from those of its parts."""
+    """The translation of a line, joined from those of its parts."""
     if not parts:
         return Translation(text="", status="empty")
     if len(parts) == 1:
@@ -140,7 +140,7 @@ def join_parts(parts: list[Translation]) -> Translation:
     n_best = 1 + max(len(part.alternatives) for part in parts)
     ranked = []
     for rank in range(n_best):
-        # A part with fewer readings than others repeats its last.
+        # A part with fewer translations than others repeats its last one.
         chosen = [[part, *part.alternatives][: rank + 1][-1] for part in parts]
         ranked.append(_concatenated(chosen))
     return replace(ranked[0], alternatives=tuple(ranked[1:]))
@@ -176,7 +176,7 @@ def _concatenated(parts: list[Translation]) -> Translation:
 
 
 SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THAI", "LAO", "KHMER")
-"""Scripts whose sentences follow one another without a blank, as Unicode names begin."""
+"""Scripts without a blank between sentences: beginnings of Unicode names."""
 
 
 def _is_written_solid(character: str) -> bool:

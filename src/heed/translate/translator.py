@@ -45,7 +45,7 @@ from heed.translate.result import (
 )
 
 BATCH_TOKENS = 4096
-"""Source positions times beam of a batch: bounds memory, never changes a result."""
+"""Source positions times beam of a batch: bounds memory, does not change results."""
 
 
 def load(
@@ -57,7 +57,7 @@ def load(
     shortlist: bool = True,
     runtime: str = "auto",
 ) -> "Translator":
-    """Open a model folder, or a run folder while its training goes on.
+    """Open a model folder, or the run folder of a training in progress.
 
     Args:
         folder: holds `config.json`, the weights and the vocabulary.
@@ -103,9 +103,9 @@ class Translator:
         model: anything that can be decoded, in evaluation mode.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
-        options: decoding where a call says nothing else.
+        options: default decoding options.
         source_lang: language code of the input.
-        target_lang: language code of the output where a call says nothing else.
+        target_lang: default language code of the output.
         target_langs: all target languages of a model that has several; the source then begins
             with a piece that names the one wanted.
         max_source_tokens: a longer line is cut at sentence ends and translated in parts.
@@ -171,10 +171,10 @@ class Translator:
         first_line: int = 0,
         **options: Any,
     ) -> list[Translation]:
-        """Translate lines, each by itself: a line's neighbors never change its result.
+        """Translate lines, each independent of the others.
 
         Args:
-            texts: lines in the source language; a `Line` may have wishes of its own.
+            texts: lines in the source language; a `Line` may have options of its own.
             prefixes: how each translation must begin; "" leaves it free.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention (one more pass over each translation).
@@ -224,15 +224,15 @@ class Translator:
         alternatives: int = 0,
         **options: Any,
     ) -> Iterator[Translation]:
-        """Translate an endless stream in bounded memory.
+        """Translate a stream of any length in bounded memory.
 
         Args:
             lines: read a portion at a time.
             prefixes: how each translation must begin, one for each of `lines`.
             buffer_lines: lines gathered, sorted by length and translated together.
             buffer_chars: a portion also ends when it holds this many characters.
-            has_paused: called after each line; True ends the portion, because the next line is
-                not there yet.
+            has_paused: called after each line; True ends the portion, because the next line has
+                not arrived yet.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
             alternatives: the largest number of other translations of each line.
@@ -258,7 +258,7 @@ class Translator:
     def score(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
     ) -> list[PairScore]:
-        """How probable the model finds given translations, log p(tgt | src).
+        """Log-probabilities of given translations, log p(tgt | src).
 
         Args:
             src: source lines.
@@ -287,12 +287,12 @@ class Translator:
     def next_word(
         self, src: str, prefix: str = "", k: int = 10, *, target_lang: str | None = None
     ) -> list[NextToken]:
-        """p(next | prefix, src): what the model would write next, most probable first.
+        """p(next | prefix, src): the most probable next pieces.
 
         Args:
             src: a source line.
             prefix: the translation so far.
-            k: how many ways to go on, from 1.
+            k: how many pieces, from 1.
             target_lang: one of the model's target languages.
 
         Raises:
@@ -315,12 +315,12 @@ class Translator:
         target_lang: str | None = None,
         **options: Any,
     ) -> list[Continuation]:
-        """Ways to go on after `prefix`, each with the best translation that goes on like that.
+        """The most probable next pieces, each with the best translation that continues with it.
 
         Args:
             text: a source line.
             prefix: the translation so far.
-            k: how many ways to go on, from 1.
+            k: how many pieces, from 1.
             target_lang: one of the model's target languages.
             **options: fields of `DecodeOptions`.
 
@@ -365,7 +365,7 @@ class Translator:
         layer: int = -1,
         target_lang: str | None = None,
     ) -> Alignment:
-        """Which source token each target token reads, from cross-attention.
+        """The source tokens that each target token attends to, from cross-attention.
 
         Args:
             src: a source line.
@@ -394,9 +394,9 @@ class Translator:
     def _search(
         self, parts: list[Chunk], options: DecodeOptions, alignment: bool = False
     ) -> list[Translation]:
-        """Translate parts in batches of like lengths; results come in the order given.
+        """Translate parts in batches of similar length; results come in the order given.
 
-        Parts that ask the same are translated once, unless each draws random numbers of its own.
+        Equal parts are translated once, unless each draws random numbers of its own.
         """
         n_rows = options.n_best if options.sample else options.beam_size
         first: dict[tuple[object, ...], int] = {}

@@ -32,14 +32,14 @@ from heed.train.step.trainer import EpochPairs, Trainer
 from heed.translate.translator import Translator
 
 TIME_SHARE = 0.1
-"""Most of the time given that translating back may take."""
+"""Largest share of the time given for back-translation."""
 
 PORTION = 1024
 N_SAMPLES = 2
 
 
 class JoinedPairs:
-    """Several sets of pairs as one, in their order.
+    """Several sets of pairs, concatenated.
 
     Attributes:
         src_lengths: source tokens of each pair, `<eos>` included, `(n_pairs)`.
@@ -68,14 +68,14 @@ class JoinedPairs:
 
 
 class MonoPairs:
-    """Epoch number → its pairs: those of the corpus, and those that text in one language makes.
+    """Epoch number → its pairs: those of the corpus, and those made from text in one language.
 
     Args:
-        trainer: its clock says when to translate back, its model does it.
+        trainer: its clock decides when to back-translate, its model does it.
         data: the corpus.
-        recipe: how much of everything.
+        recipe: the amounts.
         out: the run folder.
-        report: hears what was made.
+        report: gets an event of what was made.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class MonoPairs:
         self._latest: tuple[int, EpochPairs] | None = None
 
     def __call__(self, epoch: int) -> EpochPairs:
-        """The pairs of an epoch; may first take the time to translate back."""
+        """The pairs of an epoch; may back-translate first."""
         if self._latest is None or self._latest[0] != epoch:
             parts = [self._corpus(epoch), *self._denoised(epoch), *self._translated(epoch)]
             self._latest = epoch, JoinedPairs(parts)
@@ -116,13 +116,13 @@ class MonoPairs:
         path = self.folder / FACTS_FILE
         is_due = progress.batch == 0 and self.trainer.share >= config.back_translate_at
         if config.back_translate and is_due and not path.exists():
-            group.wait()  # until all have seen that there is none
+            group.wait()  # until every process has seen that there is none
             whole = self.trainer.whole()
             if group.is_leader:
                 self._translate_back(whole, epoch)
             group.wait()
         facts = parse_json(read_bytes(path), path) if path.exists() else {"from_epoch": epoch + 1}
-        # What a killed sitting made in what is now the future waits for its epoch.
+        # Pairs made by a killed run for a later epoch are used from that epoch on.
         if facts["from_epoch"] > epoch:
             return
         if facts["from_epoch"] == epoch and progress.batch == 0:
@@ -133,7 +133,7 @@ class MonoPairs:
         yield Store.open(self.folder / BACK_FILE, vocab.hash, vocab.hash)
 
     def _translate_back(self, trainer: Trainer, epoch: int) -> None:
-        """Write the pairs, then what is to be known of them."""
+        """Write the pairs, then the facts about them."""
         vocab, mono = self.data.src_vocab, self.data.mono
         started_at, reading = time.monotonic(), CleanReport()
         limit_s = TIME_SHARE * (self.recipe.training.time_s or np.inf)

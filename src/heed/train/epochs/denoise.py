@@ -14,25 +14,25 @@ from heed.data.store import Store, TokenIds32
 from heed.machine.seeds import derive_seed
 
 HIDDEN = 0.3
-"""Share of the pieces that gaps take."""
+"""Share of the pieces that are hidden."""
 
 PER_GAP = 3
-"""Pieces hidden in a gap, about."""
+"""Mean number of pieces in a gap."""
 
 MIN_PIECES = 4
-"""Shorter sentences say too little about what a gap held."""
+"""Fewest pieces of a sentence: a shorter one says too little about a gap."""
 
 Numbers = NDArray[np.int64]
 
 
 class DenoisedText:
-    """One epoch's sentences of a language as pairs: with gaps, whole.
+    """One epoch's sentences of a language as pairs: with gaps, and complete.
 
     Args:
         store: the sentences, as its targets.
-        tag: the id that asks for their language.
+        tag: the id of their language.
         mask_id: the id that stands for a gap.
-        at_most: sentences of an epoch; of more, other ones are drawn each time.
+        at_most: sentences of an epoch, drawn anew each time if there are more.
         seed: with `epoch` decides all that is random.
         epoch: number of the pass through the data.
 
@@ -53,7 +53,7 @@ class DenoisedText:
         self.src_lengths: NDArray[Any] = self.tgt_lengths - n_hidden + n_gaps + 1
 
     def src(self, index: int) -> TokenIds32:
-        """Tag and what is left of sentence `index`, `(n_pieces)`."""
+        """Tag and visible pieces of sentence `index`, `(n_pieces)`."""
         number = int(self._numbers[index])
         random = _random(*self._seeds, number)
         return np.concatenate(([self._tag], with_gaps(self.tgt(index), self._mask_id, random)))
@@ -64,9 +64,9 @@ class DenoisedText:
 
 
 def with_gaps(ids: TokenIds32, mask_id: int, random: np.random.Generator) -> TokenIds32:
-    """`ids` with some stretches replaced by one mask each, never two side by side.
+    """`ids` with some spans replaced by one mask each, never two masks side by side.
 
-    How many pieces stay depends on how many there were, not on chance.
+    The number of visible pieces depends on the length, not on chance.
     """
     hidden, gaps = (int(size) for size in _sizes(np.array(len(ids))))
     n_kept = len(ids) - hidden
@@ -92,7 +92,7 @@ def draw(numbers: Numbers, at_most: int, seed: int, *parts: int | str) -> Number
 
 
 def _sizes(n_pieces: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pieces that are hidden, and the gaps they make."""
+    """The number of hidden pieces, and of gaps."""
     hidden = np.maximum(1, np.rint(HIDDEN * n_pieces).astype(np.int64))
     return hidden, np.maximum(1, np.rint(hidden / PER_GAP).astype(np.int64))
 

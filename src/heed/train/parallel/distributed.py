@@ -38,13 +38,13 @@ PATIENCE = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The processes that train together, as one of them sees them.
+    """The processes that train together, from the view of one of them.
 
     Attributes:
         device: where this process computes.
         rank: number of this process, from 0.
         size: number of processes.
-        patient: the same processes, for waiting long; None in a group of one.
+        patient: the same processes with a long timeout; None in a group of one.
     """
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -54,15 +54,15 @@ class Group:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process reads the corpus, writes files, validates and speaks."""
+        """Whether this process reads the corpus, writes files, validates and reports."""
         return self.rank == 0
 
     def places(self) -> Iterator[int]:
-        """Which places of a step are this process's, without end: every `size`-th."""
+        """Indices of this process's batches, endless: every `size`-th."""
         return itertools.count(self.rank, self.size)
 
     def share(self, step: Sequence[Item]) -> Sequence[Item]:
-        """What a step has at those places; a short step may have nothing there."""
+        """The items of a step at those indices; a short step may have none."""
         return step[self.rank :: self.size]
 
     def sum(self, *values: float) -> list[float]:
@@ -75,11 +75,11 @@ class Group:
         return sums.tolist()
 
     def agree(self, value: float) -> float:
-        """The leader's value: what a clock says or a validation found must part no two ranks."""
+        """The leader's value, so that clocks and validations are the same in all processes."""
         return self.sum(value if self.is_leader else 0.0)[0]
 
     def any(self, is_so: bool) -> bool:
-        """Whether it is so in any process."""
+        """Whether it is true in any process."""
         return self.sum(float(is_so))[0] > 0
 
     def most(self, value: float) -> float:
@@ -110,7 +110,7 @@ class Group:
                 parameter.grad = piece.view_as(parameter)
 
     def wait(self) -> None:
-        """Go on when all processes are here, however long the leader takes."""
+        """Wait for all processes, however long the leader takes."""
         if self.size > 1:
             with _as_run_error():
                 dist.barrier(group=self.patient)
@@ -130,7 +130,7 @@ class Group:
 
     @contextmanager
     def on_its_own(self) -> Iterator[None]:
-        """Let errors of this process alone be told by it: the others do not have them.
+        """Turn errors of this process into a WorkerError: the other processes do not have them.
 
         Raises:
             WorkerError: what went wrong inside, with the name of the process.
@@ -147,8 +147,8 @@ class Group:
 def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterator[Group]:
     """The group that `torchrun` made this process part of; a group of one without it.
 
-    The end of the block waits for all. After an error it does not: the process is to end, which the
-    others notice.
+    The end of the block waits for all processes, except after an error: then this process ends,
+    and the others notice.
 
     Args:
         device_name: as `choose_device` takes it; each process has a GPU of its own.
@@ -166,7 +166,7 @@ def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterat
     rank, timeout = process_rank(), timedelta(seconds=timeout_s)
     with _as_run_error():
         dist.init_process_group(
-            # Numbers the processes agree on are on the CPU even where gradients are not.
+            # Numbers to agree on are on the CPU even if gradients are not.
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
             store=_meeting_place(timeout),
             rank=rank,
@@ -180,22 +180,22 @@ def join_group(device_name: str, *, timeout_s: float = STEP_TIMEOUT_S) -> Iterat
             device = choose_device(f"cuda:{os.environ['LOCAL_RANK']}")
         torch.cuda.set_device(device)
         group = replace(group, device=device)
-    with _as_run_error():  # sharded weights are sent in the midst of computing
+    with _as_run_error():  # sharded weights are sent during the computation
         yield group
     group.wait()
     dist.destroy_process_group()
 
 
 def _meeting_place(timeout: timedelta) -> Any:
-    """Where the processes leave their addresses for one another."""
+    """The store in which processes exchange their addresses."""
     store, _, _ = next(rendezvous("env://", timeout=timeout))
-    # torchrun may keep one store over all restarts, with the addresses of processes that are gone.
+    # torchrun may keep one store over all restarts, with the addresses of earlier processes.
     attempt = f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
     return dist.PrefixStore(attempt, store)  # type: ignore[attr-defined]  # absent from torch's types
 
 
 def _buckets(parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """Parameters in their order, a few together."""
+    """Parameters in order, in small groups."""
     bucket: list[Tensor] = []
     for parameter in parameters:
         if bucket and sum(map(torch.numel, bucket)) + parameter.numel() > BUCKET:
@@ -207,7 +207,7 @@ def _buckets(parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
 
 @contextmanager
 def _as_run_error() -> Iterator[None]:
-    """Turn the network's words about a lost process into ours."""
+    """Turn errors of the network about a lost process into a RunError."""
     try:
         yield
     except RuntimeError as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def require_processes(is_sharded: bool, group: Group) -> None:
-    """Refuse to share a model out to one process.
+    """Refuse to shard a model over one process.
 
     Raises:
         ConfigError: there is only one.
@@ -35,7 +35,7 @@ def require_processes(is_sharded: bool, group: Group) -> None:
 
 
 def shard(model: TorchNetwork, group: Group) -> None:
-    """Leave this process its rows of every parameter.
+    """Keep only this process's rows of every parameter.
 
     Raises:
         ConfigError: this version of torch cannot.
@@ -60,10 +60,10 @@ def shard(model: TorchNetwork, group: Group) -> None:
 
 
 def rows_of(tensor: Tensor, start: int = 0, end: int | None = None) -> tuple[Tensor, slice]:
-    """Rows `start` to `end` of a tensor, as far as this process has them.
+    """The rows from `start` to `end` of a tensor that this process has.
 
     Returns:
-        A view of them, `(n_rows, …)`, and which they are among the rows asked for.
+        A view of them, `(n_rows, …)`, and their indices among those rows.
     """
     end = tensor.size(0) if end is None else end
     rows, first, part = tensor.detach(), 0, _part(tensor)
@@ -76,7 +76,7 @@ def rows_of(tensor: Tensor, start: int = 0, end: int | None = None) -> tuple[Ten
 
 
 def fill(tensor: Tensor, values: Tensor) -> None:
-    """Copy whole `values` into a tensor, as far as this process has it."""
+    """Copy this process's rows of `values` into a tensor."""
     if _part(values) is not None:
         tensor.copy_(values)
         return
@@ -85,14 +85,14 @@ def fill(tensor: Tensor, values: Tensor) -> None:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A tensor put together of all processes' rows, in each of them; all must ask."""
+    """The whole tensor, gathered from all processes; all must call this."""
     part = _part(tensor)
     put_together: Tensor = tensor if part is None else part.full_tensor()
     return put_together
 
 
 def collected(tensor: Tensor) -> Tensor:
-    """The same, but in the leader alone, outside its GPU; the others get its shape (`meta`)."""
+    """The same, only in the leader and in its own memory; the others get a `meta` tensor."""
     part = _part(tensor)
     if part is None:
         return tensor
@@ -100,7 +100,7 @@ def collected(tensor: Tensor) -> Tensor:
 
 
 def idle_batches(special_ids: dict[str, int], n_passes: int, group: Group) -> list[Batch]:
-    """Batches of nothing for a process that has fewer than another: all put weights together."""
+    """Empty batches for a process with fewer batches than another: all must gather weights."""
     bos, eos, pad = (torch.tensor([[special_ids[f"{name}_id"]]]) for name in ("bos", "eos", "pad"))
     nothing = Batch(
         src=eos,
@@ -115,7 +115,7 @@ def idle_batches(special_ids: dict[str, int], n_passes: int, group: Group) -> li
 
 
 def _part(tensor: Tensor) -> "DTensor | None":
-    # To import it brings the compiler, over a second; where nobody has, there are none.
+    # Importing it loads the compiler, which takes over a second; not imported = no DTensors.
     module = sys.modules.get("torch.distributed.tensor")
     is_part = module is not None and isinstance(tensor, module.DTensor)
     return cast("DTensor", tensor) if is_part else None

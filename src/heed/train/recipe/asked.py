@@ -34,7 +34,7 @@ class Asked:
         return key in (self.section(section) if section else self.values)
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """The settings of a section; none where there is no such section."""
+        """The settings of a section; empty if there is none."""
         found = self.values.get(name)
         return found if isinstance(found, Mapping) else {}
 

@@ -34,7 +34,7 @@ On 29,000 pairs, `small` with 0.3 ended 1.7 BLEU below `tiny`; with 1.2 they wer
 """
 
 WEIGHT_DECAY = 0.2
-"""What Muon's matrices lose each step, times the rate: so their updates stay large beside them.
+"""Weight decay of Muon's matrices, times the rate: it keeps updates large beside the weights.
 
 Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps of 850 tokens;
 1.99, 1.91, 1.95 after 1,100 of 2,000.
@@ -49,7 +49,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
 
     Args:
         asked: settings made by hand.
-        facts: what is known of corpus and machine.
+        facts: of corpus and machine.
         preset: the model's size; None = the one that fits.
     """
     training = asked.section("training")
@@ -84,10 +84,11 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     if _uses_muon(training):
         batches["matrix_every"] = choose_matrix_every(model, facts, batch_tokens)
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
-        # Nothing is gained where a parent's weights go on.
+        # Weight decay gains nothing for a run from a parent.
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
     batches |= choose_rates(training, model["d_model"])
-    # Beam search likes short texts, more so the younger a model is: 0.6 lost 7 % of the words.
+    # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
+    # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
@@ -95,13 +96,13 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
 
 
 def _number(section: Mapping[str, Any], key: str, otherwise: int) -> int:
-    """A number set by hand, if it is a sound one: what is unsound is complained of later."""
+    """A number set by hand, if it is valid: invalid ones are reported later."""
     value = section.get(key)
     return value if type(value) is int and 0 < value <= 10**9 else otherwise
 
 
 def _seconds(value: Any) -> float:
-    """A budget of time set by hand, if it is a sound one, else the default."""
+    """A budget of time set by hand, if it is valid, else the default."""
     try:
         seconds = parse_duration(value)
     except ConfigError:
@@ -116,8 +117,8 @@ def _uses_muon(training: Mapping[str, Any]) -> bool:
 def choose_batches(facts: Facts, n_tokens: float) -> Values:
     """Small batches for a short run, larger ones for a long run; half as large at first.
 
-    What a step may learn from grows slowly while a model learns, so the batch grows with the root
-    of the tokens seen. Above 4 096 nothing is gained at these sizes; below 512 Muon, whose cost a
+    The useful batch size grows slowly in training, so the batch grows with the root of the tokens
+    seen. Above 4 096 nothing is gained at these sizes; below 512 Muon, whose cost a
     step does not depend on the batch, takes most of the time.
 
     Args:
@@ -132,7 +133,7 @@ def tokens_of_steps(training: Mapping[str, Any], facts: Facts, max_steps: int) -
     """Target tokens that a run of `max_steps` steps learns from, repeats counted.
 
     One batch a step: several processes, or `training.accumulate`, learn from more, but must get the
-    recipe of one process, for their weights are to be the same.
+    recipe of one process, so that their weights are the same.
     """
     batches = choose_batches(facts, max_steps * 4096.0)
     last = _number(training, "batch_tokens", batches["batch_tokens"])
@@ -145,18 +146,18 @@ def choose_warmup(n_steps: float) -> int:
     """Steps over which the rate rises: a thirtieth of the run, a hundred at most.
 
     Muon's updates have the size of the rate from the first step on, whatever the gradients, so
-    there is little to wait for; Adam alone wants more.
+    a short warm-up is enough; Adam alone needs a longer one.
     """
     return max(1, min(100, round(n_steps / 30)))
 
 
 def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
-    """Peak learning rates: what the optimizer bears, less for a model that has learned already."""
+    """Peak learning rates for the optimizer, lower for a model that has learned already."""
     share = FINE_TUNING_RATE if training.get("parent") else 1.0
     if _uses_muon(training):
         matrix_rate = share * TrainConfig.matrix_learning_rate
-        # Beside it, Adam moves embeddings, biases and norms: the wider, the less they bear, and
-        # less still where embeddings are nearly right from the start.
+        # Adam updates embeddings, biases and norms: wider ones need a lower rate, and embeddings
+        # that start nearly right a still lower one.
         begins_with = training.get("first_embeddings", TrainConfig.first_embeddings)
         is_by_cooccurrence = begins_with == "cooccurrence" and not training.get("parent")
         rate = min(0.008, (0.256 if is_by_cooccurrence else 1.024) / d_model)
@@ -166,10 +167,10 @@ def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
 
 
 def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:
-    """Steps between Muon's updates: as few as leave it a tenth of the time, four at most.
+    """Steps between Muon's updates: the fewest that leave it a tenth of the time, four at most.
 
-    Orthogonalizing costs the same however small the batch. The momentum takes in every gradient
-    meanwhile, so it is not lost, only applied later.
+    Orthogonalizing costs the same however small the batch. The momentum takes in every gradient, so
+    none is lost, only applied later.
     """
     step = flops_per_epoch(model, facts) / facts.n_tgt_tokens * batch_tokens
     return max(1, min(4, math.ceil(9 * orthogonalizing_flops(model, facts) / step)))
@@ -210,7 +211,7 @@ def choose_size(
         n_tokens = n_tokens_by_steps or n_tokens_by_time
         if n_tokens >= MIN_TOKENS_PER_WEIGHT * sum(weights_met(presets[name], facts)):
             fitting = name
-    # Fewer pairs than this do not fill a larger model, however long it trains.
+    # A larger model gains nothing from fewer pairs than this, however long it trains.
     ceilings = {"small": 0, "base": 300_000, "big": 3_000_000}
     while facts.n_pairs < ceilings.get(fitting, 0):
         fitting = {"base": "small", "big": "base"}[fitting]

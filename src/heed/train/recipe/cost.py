@@ -14,7 +14,7 @@ from heed.train.step.config import POLYNOMIALS
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What is known before a model is chosen.
+    """The facts by which a model is chosen.
 
     Attributes:
         src_vocab_size: pieces of the source vocabulary.
@@ -46,11 +46,11 @@ UNKNOWN = Facts(
     gflops=100.0,
     is_guess=True,
 )
-"""Stands in while settings are only being checked for mistakes."""
+"""Stand-in facts for a check of settings before the corpus is read."""
 
 
 def expected_epochs(model: Mapping[str, Any], facts: Facts, time_s: float) -> float:
-    """How often a model of these sizes sees the corpus in `time_s` on this machine."""
+    """Epochs that a model of these sizes trains in `time_s` on this machine."""
     return time_s * facts.gflops * 1e9 * EFFICIENCY / flops_per_epoch(model, facts)
 
 
@@ -60,13 +60,13 @@ multiplies, 0.36 (`tiny`) to 0.55 (`base`) where oneDNN does and all the rest co
 
 
 def flops_per_epoch(model: Mapping[str, Any], facts: Facts) -> float:
-    """Operations of one epoch: 6 a weight and token it meets (2 forward, 4 backward)."""
+    """Operations of one epoch: 6 for each weight and its tokens (2 forward, 4 backward)."""
     of_src, of_tgt = weights_met(model, facts)
     return 6.0 * (of_src * facts.n_src_tokens + of_tgt * facts.n_tgt_tokens)
 
 
 def weights_met(model: Mapping[str, Any], facts: Facts) -> tuple[float, float]:
-    """Weights that a source token is multiplied with, and those that a target token is."""
+    """Number of weights multiplied with a source token, and with a target token."""
     return operations(_planned(model, facts))
 
 

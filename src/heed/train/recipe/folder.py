@@ -22,9 +22,9 @@ from heed.train.step.events import METRICS_FILE, TENSORBOARD
 PARENT_FILE = "parent.json"
 BACK_FILE = "back-translated.bin"
 FACTS_FILE = "back-translated.json"
-"""Written last: says that all is there, and from which epoch on it is learned from."""
+"""Written last: marks completion, and names the epoch from which it is used."""
 TEACHER = "teacher"
-"""In the folder of a student's run: what `heed distill` made for it."""
+"""In the folder of a student's run: the files of `heed distill`."""
 MADE_FROM = "made-from.json"
 
 OWN_FILES = (
@@ -37,12 +37,12 @@ OWN_PATHS = (
     *(f"{DATA}/{name}" for name in (*DATA_FILES, BACK_FILE, FACTS_FILE)),
     *(f"{folder}/*" for folder in (CHECKPOINTS, TENSORBOARD)),
 )
-"""In the run folder, all that training writes and removes; `*` stands for any characters."""
+"""In the run folder, all files that training writes and removes; `*` stands for any characters."""
 _SECTIONS = {"preset", *(section.name for section in fields(Recipe))}
 
 
 def require_run_folder(out: Path) -> None:
-    """Refuse a folder that holds something else than a run.
+    """Refuse a folder that holds anything but a run.
 
     Raises:
         RunError: names what is in it.
@@ -52,7 +52,7 @@ def require_run_folder(out: Path) -> None:
 
 
 def require_unused(out: Path, other: str) -> None:
-    """Refuse a folder that holds more than a run that was killed at its very beginning leaves.
+    """Refuse a folder that holds more than a run killed at its very beginning leaves.
 
     Args:
         out: the folder; it may be missing.

@@ -126,7 +126,7 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
 
 
 def load_recipe(path: Path) -> Recipe:
-    """Read a recipe that heed wrote, also an older heed.
+    """Read a recipe that this heed or an older one wrote.
 
     Raises:
         ConfigError: it cannot be read, or a setting in it is wrong.
@@ -146,7 +146,7 @@ def build_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
 
 
 def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
-    """What is wrong with settings of the model that its vocabularies decide."""
+    """Mistakes in settings of the model that its vocabularies decide."""
     # A model or a folder that pieces are taken from may have other special ids than are usual.
     is_taken_over = asked.get("training.parent") or asked.get("tokenizer.vocab_from")
     right = {} if facts.is_guess and is_taken_over else dict(facts.special_ids)
@@ -166,8 +166,8 @@ def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
 def _require_memory(recipe: Recipe) -> None:
     """Refuse a model that cannot be trained in this machine's memory, before it is allocated.
 
-    Weights are made in the machine's own memory. Where they stay there whole, gradients and what
-    the optimizer remembers of them take at least as much each.
+    Weights are made in the machine's own memory. If they stay there whole, gradients and the state
+    of the optimizer take at least as much each.
     """
     training = recipe.training
     is_on_gpu = training.device == "cuda" or (training.device == "auto" and has_gpu())
@@ -188,10 +188,10 @@ def _spelled_size(n_bytes: float) -> str:
 
 
 def max_source_tokens(recipe: Recipe, longest: int) -> int:
-    """Longest source to translate in one piece: the longest learned from, within sound limits.
+    """Longest source to translate in one piece: the longest in training, within limits.
 
-    Positions that no training sentence reached are noise to the model. And what is too long for the
-    target side would be cut off there. A longer source is translated in parts.
+    Positions beyond all training sentences are noise to the model, and a translation has a length
+    limit. A longer source is translated in parts.
 
     Args:
         recipe: the model's shape and its decoding.

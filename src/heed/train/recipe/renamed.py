@@ -6,16 +6,16 @@ from typing import Any
 from heed.decode import options
 
 REMOVED: dict[tuple[str, str], Any] = {("training", "packed"): False}
-"""Settings that are gone, with the value that had no effect; others are unknown settings."""
+"""Removed settings, with the value that had no effect; another value is an unknown setting."""
 
 RENAMED_WORDS: dict[tuple[str, str], dict[str, str]] = {
     ("training", "first_embeddings"): {"company": "cooccurrence"},
 }
-"""Words of a setting that have another name today."""
+"""Values of a setting that have another name today."""
 
 
 def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of nested settings in today's words, without those that are gone."""
+    """A copy of nested settings with today's names, without removed ones."""
     return {
         section: _section(section, inner) if isinstance(inner, Mapping) else inner
         for section, inner in values.items()

@@ -21,7 +21,7 @@ from heed.train.recipe.recipe import Recipe, build_recipe, load_recipe, resolve
 RECIPE_FILE = "recipe.toml"
 ASKED_FILE = "asked.json"
 RESOLVED_FILE = "resolved.toml"
-"""The recipe once more, as heed wrote it: by this an edit of `recipe.toml` is noticed."""
+"""A copy of the recipe as heed wrote it, by which an edit of `recipe.toml` is noticed."""
 
 MAY_CHANGE = {
     ("training", "time_s"),
@@ -45,13 +45,13 @@ def settle(
     gflops: Callable[[], float],
     inherited: Mapping[str, Any],
 ) -> Recipe:
-    """The stored recipe of a run that goes on, else one resolved for this corpus and machine.
+    """The stored recipe of a run that continues, else one resolved for this corpus and machine.
 
     Args:
         out: the run folder; the recipe is written there.
         asked: settings made by hand.
         data: the corpus.
-        gflops: measures the machine, once a new recipe needs it.
+        gflops: measures the machine, if a new recipe needs it.
         inherited: settings that a parent brings along; those made by hand go before them.
     """
     path = out / RECIPE_FILE
@@ -104,7 +104,7 @@ def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
 
 
 def require_same_asked(out: Path, asked: Asked) -> None:
-    """Refuse to go on with other settings than the run began with."""
+    """Refuse to continue with other settings than the run began with."""
     path = out / ASKED_FILE
     # Before there is a recipe, nothing has been learned that other settings could spoil.
     if path.exists() and (out / RECIPE_FILE).exists():

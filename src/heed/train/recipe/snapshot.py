@@ -13,7 +13,7 @@ from heed.translate.translator import Translator
 
 
 def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
-    """The model as it is now, with all that is needed to translate with it."""
+    """A bundle of the current weights."""
     defaults = asdict(DecodeOptions())
     decoding = {
         key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]

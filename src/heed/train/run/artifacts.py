@@ -43,7 +43,7 @@ class RunKeeper:
         out: the run folder.
         recipe: goes into every model folder.
         data: vocabularies and languages go into every model folder.
-        report: hears of every checkpoint.
+        report: gets an event for every checkpoint.
     """
 
     out: Path
@@ -52,7 +52,7 @@ class RunKeeper:
     report: Report
 
     def save(self, trainer: Trainer, optimizer: dict[str, Tensor]) -> None:
-        """Keep everything needed to go on from here, in a folder that is a model too."""
+        """Save a checkpoint, in a folder that is a model too."""
         self._require_folder()
         config = self.recipe.training
         checkpoint.save(
@@ -69,7 +69,7 @@ class RunKeeper:
         self.report({"kind": "checkpoint", "step": trainer.progress.step})
 
     def restore(self, trainer: Trainer) -> int:
-        """Give back the newest checkpoint's weights, or the first ones; data and clock stay."""
+        """Load the newest checkpoint's weights, or the initial ones; data and clock stay."""
         found = checkpoint.load_newest(self.out)
         if found is None:
             fresh = make_trainer(self.recipe, self.data, trainer.group)
@@ -83,13 +83,13 @@ class RunKeeper:
         return found.step
 
     def save_best(self, trainer: Trainer, validation: Validation) -> None:
-        """Keep the weights that just validated best, as a model folder of their own."""
+        """Save the weights with the best validation so far as a model folder."""
         self._require_folder()
         bundle = make_bundle(trainer, self.recipe, self.data)
         save_bundle(self.out / CHECKPOINTS / "best", bundle, numbers=_numbers(validation))
 
     def _require_folder(self) -> None:
-        # Saving would make it anew, without the corpus and the recipe it needs to go on.
+        # Saving would replace the folder, without the corpus and the recipe it needs to continue.
         if not (self.out / RECIPE_FILE).exists():
             raise RunError(
                 f"cannot write {self.out}: it was moved or removed while its run was going on."
@@ -97,7 +97,7 @@ class RunKeeper:
 
 
 def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:
-    """Put the best model into the run folder itself; the average of checkpoints if it is better."""
+    """Write the best model into the run folder; the average of checkpoints if it is better."""
     best = load_bundle(out / CHECKPOINTS / "best")
     validation = best_validation(out) or {}
     if recipe.training.average_checkpoints > 1:
@@ -131,7 +131,7 @@ def validate_trainer(
     recipe: Recipe,
     examine: Callable[[TorchNetwork], None] | None = None,
 ) -> Validation:
-    """Validate the weights that would be kept now; then let them be examined."""
+    """Validate the weights that would be saved now, and examine them."""
     with using_weights(trainer.model, trainer.averaged):
         trainer.model.eval()
         found = validate(

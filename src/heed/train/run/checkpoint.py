@@ -34,7 +34,7 @@ MIN_KEPT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What `save` was given.
+    """A checkpoint, as read.
 
     Attributes:
         path: its folder.
@@ -42,8 +42,8 @@ class Checkpoint:
         model: weights as they are trained.
         optimizer: the optimizer's tensors.
         average: the exponential average of the weights; empty when there is none.
-        progress: the loop's own numbers, as JSON values.
-        warnings: newer checkpoints that were damaged and passed over, a sentence each.
+        progress: of the loop, as JSON values.
+        warnings: a sentence for each newer checkpoint that is damaged.
     """
 
     path: Path
@@ -69,7 +69,8 @@ def save(
 ) -> Path:
     """Write `checkpoints/step-…` of a run, then remove what is no longer needed.
 
-    The older checkpoints go only once this one has been read back. The caller holds the run's lock.
+    Older checkpoints are removed only after this one has been read back. The caller holds the run's
+    lock.
 
     Args:
         run: the run folder.
@@ -187,7 +188,7 @@ def average_checkpoints(folders: Sequence[str | os.PathLike[str]]) -> dict[str, 
 def _prune(run: str | os.PathLike[str], step: int, keep: int) -> None:
     """Remove all but the newest `keep` whole checkpoints up to `step`.
 
-    Those beyond `step` belong to a future that was given up when the run went back.
+    Those beyond `step` were abandoned when the run rolled back.
     """
     n_kept = 0
     for other, folder in step_folders(run):

@@ -36,7 +36,7 @@ from heed.train.step.validate import dev_sets
 from heed.train.watch.observe import Observer
 
 SLOW_START = 0.25
-"""Share of the time given that may pass before the first step without a word."""
+"""Share of the time given that may pass before the first step without a remark."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,9 @@ class Outcome:
     """How a call of `run_training` ended.
 
     Attributes:
-        is_finished: the model is complete; False = paused, the same call goes on.
+        is_finished: the model is complete; False = paused, the same call continues.
         was_finished: nothing was left to do.
-        progress: where the run stands.
+        progress: of the run.
         validation: the best validation's numbers; None if there was none.
         limits: which limits ended the run, in words; "" if it is paused.
     """
@@ -68,13 +68,13 @@ def run_training(
     before_step: Callable[[], None] = lambda: None,
     started_at: float | None = None,
 ) -> Outcome:
-    """Train a model from `corpus` into the folder `out`, or go on with it.
+    """Train a model from `corpus` into the folder `out`, or continue.
 
     Args:
         asked: settings made by hand.
-        corpus: where the sentences are.
+        corpus: its files.
         out: the run folder; made if it is not there.
-        report: hears every event.
+        report: gets every event.
         should_stop: asked after each step; True saves and pauses.
         before_step: called before each step, in every process.
         started_at: `time.monotonic()` from which the time given counts; None = now.
@@ -149,14 +149,14 @@ def _train(
     should_stop: Callable[[], bool],
     before_step: Callable[[], None],
 ) -> None:
-    """Train to the end or to a pause; at the end put the model into the run folder.
+    """Train to the end or to a pause; at the end write the model into the run folder.
 
     Only the leader of several processes reports and writes.
     """
     is_leader = trainer.group.is_leader
     if is_leader:
         log = EventLog(out)
-        log.forget_after(trainer.progress.step or -1)  # at step 0 all begins anew
+        log.forget_after(trainer.progress.step or -1)  # at step 0 the log starts over
         observer = make_observer(fan_out(log, report), trainer, data, recipe)
         observer.recall(read_json_lines(log.path) if log.path.exists() else ())
         report, examine = observer, observer.examine
@@ -182,7 +182,7 @@ def _train(
 
 
 def _slow_start(trainer: Trainer) -> list[str]:
-    """What to say when little of the time given is left for training itself."""
+    """A remark if little of the time given is left for training itself."""
     time_s, used_s = trainer.config.time_s, trainer.elapsed_s
     if time_s is None or trainer.progress.step or used_s < SLOW_START * time_s:
         return []
@@ -194,7 +194,7 @@ def _slow_start(trainer: Trainer) -> list[str]:
 
 
 def make_observer(report: Report, trainer: Trainer, data: Prepared, recipe: Recipe) -> Observer:
-    """One that tells `report` what it sees of this run."""
+    """An observer of this run that passes events to `report`."""
     return Observer(
         report,
         trainer,

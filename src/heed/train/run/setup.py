@@ -45,7 +45,7 @@ def set_up(
     group: Group,
     report: Report,
 ) -> tuple[Recipe, Prepared]:
-    """Write all that training starts from into the run folder, or find it there."""
+    """Write everything that training starts from into the run folder, unless it is there."""
     parent = open_parent(draft.parent, asked) if draft.parent else None
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
@@ -69,7 +69,7 @@ def set_up(
     recipe = settle(out, asked, data, gflops, parent.settings(data) if parent else {})
     if not step_folders(out) and (parent or recipe.training.first_embeddings == "cooccurrence"):
         phase(report, "making the first weights")
-        # The leader is alone here, and needs to know only what a fresh trainer remembers.
+        # Only the leader does this; it needs only the state of a fresh trainer.
         _begin(make_trainer(recipe, data, Group(device=group.device)), recipe, data, parent, out)
     return recipe, data
 
@@ -77,7 +77,7 @@ def set_up(
 def _begin(
     trainer: Trainer, recipe: Recipe, data: Prepared, parent: Parent | None, out: Path
 ) -> None:
-    """Put the weights that training begins with into the run folder, as a checkpoint of step 0."""
+    """Write the initial weights into the run folder, as the checkpoint of step 0."""
     if parent:
         weights = inherited(parent, recipe.model, data)
     else:
@@ -94,7 +94,7 @@ def _begin(
 
 
 def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
-    """Read what the leader has set up."""
+    """Read the recipe and the data that the leader has written."""
     if not (out / RECIPE_FILE).exists():
         raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
     return load_recipe(out / RECIPE_FILE), open_prepared(corpus, out / DATA)
@@ -157,7 +157,7 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
     """Load the newest whole checkpoint, if any.
 
     Returns:
-        Whether the run is finished already, and what a person should know.
+        Whether the run is finished already, and remarks for a person.
     """
     group = trainer.group
     with group.on_its_own():
@@ -175,7 +175,7 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
     trainer.started_at = time.monotonic() - progress.elapsed_s
     trainer.tick()
     if progress.is_finished:
-        # A run given more time or steps than it has used goes on.
+        # A finished run that is given more time or steps continues.
         progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
     is_written = progress.is_finished and group.is_leader and _holds_result(out, found.step)
     is_complete = bool(group.agree(is_written))
@@ -194,7 +194,7 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
 
 
 def _holds_result(out: Path, step: int) -> bool:
-    """Whether the model in the run folder is whole, and the one of this step."""
+    """Whether the model in the run folder is complete and of this step."""
     try:
         manifest = verify_directory(out)
     except FormatError:
@@ -204,7 +204,7 @@ def _holds_result(out: Path, step: int) -> bool:
 
 
 def reached_limits(trainer: Trainer) -> str:
-    """Which limits ended a run, in words."""
+    """The limits that ended a run, in words."""
     progress, config = trainer.progress, trainer.config
     reached = []
     if config.max_steps and progress.step >= config.max_steps:
@@ -218,9 +218,9 @@ def reached_limits(trainer: Trainer) -> str:
 
 
 def take_over(trainer: Trainer, found: Checkpoint) -> None:
-    """Take over the tensors of a checkpoint."""
+    """Load the tensors of a checkpoint."""
     copy_into(trainer.model, found.model)
-    trainer.optimizer = Optimizer(trainer.model, trainer.config)  # forgets what it had
+    trainer.optimizer = Optimizer(trainer.model, trainer.config)  # a fresh state
     trainer.optimizer.load_state(found.optimizer)
     for name in trainer.averaged:
         fill(trainer.averaged[name], found.average[name])

@@ -21,33 +21,33 @@ from heed.model.config import AnyConfig
 from heed.model.families import plan
 
 MAX_MEETINGS = 1 << 24
-"""Meetings of two pieces that are counted: bounds time (seconds) and memory (0.4 GB). As many as
-14,000 pairs hold of 25 pieces a side, or 100,000 of 9."""
+"""Most co-occurrences counted: bounds time (seconds) and memory (0.4 GB). It is the number in
+14,000 pairs of 25 pieces a side, or in 100,000 of 9."""
 
 ROUNDS, OVERSAMPLES = 4, 16
-"""How often all directions are turned towards the strongest, and how many are sought too many."""
+"""Power iterations, and the number of extra directions, of the randomized SVD."""
 
 Numbers = NDArray[np.int64]
 Counts = tuple[Numbers, Numbers]
-"""Keys, row * n + column, ascending; and how often each occurs."""
+"""Keys, row * n + column, ascending, and their counts."""
 
 Entries = tuple[Numbers, Numbers, NDArray[np.float64]]
-"""Rows, columns and values of a matrix that is 0 elsewhere."""
+"""Rows, columns and values of a sparse matrix."""
 
 
 def cooccurrence_weights(
     weights: Mapping[str, Tensor], config: AnyConfig, pairs: Store, *, seed: int
 ) -> dict[str, Tensor]:
-    """Weights whose embeddings know which pieces occur together; the rest stays.
+    """Weights whose embeddings come from co-occurrence counts; the others stay.
 
     Args:
         weights: those of a fresh model, by name.
         config: its shape.
         pairs: the corpus, ids without special pieces.
-        seed: decides what is read of a large corpus, and how the directions lie.
+        seed: decides the sample of a large corpus, and the random directions.
 
     Returns:
-        The weights; rows have the length that random ones have, and pieces without neighbors keep
+        The weights; rows have the length of random ones, and pieces without neighbors keep
         theirs.
     """
     n_src = config.src_vocab_size
@@ -64,21 +64,21 @@ def cooccurrence_weights(
 
 
 def cooccurrence_rows(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -> Tensor:
-    """A direction for each piece, near those of pieces that occur with the same others.
+    """A direction for each piece, close to those of pieces with similar contexts.
 
     Args:
         pairs: ids without special pieces.
         n_src: source ids.
         n_tgt: target ids, which come after the source's; 0 = the same ids serve both sides.
         width: numbers a piece.
-        seed: decides what is read of a large corpus, and how the directions lie.
+        seed: decides the sample of a large corpus, and the random directions.
 
     Returns:
         Rows of length 1, of pieces without neighbors 0, `(n_src + n_tgt, width)`.
     """
     n = n_src + n_tgt
     (met, times), (followed, counts) = _count(pairs, n, n_src if n_tgt else 0, seed)
-    # A single meeting may be chance: without those a model learns sooner, and this is less work.
+    # A single co-occurrence may be chance: without those a model learns faster.
     met, times = met[times > 1], times[times > 1]
     one, other = np.divmod(met, n)
     sharing = _information(np.append(one, other), np.append(other, one), np.tile(times, 2), n)
@@ -88,13 +88,13 @@ def cooccurrence_rows(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed:
 
 
 def _count(pairs: Store, n: int, shift: int, seed: int) -> tuple[Counts, Counts]:
-    """How many pairs two pieces share, and how often one follows another.
+    """Counts of the pairs that two pieces share, and of one piece following another.
 
     Args:
         pairs: ids without special pieces.
         n: rows.
         shift: row of the first target id.
-        seed: decides what is read of a large corpus.
+        seed: decides the sample of a large corpus.
     """
     meetings: list[Counts] = []
     successions: list[Counts] = []
@@ -121,9 +121,9 @@ def _summed(found: Sequence[Counts]) -> Counts:
 
 
 def _information(rows: Numbers, columns: Numbers, counts: Numbers, n: int) -> Entries:
-    """Where pieces come together more often than by chance, and by how much, as logarithm.
+    """Positive pointwise mutual information of co-occurrences.
 
-    Positive pointwise mutual information. Source: Levy and Goldberg 2014, section 3.3.
+    Source: Levy and Goldberg 2014, section 3.3.
     """
     of_row, of_column = (np.bincount(ids, counts, n) for ids in (rows, columns))
     information = np.log(counts * counts.sum() / (of_row[rows] * of_column[columns]))
@@ -132,16 +132,16 @@ def _information(rows: Numbers, columns: Numbers, counts: Numbers, n: int) -> En
 
 
 def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -> Tensor:
-    """The strongest left singular vectors of all contexts side by side, as rows of length 1.
+    """The strongest left singular vectors of all contexts concatenated, as rows of length 1.
 
-    Each vector weighs as the root of its singular value; then all are turned at random, so that no
-    coordinate means more than another.
+    Each vector is scaled by the root of its singular value; then all are rotated at random, so that
+    coordinates have equal weight.
 
     Args:
         contexts: entries of matrices `(n, n)`.
         n: rows.
         width: numbers a row.
-        seed: decides how the directions lie.
+        seed: decides the random directions.
 
     Source: Levy and Goldberg 2014, section 4; Halko et al. 2011, "Finding Structure with
         Randomness", algorithms 4.4 and 5.1.
@@ -153,13 +153,13 @@ def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -
         torch.from_numpy(np.stack([rows, columns])),
         torch.from_numpy(values),
         (n, n * len(contexts)),
-        check_invariants=False,  # said aloud, for torch warns of what it leaves out by itself
+        check_invariants=False,  # explicit, because torch warns about its default
     ).coalesce()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "directions"))
         vectors, weights, _ = torch.svd_lowrank(matrix, q=min(n, width + OVERSAMPLES), niter=ROUNDS)
         turn = torch.linalg.qr(torch.randn(width, width))[0]
-    # A vector's sign is anyone's guess: its largest number decides, so that machines agree.
+    # The sign of a singular vector is arbitrary: its largest entry decides, so that machines agree.
     signs = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True)).sign()
     found = (vectors * signs * weights.sqrt())[:, :width]
     turned = F.normalize(found @ turn[: found.size(1)], dim=1)

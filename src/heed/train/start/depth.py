@@ -17,16 +17,16 @@ _LAYER = re.compile(r"(?P<stack>\w+)\.(?P<number>\d+)\.")
 
 
 def spread(n_layers: int, n_wanted: int) -> list[int]:
-    """The layer that each of `n_wanted` begins as: the first and the last, and evenly between.
+    """The old layer for each of `n_wanted` new ones: the first, the last, and evenly between.
 
-    A single one begins as the first. Of more than there are, some come twice in a row.
+    A single layer is the first. If there are too few, some are repeated.
     """
     gap = (n_layers - 1) / max(1, n_wanted - 1)
     return [round(number * gap) for number in range(n_wanted)]
 
 
 def with_depth(weights: Mapping[str, T], old: AnyConfig, new: AnyConfig) -> dict[str, T]:
-    """The weights with which a model begins that differs from another in depth alone.
+    """The initial weights of a model that differs from another in depth only.
 
     Args:
         weights: those of the `old` one, by the names of its plan.
@@ -34,7 +34,7 @@ def with_depth(weights: Mapping[str, T], old: AnyConfig, new: AnyConfig) -> dict
         new: the shape wanted.
 
     Returns:
-        The weights by their names in the `new` one; a layer that comes twice is the same objects.
+        The weights by their names in the `new` one; a repeated layer is the same objects.
     """
     before, after = depths(old), depths(new)
     layers = {stack: spread(before[stack], after.get(stack, 0)) for stack in before}

@@ -35,7 +35,7 @@ FREE = (
     "n_encoder_layers",
     "n_decoder_layers",
 )
-"""Settings of a model that a run from it may change: layers are left out, or come twice."""
+"""Settings of a model that a run from it may change: layers are left out or repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Parent:
 
     Attributes:
         folder: as it was named.
-        bundle: what is in it.
+        bundle: its content.
     """
 
     folder: str
@@ -52,7 +52,7 @@ class Parent:
 
     @property
     def vocabs(self) -> tuple[Vocab, Vocab]:
-        """Those of source and target, the same object if they are joint."""
+        """The vocabularies of source and target, the same object if joint."""
         return self.bundle.src_vocab, self.bundle.tgt_vocab
 
     @property
@@ -61,11 +61,11 @@ class Parent:
         return self.bundle.src_vocab is self.bundle.tgt_vocab
 
     def tokenizer(self, config: TokenizerConfig) -> TokenizerConfig:
-        """`config` as far as it is free, for the rest the model's."""
+        """`config` where it may differ from the model, else the model's."""
         return replace(config, kind=kind_of(self.bundle.src_vocab), joint=self.is_joint)
 
     def settings(self, data: Prepared) -> dict[str, Any]:
-        """Settings that follow from the model, by section; what is set by hand goes before them."""
+        """Settings that follow from the model, by section; settings made by hand win."""
         options, shape = asdict(DecodeOptions()), self.bundle.config.to_dict()
         del shape["dropout"]  # follows from the new corpus
         sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.tgt_vocab.size}
@@ -89,10 +89,10 @@ def open_parent(folder: str, asked: Asked) -> Parent:
 
 
 def require_same_parent(parent: Parent, out: Path) -> None:
-    """Note in a run folder which model the run started from.
+    """Record in a run folder the model from which the run started.
 
     Raises:
-        RunError: it was started when the model was another one.
+        RunError: the model has changed since.
     """
     path, found = out / PARENT_FILE, model_hash(parent.folder)
     if not path.exists() or not step_folders(out):
@@ -107,11 +107,11 @@ def require_same_parent(parent: Parent, out: Path) -> None:
 
 
 def inherited(parent: Parent, config: AnyConfig, data: Prepared) -> dict[str, Tensor]:
-    """The weights that a run begins with which starts from a model.
+    """The initial weights of a run that starts from a model.
 
     Args:
         parent: the model; its vocabulary was extended to that of `data`.
-        config: the run's shape: the parent's but for its depth.
+        config: the run's shape: the parent's except for its depth.
         data: the new corpus.
     """
     weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
@@ -119,12 +119,12 @@ def inherited(parent: Parent, config: AnyConfig, data: Prepared) -> dict[str, Te
 
 
 def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Tensor]:
-    """A model's weights with a row for each new piece: the mean of the rows that spelled it before.
+    """A model's weights with a row for each new piece: the mean of the rows of its old pieces.
 
     Args:
         bundle: the model.
-        src_vocab: its source vocabulary with pieces behind it.
-        tgt_vocab: its target vocabulary with pieces behind it.
+        src_vocab: its source vocabulary with new pieces.
+        tgt_vocab: its target vocabulary with new pieces.
 
     Returns:
         Tensors by their first names; a new control piece has the mean of all rows.
@@ -146,7 +146,7 @@ def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[st
 
 
 def _require_same_shape(parent: Parent, asked: Asked) -> None:
-    """Refuse settings that a model which exists already cannot follow."""
+    """Refuse settings that contradict the existing model."""
     if asked.is_set("preset"):
         raise ConfigError(
             f"preset cannot be chosen with --from: the model keeps the shape of {parent.folder}. "
@@ -173,13 +173,13 @@ def _require_same_shape(parent: Parent, asked: Asked) -> None:
 
 
 def _has_pieces_of(parent: Parent, folder: str) -> bool:
-    """Whether a folder's vocabularies are the model's, which then are not extended."""
+    """Whether a folder's vocabularies are the model's own."""
     pairs = zip(take_over_vocabs(folder), parent.vocabs, strict=True)
     return all(theirs.hash == own.hash for theirs, own in pairs)
 
 
 def model_hash(folder: str) -> str:
-    """One number for all that decides what a model does, whether or not it was rounded since."""
+    """A hash of everything that decides a model's output, except for int8 weights made since."""
     entries = read_manifest(find_model_folder(folder)).files
     others = {CARD, INT8} if WEIGHTS in entries else {CARD}
     facts = {name: entry.sha256 for name, entry in sorted(entries.items()) if name not in others}

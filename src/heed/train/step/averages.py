@@ -13,7 +13,7 @@ from heed.train.parallel.shard import fill
 
 @contextmanager
 def using_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Lend `weights` to the model inside the block; an empty mapping leaves it as it is."""
+    """Use `weights` in the model inside the block; an empty mapping changes nothing."""
     own = {name: p.detach().clone() for name, p in model.named_parameters() if name in weights}
     try:
         copy_into(model, weights)
@@ -24,10 +24,10 @@ def using_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[N
 
 @torch.no_grad()
 def average(averaged: Mapping[str, Tensor], model: nn.Module, step: int, decay: float) -> None:
-    """Move an exponential average towards the weights after `step`; a young one moves faster."""
+    """Update an exponential average of the weights after `step`; faster at the beginning."""
     if averaged:
         parameters = dict(model.named_parameters())
-        torch._foreach_lerp_(  # one call for all tensors; no public spelling exists
+        torch._foreach_lerp_(  # one call for all tensors; torch has no public function for it
             list(averaged.values()),
             [parameters[name] for name in averaged],
             1 - min(decay, step / (step + 9)),
@@ -36,17 +36,17 @@ def average(averaged: Mapping[str, Tensor], model: nn.Module, step: int, decay: 
 
 @torch.no_grad()
 def copy_into(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Give the model these weights, by name; those not named stay."""
+    """Copy weights by name into the model; others stay."""
     parameters = dict(model.named_parameters())
     for name, value in weights.items():
         fill(parameters[name], value)
 
 
 def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
-    """The same numbers for NumPy, in the same memory where that is the CPU's."""
+    """Tensors as NumPy arrays, sharing memory if on the CPU."""
     return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
 def to_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    """Copies of the same numbers for torch, which has no tensors that must not be written into."""
+    """Arrays copied to tensors, because torch has no read-only tensors."""
     return {name: torch.tensor(array) for name, array in arrays.items()}

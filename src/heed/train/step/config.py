@@ -14,9 +14,9 @@ POLYNOMIALS = (
     (3.636586, -2.721927, 0.536546),
     (2.6613, -1.977154, 0.452616),
 )
-"""Coefficients (a, b, c) of a x + b x³ + c x⁵, one after the other: together they bring singular
-values from 0.01 to 1 into 0.73 to 1.27, and let weaker directions stay weak. More polynomials come
-nearer to 1 and teach no better. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
+"""Coefficients (a, b, c) of successive polynomials a x + b x³ + c x⁵: together they map singular
+values from 0.01 to 1 into 0.73 to 1.27, and leave weaker directions weak. More polynomials come
+closer to 1 without better training. Source: Amsel et al. 2025, "The Polar Express", algorithm 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class TrainConfig:
         time_s: wall-clock seconds for the whole run, preparation and last validation included;
             None = until `max_steps` or early stopping.
         max_steps: optimizer steps at most; None = no limit.
-        batch_tokens: target positions a batch holds at most, padding included.
+        batch_tokens: most target positions of a batch, padding included.
         first_batch_tokens: batch size at the start, grown to `batch_tokens` over the first third
             of the run; None = `batch_tokens` from the start. Small batches learn more per token
             early on.

@@ -21,7 +21,7 @@ TENSORBOARD = "tensorboard"
 
 
 def fan_out(*reports: Report) -> Report:
-    """One report that tells all of them."""
+    """One report that passes events to all of them."""
 
     def report(event: Event) -> None:
         for one in reports:
@@ -31,14 +31,14 @@ def fan_out(*reports: Report) -> Report:
 
 
 class EventLog:
-    """Appends events to `metrics.jsonl`: the truth about a run.
+    """Appends events to `metrics.jsonl`.
 
     Steps are thinned to one in `every`, with the sums and means over those in between, and get
     `tokens_per_s` (target tokens).
 
     Args:
         run_dir: the run folder.
-        every: steps a line stands for.
+        every: steps for each line.
     """
 
     def __init__(self, run_dir: Path, *, every: int = 20) -> None:
@@ -50,7 +50,7 @@ class EventLog:
         self._seconds = 0.0
 
     def forget_after(self, step: int) -> None:
-        """Drop what a resumed run will live through again: all events beyond `step`."""
+        """Drop all events beyond `step`, which a resumed run repeats."""
         if self.path.exists():
             cut_json_lines(self.path, lambda event: event.get("step", 0) <= step)
 
@@ -78,7 +78,7 @@ class EventLog:
 
 
 def finite(event: Event) -> Event:
-    """The event with None for what is infinite or no number: JSON knows neither."""
+    """The event with None for infinities and NaN, which JSON does not have."""
     return {key: _finite(value) for key, value in event.items()}
 
 
@@ -89,7 +89,7 @@ def _finite(value: Any) -> Any:
 
 
 class LiveLine:
-    """Turns events into the one line a person watches.
+    """Turns events into the live line.
 
     Example: `step 1200  epoch 3.4  27%  21m left  2140 tok/s  loss 2.31  dev chrf 48.2 (best)
     expect 51–55  pad 1.1%  512 MB`, all in one line.
@@ -110,7 +110,7 @@ class LiveLine:
         self._rate: float | None = None
 
     def __call__(self, event: Event) -> None:
-        """Take in one event; `text` is the line afterwards."""
+        """Process one event; `text` is the line afterwards."""
         if event["kind"] == "epoch":
             self._pad = f"pad {event['pad_share']:.1%}"
             self._epoch_steps, self._epoch_step = event["steps"], None

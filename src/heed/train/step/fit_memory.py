@@ -18,8 +18,9 @@ from heed.errors import RunError
 Result = TypeVar("Result")
 
 PEAK, PEAK_RECOMPUTING = 1.6, 0.7
-"""Most memory that a step takes, over what all layers keep for the way back; measured on presets
-tiny, small and base, 2,000 to 8,000 tokens a side: 1.2 to 1.6, and 0.7 if layers recompute."""
+"""Most memory that a step takes, relative to the tensors that layers keep for the backward pass;
+measured on presets tiny, small and base, 2,000 to 8,000 tokens a side: 1.2 to 1.6, and 0.7 if
+layers recompute."""
 
 
 def positions_that_fit(
@@ -31,10 +32,10 @@ def positions_that_fit(
     weights_bytes: int,
     peak: float = PEAK,
 ) -> int:
-    """How many positions, source and target together, can be computed at once; 0 = `most`.
+    """Number of positions, source and target together, that fit in memory; 0 = `most`.
 
-    The first row, and the first two, are computed forwards; the difference is what a row takes.
-    Should even they find no memory, the answer is 0, too: `in_parts` will see what can be done.
+    One row and then two are computed forward; the difference is the memory of a row. If even they
+    do not fit, the answer is 0, too: `in_parts` handles that.
 
     Args:
         compute: part of a batch → its loss, with all that autograd keeps for it.
@@ -67,7 +68,7 @@ def _row_positions(batch: Batch) -> int:
 
 
 def bytes_kept(compute: Callable[[], Any]) -> int:
-    """Size of the tensors that autograd keeps for the way back of what is computed."""
+    """Size of the tensors that autograd keeps for the backward pass."""
     kept: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -77,7 +78,7 @@ def bytes_kept(compute: Callable[[], Any]) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         result = compute()
-    del result  # until here it held all of them, so that no two had the same place
+    del result  # held until here, so that no two tensors had the same address
     return sum(kept.values())
 
 
@@ -92,8 +93,8 @@ def in_parts(
 
     Args:
         compute: number of parts → result.
-        undo: forgets what a failed attempt has left behind.
-        max_parts: rows of the largest batch: smaller parts there are not.
+        undo: removes the effects of a failed attempt.
+        max_parts: rows of the largest batch.
         is_together: other processes wait in the midst of it, so it cannot be begun again.
 
     Returns:
@@ -115,7 +116,7 @@ def in_parts(
                 "again in smaller parts. Go on with more processes, or start a new run with fewer "
                 "training.batch_tokens or with training.recompute=true."
             )
-        # Outside the handler: there the error would still hold the tensors of the attempt.
+        # Outside the handler, in which the error would still hold the tensors of the attempt.
         undo()
         if n_parts >= max_parts:
             raise RunError(

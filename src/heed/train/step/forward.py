@@ -27,7 +27,7 @@ def losses(
     Args:
         model: computes on `device`.
         batch: on the CPU, or on `device`.
-        pad_id: what fills the short rows.
+        pad_id: fills the short rows.
         smoothing: share of probability spread evenly over the vocabulary.
         device: where to compute.
         dtype: type of matrix products.
@@ -43,7 +43,7 @@ def losses(
 
 @contextmanager
 def as_config_error() -> Iterator[None]:
-    """Turn the words of torch's compiler into ours: it works at the first call, and backwards too.
+    """Turn errors of torch's compiler, which runs at the first calls, into a ConfigError.
 
     Raises:
         ConfigError: it could not compile the model.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """Where a run stands.
+    """The progress of a run, for a schedule.
 
     Attributes:
         step: number of the optimizer step about to be made, from 1.
@@ -48,12 +48,12 @@ def inverse_sqrt(now: Moment) -> float:
 
 
 def linear(now: Moment) -> float:
-    """Down a straight line to zero at the end of the budget."""
+    """Fall linearly to zero at the end of the budget."""
     return now.warmup * max(0.0, 1 - now.share)
 
 
 def cosine(now: Moment) -> float:
-    """Down half a cosine to zero. Source: Loshchilov and Hutter 2017, without restarts."""
+    """Fall along half a cosine to zero. Source: Loshchilov and Hutter 2017, without restarts."""
     return now.warmup * 0.5 * (1 + math.cos(math.pi * min(1.0, now.share)))
 
 

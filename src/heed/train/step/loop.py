@@ -24,7 +24,7 @@ from heed.train.step.train_step import StepResult, batch_losses, train_step
 from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate
 
 VALIDATION_SHARE = 0.2
-"""Part of the time given that validations may take, the last one not counted."""
+"""Largest share of the time given for validations, except the last one."""
 
 
 def train(
@@ -48,10 +48,10 @@ def train(
     trainer.tick()
     saved, trainer.validated_s = (progress.step, trainer.clock_s), trainer.clock_s
     if config.parent and progress.step == 0:
-        # The parent is the first to be the best: what comes of it may be worse.
+        # The parent is the first best model: training may make it worse.
         _validate(trainer, keeper, validate, report)
         progress.validations = 0
-    if progress.step and trainer.share >= 1.0:  # its limit was lowered to what is done already
+    if progress.step and trainer.share >= 1.0:  # its limit was lowered to the steps already made
         progress.is_finished = True
         _validate(trainer, keeper, validate, report)
         _save(trainer, keeper)
@@ -75,7 +75,7 @@ def train(
                 can_go_on = is_sound(trainer.model, progress)
                 if progress.is_finished and not can_go_on:
                     report(roll_back(progress, lambda: keeper.restore(trainer)))
-                # What is not sound is not kept: the run goes on from the checkpoint before.
+                # Weights that are not finite are never saved.
                 if can_go_on or progress.is_finished:
                     _save(trainer, keeper)
                     saved = (progress.step, trainer.clock_s)
@@ -104,7 +104,7 @@ def _save(trainer: Trainer, keeper: Keeper) -> None:
 
 
 def _rest_of_epoch(trainer: Trainer, report: Report) -> Iterable[list[Indices]]:
-    """The steps of this epoch that are still to be made, each a list of batches."""
+    """The remaining steps of this epoch, each a list of batches."""
     progress, config = trainer.progress, trainer.config
     if progress.batch == 0:
         progress.batch_tokens = _batch_tokens(trainer)
@@ -133,7 +133,7 @@ def _rest_of_epoch(trainer: Trainer, report: Report) -> Iterable[list[Indices]]:
 
 
 def _positions_at_once(trainer: Trainer, pairs: EpochPairs, plan: list[Indices]) -> int:
-    """How much fits into memory; the leader's word counts, so that all draw the same dropout."""
+    """The number of positions that fit into memory; the leader's, so that dropout is the same."""
     model, config = trainer.model, trainer.config
     longest = max(
         (indices for indices in plan if len(indices) > 1),
@@ -175,12 +175,12 @@ def _is_validation_due(trainer: Trainer) -> bool:
     if not config.validations:
         return False
     if config.time_s is not None:
-        # On a slow machine, or in a short run, some are left out. Before the first one, as much
-        # time is given as if it took a hundredth of all.
+        # On a slow machine, or in a short run, some are skipped. The first one is assumed to take a
+        # hundredth of the time.
         pause_s = (1 / VALIDATION_SHARE - 1) * (trainer.validation_s or 0.01 * config.time_s)
         is_early = trainer.clock_s - trainer.validated_s < pause_s
         if is_early or trainer.time_limit_s - trainer.clock_s < pause_s:
-            return False  # at the end comes the last one anyway
+            return False  # the last validation comes at the end anyway
     return trainer.share * config.validations >= progress.validations + 1
 
 
@@ -195,11 +195,11 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
     trainer.validation_s = trainer.clock_s - before_s
     progress.validations += 1
     if not config.validate_every and config.validations:
-        # A slow validation may outlast the time to the next one: those in between are dropped.
+        # A slow validation may take longer than the interval: those in between are skipped.
         progress.validations = max(
             progress.validations, math.floor(trainer.share * config.validations)
         )
-    # A model that has burst has no score: not even the first of its kind is the best.
+    # A model that is not finite has no score, and is never the best.
     is_best = math.isfinite(score) and (progress.best is None or score > progress.best)
     if is_best:
         progress.best, progress.best_step, progress.without_gain = score, progress.step, 0

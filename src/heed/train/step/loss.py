@@ -24,7 +24,7 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0
     Args:
         logits: scores before softmax, `(n_tokens, vocab_size)`.
         targets: the true next token, `(n_tokens,)`.
-        smoothing: share of the probability that goes to all tokens alike, 0 = none.
+        smoothing: share of the probability spread evenly over all tokens, 0 = none.
 
     Returns:
         The loss summed over tokens, in nats, `()`.

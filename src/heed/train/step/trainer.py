@@ -33,15 +33,15 @@ class Keeper(Protocol):
     """Keeps checkpoints; `run/artifacts.py` implements it."""
 
     def save(self, trainer: "Trainer", optimizer: dict[str, Tensor]) -> None:
-        """Keep everything needed to go on from here."""
+        """Save a checkpoint."""
         ...
 
     def save_best(self, trainer: "Trainer", validation: Validation) -> None:
-        """Keep the weights that just validated best."""
+        """Save the weights with the best validation so far."""
         ...
 
     def restore(self, trainer: "Trainer") -> int:
-        """Give back what was kept last, or the first weights; returns the step it is of."""
+        """Load the last checkpoint, or the initial weights; returns its step."""
         ...
 
 
@@ -51,10 +51,10 @@ class Trainer:
 
     Attributes:
         model: the model, on its device.
-        config: the knobs.
+        config: settings of training.
         optimizer: updates the model.
         pairs: epoch number → that epoch's pairs.
-        progress: where the run stands.
+        progress: of the run.
         special_ids: `pad_id`, `bos_id`, `eos_id`.
         averaged: exponential average of the weights, by name; empty without one.
         device: where the model computes.
@@ -88,7 +88,7 @@ class Trainer:
     unfilled: Callable[[str], TorchNetwork] | None = None
 
     def tick(self) -> None:
-        """Look at the clock, all processes at the leader's: what is decided by it must be one."""
+        """Read the clock; all processes take the leader's, so that they decide alike."""
         self.clock_s = self.group.agree(self.elapsed_s)
 
     @property
@@ -100,7 +100,7 @@ class Trainer:
 
     @property
     def elapsed_s(self) -> float:
-        """Wall-clock seconds used so far, earlier sittings included."""
+        """Wall-clock seconds used so far, over all starts."""
         return time.monotonic() - self.started_at
 
     @property
@@ -117,8 +117,8 @@ class Trainer:
         """Leave time for one more validation like the last, and for writing the model."""
         progress, time_s = self.progress, self.config.time_s
         if time_s is None or progress.is_finished:
-            return  # what a finished run had left must not bring it to life again
-        n_validations = 2 if self.config.average_checkpoints > 1 else 1  # the mean's own
+            return  # time left over must not restart a finished run
+        n_validations = 2 if self.config.average_checkpoints > 1 else 1  # of the mean
         # To be written are the best weights, a checkpoint (three times as much) and the model.
         progress.reserve_s = 1.1 * n_validations * self.validation_s + 6 * self.write_s
         self.time_limit_s = training_seconds(time_s, progress.reserve_s)
@@ -135,7 +135,7 @@ class Trainer:
         return SCHEDULES[self.config.schedule](now) * self.progress.rate_scale
 
     def whole(self) -> "Trainer":
-        """Itself, or with whole tensors, for the leader to use and to keep; all must ask."""
+        """The trainer with whole tensors, for the leader; all processes must call this."""
         if self.unfilled is None:
             return self
         model = self.unfilled("cpu" if self.group.is_leader else "meta")
@@ -148,7 +148,7 @@ class Trainer:
         )
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights to use and to keep as the result: the average if there is one."""
+        """The weights of the result: the average if there is one."""
         return self.averaged or {
             name: parameter.detach() for name, parameter in self.model.named_parameters()
         }

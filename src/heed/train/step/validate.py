@@ -17,7 +17,7 @@ from heed.translate.translator import Translator
 N_SAMPLES = 3
 
 MIN_FOR_SHARE = 8
-"""Fewer translations are equal by chance."""
+"""With fewer translations equal ones may be chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +54,14 @@ def dev_sets(data: Prepared) -> list[DevSet]:
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """What one validation found.
+    """The results of one validation.
 
     Attributes:
         loss: negative log-likelihood a target token of the whole set, in nats, `<eos>` counted.
         bleu: corpus BLEU of greedy translations, 0 to 100; None when nothing was translated.
         chrf: corpus chrF of the same, 0 to 100.
         n_translated: sentences translated.
-        seconds: what it cost.
+        seconds: its duration.
         samples: the same few sentences each time: source, reference, translation.
         same_share: share of the translations that are the commonest one; None for a handful.
         by_language: BLEU and chrF of each target language, where there are several.
@@ -77,7 +77,7 @@ class Validation:
     by_language: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def score(self, metric: str) -> float:
-        """One number to compare validations by; larger is better."""
+        """The number by which validations are compared; larger is better."""
         scores: dict[str, float | None] = {"bleu": self.bleu, "chrf": self.chrf}
         score = scores.get(metric)
         return -self.loss if score is None else score
@@ -87,7 +87,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
     """Score and translate the development sentences.
 
     Args:
-        translator: the model as it is now, in evaluation mode.
+        translator: of the current weights, in evaluation mode.
         dev_sets: one for each target language.
         n_sentences: sentences of all sets together that are translated; all are scored.
     """
@@ -104,7 +104,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
             log_prob += sum(pair.token_scores)
             n_tokens += len(pair.token_scores)
         n = min(len(dev.src), -(-n_sentences * len(dev.src) // max(1, total)))
-        n = n if math.isfinite(log_prob) else 0  # weights that have burst find no words
+        n = n if math.isfinite(log_prob) else 0  # weights that are not finite give no translation
         found = translator(dev.src[:n], beam_size=1, **options) if n else []
         hypotheses += found
         references += dev.tgt[:n]
@@ -114,7 +114,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
             {"src": src, "ref": ref, "hyp": hyp}
             for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
         ]
-    # Languages that need a tokenizer of their own get it only if they are the one target.
+    # A language with a tokenizer of its own gets it only if it is the only target.
     languages = {dev.target_lang for dev in dev_sets}
     scores = _scores(hypotheses, references, languages.pop() if len(languages) == 1 else "")
     return Validation(
@@ -130,7 +130,7 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
 
 
 def _scores(hypotheses: list[str], references: list[str], target_lang: str) -> dict[str, float]:
-    """BLEU and chrF; nothing where nothing was translated."""
+    """BLEU and chrF; empty if nothing was translated."""
     if not hypotheses:
         return {}
     reading = reading_here(target_lang)

@@ -19,39 +19,39 @@ MIN_ECHO = 0.5
 repeat what it reads has nearly 1. (So has a fresh one with tied embeddings: see `ECHO_LOSS`.)"""
 
 ECHO_LOSS = 0.5
-"""What echoes are worth in training, as a share of the loss on true text: repeating the label is
-free there and wrong here, while a fresh model's two losses are the same."""
+"""Largest training loss of an echo, as a share of the loss on true text: repeating the label costs
+nothing in training and much on true text, while the two losses of a fresh model are equal."""
 
 NO_EFFECT = 1e-4
 """Nats. The source moves a fresh model's log-probs by 0.1 and more; rounding does by 1e-6."""
 
 EVEN = 0.99
-"""Evenness of the most choosing head of cross-attention. Fresh models have 0.86 to 0.95, models
-that were trained for a third of their time at most 0.86, good ones 0.3."""
+"""Normalized entropy of the sharpest head of cross-attention. Fresh models have 0.86 to 0.95,
+models that were trained for a third of their time at most 0.86, good ones 0.3."""
 
 NO_GAIN = 0.05
 """Nats a token. A model at BLEU 5 gains 0.5, at BLEU 20 over 1.4."""
 
 PLATEAU = 0.02
-"""A loss that falls by less than this share from one validation to the next stands still."""
+"""A loss that falls by less than this share between validations has stopped falling."""
 
 LATE = 0.3
-"""Share of the budget after which a model ought to read. Models learn the target language first
-and the source after it; on real text the source begins to count within a tenth."""
+"""Share of the budget after which a model should use the source. Models learn the target language
+first and the source after it; on real text the source begins to count within a tenth."""
 
 UNLIKE = 0.3
 """Correlation of lengths. Pairs that belong together have 0.53 (four languages mixed) to 0.86,
-lines out of step at most 0.25; corpora of one-word lines may have anything, so lengths accuse
-nobody alone."""
+lines out of step at most 0.25; corpora of one-word lines may have anything, so lengths alone raise
+no alarm."""
 
 DEV_GAIN = 0.25
-"""Share of the training pairs' gain that dev pairs ought to have: sound runs have 0.8 to 1.4."""
+"""Share of the training pairs' gain that dev pairs should have: sound runs have 0.8 to 1.4."""
 
 CLEAR_GAIN = 0.3
 """Nats a token by which training pairs must gain before dev pairs are compared with them."""
 
 FRESH_EPOCHS = 3.0
-"""Before this many passes nothing is known by heart; later a small corpus may be."""
+"""Fewest epochs before a corpus can be memorized."""
 
 UNLIKE_LOSS = 1.5
 """Times, and nats, by which dev text may be harder than training text seen rarely: unseen
@@ -67,14 +67,14 @@ MOVED = 0.5
 """Of the weights' size. After as many steps as `MIN_STEPS` a sound run has moved by 0.3 to 2."""
 
 WILD = 0.1
-"""Of the weights' size, in each step: more is thrown away than learned. A sound rate moves them by
-0.006 a step at first; a hundred times the default by 0.6."""
+"""Relative to the weights' size, for each step: larger updates destroy more than they teach. A
+sound rate moves them by 0.006 a step at first; a hundred times the default by 0.6."""
 
 HARDLY_MOVED = 0.05
 """Of the weights' size, after `MIN_STEPS`; a hundredth of a sound rate moves them by 0.01."""
 
 MIN_STEPS = 100
-"""Steps beyond the warm-up that a rate is given before it is judged."""
+"""Steps after the warm-up before a rate is judged."""
 
 LOSS_JUMP = 0.5
 """Nats by which the loss may rise above its best; batches differ by 0.2."""
@@ -87,7 +87,7 @@ STEEP_RISE = 0.25
 
 
 def non_finite(now: Evidence) -> Alarm | None:
-    """A loss or gradient was infinite or no number; the loop has skipped that update."""
+    """A loss or gradient was not finite; the loop has skipped that update."""
     if not now.n_skipped:
         return None
     step, pairs = now.skipped.get("step"), list(now.skipped.get("pairs", ()))[:5]
@@ -122,7 +122,7 @@ def labels_not_shifted(now: Evidence) -> Alarm | None:
 
 
 def mask_leak(now: Evidence) -> Alarm | None:
-    """The decoder sees words that it has yet to write."""
+    """The decoder sees future target tokens."""
     _, found = _last_probe(now)
     if found is None or found.leak <= MAX_LEAK:
         return None
@@ -171,14 +171,14 @@ def rate_too_high(now: Evidence) -> Alarm | None:
 
 
 def rate_too_low(now: Evidence) -> Alarm | None:
-    """The weights hardly move, and nothing is learned yet."""
+    """The weights hardly change, and the loss does not fall."""
     last = now.measurements[-1] if now.measurements else None
     if last is None or last.movement is None or not _is_judged(now):
         return None
     if last.n_moves < MIN_STEPS or last.movement > HARDLY_MOVED:
         return None
     if last.train_loss < 0.9 * now.blind_loss:
-        return None  # a model that is being refined moves little, and has learned before
+        return None  # fine-tuning changes weights little, and the model has learned before
     return Alarm(
         name="rate-too-low",
         text=(
@@ -213,7 +213,7 @@ def misaligned_training(now: Evidence) -> Alarm | None:
 
 
 def source_ignored(now: Evidence) -> Alarm | None:
-    """What the encoder reads does not reach the decoder, or it does not listen."""
+    """The decoder does not use the source."""
     _, found = _last_probe(now)
     if found is None:
         return None
@@ -323,7 +323,7 @@ def same_output(now: Evidence) -> Alarm | None:
 
 
 def dead_units(now: Evidence) -> Alarm | None:
-    """ReLU features that never fire, and so never learn."""
+    """ReLU features that never fire and therefore never learn."""
     _, found = _last_probe(now)
     if found is None or found.dead_share is None or found.dead_share < MAX_DEAD:
         return None
@@ -339,7 +339,7 @@ def dead_units(now: Evidence) -> Alarm | None:
 
 
 def over_fitting(now: Evidence) -> Alarm | None:
-    """Training pairs are learned by heart at the cost of others."""
+    """The model overfits: it memorizes training pairs."""
     # A model that is refined is also validated before its first step.
     measurements = [reading for reading in now.measurements if reading.train_loss < math.inf]
     if len(measurements) < 3:
@@ -379,7 +379,7 @@ CHECKS: dict[str, Callable[[Evidence], Alarm | None]] = {
     "dead-units": dead_units,
     "over-fitting": over_fitting,
 }
-"""Every alarm, causes before what they bring about."""
+"""Every alarm, causes before consequences."""
 
 _LATER = tuple(CHECKS)
 EXPLAINS: dict[str, frozenset[str]] = {
@@ -391,11 +391,11 @@ EXPLAINS: dict[str, frozenset[str]] = {
     "source-ignored": frozenset({"bad-dev-set", "same-output", "over-fitting"}),
     "bad-dev-set": frozenset({"over-fitting"}),
 }
-"""Alarm → others that it brings about, which are therefore not given beside it."""
+"""Alarm → its consequences, which are not raised beside it."""
 
 
 def diagnose(evidence: Evidence) -> list[Alarm]:
-    """The alarms to give now: each once in a run, none that another one explains."""
+    """The alarms to raise now: each once in a run, without consequences of others."""
     known = set(evidence.said)
     found = []
     for name, check in CHECKS.items():
@@ -407,24 +407,24 @@ def diagnose(evidence: Evidence) -> list[Alarm]:
 
 
 def _last_probe(now: Evidence) -> tuple[Measurement, Probe | None]:
-    """The latest reading and what the model answered at it."""
+    """The latest validation and its probe."""
     if not now.measurements:
         return Measurement(step=0, share=0.0, epochs=0.0, train_loss=0.0, dev_loss=0.0), None
     return now.measurements[-1], now.measurements[-1].probe
 
 
 def _is_judged(now: Evidence) -> bool:
-    """Whether the rate has been at its height for a while."""
+    """Whether the learning rate has been at its peak for a while."""
     return now.measurements[-1].step >= now.warmup_steps + MIN_STEPS
 
 
 def _is_late(now: Evidence) -> bool:
-    """Whether a model ought to read its sources by now; a very short run has no such time."""
+    """Whether a model should use its sources by now; never in a very short run."""
     return now.measurements[-1].share >= LATE and _is_judged(now)
 
 
 def _stands_still(now: Evidence) -> bool:
-    """Whether, late in the run, a model that has learned something learns nothing more."""
+    """Whether a model that has learned something has stopped learning, late in the run."""
     if len(now.measurements) < 2 or not _is_late(now):
         return False
     before, last = now.measurements[-2:]

@@ -8,14 +8,14 @@ from heed.train.watch.probe import Probe
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What is known at one validation.
+    """The evidence of one validation.
 
     Attributes:
         step: optimizer steps made.
         share: part of the budget used, 0 to 1.
         epochs: passes through the training data, in part.
         train_loss: nats a target token in the latest steps, with dropout.
-        dev_loss: nats a target token of the dev set; infinite if it was no number.
+        dev_loss: nats a target token of the dev set; infinite if it was not finite.
         is_best: no validation before had a better score.
         same_share: share of the dev sentences that got the commonest translation, or None.
         movement: by how much of their size the weights have moved since the process began.
@@ -37,7 +37,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """All that a diagnosis rests on.
+    """All evidence of a diagnosis.
 
     Attributes:
         blind_loss: entropy of a target token, in nats: the loss of a model that knows how often

@@ -18,21 +18,21 @@ MIN_POINTS = 3
 """Two points fit any curve."""
 
 COVERED = 0.8
-"""Probability that the interval is meant to have."""
+"""Probability of the interval."""
 
 STEEPNESS = np.linspace(0.5, 3.0, 11)
 HALFWAY = np.geomspace(0.02, 3.0, 15)
-"""Exponents, and shares at which half the height is reached, that are tried."""
+"""The exponents, and the shares at which half the height is reached, of the curves."""
 
 NOISE = np.array([0.4, 0.7, 1.2, 2.0])
 """Standard deviations of one score, in points. BLEU of 500 sentences jumps by 0.3 to 1.2."""
 
 HEIGHT = (45.0, 25.0)
-"""Mean and deviation of what is thought of a curve's height before anything is seen."""
+"""Mean and deviation of the prior of a curve's height."""
 
 ANNEALING = (0.5, 1.5)
-"""The same of the points that a rate falling to zero adds. With 1.5 as mean, forecasts of eight
-real curves were 1.1 too high on average; with 0.5 they are 0.4 too high."""
+"""The same for the points added by a learning rate that falls to zero. With 1.5 as mean, forecasts
+of eight real curves were 1.1 too high on average; with 0.5 they are 0.4 too high."""
 
 WORST, BEST = 0.0, 100.0
 
@@ -41,12 +41,12 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What the last score will be.
+    """The forecast of the last score.
 
     Attributes:
-        low: nine runs in ten end above it.
+        low: nine of ten runs end above it.
         middle: as many end above as below.
-        high: nine runs in ten end below it.
+        high: nine of ten runs end below it.
     """
 
     low: float
@@ -84,7 +84,7 @@ def forecast(
 def _predict(
     features: Numbers, scores: Numbers, last: Numbers, noise: float
 ) -> tuple[Numbers, ...]:
-    """Linear regression with Gaussian beliefs about height and annealing, for every curve at once.
+    """Bayesian linear regression of height and annealing, for all curves at once.
 
     Args:
         features: what height and annealing are multiplied with, `(n_curves, n_points, 2)`.

@@ -28,10 +28,10 @@ from heed.train.watch.probe import Probe, ProbePairs, choose_pairs, probe
 from heed.translate.translator import Translator
 
 MAX_COST = 0.01
-"""Share of a run's time that questions to the model may take; the first one is always asked."""
+"""Largest share of a run's time for probes; the first probe is always made."""
 
 EARLY_COST = 0.3
-"""Share of that time which is free at once: a fault is worth most when it is found early."""
+"""Share of that time that may be used at the start: faults should be found early."""
 
 N_COUNTED = 5000
 """Pairs whose tokens are counted: the entropy of 75,000 tokens is 0.05 nats too low."""
@@ -40,17 +40,17 @@ N_COMPARED = 20_000
 """Pairs whose lengths are compared where directions must be told apart: known to 0.01."""
 
 EXACT = ("torch", "threads", "cpu", "products", "gpu", "processes")
-"""What the bits of a run depend on, of what `describe_environment` knows."""
+"""The facts of `describe_environment` on which the bits of a run depend."""
 
 OPTIONAL = ("dead_share", "evenness")
-"""Questions that some models and corpora have no answer to."""
+"""Numbers of a probe that some models and corpora do not have."""
 
 N_TRACKED = 4096
-"""Numbers of each matrix whose movement is followed."""
+"""Entries of each matrix whose movement is measured."""
 
 
 class Observer:
-    """Hears every event of a run and passes it on, richer.
+    """Receives every event of a run and passes it on with more figures.
 
     Steps get `memory_mb`; validations `tokens_per_s`, `memory_mb`, `forecast` and `watch`, the
     evidence; after a validation or a skipped step come the alarms.
@@ -97,7 +97,7 @@ class Observer:
         self._since = (time.monotonic(), trainer.progress.tgt_tokens)
 
     def recall(self, events: Iterable[Event]) -> None:
-        """Take in what an earlier sitting of the run has written, without telling it again."""
+        """Read the events of an earlier start of the run, without reporting them again."""
         for event in events:
             if event["kind"] == "step":
                 self._note_step(event)
@@ -111,7 +111,7 @@ class Observer:
                 self._environment = event["environment"]
 
     def examine(self, model: TorchNetwork) -> None:
-        """Ask the model that is being validated; not when that would cost too much.
+        """Probe the model that is being validated, unless it would take too much time.
 
         Args:
             model: whole, on this process alone.
@@ -126,7 +126,7 @@ class Observer:
             self._probe_s += self._probe.seconds
 
     def __call__(self, event: Event) -> None:
-        """Hear one event and pass it on."""
+        """Process one event and pass it on."""
         event = finite(event)
         if event["kind"] == "step":
             event["memory_mb"] = round(peak_memory_mb(self.trainer.device))
@@ -134,7 +134,7 @@ class Observer:
             self.report(event)
             if event["is_skipped"]:
                 self._raise_alarms(event["step"])
-        elif event["kind"] == "validation" and event["step"]:  # at step 0 nothing is learned yet
+        elif event["kind"] == "validation" and event["step"]:  # nothing to compare at step 0
             event = finite(self._enriched(event))
             self._note_validation(event)
             self.report(event)
@@ -148,7 +148,7 @@ class Observer:
                 self._start_afresh()
 
     def _compare_environment(self, event: Event) -> None:
-        """Say what has changed since an earlier sitting that the last bits depend on."""
+        """Report changes of the environment since an earlier start."""
         before, now = self._environment, event["environment"]
         changed = [
             f"{key} was {before[key]} and is {now.get(key)}"
@@ -176,7 +176,7 @@ class Observer:
             self._steps.append((event["n_tgt_tokens"], event["nll"]))
 
     def _enriched(self, event: Event) -> Event:
-        """A validation with all that can be said of it."""
+        """A validation event with all figures."""
         progress, now = self.trainer.progress, time.monotonic()
         (since_s, since_tokens), self._since = self._since, (now, progress.tgt_tokens)
         seconds = now - since_s - event["seconds"]
@@ -199,7 +199,7 @@ class Observer:
     def _note_validation(self, event: Event) -> None:
         watch = dict(event["watch"])
         asked, loss = watch.pop("probe") or {}, event["loss"]
-        # A model that answers with no numbers has not answered; it is mended elsewhere.
+        # A probe that is not finite counts as none; the rollback is elsewhere.
         is_answered = asked and all(asked[key] is not None for key in asked if key not in OPTIONAL)
         train_loss = watch.pop("train_loss")
         measurement = Measurement(
@@ -216,7 +216,7 @@ class Observer:
         self._steps.clear()
 
     def _forecast(self, event: Event, share: float) -> dict[str, dict[str, float]]:
-        """The last score to expect, for each metric that there is."""
+        """The forecast of the last score, for each metric."""
         if share >= 1.0:
             return {}
         found = {}
@@ -266,7 +266,7 @@ def _tracked(trainer: Trainer) -> list[Tensor]:
 
 
 def _movement(first: list[Tensor], now: list[Tensor]) -> float | None:
-    """By how much of its size the typical matrix has moved."""
+    """The median change of a matrix, relative to its size."""
     moved = [
         ((b - a).norm() / a.norm()).item() for a, b in zip(first, now, strict=True) if a.norm() > 0
     ]

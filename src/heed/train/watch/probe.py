@@ -40,11 +40,11 @@ IdPair = tuple[list[int], list[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class ProbePairs:
-    """The sentences that are asked each time, as ids; a source ends with `<eos>`.
+    """The sentences of all probes, as ids; a source ends with `<eos>`.
 
     Attributes:
-        train: pairs that the model learns from.
-        dev: pairs that it does not.
+        train: training pairs.
+        dev: development pairs.
         has_tags: each source begins with the tag of the language it is to be translated into.
     """
 
@@ -55,12 +55,12 @@ class ProbePairs:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a model answered.
+    """The results of a probe.
 
     Attributes:
         train_loss: nats a target token on the training pairs, without dropout.
         dev_loss: the same on the dev pairs.
-        train_gain: nats a token that the right source is worth, against another pair's source.
+        train_gain: nats a token by which the right source is better than another pair's source.
         dev_gain: the same on the dev pairs.
         source_effect: mean change of a target token's log-prob, up or down, when another source is
             read; exactly 0 in a model that cannot see the source.
@@ -109,12 +109,12 @@ def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Transl
 
 
 def probe(model: TorchNetwork, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
-    """Ask the model; it is left in evaluation mode.
+    """Probe the model, which is left in evaluation mode.
 
     Args:
-        model: as it is now.
+        model: with its current weights.
         pairs: from `choose_pairs`; none of the lists is empty.
-        special_ids: `eos_id` and `bos_id` count here.
+        special_ids: `eos_id` and `bos_id` are used.
     """
     started_at = time.monotonic()
     ask = _Asker(model.eval(), special_ids["eos_id"], special_ids["bos_id"])
@@ -163,7 +163,7 @@ class _Asker:
 
     @torch.inference_mode()
     def evenness(self, pairs: Sequence[IdPair]) -> float | None:
-        """How evenly the most choosing head of any decoder layer reads the source."""
+        """Normalized entropy of the sharpest cross-attention head of all decoder layers."""
         pairs = [pair for pair in pairs if len(pair[0]) >= MIN_CHOICE][:ROWS]
         if not pairs:
             return None
@@ -184,8 +184,8 @@ class _Asker:
     def leak(self, pairs: Sequence[IdPair]) -> float:
         """Change of the first halves' log-probs when the second halves change.
 
-        It goes the road that training goes, dropout included, with the same random numbers twice:
-        a leak that is there only in training would be missed otherwise.
+        It computes as in training, dropout included, with the same random numbers twice, to find
+        leaks that exist only in training.
         """
         src, tgt_in, tgt_out = self._tensors(pairs[:ROWS])
         ends = torch.tensor([(len(tgt) + 1) // 2 for _, tgt in pairs[:ROWS]], device=self.device)
@@ -194,7 +194,7 @@ class _Asker:
         found = []
         self.model.train()
         for given in (tgt_in, other_in):
-            torch.manual_seed(0)  # the loop seeds every step anew, so nothing is lost
+            torch.manual_seed(0)  # the loop seeds every step, so this changes nothing
             states = self.model(src, given, padding_mask(src, self.model.pad_id))
             logits = self.model.logits(states)
             found.append(logits.log_softmax(dim=-1).gather(2, tgt_out[..., None])[..., 0])
@@ -203,7 +203,7 @@ class _Asker:
         return changes.max().item() if len(changes) else 0.0
 
     def _tensors(self, pairs: Sequence[IdPair]) -> tuple[Tensor, Tensor, Tensor]:
-        """Sources, decoder input and output. Made here, not by the loader, whose faults we seek."""
+        """Sources, decoder input and output, made without the loader, whose faults are sought."""
         return (
             self._padded([src for src, _ in pairs]),
             self._padded([[self.bos_id, *tgt] for _, tgt in pairs]),
@@ -219,7 +219,7 @@ class _Asker:
 
 @contextmanager
 def _firing(model: nn.Module) -> Iterator["_CountDead"]:
-    """Watch which ReLU features fire inside the block."""
+    """Record which ReLU features fire inside the block."""
     count = _CountDead()
     hooks: list[RemovableHandle] = []
     for module in model.modules():
