@@ -1,5 +1,5 @@
 // What Python calls, by ctypes (heed/engine/native.py): plain C, so that one library serves every
-// Python. Whatever is passed is checked here; each call returns null or what went wrong, in words.
+// Python. All arguments are checked here; each call returns null or an error message.
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -15,10 +15,10 @@
 
 namespace {
 
-// Of a fixed size, so that even "no memory" can be said where there is none.
+// Of a fixed size, so that even "no memory" can be reported.
 thread_local char said[200];
 
-// So many products of two bytes still add up to less than 2^31.
+// The sum of this many products of two bytes is less than 2^31.
 constexpr int kMostInputs = 1 << 16;
 constexpr int kMostRows = 1 << 20;
 
@@ -48,7 +48,7 @@ void check_range(const char *name, int64_t value, int64_t least, int64_t most) {
     if (value < least || value > most) refuse(std::string(name) + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", but is " + std::to_string(value));
 }
 
-// Before anything is allocated by it.
+// Before anything is allocated.
 void check_config(const heed::Config &c) {
     check_range("d_model", c.d_model, 1, kMostInputs);
     check_range("d_ff", c.d_ff, 1, kMostInputs);
@@ -85,7 +85,7 @@ void check_scored(const heed::State &state, int n_rows) {
     if (n_rows < 1 || n_rows != state.scored()) refuse("the number of rows differs from that of the last step");
 }
 
-// The matrix with where its sums begin, if it is to be multiplied by kernels that ask for it.
+// The matrix with the start values of its sums, for kernels that need them.
 heed::Matrix prepared(heed::Model &model, heed::Matrix m) {
     m.starts = nullptr, m.next = nullptr;
     if (m.ints && model.kernels.starts) {
@@ -103,7 +103,7 @@ bool are_targets(const heed::Model &model, const int32_t *ids, int64_t n) {
 
 }  // namespace
 
-// The instruction set that a name asks for ("" = the best here), or null.
+// The instruction set of a name ("" = the best here), or null.
 HEED_API const char *heed_kernels(const char *name) {
     const heed::Kernels *kernels = kernels_named(name);
     return kernels ? kernels->name : nullptr;
@@ -113,7 +113,7 @@ HEED_API const char *heed_kernels(const char *name) {
 // each decoder layer's in, out, query, memory, cross out, expand, contract. Norms, gain and bias
 // each: each encoder layer's self, feed-forward; each decoder layer's self, cross, feed-forward;
 // with pre-norm the encoder's and the decoder's own.
-// All they point to stays the caller's, and has to stay.
+// The caller owns all arrays, and must keep them.
 HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matrix *matrices, int32_t n_matrices, const float *const *norms, int32_t n_norms, const char *name, int32_t n_threads, heed::Model **out) {
     return guarded([&]() -> std::string {
         const heed::Kernels *kernels = kernels_named(name);
@@ -180,8 +180,8 @@ HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *p
     });
 }
 
-// Target ids that may follow in every shortlist, with their columns of the output and one more, for
-// all that are left out. The matrix stays the caller's, and has to stay.
+// Target ids in every shortlist, with their columns of the output and one more, for
+// all other ids. The caller owns the matrix, and must keep it.
 HEED_API const char *heed_model_always(heed::Model *model, const heed::Matrix *matrix, const int32_t *ids, int32_t n) {
     return guarded([&]() -> std::string {
         if (!model->always.ids.empty()) return "the model has shortlists already";
@@ -194,7 +194,7 @@ HEED_API const char *heed_model_always(heed::Model *model, const heed::Matrix *m
     });
 }
 
-// Target ids that may follow besides, of each source laid end to end.
+// Further target ids that may follow, of all sources, concatenated.
 HEED_API const char *heed_state_shorten(heed::Model *model, heed::State *state, const int32_t *ids, const int32_t *counts, int32_t n_sources) {
     return guarded([&]() -> std::string {
         if (model->always.ids.empty() || n_sources != state->n_sources()) return "the shortlists do not go with the model or the sources";
@@ -221,7 +221,7 @@ HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *
     });
 }
 
-// Log-probs of all that may follow each row of the last step, (n_rows, tgt_vocab_size).
+// Log-probs after each row of the last step, (n_rows, tgt_vocab_size).
 HEED_API const char *heed_state_log_probs(heed::State *state, float *log_probs, int32_t n_rows) {
     return guarded([&]() -> std::string {
         check_scored(*state, n_rows);
@@ -230,7 +230,7 @@ HEED_API const char *heed_state_log_probs(heed::State *state, float *log_probs, 
     });
 }
 
-// The largest of them, for who did not ask the step.
+// The largest of them, if the step did not find them.
 HEED_API const char *heed_state_best(heed::State *state, const heed::Best *best, int32_t n_rows) {
     return guarded([&]() -> std::string {
         check_best(state->config(), *best);

@@ -1,5 +1,5 @@
-// AVX2 (2013 and later). Its product of bytes adds two in 16 bits; numbers up to ±63 let two of these
-// sums be added before they are widened. One factor has no sign, so inputs are shifted by 64.
+// AVX2 (2013 and later). Its product of bytes adds two in 16 bits; with numbers up to ±63 two of these
+// sums can be added before they are widened. One factor is unsigned, so inputs are shifted by 64.
 #include "kernels.h"
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
 #define HEED_AVX2
@@ -56,7 +56,7 @@ inline void multiply_columns(const char *x, size_t stride, const int8_t *w, int 
         for (int j = 0; j < Halves; j++) _mm256_storeu_si256((__m256i *)(sums + r * width + j * 8), c[r][j]);
 }
 
-// Sums of several rows fill the registers; a single row's would wait for one another.
+// The sums of several rows fill the registers; those of a single row would wait for each other.
 constexpr int panels_at_once(int rows) { return rows == 1 ? 4 : 1; }
 
 template <int R, int P, int Ahead>

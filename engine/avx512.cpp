@@ -1,6 +1,6 @@
 // AVX-512 with VNNI (Intel since 2019, AMD since Zen 4).
-// Its product takes one factor without sign, so inputs are shifted by 64, and 64 × the column's sum
-// goes off.
+// Its product takes one unsigned factor, so inputs are shifted by 64, and 64 × the column's sum
+// is subtracted.
 #include "kernels.h"
 #if defined(__x86_64__) && defined(__AVX512F__) && defined(__AVX512VNNI__)
 #define HEED_AVX512

@@ -1,4 +1,4 @@
-// What an instruction set has to offer: loops over rows of numbers, nothing of the model.
+// The kernels of an instruction set: loops over rows of numbers, without the model.
 //
 // Rows of floats are padded with zeros to a multiple of 16. Read on in kernels.inc, which writes
 // them once for all instruction sets, and in model.cpp, which makes a Transformer of them.
@@ -32,7 +32,7 @@ struct Matrix {
 // The largest of the rounded numbers, weights and inputs: see avx2.cpp.
 constexpr float kMostInt = 63.0f;
 
-// Rows as a kernel wants to multiply them: int8 with a scale a row, or the floats themselves.
+// Rows in the form that a kernel multiplies: int8 with a scale for each row, or floats.
 struct Inputs {
     const void *rows = nullptr;
     const float *scales = nullptr;
@@ -42,7 +42,7 @@ struct Inputs {
 // Words that hold the numbers of a head in bfloat16: see `Kernels::to_bfloat16`.
 inline int bfloat16_words(int d) { return (d + 31) / 32 * 16; }
 
-// Keys and values that a query reads, given by a pointer each: heads side by side.
+// Keys and values that a query reads, each by a pointer: all heads together.
 struct Remembered {
     const float *const *keys, *const *values;
     int n;
@@ -52,7 +52,7 @@ struct Remembered {
 
 struct Kernels {
     const char *name;
-    // Kernels whose inputs are shifted take off what that adds before they sum; else null.
+    // Corrections for kernels with shifted inputs, subtracted before summing; else null.
     void (*starts)(const Matrix &, int32_t *starts);
     // Bytes of a quantized row of k numbers.
     size_t (*quantized_stride)(int k);
@@ -64,19 +64,19 @@ struct Kernels {
     // out = LayerNorm(x) for each row of n numbers; x may be out.
     void (*normalize)(const float *x, size_t x_stride, int rows, int n, const float *gain, const float *bias, float eps, float *out, size_t stride);
     void (*add)(float *x, size_t x_stride, const float *y, size_t y_stride, int rows, int n);
-    // Turn each head of width d by its position's angle (halves layout).
+    // Rotate each head of width d by its position's angle (halves layout).
     void (*rotate)(float *x, int n_heads, int d, const float *cosines, const float *sines);
     // Round each head of width d to bfloat16, half to even: of 32 numbers, word i gets i and 16 + i,
     // the first in its lower half. Heads are padded with zeros to a multiple of 32 numbers.
     void (*to_bfloat16)(const float *x, int n_heads, int d, float *out);
     // One query row against n keys and values; scratch (n_heads, padded(n)); weights (n_heads, n) if
-    // asked for.
+    // wanted.
     void (*attend)(const float *query, const Remembered &, int n_heads, int d_k, int d_v, float *scratch, float *out, float *weights);
-    // What log softmax takes off each of n numbers; what pads the row becomes minus infinity.
+    // The number that log softmax subtracts from each of n; padding becomes minus infinity.
     // `tops`: sixteen numbers of the row at different places, largest first.
     float (*log_total)(float *x, int n, float *tops);
     // The `count` largest of n numbers x - shift, largest first, the lower id first among equals;
-    // so many of x are known to be no less than `least`.
+    // at least `count` of x are known to be no less than `least`.
     void (*largest)(const float *x, int n, float shift, float least, int count, float *values, int64_t *ids);
 };
 

@@ -1,4 +1,4 @@
-// Sixteen floats side by side, with the same results on every instruction set.
+// Sixteen floats, with the same results on every instruction set.
 //
 // Nothing here fuses a multiplication with an addition, and every sum runs in one order, so that
 // AVX-512, AVX2, plain C++ and NumPy (heed/engine/fallback.py) agree to the last bit. The one
@@ -163,7 +163,7 @@ inline Lanes operator+(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] + b.v[
 inline Lanes operator-(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] - b.v[i]); }
 inline Lanes operator*(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] * b.v[i]); }
 inline Lanes operator/(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] / b.v[i]); }
-// As the instructions have it: the second where either is not a number.
+// As the instructions do: the second if either is NaN.
 inline Lanes larger(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 inline Lanes smaller(const Lanes &a, const Lanes &b) { HEED_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
 inline unsigned above(const Lanes &a, const Lanes &b) {
@@ -173,7 +173,7 @@ inline unsigned above(const Lanes &a, const Lanes &b) {
 }
 inline Lanes magnitude(const Lanes &a) { HEED_EACH(std::fabs(a.v[i])); }
 inline Lanes with_sign(const Lanes &a, const Lanes &sign) { HEED_EACH(std::copysign(a.v[i], sign.v[i])); }
-// Numbers that are none become some: no cast of them is defined.
+// NaN becomes a number: casting it is undefined.
 constexpr int kShift = 0;
 inline void store_bytes(void *p, const Lanes &a) {
     const Lanes kept = larger(smaller(a, all(heed::kMostInt)), all(-heed::kMostInt));
@@ -246,7 +246,7 @@ inline float maximum(Lanes x) {
 // Cody and Waite's reduction, then 1 + r + r² q(r) with the cubic q of least relative error.
 inline Lanes exponential(Lanes x) {
     x = larger(x, all(-87.0f));
-    // Next to so large a number only whole ones are left: their last bits are the power of two.
+    // Adding a large number leaves whole numbers, whose last bits are the power of two.
     const Lanes power = x * all(1.44269504f) + all(12582912.0f), n = power - all(12582912.0f);
     const Lanes r = x - n * all(0.693359375f) - n * all(-2.12194440e-4f), square = r * r;
     const Lanes low = r * all(1.6667114e-1f) + all(4.999923e-1f), high = r * all(8.312521e-3f) + all(4.1890156e-2f);

@@ -1,4 +1,4 @@
-// Memory of batches: large blocks, in huge pages where the system has them, which a batch leaves to
+// Memory of batches: large blocks, in huge pages if the system has them, which a batch leaves to
 // the next. Fresh memory comes from the system page by page, and each page is zeroed first.
 #pragma once
 #include <cstddef>
@@ -22,10 +22,10 @@ struct Block {
     size_t bytes = 0;
 };
 
-// What ended batches have left. Any thread may come.
+// Blocks left by ended batches, for any thread.
 class Blocks {
   public:
-    // At least so many bytes, of any content.
+    // At least `n_bytes` bytes, uninitialized.
     Block take(size_t bytes) {
         bytes = (bytes + kUnit - 1) / kUnit * kUnit;
         std::lock_guard<std::mutex> lock(mutex_);
@@ -37,7 +37,7 @@ class Blocks {
             left_.erase(left_.begin() + best);
             return found;
         }
-        // One too small makes room, or there would be more and more of them.
+        // A block that is too small is freed, so that their number stays bounded.
         if (!left_.empty()) left_.pop_back(), n_blocks_--;
         left_.reserve(n_blocks_ + 1);  // so that `give` needs no memory
         Block made{std::unique_ptr<char, Block::Free>((char *)std::aligned_alloc(kAlign, bytes)), bytes};
@@ -65,7 +65,7 @@ class Blocks {
     size_t n_blocks_ = 0;
 };
 
-// Memory of one batch, all given back with it.
+// Memory of one batch, freed with it.
 class Arena {
   public:
     explicit Arena(Blocks &blocks) : blocks_(blocks) {}
@@ -75,7 +75,7 @@ class Arena {
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
 
-    // n floats, whatever they are.
+    // n floats, uninitialized.
     float *take(size_t n) {
         const size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
         if (mine_.empty() || mine_.back().bytes - used_ < bytes) {

@@ -26,7 +26,7 @@ void Model::link() {
     then(decoder[0].self.in);
 }
 
-// How a thread goes through the layers: its buffers, and who helps with the columns of a product.
+// A thread's way through the layers: its buffers, and the threads that share its products.
 struct State::Work {
     const Model &model;
     Scratch &scratch;
@@ -62,7 +62,7 @@ struct State::Work {
         multiply(m, inputs(m, x, stride), rows, out, out_stride);
     }
 
-    // What the last `linear` made of x, or x itself.
+    // The last `linear`'s quantized x, or x itself.
     Inputs inputs(const Matrix &m, const float *x, size_t stride) const {
         if (m.ints) return {scratch.quantized.data(), scratch.scales.data(), kernels().quantized_stride(m.k)};
         return {x, nullptr, stride * sizeof(float)};
@@ -128,14 +128,14 @@ struct State::Work {
         }
     }
 
-    // Turn the queries and keys in a row of queries, keys and values.
+    // Rotate the queries and keys in a row of queries, keys and values.
     void rotate(float *row, const Positions &positions, int place) {
         const Config &c = config();
         if (!c.is_rotary) return;
         kernels().rotate(row, 2 * c.n_heads, c.d_k, positions.cosines + size_t(place) * c.d_k, positions.sines + size_t(place) * c.d_k);
     }
 
-    // Keep keys and values, which lie side by side.
+    // Store keys and values, which are adjacent.
     void remember(const float *keys, float *to) {
         const Config &c = config();
         const float *values = keys + c.key_width();
@@ -147,13 +147,13 @@ struct State::Work {
         kernels().to_bfloat16(values, c.n_heads, c.d_v, to + model.key_words());
     }
 
-    // What later queries read at a place: so many words of keys, and values behind them.
+    // A position in the cache: words of keys, then of values.
     void recall(int place, const float *from, int key_words) {
         scratch.next_keys[place] = from;
         scratch.next_values[place] = from + key_words;
     }
 
-    // The next queries read what was recalled, and those after them what will be.
+    // The next queries read the positions recalled now, later ones those recalled next.
     void turn() {
         scratch.keys.swap(scratch.next_keys);
         scratch.values.swap(scratch.next_values);
@@ -165,10 +165,10 @@ struct State::Work {
         kernels().attend(query, memory, c.n_heads, c.d_k, c.d_v, scratch.scores.data(), out, weights);
     }
 
-    // How many of a row's largest to look for, so that enough are left without the forbidden ones.
+    // How many of a row's largest to find, so that enough are left without the forbidden ones.
     int wanted(const Best &best) const { return best.count ? std::min(config().tgt_vocab_size, best.count + best.n_forbidden) : 0; }
 
-    // Of n numbers, as `Kernels::largest`; behind what `ranked` holds already.
+    // The largest of n numbers, as `Kernels::largest`, appended to `ranked`.
     void find(const float *x, int n, float shift, float least, int count, const int32_t *ids = nullptr) {
         count = std::min(count, n);
         scratch.largest.resize(count);
@@ -180,7 +180,7 @@ struct State::Work {
         }
     }
 
-    // The best of what was found of a row.
+    // The best candidates of a row.
     void tell(const Best &best, size_t row) {
         float *values = best.values + row * best.count;
         int64_t *ids = best.ids + row * best.count;
@@ -194,7 +194,7 @@ struct State::Work {
         std::fill(ids + n, ids + best.count, 0);
     }
 
-    // The projection of joined heads; what pads their rows must be zero.
+    // The projection of joined heads; the padding of rows must be zero.
     void project(const Matrix &out, int rows) {
         const int width = config().value_width();
         const size_t stride = padded(width);
@@ -204,10 +204,10 @@ struct State::Work {
     }
 };
 
-// Rows that go through all layers together: what they need between two products stays in the cache.
+// Rows that go through all layers together: their intermediate results stay in the cache.
 constexpr int kRowsAtOnce = 256;
 
-// Every thread takes sources of its own; where there are too few, all share the columns.
+// Every thread takes sources of its own; if there are too few, all share the columns.
 template <class Rows, class F>
 void State::split(const Rows &rows_of, const F &f) {
     const int n = n_sources(), n_threads = model_.pool.size();
@@ -391,7 +391,7 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, co
     else choose(first_source, last_source, best, work);
 }
 
-// Of a row's sixteen tops so many are no less than this.
+// At least `count` of a row's sixteen tops are no less than the result.
 constexpr int kTops = 16;
 float least_of(const float *tops, int count) { return count <= kTops ? tops[count - 1] : -std::numeric_limits<float>::infinity(); }
 
@@ -403,9 +403,9 @@ void State::score(int first_source, int last_source, const Best &best, Work &wor
     for (int r = first; r < first + rows; r++, logits += stride_) total(r, logits, c.tgt_vocab_size, best, work);
 }
 
-// The output for shortlists. What all have in common is multiplied together, and lies before what a
-// source has of its own; the softmax is over both. Between them is the column for all the rest,
-// which nobody may choose.
+// The output for shortlists. The common columns are multiplied together, and come before those of a
+// source; the softmax is over both. Between them is the column for all other ids,
+// which is never chosen.
 void State::choose(int first_source, int last_source, const Best &best, Work &work) {
     const Always &always = model_.always;
     const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, width = model_.config.width();
@@ -474,7 +474,7 @@ void State::log_probs(float *out) {
 void State::shorten(const int32_t *ids, const int32_t *counts) {
     std::vector<const int32_t *> begins;
     for (int s = 0; s < n_sources(); ids += counts[s++]) begins.push_back(ids);
-    // What memory runs out for changes nothing.
+    // If memory runs out, nothing changes.
     std::vector<std::shared_ptr<const Columns>> own(n_sources());
     split([](int) { return 1; }, [&](int first, int last, Work &) {
         for (int s = first; s < last; s++) own[s] = std::make_shared<Columns>(model_.output, begins[s], counts[s]);

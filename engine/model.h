@@ -1,7 +1,7 @@
 // An encoder–decoder Transformer that translates: weights, and the state of one batch of sources.
 //
-// No search here: heed/decode does that, and asks for one step after another. Not here either:
-// loops over numbers (kernels.inc) and what Python sees (api.cpp).
+// Searches are in heed/decode, which calls one step after another;
+// loops over numbers in kernels.inc, the interface to Python in api.cpp.
 #pragma once
 #include <memory>
 #include <utility>
@@ -54,15 +54,15 @@ struct DecoderLayer {
     FeedForward feed_forward;
 };
 
-// What is added to embeddings, or turns queries and keys; for positions 0 … n - 1.
+// Added to embeddings, or rotates queries and keys; for positions 0 … n - 1.
 struct Positions {
     int32_t n = 0;
     const float *added = nullptr;                        // (n, padded(d_model)), or null
     const float *cosines = nullptr, *sines = nullptr;    // (n, d_k), or null
 };
 
-// What is in every source's shortlist: columns of `Model::output`, and one that stands for all that
-// are left out.
+// The ids in every source's shortlist: columns of `Model::output`, and one for all
+// other ids.
 struct Always {
     Matrix matrix;             // (ids and one more, d_model)
     std::vector<int32_t> ids;  // of all columns but the last; empty where there are no shortlists
@@ -71,12 +71,12 @@ struct Always {
 struct Model {
     Model(const Config &, const Kernels &, int n_threads);
 
-    // Where weights are rounded to eight bits, sixteen are enough for what is remembered.
+    // With weights of eight bits, sixteen bits are enough for the cache.
     bool is_bfloat16() const { return output.ints; }
-    // Words of a position's keys, and of its values, as they are remembered.
+    // Words of a position's keys, and of its values, in the cache.
     int key_words() const { return words(config.d_k); }
     int value_words() const { return words(config.d_v); }
-    // Tells each matrix which one comes after it.
+    // Sets the successor of each matrix.
     void link();
 
     Config config;
@@ -104,9 +104,9 @@ struct Scratch {
 };
 
 // The `count` largest log-probs of each row that are not forbidden, largest first, and their ids.
-// Where there are no more, minus infinity.
+// Missing ones are minus infinity.
 struct Best {
-    int32_t count = 0;  // 0: nobody asks
+    int32_t count = 0;  // 0: not wanted
     int32_t n_forbidden = 0;
     float *values = nullptr;              // (rows, count)
     int64_t *ids = nullptr;               // (rows, count)
@@ -120,10 +120,10 @@ struct Page {
     std::vector<int32_t> row_of;  // which row of the page each row of the batch continues
 };
 
-// One batch of sources on its way: `rows = n_sources * beam_size`.
+// One batch of sources: `rows = n_sources * beam_size`.
 class State {
   public:
-    // Reads the sources, ids laid end to end.
+    // Reads the sources, their ids concatenated.
     State(Model &, const Positions &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size);
 
     const Config &config() const { return model_.config; }
@@ -133,19 +133,19 @@ class State {
     int position() const { return int(pages_.size()); }
     int longest() const;
 
-    // One more token for each row, and the largest log-probs of what may follow.
+    // One more token for each row, and the largest log-probs of the next.
     // `weights`, if not null: of the cross-attention, (n_decoder_layers, rows, n_heads, longest()),
     // zeros behind each source.
     void step(const Positions &, const int64_t *tokens, const Best &, float *weights);
 
-    // Rows of the last step, none once others were selected; the largest log-probs of what may follow
-    // them, and all, (scored(), tgt_vocab_size).
+    // Rows of the last step, none after a selection; the largest log-probs of the next tokens,
+    // and all of them, (scored(), tgt_vocab_size).
     int scored() const { return int(totals_.size()); }
     void find(const Best &);
     void log_probs(float *);
 
-    // From now on only these ids and the model's `always` may follow; the others have no chance.
-    // Ids of each source laid end to end, none of them in `always`.
+    // From now on only these ids and the model's `always` may follow.
+    // Ids of all sources, concatenated, none of them in `always`.
     void shorten(const int32_t *ids, const int32_t *counts);
 
     // Rows and sources that stay, in their new order.
@@ -155,16 +155,16 @@ class State {
     struct Source {
         int offset, length;
     };
-    // Tokens of some sources, which lie side by side.
+    // Tokens of some consecutive sources.
     struct Span {
         int begin, rows;
     };
     struct Work;
 
     Span span(int first_source, int last_source) const;
-    // What a decoder layer sees of the encoder, from a source token on.
+    // The encoder output for a decoder layer, from a source token on.
     float *memory(int layer, int token);
-    // What is remembered of some source token, or target position and row, for a decoder layer.
+    // The cache of a source token, or of a target position and row, for a decoder layer.
     float *remembered(int layer, int token) { return heads_[layer] + size_t(token) * words_; }
     float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * words_; }
     void encode(const int64_t *ids, int first, int last, Work &);

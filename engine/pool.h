@@ -1,7 +1,7 @@
-// A few threads that do the same to different parts of the data.
+// A few threads that do the same with different parts of the data.
 //
-// Parts are taken, not dealt: a thread that is late, since it sleeps or the machine is busy, finds
-// nothing left to do, and nobody waits for it. Who comes while the pool is taken works alone, so no
+// Threads take parts: a thread that is late, because it sleeps or the machine is busy, finds
+// nothing left to do, and no thread waits for it. A call made while the pool is busy works alone, so no
 // call waits for another.
 #pragma once
 #include <atomic>
@@ -33,7 +33,7 @@ class Pool {
     int size() const { return int(threads_.size()) + 1; }
 
     // f(part, n_parts) for every part; as many parts as threads, or one if the pool is taken.
-    // What a part throws is thrown here, when all are done.
+    // An exception of a part is thrown here, when all are done.
     template <class F>
     void run(const F &f) {
         std::unique_lock<std::mutex> owner(owner_, std::try_to_lock);
@@ -50,7 +50,7 @@ class Pool {
 
   private:
     using Call = void (*)(const void *, int, int);
-    // How long a thread looks for work before it sleeps: longer than a search thinks between two steps.
+    // How long a thread spins before it sleeps: longer than a search takes between two steps.
     static constexpr std::chrono::microseconds kAwake{300};
 
     uint64_t round() const { return state_.load(std::memory_order_acquire) >> 32; }
@@ -62,8 +62,8 @@ class Pool {
         if (n_asleep_) wake_.notify_all();
     }
 
-    // Do parts of a round while there are some. A part taken keeps the round, and with it
-    // what `call_` and `context_` say, from ending.
+    // Do parts of a round while there are some. A part in work keeps the round, and with it
+    // `call_` and `context_`, from ending.
     void take(uint64_t mine) {
         uint64_t state = state_.load(std::memory_order_acquire);
         while (state >> 32 == mine && int(uint32_t(state)) < size()) {
@@ -99,7 +99,7 @@ class Pool {
         for (auto &thread : threads_) thread.join();
     }
 
-    // Whether it came true before long.
+    // Whether the condition became true in time.
     template <class F>
     static bool wait(const F &is_true) {
         const auto end = std::chrono::steady_clock::now() + kAwake;

@@ -1,4 +1,4 @@
-// Plain C++: for every processor, and the measure for all others.
+// Plain C++: for every processor, and the reference for all others.
 #include "kernels.h"
 #define HEED_ISA heed_portable
 #include "lanes.h"

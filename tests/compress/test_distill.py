@@ -291,7 +291,7 @@ def test_a_teacher_that_says_nothing_is_refused(
 
 
 def test_a_model_without_its_corpus_needs_text(teacher: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="without the text it learned from.* with --src FILE"):
+    with pytest.raises(ConfigError, match="without its training text.* with --src FILE"):
         made_from(teacher / "checkpoints" / "best", (), ())
     assert made_from(teacher / "checkpoints" / "best", [str(teacher / "recipe.toml")], ())
 

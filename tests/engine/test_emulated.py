@@ -16,6 +16,7 @@ ROOT = HERE.parent.parent
 FLAGS = ("-mno-avx512f", "-Wno-psabi", "-include", str(HERE / "avx512_in_words.h"))
 
 
+@pytest.mark.slow
 @pytest.mark.reliability
 def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     if platform.machine().lower() not in ("x86_64", "amd64"):

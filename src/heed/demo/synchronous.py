@@ -87,7 +87,7 @@ def _say(template: str, scope: Scope, head: str | None) -> Phrase:
 
 
 def _choices(wanted: str, known: Known) -> list[Meaning]:
-    """The meanings allowed in a slot: `"pet farm_animal"`, or `"np:pet"` for an `np` about a pet."""
+    """The meanings for a slot such as `"pet farm_animal"`, or `"np:pet"`: an `np` of a pet."""
     found = []
     for choice in wanted.split():
         category, _, kind = choice.partition(":")
