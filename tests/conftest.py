@@ -28,6 +28,8 @@ from heed.data.corpus import Corpus
 from heed.data.readers import ParallelFiles
 
 if TYPE_CHECKING:
+    from heed.model.config import ModelConfig
+    from heed.model.transformer import Transformer
     from heed.train.run.run import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,6 +55,48 @@ def _no_network() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", refuse)
         yield
+
+
+TINY: dict[str, Any] = {
+    "src_vocab_size": 13,
+    "tgt_vocab_size": 13,
+    "d_model": 8,
+    "n_heads": 2,
+    "d_ff": 12,
+    "n_encoder_layers": 2,
+    "n_decoder_layers": 2,
+    "max_positions": 64,
+}
+
+
+@pytest.fixture(scope="session")
+def config_of() -> Callable[..., "ModelConfig"]:
+    """`config_of(norm="pre")`: the shape of `tiny(norm="pre")`."""
+    from heed.model.config import ModelConfig
+
+    return lambda **changes: ModelConfig(**(TINY | changes))
+
+
+@pytest.fixture(scope="session")
+def tiny(config_of: Callable[..., "ModelConfig"]) -> Callable[..., "Transformer"]:
+    """`tiny(norm="pre")`: a seeded model in eval mode, a few numbers wide.
+
+    Biases and norms are moved off 0 and 1, where a forgotten one would go unseen.
+    """
+    import torch
+
+    from heed.model.build import build_model
+
+    def make(*, seed: int = 0, **changes: Any) -> "Transformer":
+        torch.manual_seed(seed)
+        model: Any = build_model(config_of(**changes))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+        transformer: Transformer = model.eval()
+        return transformer
+
+    return make
 
 
 @pytest.fixture(scope="session")
