@@ -76,27 +76,33 @@ model_option = options("Model")
 @click.argument("teacher")
 @click.argument("overrides", nargs=-1, metavar="[SECTION.KEY=VALUE]...")
 @data_option("--src", str, "Text to translate instead of its own.", multiple=True, metavar="FILE")
-@data_option("--dev-src", str, "To choose the best student by.", multiple=True, metavar="FILE")
-@data_option("--dev-tgt", str, "Its translation by people.", multiple=True, metavar="FILE")
-@data_option("-t --target-lang", str, "Of several, learn this one only.", metavar="CODE")
+@data_option(
+    "--dev-src", str, "Development set, to choose the best student.", multiple=True, metavar="FILE"
+)
+@data_option("--dev-tgt", str, "Its translation by humans.", multiple=True, metavar="FILE")
+@data_option(
+    "-t --target-lang", str, "Learn only this one of several target languages.", metavar="CODE"
+)
 @run_option("--out", str, "Run folder; becomes the student's model folder.", metavar="RUN")
 @run_option(
     "--time",
     str,
-    "Wall-clock limit of all, such as 30m or 2h.",
+    "Wall-clock limit of everything, such as 30m or 2h.",
     metavar="DURATION",
     callback=check_duration,
 )
 @run_option("--max-steps", int, "Limit of optimizer steps.")
-@run_option("--seed", int, "Same seed, same machine: same weights.")
+@run_option("--seed", int, "The same seed gives the same weights on the same machine.")
 @run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.", default="auto")
 @model_option(
     "--preset",
     ("student", "tiny", "small", "base", "big"),
-    "Its size; default: the teacher's, with two thirds of its decoder layers.",
+    "Size of the student; default: the teacher's, with two thirds of its decoder layers.",
 )
-@model_option("-b --beam-size", click.IntRange(1, 64), "Of the teacher's search.", default=1)
+@model_option(
+    "-b --beam-size", click.IntRange(1, 64), "Beam size of the teacher's search.", default=1
+)
 @click.pass_obj
 @as_one(DistillFlags, "flags")
 def distill(

@@ -96,7 +96,13 @@ class Judging:
 @click.argument("references", nargs=-1, metavar="[REF]...")
 @option("--src", str, "Lines to translate with the model.", metavar="FILE")
 @option("--ref", str, "References; more than once for several sets.", multiple=True, metavar="FILE")
-@option("-i --hyp --input", str, "To judge; twice: which is better?", multiple=True, metavar="FILE")
+@option(
+    "-i --hyp --input",
+    str,
+    "Translations to score; twice: which are better?",
+    multiple=True,
+    metavar="FILE",
+)
 @option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default="bleu,chrf,ter")
 @option("-lc --lowercase", bool, "Ignore case.")
 @option("-tok --tokenize", str, "BLEU's tokenizer; default: by the language, see -t.")

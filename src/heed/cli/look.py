@@ -27,7 +27,7 @@ heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0
 """
 
 
-@command("next-word", "Show what may come next, with probabilities.", examples=NEXT_EXAMPLES)
+@command("next-word", "Show the most probable next tokens.", examples=NEXT_EXAMPLES)
 @click.argument("text")
 @option("--prefix", str, "The translation so far.", default="")
 @option("-k --count", click.IntRange(min=1), "How many.", default=10)
@@ -52,7 +52,7 @@ def next_word(
         echo(f"{choice.probability:8.4f}  {choice.token:<16} {bar}".rstrip())
 
 
-@command("align", "Show which source piece each target piece read.", examples=ALIGN_EXAMPLES)
+@command("align", "Show attention between text and translation.", examples=ALIGN_EXAMPLES)
 @click.argument("text")
 @click.argument("translation", required=False)
 @option("--layer", int, "Decoder layer, from 0 or from the end.", default=-1)

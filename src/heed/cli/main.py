@@ -28,12 +28,12 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
     },
-    "Looking closer": {
+    "Inspection": {
         "score": ("heed.cli.evaluate:score", "Log-probability of given translations."),
-        "next-word": ("heed.cli.look:next_word", "Show what may come next, with probabilities."),
-        "align": ("heed.cli.look:align", "Show which source piece each target piece read."),
+        "next-word": ("heed.cli.look:next_word", "Show the most probable next tokens."),
+        "align": ("heed.cli.look:align", "Show attention between text and translation."),
     },
-    "Around it": {
+    "Tools": {
         "models": (
             "heed.cli.models:models",
             "List, describe, verify or delete the models on this machine.",

@@ -67,18 +67,23 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--shortlist/--no-shortlist",
             bool,
-            "Choose among likely words, where the model has a list of them.",
+            "Choose among likely words, if the model has a list of them.",
             default=True,
         ),
-        option("--dtype", DTYPES, "Numbers to compute in.", default="auto"),
+        option("--dtype", DTYPES, "Number type to compute in.", default="auto"),
         option(
             "--runtime",
             RUNTIMES,
             "engine = heed's own on a CPU; torch; auto = the faster one.",
             default="auto",
         ),
-        option("-t --target-lang --to-lang", str, "Translate into this one.", metavar="CODE"),
-        option("-s -f --source-lang --from-lang", str, "Checked with the model.", metavar="CODE"),
+        option("-t --target-lang --to-lang", str, "Target language.", metavar="CODE"),
+        option(
+            "-s -f --source-lang --from-lang",
+            str,
+            "Source language; must be one that the model reads.",
+            metavar="CODE",
+        ),
         option(
             "-m --model",
             str,

@@ -91,17 +91,24 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 @click.argument("arguments", nargs=-1, metavar="[CORPUS]... [SECTION.KEY=VALUE]...")
 @data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
-@data_option("--columns", str, "Of a table: 2,3 or en,de; default: found.", metavar="SRC,TGT")
-@data_option("--dev-src", str, "To choose the best model by.", multiple=True, metavar="FILE")
+@data_option(
+    "--columns",
+    str,
+    "Columns of a table, such as 2,3 or en,de; default: detected.",
+    metavar="SRC,TGT",
+)
+@data_option(
+    "--dev-src", str, "Development set, to choose the best model.", multiple=True, metavar="FILE"
+)
 @data_option("--dev-tgt", str, "Its translation.", multiple=True, metavar="FILE")
 @data_option("--source-lang", str, "Language code; needed for TMX.", metavar="CODE")
 @data_option("--target-lang", str, "Language code; needed for TMX.", metavar="CODE")
-@data_option("--mono-src", str, "More text of the source side.", multiple=True, metavar="FILE")
-@data_option("--mono-tgt", str, "More text of the target side.", multiple=True, metavar="FILE")
+@data_option("--mono-src", str, "More text in the source language.", multiple=True, metavar="FILE")
+@data_option("--mono-tgt", str, "More text in the target language.", multiple=True, metavar="FILE")
 @data_option(
     "--both-directions",
     bool,
-    "One model for both ways, src to tgt and tgt to src.",
+    "One model for both directions, src to tgt and tgt to src.",
     default=None,
 )
 @run_option("--out", str, "Run folder; becomes the model folder.", metavar="RUN")
@@ -114,7 +121,7 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 )
 @run_option("--max-steps", int, "Limit of optimizer steps.")
 @run_option("--checkpoint-every", int, "Steps between checkpoints; default: by the clock.")
-@run_option("--seed", int, "Same seed, same machine: same weights.")
+@run_option("--seed", int, "The same seed gives the same weights on the same machine.")
 @run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.")
 @run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
@@ -123,13 +130,13 @@ LANGUAGE = re.compile(r"[a-z]{2}")
     ("tiny", "small", "base", "big", "student"),
     "Model size; default: by data and time.",
 )
-@model_option("--from parent", str, "Model to start from; keeps its shape.", metavar="DIR|NAME")
-@model_option("--vocab-size", int, "Pieces; default: by the corpus.")
+@model_option("--from parent", str, "Start from this model, with its shape.", metavar="DIR|NAME")
+@model_option("--vocab-size", int, "Pieces of the vocabulary; default: by the corpus.")
 @model_option("--config", str, "Settings as TOML; flags and overrides win.", metavar="FILE")
 @model_option(
     "--dump-config",
     ("minimal", "full"),
-    "Print settings as TOML and stop: those asked for, or all of them; alone it means full.",
+    "Print settings as TOML and stop: those you set, or all; without a value: full.",
     bare="full",
 )
 @click.pass_obj
@@ -150,8 +157,7 @@ def train(
     In a folder, files called dev… or val… choose the best model, and test… files are left out.
 
     The corpus - is TSV from standard input. After any interruption the same command continues at
-    the very next batch. RUN is a model folder when training ends, and can be translated with
-    before.
+    the very next batch. RUN becomes a model folder; it translates even before training ends.
     """
     if settings["parent"]:
         settings["parent"] = str(find_model(settings["parent"]))

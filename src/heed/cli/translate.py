@@ -131,11 +131,16 @@ MAX_ALTERNATIVES = 1023
     'Each line is a JSON string, or an object with "text" and, if wanted, "id" (kept in jsonl), '
     '"target_lang" and "prefix".',
 )
-@text_option("--format format_name", SHAPES, "Default: the simplest that holds what is asked.")
+@text_option("--format format_name", SHAPES, "Default: the simplest that holds the output wanted.")
 @text_option("--with-scores", bool, "Also write each line's score.")
 @text_option("--word-scores", bool, "Also write each token's log-probability.")
-@text_option("--alignment", ("hard", "soft"), "Also write what each target piece read.")
-@text_option("--prefix prefix_path", str, "File of beginnings, one for each line.", metavar="FILE")
+@text_option("--alignment", ("hard", "soft"), "Also write the alignment with the source.")
+@text_option(
+    "--prefix prefix_path",
+    str,
+    "File of prefixes, one for each line's translation.",
+    metavar="FILE",
+)
 @text_option(
     "--encoding-errors",
     ("strict", "replace"),
@@ -155,22 +160,22 @@ MAX_ALTERNATIVES = 1023
     default=0,
 )
 @search_option("--length-penalty --lenpen --normalize", float, "More favors longer text.")
-@search_option("--length-formula", ("gnmt", "power", "none"), "How length counts.")
-@search_option("--early-stopping", ("first", "bound", "never"), "When a beam may stop.")
+@search_option("--length-formula", ("gnmt", "power", "none"), "Formula of the length penalty.")
+@search_option("--early-stopping", ("first", "bound", "never"), "When a beam search may stop.")
 @search_option("--max-length", int, "Most target tokens.")
 @search_option("--max-length-factor", float, "Most target tokens for each source token …")
 @search_option("--max-length-offset", float, "… and for the whole line on top of these.")
 @search_option("--min-length", int, "Fewest target tokens.")
 @search_option("--no-repeat-ngram-size", int, "No n-gram of this size occurs twice.")
 @search_option("--repetition-penalty", float, "Above 1 avoids tokens written before.")
-@sampling_option("--sample", bool, "Draw at random; the four below imply it.", default=None)
+@sampling_option("--sample", bool, "Sample; implied by the next four options.", default=None)
 @sampling_option("--temperature", float, "Below 1 is safer, above is wilder.")
 @sampling_option("--top-k", int, "Draw among the k most probable tokens.")
 @sampling_option("--top-p", float, "Draw among the tokens that make up this probability.")
 @sampling_option("--min-p", float, "Draw among tokens with this share of the best one's chance.")
 @sampling_option("--seed", int, "The same seed draws the same.")
-@speed_option("--batch-size", POSITIVE, "Computed at once; never changes a result.")
-@speed_option("--batch-type", ("tokens", "sentences"), "What it counts.", default="tokens")
+@speed_option("--batch-size", POSITIVE, "How much is computed at once; does not change results.")
+@speed_option("--batch-type", ("tokens", "sentences"), "Unit of --batch-size.", default="tokens")
 @speed_option("--buffer-size", POSITIVE, "Lines read before the first is written.", default=2048)
 @click.pass_obj
 def translate(

@@ -125,6 +125,14 @@ def test_a_run_of_few_steps_has_small_batches() -> None:
     assert few < 1024 < many
 
 
+def test_a_run_of_few_steps_validates_less_often() -> None:
+    runs = {"max_steps": 1}, {"max_steps": 20}, {"max_steps": 60}, {"max_steps": 10_000}
+    assert [resolve({"training": run}).training.validations for run in runs] == [1, 1, 3, 10]
+    asked = {"max_steps": 20, "validations": 7}
+    assert resolve({"training": asked}).training.validations == 7
+    assert resolve({"training": {"max_steps": 20, "time_s": 60}}).training.validations == 10
+
+
 def test_batches_never_begin_larger_than_asked_for() -> None:
     training = resolve({"training": {"batch_tokens": 64, "time_s": "10h"}}).training
     assert (training.first_batch_tokens, training.batch_tokens) == (64, 64)

@@ -40,6 +40,9 @@ Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps
 1.99, 1.91, 1.95 after 1,100 of 2,000.
 """
 
+STEPS_PER_VALIDATION = 20
+"""Fewest steps between validations of a run limited by steps: each takes as long as several steps."""
+
 FINE_TUNING_RATE = 0.3
 """Share of the usual learning rates for a run that starts from a model."""
 
@@ -87,6 +90,9 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
         # Weight decay gains nothing for a run from a parent.
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
     batches |= choose_rates(training, model["d_model"])
+    if n_tokens_by_steps:
+        most = TrainConfig.validations
+        batches["validations"] = max(1, min(most, max_steps // STEPS_PER_VALIDATION))
     # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
     # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
