@@ -41,7 +41,7 @@ Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps
 """
 
 STEPS_PER_VALIDATION = 20
-"""Fewest steps between validations of a run limited by steps: one costs as much as several steps."""
+"""Fewest steps between validations of a run limited by steps; one costs as much as several."""
 
 FINE_TUNING_RATE = 0.3
 """Share of the usual learning rates for a run that starts from a model."""
