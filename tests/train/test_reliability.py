@@ -105,9 +105,10 @@ def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
 
 
 @pytest.mark.slow
-@pytest.mark.reliability
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("further", [{}, {"average_checkpoints": 3}])
+@pytest.mark.parametrize(
+    "further", [{}, pytest.param({"average_checkpoints": 3}, marks=pytest.mark.reliability)]
+)
 def test_a_kill_at_any_point_of_the_last_write_is_made_good_by_the_same_call(
     tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled, further: dict[str, int]
 ) -> None:
