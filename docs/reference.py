@@ -11,19 +11,7 @@ from mkdocs.structure.files import File, Files
 
 from heed.cli.main import heed
 from heed.config import described
-from heed.data.corpus import DataConfig
-from heed.decode.options import DecodeOptions
-from heed.model.config import ModelConfig
-from heed.text.vocab import TokenizerConfig
-from heed.train.step.config import TrainConfig
-
-SECTIONS: dict[str, type[Any]] = {
-    "model": ModelConfig,
-    "data": DataConfig,
-    "tokenizer": TokenizerConfig,
-    "training": TrainConfig,
-    "decoding": DecodeOptions,
-}
+from heed.train.recipe.recipe import sections
 
 PYTHON = """# Python
 
@@ -81,9 +69,14 @@ def settings() -> str:
         "prints all with their values. Where the default of a recipe depends on the corpus and the "
         "time given, `heed train` says what it chose.\n"
     )
-    for section, config in SECTIONS.items():
-        text += f"\n## {section}\n\n| setting | values | default | meaning |\n|---|---|---|---|\n"
-        text += "".join(f"| {' | '.join(row)} |\n" for row in _rows(config))
+    for section, configs in sections().items():
+        for config in configs:
+            family = getattr(config, "family", "")
+            heading = f"{section}: family {family}" if len(configs) > 1 else section
+            text += (
+                f"\n## {heading}\n\n| setting | values | default | meaning |\n|---|---|---|---|\n"
+            )
+            text += "".join(f"| {' | '.join(row)} |\n" for row in _rows(config))
     return text
 
 

@@ -2,11 +2,11 @@
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +17,8 @@ from heed.config import (
     Range,
     build_config,
     check,
-    load_config,
     parse_duration,
+    parse_override,
     read_toml,
     to_toml,
 )
@@ -28,7 +28,10 @@ from heed.decode.options import DecodeOptions
 from heed.errors import ConfigError
 from heed.model.config import ModelConfig
 from heed.text.vocab import TokenizerConfig
+from heed.train.recipe.asked import Asked
 from heed.train.step.config import TrainConfig
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,14 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 
 
 Write = Callable[[str], Path]
+
+
+def load_config(cls: type[T], path: Path | None = None, overrides: Iterable[str] = ()) -> T:
+    """A recipe file and overrides as `heed train` puts them together."""
+    asked = Asked(read_toml(path), where=str(path)) if path else Asked()
+    for text in overrides:
+        asked = asked.plus(*parse_override(text))
+    return build_config(cls, asked.values, where=asked.where, without=asked.not_there)
 
 
 def test_a_recipe_is_read_with_defaults_for_what_it_leaves_out(write: Write) -> None:
@@ -127,7 +138,7 @@ def test_a_malformed_override_is_shown(text: str) -> None:
 
 
 def test_an_override_inside_a_setting_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"'data.train.x=2' overrides inside train, which is not"):
+    with pytest.raises(ConfigError, match=r"data.train.x is a setting of train, which is not"):
         load_config(Recipe, None, ["data.train=1", "data.train.x=2"])
 
 

@@ -167,22 +167,6 @@ def parse_duration(text: str | float) -> float:
     return sum(float(number) * SECONDS[unit or "s"] for number, unit in parts)
 
 
-def load_config(cls: type[T], path: str | Path | None = None, overrides: Iterable[str] = ()) -> T:
-    """Read a recipe, lay `overrides` over it, and check everything.
-
-    Args:
-        cls: a dataclass; its fields are settings, or sections that are dataclasses themselves.
-        path: a TOML file; None = defaults and overrides alone.
-        overrides: `section.key=value`, the value as TOML spells it; bare words are strings.
-
-    Raises:
-        ConfigError: names every mistake with its file and key, and the nearest known key.
-    """
-    values = {} if path is None else read_toml(path)
-    overridden = {override(values, text) for text in overrides}
-    return build_config(cls, values, where="" if path is None else str(path), without=overridden)
-
-
 def build_config(
     cls: type[T],
     values: Mapping[str, Any],
@@ -258,7 +242,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def to_toml(config: Any) -> str:
-    """Write a dataclass as TOML that `load_config` reads back as an equal one.
+    """Write a dataclass as TOML that `read_toml` and `build_config` make an equal one of.
 
     Nested dicts of settings are written as they are.
     """
@@ -315,19 +299,6 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not equals or not all(name.split(".")):
         raise ConfigError(f"an override is written section.key=value, but not {text!r}.")
     return name, _spelled_value(spelled)
-
-
-def override(values: dict[str, Any], text: str) -> str:
-    """Lay one `section.key=value` over `values`; returns its key."""
-    key, value = parse_override(text)
-    *trail, last = key.split(".")
-    section = values
-    for name in trail:
-        section = section.setdefault(name, {})
-        if not isinstance(section, dict):
-            raise ConfigError(f"{text!r} overrides inside {name}, which is not a section.")
-    section[last] = value
-    return key
 
 
 def _spelled_value(spelled: str) -> Any:

@@ -111,6 +111,17 @@ def test_a_stop_signal_pauses_and_the_same_command_goes_on(
     assert "is finished, after 3 steps." in err
 
 
+def test_a_mistake_names_the_recipe_only_if_it_is_there(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text("[training]\nclip_norm = -1.0\n", encoding="utf-8")
+    code, _, err = call("train", "--config", str(path), "--dump-config", "model.d_model=0")
+    assert code == 1
+    assert f"{path}: training.clip_norm must be" in err
+    assert "\n  model.d_model must be" in err
+
+
 def test_dumped_settings_are_valid_input(call: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     code, out, _ = call("train", "--dump-config", "--preset", "tiny", "training.batch_tokens=999")

@@ -8,17 +8,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 
 from heed.cli.main import heed
-from heed.data.corpus import DataConfig
-from heed.decode.options import DecodeOptions
-from heed.model.config import ModelConfig
-from heed.text.vocab import TokenizerConfig
-from heed.train.step.config import TrainConfig
+from heed.train.recipe.recipe import sections
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "heed"
@@ -40,13 +35,7 @@ NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`")
 FILE = re.compile(r".*\.(?:py|cpp|h|inc|md|toml|json|jsonl|txt|safetensors)")
 FOREIGN = {"cp", "NCCL_SOCKET_IFNAME"}
 """A command of Unix, a variable of NCCL."""
-SECTIONS: dict[str, type[Any]] = {
-    "data": DataConfig,
-    "tokenizer": TokenizerConfig,
-    "model": ModelConfig,
-    "training": TrainConfig,
-    "decoding": DecodeOptions,
-}
+SECTIONS = sections()
 SETTING = re.compile(rf"`(({'|'.join(SECTIONS)})\.[a-z]\w*)(?:`| ?=)")
 COMMAND = re.compile(r"(?<![\"\w])heed [a-z]+(?:-[a-z]+)*(?: [^\n`|>]*)?")
 
@@ -108,15 +97,14 @@ def test_a_name_of_the_code_occurs_in_the_code(path: Path) -> None:
 
 @by_path
 def test_a_setting_exists(path: Path) -> None:
-    text = prose(path)
-    text += "" if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    text = prose(path) if path.suffix == ".py" else path.read_text(encoding="utf-8")
     settings = {name for name, _ in SETTING.findall(text) if not FILE.fullmatch(name)}
     assert not {name for name in settings if not (is_setting(name) or is_module(name))}
 
 
 def is_setting(name: str) -> bool:
     section, _, key = name.partition(".")
-    return key in {field.name for field in fields(SECTIONS[section])}
+    return key in {field.name for config in SECTIONS[section] for field in fields(config)}
 
 
 def is_module(name: str) -> bool:

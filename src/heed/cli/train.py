@@ -271,14 +271,10 @@ def settings_from(
     if not all(isinstance(asked.get(section, {}), dict) for section in sections):
         resolve(asked)  # reports this mistake of the file and all others
     given = [name for name in SETTINGS if flags.get(name) is not None]
-    for name in given:
-        if name in from_environment:
-            asked = asked.plus(SETTINGS[name], flags[name])
-    for text in overrides:
-        asked = asked.plus(*parse_override(text))
-    for name in given:
-        if name not in from_environment:
-            asked = asked.plus(SETTINGS[name], flags[name])
+    weak = [(SETTINGS[name], flags[name]) for name in given if name in from_environment]
+    strong = [(SETTINGS[name], flags[name]) for name in given if name not in from_environment]
+    for setting, value in [*weak, *map(parse_override, overrides), *strong]:
+        asked = asked.plus(setting, value)
     return asked
 
 

@@ -3,7 +3,7 @@
 `recipe.py` has what follows from them: a `Draft` at once, a `Recipe` once the corpus is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,12 @@ class Asked:
         values: nested dicts, as in a recipe file; a mistake there may put a value where a section
             belongs.
         where: the file they come from, for messages; "" = no file.
+        not_there: dotted names of settings that do not come from that file.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
+    not_there: frozenset[str] = frozenset()
 
     def get(self, name: str, otherwise: Any = None) -> Any:
         """The value of a setting such as `training.metric`, or `otherwise`."""
@@ -57,18 +59,22 @@ class Asked:
 
     def plus_all(self, values: Mapping[str, Any]) -> "Asked":
         """These settings and others, as nested dicts, which win."""
-        return Asked(merge(self.values, values), self.where)
+        return self._with(merge(self.values, values), _names(values))
 
     def over(self, values: Mapping[str, Any]) -> "Asked":
         """These settings and others, as nested dicts, against which these win."""
-        return Asked(merge(values, self.values), self.where)
+        names = {name for name in _names(values) if not self.is_set(name)}
+        return self._with(merge(values, self.values), names)
 
     def without(self, name: str) -> "Asked":
         """These settings without one such as `preset` or `training.time_s`."""
         section, _, key = name.rpartition(".")
         inner = self.section(section) if section else self.values
         rest = {each: value for each, value in inner.items() if each != key}
-        return Asked({**self.values, section: rest} if section else rest, self.where)
+        return self._with({**self.values, section: rest} if section else rest)
+
+    def _with(self, values: Mapping[str, Any], names: Iterable[str] = ()) -> "Asked":
+        return Asked(values, self.where, self.not_there.union(names))
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,3 +84,12 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         is_section = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = merge(merged[key], value) if is_section else value
     return merged
+
+
+def _names(values: Mapping[str, Any], trail: str = "") -> Iterator[str]:
+    """The dotted names of settings in nested dicts."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _names(value, f"{trail}{key}.")
+        else:
+            yield f"{trail}{key}"

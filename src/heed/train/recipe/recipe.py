@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from heed.config import build_config, read_toml
 from heed.data.corpus import DataConfig
@@ -18,7 +18,7 @@ from heed.errors import ConfigError
 from heed.machine.device import has_gpu
 from heed.machine.memory import spare_host_memory
 from heed.model.config import PRESETS, AnyConfig
-from heed.model.families import stored_shapes
+from heed.model.families import FAMILIES, stored_shapes
 from heed.text.vocab import TokenizerConfig
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.choose import choose, family_of, is_preset
@@ -73,6 +73,13 @@ class Draft:
     parent: str
 
 
+def sections() -> dict[str, tuple[type[Any], ...]]:
+    """The dataclasses of each section's settings; the model has one for each family."""
+    by_name = get_type_hints(Recipe)
+    models = tuple(family.config for family in FAMILIES.values())
+    return {name: models if name == "model" else (kind,) for name, kind in by_name.items()}
+
+
 def draft(asked: Asked) -> Draft:
     """Check settings made by hand, and say what holds whatever the corpus will be.
 
@@ -111,12 +118,13 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
     mistakes += _against_vocabulary(asked, facts)
     if "model" in values and isinstance(values["model"], Mapping):
         values["model"] = {k: v for k, v in values["model"].items() if k not in FROM_VOCABULARY}
-    renamed = Asked(values, asked.where)
+    renamed = Asked(values, asked.where, asked.not_there)
     family = family_of(renamed, mistakes)
     recipe = build_config(
         Recipe,
         merge(choose(renamed, facts, preset), values),
         where=asked.where,
+        without=asked.not_there,
         also_wrong=mistakes,
         sections={"model": family.config},
     )
