@@ -9,6 +9,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import dataclasses
 import importlib
 import io
 import itertools
@@ -65,16 +66,22 @@ TINY: dict[str, Any] = {
     "d_ff": 12,
     "n_encoder_layers": 2,
     "n_decoder_layers": 2,
+    "n_layers": 2,
     "max_positions": 64,
 }
 
 
 @pytest.fixture(scope="session")
 def config_of() -> Callable[..., "ModelConfig"]:
-    """`config_of(norm="pre")`: the shape of `tiny(norm="pre")`."""
-    from heed.model.config import ModelConfig
+    """`config_of(norm="pre")`: the shape of `tiny(norm="pre")`; `family` names another family."""
+    from heed.model.families import config_from, family_named
 
-    return lambda **changes: ModelConfig(**(TINY | changes))
+    def make(**changes: Any) -> "Any":
+        family = family_named(changes.get("family", "transformer"))
+        known = {field.name for field in dataclasses.fields(family.config)}
+        return config_from({key: value for key, value in TINY.items() if key in known} | changes)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -372,12 +372,8 @@ EVENTS = [
         "pairs": 1000,
         "dev_pairs": 10,
         "parameters": 1_500_000,
-        "model": {
-            "d_model": 128,
-            "n_encoder_layers": 4,
-            "n_decoder_layers": 4,
-            "tgt_vocab_size": 4000,
-        },
+        "model": {"tgt_vocab_size": 4000},
+        "summary": "Transformer, 4 encoder and 4 decoder layers",
         "environment": {"threads": 2, "processes": 1},
     },
     {"kind": "note", "text": "going on from step 7"},
@@ -488,7 +484,7 @@ def test_only_lasting_lines_are_written_where_no_terminal_reads() -> None:
     display.close()
     assert stream.getvalue().splitlines() == [
         "1,000 training pairs, 10 for development; 1.5 million parameters "
-        "(d_model 128, 4+4 layers, 4,000 pieces), 2 threads",
+        "(Transformer, 4 encoder and 4 decoder layers, 4,000 pieces), 2 threads",
         "going on from step 7",
         "step 8  dev loss 2.100  BLEU 12.34  chrF 40.00  (best)",
         "    src  a",

@@ -31,7 +31,22 @@ MODELS: dict[str, dict[str, Any]] = {
     "swiglu, unscaled": {"activation": "swiglu", "scale_embedding": False},
     "gelu, one head": {"activation": "gelu", "n_heads": 1},
 }
-each_model = pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
+RECURRENT: dict[str, dict[str, Any]] = {
+    f"rnn, {cell}, {attention}": {"family": "rnn", "cell": cell, "attention": attention}
+    for cell in ("tanh", "lstm", "gru")
+    for attention in ("none", "dot", "additive")
+} | {
+    "rnn, one direction": {"family": "rnn", "bidirectional": False},
+    "rnn, as in the papers": {"family": "rnn", "residual": False},
+}
+DECODER_ONLY: dict[str, dict[str, Any]] = {
+    **{f"decoder, {kind}": {"family": "decoder", "positions": kind} for kind in POSITIONS},
+    "decoder, causal prefix": {"family": "decoder", "prefix": "causal"},
+    "decoder, post-norm, untied": {"family": "decoder", "norm": "post", "tied": "none"},
+}
+ALL = {**MODELS, **RECURRENT, **DECODER_ONLY}
+each_transformer = pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
+each_model = pytest.mark.parametrize("changes", ALL.values(), ids=ALL.keys())
 
 SRC = torch.tensor([[5, 6, 7, 8, 9], [9, 5, 6, 0, 0], [7, 0, 0, 0, 0], [8, 8, 8, 8, 0]])
 TGT_IN = torch.tensor(
@@ -75,20 +90,28 @@ def test_one_parallel_pass_equals_six_separate_passes(tiny: Tiny) -> None:
 # ---------------------------------------------------------------------------- padding
 
 
+GARBAGE = torch.where(SRC != 0, SRC, torch.full_like(SRC, 11))
+
+
 @each_model
 @torch.no_grad()
 def test_what_stands_under_the_padding_mask_changes_nothing(
     tiny: Tiny, changes: dict[str, Any]
 ) -> None:
-    """Claims 80, 81: difference exactly 0 at the kept positions."""
-    model = tiny(**changes)
-    mask = padding_mask(SRC, 0)
-    assert mask is not None
-    is_real = SRC != 0
-    garbage = torch.where(is_real, SRC, torch.full_like(SRC, 11))
-    for memory, other in zip(model.encode(SRC, mask), model.encode(garbage, mask), strict=True):
+    """Claim 80: difference exactly 0."""
+    model, mask = tiny(**changes), padding_mask(SRC, 0)
+    assert torch.equal(model(SRC, TGT_IN, mask), model(GARBAGE, TGT_IN, mask))
+
+
+@each_transformer
+@torch.no_grad()
+def test_what_stands_under_the_padding_mask_changes_no_memory(
+    tiny: Tiny, changes: dict[str, Any]
+) -> None:
+    """Claim 81: difference exactly 0 at the kept positions."""
+    model, mask, is_real = tiny(**changes), padding_mask(SRC, 0), SRC != 0
+    for memory, other in zip(model.encode(SRC, mask), model.encode(GARBAGE, mask), strict=True):
         assert torch.equal(memory[is_real], other[is_real])
-    assert torch.equal(model(SRC, TGT_IN, mask), model(garbage, TGT_IN, mask))
 
 
 @each_model

@@ -146,6 +146,37 @@ def test_encoder_decoder_and_whole_equal_torch_s_on_the_same_weights(seed: int) 
         assert (model(src, tgt_in, mask) - whole).abs().max() <= tolerance
 
 
+@pytest.mark.parametrize("prefix", ["bidirectional", "causal"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@torch.no_grad()
+def test_a_decoder_only_model_is_torchs_encoder_with_a_mask(
+    tiny: Any, norm: str, prefix: str
+) -> None:
+    """Claim 111: one stack reads [source; target]; the mask is written out place by place."""
+    model = tiny(family="decoder", norm=norm, prefix=prefix).double()
+    layer = nn.TransformerEncoderLayer(
+        8, 2, 12, 0.0, layer_norm_eps=1e-6, batch_first=True, norm_first=norm == "pre"
+    )
+    last = nn.LayerNorm(8, eps=1e-6) if norm == "pre" else None
+    twin = nn.TransformerEncoder(layer, 2, norm=last, enable_nested_tensor=False).double()
+    for ours, theirs in zip(model.decoder, twin.layers, strict=True):
+        copy_rest(ours, theirs, [ours.around_self.norm, ours.around_feed_forward.norm])
+    if twin.norm is not None:
+        twin.norm.load_state_dict(model.decoder_norm.state_dict())
+    src, tgt_in = torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([[2, 5, 9, 4], [2, 8, 4, 7]])
+    x = torch.cat([model.embed(src) + model.sides[0], model.embed(tgt_in) + model.sides[1]], dim=1)
+    is_closed = torch.tensor(
+        [
+            [prefix == "causal" and k > q if k < 3 and q < 3 else k > q for k in range(7)]
+            for q in range(7)
+        ]
+    )
+    is_padding = torch.cat([src == 0, torch.zeros(2, 4, dtype=torch.bool)], dim=1)
+    expected = twin.eval()(x, mask=is_closed, src_key_padding_mask=is_padding)[:, 3:]
+    found = model(src, tgt_in, padding_mask(src, 0))
+    assert (found - expected).abs().max() <= 1e-12
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_gradients_equal_torch_s_on_the_same_weights(seed: int) -> None:
     """Claim 106. Tolerance: float64, sums of some hundred terms."""

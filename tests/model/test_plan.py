@@ -55,6 +55,32 @@ def test_shapes_are_those_of_the_module(
         assert aliases == expected_aliases
 
 
+FAMILIES_APART: list[dict[str, Any]] = [
+    *(
+        {"family": "rnn", "cell": cell, "attention": attention, "bidirectional": bidirectional}
+        for cell in ("tanh", "lstm", "gru")
+        for attention in ("none", "dot", "additive")
+        for bidirectional in (False, True)
+    ),
+    {"family": "rnn", "n_encoder_layers": 1, "n_decoder_layers": 3},
+    {"family": "rnn", "tied": "output", "src_vocab_size": 17},
+    {"family": "rnn", "tied": "none", "src_vocab_size": 17},
+    {"family": "decoder"},
+    {"family": "decoder", "tied": "none", "norm": "post", "bias": False},
+    {"family": "decoder", "positions": "learned", "activation": "swiglu", "d_k": 3, "n_layers": 3},
+]
+
+
+@pytest.mark.parametrize("changes", FAMILIES_APART, ids=str)
+def test_shapes_of_other_families_are_those_of_the_module(
+    config_of: Callable[..., Any], changes: dict[str, Any]
+) -> None:
+    config = config_of(**changes)
+    expected_shapes, expected_aliases = found_by_torch(config)
+    assert list(stored_shapes(config).items()) == list(expected_shapes.items())
+    assert ties(config) == expected_aliases
+
+
 def test_the_largest_config_is_laid_out_at_once_and_without_torch() -> None:
     code = """
 import sys, time

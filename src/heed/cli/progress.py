@@ -97,8 +97,7 @@ class Display:
         self.line(
             f"{event['pairs']:,} training pairs, {event['dev_pairs']:,} for development; "
             f"{event['parameters'] / 1e6:.1f} million parameters "
-            f"(d_model {model['d_model']}, {model['n_encoder_layers']}+"
-            f"{model['n_decoder_layers']} layers, {model['tgt_vocab_size']:,} pieces), "
+            f"({event['summary']}, {model['tgt_vocab_size']:,} pieces), "
             f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
             f"{f' in each of {n_processes} processes' if n_processes > 1 else ''}"
         )

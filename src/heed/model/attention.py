@@ -156,22 +156,29 @@ class MultiHeadAttention(nn.Module):
             query, key = self._rotated(query, key, rotation)
         return self.attend_heads(query, key, value, mask=mask, is_causal=is_causal)
 
-    def extend(self, x: Tensor, cache: KVCache, rotation: Rotation | None = None) -> Tensor:
-        """Self-attention of the newest position over all so far.
+    def extend(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        rotation: Rotation | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Self-attention of new positions over all so far.
 
         Args:
-            x: the newest position, `(rows, 1, d_model)`.
-            cache: keys and values so far; grows by one.
-            rotation: rotary cosines and sines of this position.
+            x: the new positions, `(rows, n_new, d_model)`.
+            cache: keys and values so far; grows by the new ones.
+            rotation: rotary cosines and sines of the new positions.
+            mask: True where reading is allowed, broadcasts to `(rows, n_heads, n_new, length)`.
 
         Returns:
-            What was read, `(rows, 1, d_model)`.
+            What was read, `(rows, n_new, d_model)`.
         """
         query, key, value = self._heads(self.project_in(x))
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
         key, value = cache.append(key, value)
-        return self.attend_heads(query, key, value)
+        return self.attend_heads(query, key, value, mask=mask)
 
     def project_query(self, x: Tensor) -> Tensor:
         """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""

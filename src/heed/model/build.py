@@ -15,10 +15,20 @@ from torch.overrides import TorchFunctionMode
 
 from heed.model.attention import ATTENTIONS, MultiHeadAttention
 from heed.model.config import AnyConfig, ModelConfig
+from heed.model.decoder_only.config import DecoderConfig
+from heed.model.decoder_only.network import DecoderOnly
 from heed.model.families import family_of
-from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
+from heed.model.layers import (
+    RESIDUALS,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    PostNorm,
+    PreNorm,
+    SwiGLU,
+)
 from heed.model.network import TorchNetwork
-from heed.model.plan import transformer_plan
+from heed.model.plan import LayerConfig, decoder_plan, transformer_plan
 from heed.model.positions import POSITIONS
 from heed.model.transformer import Embedding, Transformer
 
@@ -37,10 +47,7 @@ def build_model(config: AnyConfig) -> TorchNetwork:
 def build_transformer(config: ModelConfig) -> Transformer:
     """A Transformer of this shape with fresh weights from torch's global random generator."""
     embed_src, embed_tgt, output = _embeddings(config)
-    residual = functools.partial(
-        RESIDUALS[config.norm], config.d_model, dropout=config.dropout, eps=config.norm_eps
-    )
-    is_pre = config.norm == "pre"
+    residual, last_norm = _residual(config)
     model = Transformer(
         plan=transformer_plan(config),
         embed_src=embed_src,
@@ -55,14 +62,39 @@ def build_transformer(config: ModelConfig) -> Transformer:
             )
             for _ in range(config.n_decoder_layers)
         ],
-        # Pre-norm leaves the sum of all sublayers unnormed, so each stack ends with a norm.
-        encoder_norm=nn.LayerNorm(config.d_model, eps=config.norm_eps) if is_pre else nn.Identity(),
-        decoder_norm=nn.LayerNorm(config.d_model, eps=config.norm_eps) if is_pre else nn.Identity(),
+        encoder_norm=last_norm(),
+        decoder_norm=last_norm(),
         output=output,
         pad_id=config.pad_id,
         is_same_layer=config.cross_from == "same",
     )
     model.apply(functools.partial(initialize, residual_gain=residual_gain(config)))
+    return model
+
+
+def build_decoder(config: DecoderConfig) -> DecoderOnly:
+    """A decoder-only model of this shape with fresh weights."""
+    tokens = _table(config, config.src_vocab_size)
+    output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+    if config.tied == "none":
+        nn.init.normal_(output.weight, std=config.d_model**-0.5)
+    else:
+        output.weight = tokens.weight
+    residual, last_norm = _residual(config)
+    model = DecoderOnly(
+        plan=decoder_plan(config),
+        embed=_embedding(config, tokens),
+        decoder=[
+            EncoderLayer(_attention(config), _feed_forward(config), residual=residual)
+            for _ in range(config.n_layers)
+        ],
+        decoder_norm=last_norm(),
+        output=output,
+        pad_id=config.pad_id,
+        is_bidirectional=config.prefix == "bidirectional",
+    )
+    gain = 1 / math.sqrt(2 * config.n_layers) if config.norm == "pre" else 1.0
+    model.apply(functools.partial(initialize, residual_gain=gain))
     return model
 
 
@@ -137,32 +169,44 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
-    def table(vocab_size: int) -> nn.Embedding:
-        tokens = nn.Embedding(vocab_size, config.d_model)
-        # Times √d_model this gives unit variance, the same scale as the positions added to it.
-        scale = config.d_model**-0.5 if config.scale_embedding else 1.0
-        nn.init.normal_(tokens.weight, std=scale)
-        return tokens
-
-    def embed(tokens: nn.Embedding) -> Embedding:
-        positions = POSITIONS[config.positions](
-            config.d_model, config.key_width, config.max_positions
-        )
-        return Embedding(
-            tokens, positions, is_scaled=config.scale_embedding, dropout=config.dropout
-        )
-
-    src_tokens = table(config.src_vocab_size)
-    tgt_tokens = src_tokens if config.tied == "three-way" else table(config.tgt_vocab_size)
+    src_tokens = _table(config, config.src_vocab_size)
+    is_shared = config.tied == "three-way"
+    tgt_tokens = src_tokens if is_shared else _table(config, config.tgt_vocab_size)
     output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
     if config.tied == "none":
         nn.init.normal_(output.weight, std=config.d_model**-0.5)
     else:
         output.weight = tgt_tokens.weight
-    return embed(src_tokens), embed(tgt_tokens), output
+    return _embedding(config, src_tokens), _embedding(config, tgt_tokens), output
 
 
-def _attention(config: ModelConfig) -> MultiHeadAttention:
+def _table(config: LayerConfig, vocab_size: int) -> nn.Embedding:
+    tokens = nn.Embedding(vocab_size, config.d_model)
+    # Times √d_model this gives unit variance, the same scale as the positions added to it.
+    scale = config.d_model**-0.5 if config.scale_embedding else 1.0
+    nn.init.normal_(tokens.weight, std=scale)
+    return tokens
+
+
+def _embedding(config: LayerConfig, tokens: nn.Embedding) -> Embedding:
+    positions = POSITIONS[config.positions](config.d_model, config.key_width, config.max_positions)
+    return Embedding(tokens, positions, is_scaled=config.scale_embedding, dropout=config.dropout)
+
+
+def _residual(
+    config: LayerConfig,
+) -> tuple[Callable[[], PostNorm | PreNorm], Callable[[], nn.Module]]:
+    """Makers of the connections around sublayers, and of the norm behind a stack."""
+    around = functools.partial(
+        RESIDUALS[config.norm], config.d_model, dropout=config.dropout, eps=config.norm_eps
+    )
+    # Pre-norm leaves the sum of all sublayers unnormed, so each stack ends with a norm.
+    if config.norm == "pre":
+        return around, functools.partial(nn.LayerNorm, config.d_model, eps=config.norm_eps)
+    return around, nn.Identity
+
+
+def _attention(config: LayerConfig) -> MultiHeadAttention:
     return ATTENTIONS[config.attention](
         config.d_model,
         config.n_heads,
@@ -173,6 +217,6 @@ def _attention(config: ModelConfig) -> MultiHeadAttention:
     )
 
 
-def _feed_forward(config: ModelConfig) -> FeedForward | SwiGLU:
+def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU:
     shared: dict[str, Any] = {"dropout": config.activation_dropout, "bias": config.bias}
     return FEED_FORWARDS[config.activation](config.d_model, config.d_ff, **shared)

@@ -18,11 +18,11 @@ class KVCache:
         self._values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the newest position and return all so far.
+        """Add new positions and return all so far.
 
         Args:
-            keys: `(rows, n_heads, 1, d_k)`.
-            values: `(rows, n_heads, 1, d_v)`.
+            keys: `(rows, n_heads, n_new, d_k)`.
+            values: `(rows, n_heads, n_new, d_v)`.
 
         Returns:
             Keys `(rows, n_heads, length, d_k)` and values `(rows, n_heads, length, d_v)`.

@@ -16,6 +16,10 @@ Size = Annotated[int, Range(1, LIMIT)]
 Depth = Annotated[int, Range(0, 1000)]
 Id = Annotated[int, Range(0, LIMIT)]
 Rate = Annotated[float, Range(0, 1, below_high=True)]
+AttentionKind = Literal["softmax"]
+Activation = Literal["relu", "gelu", "swiglu"]
+Norm = Literal["post", "pre"]
+PositionKind = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"]
 
 
 class AnyConfig(Protocol):
@@ -100,7 +104,7 @@ class ModelConfig:
     src_vocab_size: Size
     tgt_vocab_size: Size
     d_model: Size = 256
-    attention: Literal["softmax"] = "softmax"
+    attention: AttentionKind = "softmax"
     n_heads: Size = 4
     d_k: Annotated[int | None, Range(1, LIMIT)] = None
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
@@ -110,11 +114,9 @@ class ModelConfig:
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    norm: Literal["post", "pre"] = "post"
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"] = (
-        "sinusoidal"
-    )
+    activation: Activation = "relu"
+    norm: Norm = "post"
+    positions: PositionKind = "sinusoidal"
     max_positions: Size = 1024
     cross_from: Literal["last", "same"] = "last"
     tied: Literal["three-way", "output", "none"] = "three-way"
@@ -156,37 +158,64 @@ class ModelConfig:
         )
 
     def _check_fit(self) -> None:
-        if self.d_model % self.n_heads and not (self.d_k and self.d_v):
-            divisors = [n for n in (1, 2, 4, 8, 16, 32) if self.d_model % n == 0]
-            raise ConfigError(
-                f"model.n_heads must divide model.d_model ({self.d_model}), but is "
-                f"{self.n_heads}. Try {', '.join(map(str, divisors))}, or set d_k and d_v."
-            )
-        if self.positions.startswith("sinusoidal") and self.d_model % 2:
-            raise ConfigError(f"model.d_model must be even for {self.positions} positions.")
-        if self.positions == "rotary" and self.key_width % 2:
-            raise ConfigError(
-                f"model.d_k must be even for rotary positions, but is {self.key_width}."
-            )
-        if self.tied == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
-            raise ConfigError(
-                "model.tied = three-way needs one joint vocabulary, but the source has "
-                f"{self.src_vocab_size} pieces and the target {self.tgt_vocab_size}. "
-                "Set model.tied = output, or train a joint vocabulary."
-            )
-        n_pieces = min(self.src_vocab_size, self.tgt_vocab_size)
-        for name in ("pad_id", "bos_id", "eos_id"):
-            if getattr(self, name) >= n_pieces:
-                raise ConfigError(
-                    f"model.{name} must be below the vocabulary's size ({n_pieces}), but is "
-                    f"{getattr(self, name)}."
-                )
+        require_fitting_widths(self)
+        require_tied(self)
+        require_special_ids(self)
         # An encoder layer above the last decoder layer would not be read, and would learn nothing.
         if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
             raise ConfigError(
                 "model.cross_from = same needs an encoder layer for each decoder layer, but there "
                 f"are {self.n_encoder_layers} and {self.n_decoder_layers}. Make both equal, or set "
                 "model.cross_from = last."
+            )
+
+
+def require_fitting_widths(config: Any) -> None:
+    """Refuse heads and positions that do not fit the model's width.
+
+    Raises:
+        ConfigError: `n_heads`, `d_model` or `d_k` is of the wrong size.
+    """
+    if config.d_model % config.n_heads and not (config.d_k and config.d_v):
+        divisors = [n for n in (1, 2, 4, 8, 16, 32) if config.d_model % n == 0]
+        raise ConfigError(
+            f"model.n_heads must divide model.d_model ({config.d_model}), but is "
+            f"{config.n_heads}. Try {', '.join(map(str, divisors))}, or set d_k and d_v."
+        )
+    if config.positions.startswith("sinusoidal") and config.d_model % 2:
+        raise ConfigError(f"model.d_model must be even for {config.positions} positions.")
+    if config.positions == "rotary" and config.key_width % 2:
+        raise ConfigError(
+            f"model.d_k must be even for rotary positions, but is {config.key_width}."
+        )
+
+
+def require_tied(config: Any) -> None:
+    """Refuse to share embeddings between two vocabularies.
+
+    Raises:
+        ConfigError: `tied` is `three-way`, but the sides differ.
+    """
+    if config.tied == "three-way" and config.src_vocab_size != config.tgt_vocab_size:
+        raise ConfigError(
+            "model.tied = three-way needs one joint vocabulary, but the source has "
+            f"{config.src_vocab_size} pieces and the target {config.tgt_vocab_size}. "
+            "Set model.tied = output, or train a joint vocabulary."
+        )
+
+
+def require_special_ids(config: AnyConfig) -> None:
+    """Refuse special ids beyond the vocabulary.
+
+    Raises:
+        ConfigError: names the first one.
+    """
+    n_pieces = min(config.src_vocab_size, config.tgt_vocab_size)
+    for name in ("pad_id", "bos_id", "eos_id"):
+        if getattr(config, name) >= n_pieces:
+            raise ConfigError(
+                f"model.{name} must be below the vocabulary's size ({n_pieces}), but is "
+                f"{getattr(config, name)}."
             )
 
 

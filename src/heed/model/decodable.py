@@ -15,9 +15,8 @@ from torch import Tensor
 from heed.model.build import build_unfilled
 from heed.model.config import AnyConfig
 from heed.model.interface import Changes, Floats, Ids
-from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
-from heed.model.trace import recording, see
+from heed.model.trace import see
 
 _BLOCK = 64
 
@@ -135,10 +134,8 @@ class TorchDecodable:
     @torch.inference_mode()
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
         """Where every layer looks, each `(batch, n_heads, tgt_len, src_len)`; see `Inspectable`."""
-        ids = self._tensor(src)
-        with recording(self.network, "cross_attention.weights") as caught:
-            self.network(ids, self._tensor(tgt_in), padding_mask(ids, self.network.pad_id))
-        return [_array(weights.float()) for weights in caught.values()]
+        found = self.network.source_attention(self._tensor(src), self._tensor(tgt_in))
+        return [_array(weights.float()) for weights in found]
 
     def _tensor(self, ids: Ids) -> Tensor:
         return _tensor(ids, self._device)

@@ -118,20 +118,53 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = residual()
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, rotation: Rotation | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        rotation: Rotation | None = None,
+        is_causal: bool = False,
     ) -> Tensor:
-        """Refine every source position.
+        """Refine every position.
 
         Args:
-            x: `(batch, src_len, d_model)`.
-            mask: True at real tokens, broadcasts to `(batch, n_heads, src_len, src_len)`.
+            x: `(batch, length, d_model)`.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, length, length)`.
             rotation: rotary cosines and sines.
+            is_causal: position t also reads no position after t.
 
         Returns:
-            `(batch, src_len, d_model)`.
+            `(batch, length, d_model)`.
+        """
+
+        def read_itself(y: Tensor) -> Tensor:
+            attended: Tensor = self.self_attention(
+                y, mask=mask, rotation=rotation, is_causal=is_causal
+            )
+            return attended
+
+        x = self.around_self(see(self, "in", x), read_itself)
+        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
+
+    def extend(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        mask: Tensor | None = None,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
+        """Refine new positions, which read all those in the cache and themselves.
+
+        Args:
+            x: `(rows, n_new, d_model)`.
+            cache: this layer's keys and values so far; grows by the new ones.
+            mask: True where reading is allowed, broadcasts to `(rows, n_heads, n_new, length)`.
+            rotation: rotary cosines and sines of the new positions.
+
+        Returns:
+            `(rows, n_new, d_model)`.
         """
         x = self.around_self(
-            see(self, "in", x), lambda y: self.self_attention(y, mask=mask, rotation=rotation)
+            see(self, "in", x), lambda y: self.self_attention.extend(y, cache, rotation, mask)
         )
         return see(self, "out", self.around_feed_forward(x, self.feed_forward))
 

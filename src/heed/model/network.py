@@ -1,13 +1,18 @@
 """What training and search need of a model in torch: the class that each family's model extends."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from heed.model.masks import padding_mask
 from heed.model.plan import Weight
-from heed.model.trace import see
+from heed.model.positions import Rotation
+from heed.model.trace import recording, see
 
 
 class TorchNetwork(nn.Module):
@@ -81,6 +86,20 @@ class TorchNetwork(nn.Module):
         """
         raise NotImplementedError
 
+    def through(self, layer: nn.Module, *inputs: Tensor | Rotation | bool | None) -> Tensor:
+        """What a layer makes of its inputs, `(batch, length, d_model)`."""
+        is_learning = self.training and torch.is_grad_enabled()
+        run: Callable[..., Tensor] = layer
+        if self.is_compiled and is_learning:
+            run = functools.partial(_compiled(type(layer).forward), layer)
+        refined: Tensor
+        if self.is_recomputing and is_learning:
+            # The random state is restored, so that dropout drops the same numbers.
+            refined = checkpoint(run, *inputs, use_reentrant=False)
+        else:
+            refined = run(*inputs)
+        return refined
+
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
         logits = F.linear(states, self.output.weight, self.output.bias)
@@ -97,3 +116,24 @@ class TorchNetwork(nn.Module):
             Logits in float32, `(batch, tgt_len, tgt_vocab_size)`; position `t` predicts `t + 1`.
         """
         return self.logits(self(src, tgt_in, padding_mask(src, self.pad_id)))
+
+    def source_attention(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
+        """Attention weights from target to source in one pass, in each layer that has them.
+
+        Args:
+            src: source ids, padded, `(batch, src_len)`.
+            tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
+
+        Returns:
+            Each `(batch, n_heads, tgt_len, src_len)`.
+        """
+        with recording(self, "cross_attention.weights") as caught:
+            self(src, tgt_in, padding_mask(src, self.pad_id))
+        return list(caught.values())
+
+
+@functools.cache
+def _compiled(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A layer's `forward` for all shapes; the compiler works when it is first called."""
+    compiled: Callable[..., Tensor] = torch.compile(forward, dynamic=True)
+    return compiled

@@ -6,15 +6,17 @@ Nothing is allocated, and torch is not needed. `families.py` finds the plan of a
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from heed.model.config import ModelConfig
+from heed.model.decoder_only.config import DecoderConfig
 
 Shape = tuple[int, ...]
 Role = Literal["table", "positions", "matrix", "bias", "norm", "output"]
-Side = Literal["src", "tgt"]
+Side = Literal["src", "tgt", "both"]
+LayerConfig = ModelConfig | DecoderConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,8 @@ class Block:
     Attributes:
         name: `query`, `key`, `value`, `gate`, …; "" for a matrix that is not fused.
         n_rows: how many rows.
-        met_by: the tokens that are multiplied with it: of the source or of the target. Keys and
-            values of cross-attention are computed once for each source token.
+        met_by: the tokens that are multiplied with it: of the source, of the target or of both.
+            Keys and values of cross-attention are computed once for each source token.
     """
 
     name: str
@@ -42,7 +44,7 @@ class Weight:
         shape: its shape; a matrix is `(n_outputs, n_inputs)`.
         role: `table` (embeddings), `positions` (a learned table), `matrix`, `bias`, `norm` (gain or
             bias of a LayerNorm), `output` (the map to the target vocabulary).
-        side: the tokens that meet it; of a fused matrix of both sides, those that ask.
+        side: the tokens that meet it; of a fused matrix whose blocks differ, those of the query.
         blocks: the rows of a matrix or bias, first to last; one block unless it is fused.
         tied_to: the name of the weight it is the same tensor as, or None.
     """
@@ -62,16 +64,24 @@ class Weight:
 
 def transformer_plan(config: ModelConfig) -> list[Weight]:
     """Every weight of this Transformer in the order of its `state_dict`, tied ones too."""
-    src, tgt = "embed_src.tokens.weight", "embed_tgt.tokens.weight"
+    return with_ties(_weights(config), config.tied)
+
+
+def decoder_plan(config: DecoderConfig) -> list[Weight]:
+    """Every weight of this decoder-only model: source and target tokens meet all of them."""
+    return with_ties(_decoder_weights(config), config.tied)
+
+
+def with_ties(weights: Iterable[Weight], tied: str) -> list[Weight]:
+    """The weights of a model whose embeddings are `tied` three-way, to the output, or not."""
+    found = list(weights)
+    tables = [weight.name for weight in found if weight.role == "table"]
     ties: dict[str, str] = {}
-    if config.tied != "none":
-        ties["output.weight"] = tgt
-    if config.tied == "three-way":
-        ties |= {tgt: src, "output.weight": src}
-    return [
-        replace(weight, tied_to=ties[weight.name]) if weight.name in ties else weight
-        for weight in _weights(config)
-    ]
+    if tied != "none":
+        ties["output.weight"] = tables[-1]
+    if tied == "three-way":
+        ties |= dict.fromkeys([*tables[1:], "output.weight"], tables[0])
+    return [replace(weight, tied_to=ties.get(weight.name)) for weight in found]
 
 
 def operations(weights: list[Weight]) -> tuple[float, float]:
@@ -79,12 +89,12 @@ def operations(weights: list[Weight]) -> tuple[float, float]:
 
     Attention's own products, which grow with the length of a sentence, are not counted.
     """
-    met: dict[Side, float] = {"src": 0.0, "tgt": 0.0}
+    met: dict[Side, float] = {"src": 0.0, "tgt": 0.0, "both": 0.0}
     for weight in weights:
         if weight.role in ("matrix", "output"):
             for block in weight.blocks:
                 met[block.met_by] += block.n_rows * weight.shape[1]
-    return met["src"], met["tgt"]
+    return met["src"] + met["both"], met["tgt"] + met["both"]
 
 
 def _weights(config: ModelConfig) -> Iterator[Weight]:
@@ -102,6 +112,20 @@ def _weights(config: ModelConfig) -> Iterator[Weight]:
     yield Weight("output.weight", shape, "output", "tgt", (Block("", n_pieces, "tgt"),))
 
 
+def _decoder_weights(config: DecoderConfig) -> Iterator[Weight]:
+    yield Weight("sides", (2, config.d_model), "positions", "src")
+    width = config.d_model
+    yield Weight("embed.tokens.weight", (config.src_vocab_size, width), "table", "src")
+    if config.positions == "learned":
+        yield Weight("embed.positions.table", (config.max_positions, width), "positions", "src")
+    for layer in range(config.n_layers):
+        yield from _layer(config, f"decoder.{layer}.", "both", cross=False)
+    if config.norm == "pre":
+        yield from _norm(config, "decoder_norm", "both")
+    n_pieces = config.tgt_vocab_size
+    yield Weight("output.weight", (n_pieces, width), "output", "src", (Block("", n_pieces, "tgt"),))
+
+
 def _embedding(config: ModelConfig, side: Side, vocab_size: int) -> Iterator[Weight]:
     yield Weight(f"embed_{side}.tokens.weight", (vocab_size, config.d_model), "table", side)
     if config.positions == "learned":
@@ -109,7 +133,7 @@ def _embedding(config: ModelConfig, side: Side, vocab_size: int) -> Iterator[Wei
         yield Weight(f"embed_{side}.positions.table", shape, "positions", side)
 
 
-def _layer(config: ModelConfig, prefix: str, side: Side, *, cross: bool) -> Iterator[Weight]:
+def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iterator[Weight]:
     """An encoder or decoder layer: its sublayers, then the norm around each of them."""
     yield from _attention(config, f"{prefix}self_attention", side, memory=side)
     if cross:
@@ -119,7 +143,7 @@ def _layer(config: ModelConfig, prefix: str, side: Side, *, cross: bool) -> Iter
         yield from _norm(config, f"{prefix}around_{sublayer}.norm", side)
 
 
-def _attention(config: ModelConfig, name: str, side: Side, *, memory: Side) -> Iterator[Weight]:
+def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> Iterator[Weight]:
     """W^Q, W^K and W^V of all heads as one matrix, then W^O (section 3.2.2)."""
     keys, values = config.n_heads * config.key_width, config.n_heads * config.value_width
     projections = (
@@ -131,7 +155,7 @@ def _attention(config: ModelConfig, name: str, side: Side, *, memory: Side) -> I
     yield from _linear(config, f"{name}.project_out", values, side, Block("", config.d_model, side))
 
 
-def _feed_forward(config: ModelConfig, name: str, side: Side) -> Iterator[Weight]:
+def _feed_forward(config: LayerConfig, name: str, side: Side) -> Iterator[Weight]:
     expanded = [Block("", config.d_ff, side)]
     if config.activation == "swiglu":
         expanded = [Block("gate", config.d_ff, side), Block("value", config.d_ff, side)]
@@ -141,7 +165,7 @@ def _feed_forward(config: ModelConfig, name: str, side: Side) -> Iterator[Weight
 
 
 def _linear(
-    config: ModelConfig, name: str, n_inputs: int, side: Side, *blocks: Block
+    config: LayerConfig, name: str, n_inputs: int, side: Side, *blocks: Block
 ) -> Iterator[Weight]:
     n_outputs = sum(block.n_rows for block in blocks)
     yield Weight(f"{name}.weight", (n_outputs, n_inputs), "matrix", side, blocks)
@@ -149,6 +173,6 @@ def _linear(
         yield Weight(f"{name}.bias", (n_outputs,), "bias", side, blocks)
 
 
-def _norm(config: ModelConfig, name: str, side: Side) -> Iterator[Weight]:
+def _norm(config: LayerConfig, name: str, side: Side) -> Iterator[Weight]:
     yield Weight(f"{name}.weight", (config.d_model,), "norm", side)
     yield Weight(f"{name}.bias", (config.d_model,), "norm", side)

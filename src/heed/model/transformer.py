@@ -4,14 +4,11 @@ The order of computation: ids → `embed` → encoder layers → memory → deco
 `build.py` makes it from a config.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from heed.model.cache import KVCache
 from heed.model.fast.dropout import Dropout
@@ -126,7 +123,7 @@ class Transformer(TorchNetwork):
         x, rotation = self.embed_src(src), self.embed_src.rotation(src.size(1))
         outputs = []
         for layer in self.encoder:
-            x = self._through(layer, x, src_mask, rotation)
+            x = self.through(layer, x, src_mask, rotation)
             outputs.append(x)
         if self.is_same_layer:
             return [
@@ -151,7 +148,7 @@ class Transformer(TorchNetwork):
         """
         x, rotation = self.embed_tgt(tgt_in), self.embed_tgt.rotation(tgt_in.size(1))
         for layer, memory in zip(self.decoder, memories, strict=True):
-            x = self._through(layer, x, memory, src_mask, rotation)
+            x = self.through(layer, x, memory, src_mask, rotation)
         return see(self, "states", self.decoder_norm(x))
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
@@ -194,26 +191,5 @@ class Transformer(TorchNetwork):
             if state.src_mask is not None:
                 state.src_mask = state.src_mask[sources]
 
-    def _through(self, layer: nn.Module, *inputs: Tensor | Rotation | None) -> Tensor:
-        """What a layer makes of its inputs, `(batch, length, d_model)`."""
-        is_learning = self.training and torch.is_grad_enabled()
-        run: Callable[..., Tensor] = layer
-        if self.is_compiled and is_learning:
-            run = functools.partial(_compiled(type(layer).forward), layer)
-        refined: Tensor
-        if self.is_recomputing and is_learning:
-            # The random state is restored, so that dropout drops the same numbers.
-            refined = checkpoint(run, *inputs, use_reentrant=False)
-        else:
-            refined = run(*inputs)
-        return refined
-
     def _decoder_layers(self) -> list[DecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]  # ModuleList forgets its element type
-
-
-@functools.cache
-def _compiled(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A layer's `forward` for all shapes; the compiler works when it is first called."""
-    compiled: Callable[..., Tensor] = torch.compile(forward, dynamic=True)
-    return compiled

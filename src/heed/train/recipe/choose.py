@@ -10,7 +10,7 @@ from typing import Any
 from heed.config import parse_duration
 from heed.errors import ConfigError
 from heed.model.config import PRESETS
-from heed.model.families import DEFAULT, Family, family_named
+from heed.model.families import DEFAULT, FAMILIES, Family, family_named
 from heed.text.vocab import TokenizerConfig
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.cost import (
@@ -63,7 +63,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if time_s is None else 0.0
     budget_s = _seconds(time_s)
     family = family_of(asked, [])
-    name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family.presets)
+    name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family)
     model: Values = {
         "family": family.name,
         **family.presets[name],
@@ -89,7 +89,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
         batches["warmup_steps"] = choose_warmup(max_steps or n_tokens / batch_tokens)
         # Weight decay gains nothing for a run from a parent.
         batches["weight_decay"] = 0.0 if training.get("parent") else WEIGHT_DECAY
-    batches |= choose_rates(training, model["d_model"])
+    batches |= choose_rates(training, model["d_model"], family)
     if n_tokens_by_steps:
         most = TrainConfig.validations
         batches["validations"] = max(1, min(most, max_steps // STEPS_PER_VALIDATION))
@@ -157,11 +157,13 @@ def choose_warmup(n_steps: float) -> int:
     return max(1, min(100, round(n_steps / 30)))
 
 
-def choose_rates(training: Mapping[str, Any], d_model: int) -> Values:
+def choose_rates(
+    training: Mapping[str, Any], d_model: int, family: Family = FAMILIES[DEFAULT]
+) -> Values:
     """Peak learning rates for the optimizer, lower for a model that has learned already."""
     share = FINE_TUNING_RATE if training.get("parent") else 1.0
     if _uses_muon(training):
-        matrix_rate = share * TrainConfig.matrix_learning_rate
+        matrix_rate = share * TrainConfig.matrix_learning_rate * family.matrix_rate
         # Adam updates embeddings, biases and norms: wider ones need a lower rate, and embeddings
         # that start nearly right a still lower one.
         begins_with = training.get("first_embeddings", TrainConfig.first_embeddings)
@@ -200,7 +202,7 @@ def choose_size(
     facts: Facts,
     time_s: float,
     n_tokens_by_steps: float = 0.0,
-    presets: Mapping[str, Mapping[str, Any]] = PRESETS,
+    family: Family = FAMILIES[DEFAULT],
 ) -> str:
     """The largest preset that learns from enough tokens.
 
@@ -209,13 +211,14 @@ def choose_size(
         time_s: the time given; on a faster machine a larger model learns enough in it.
         n_tokens_by_steps: target tokens of a run that steps alone limit; it gets `small` at most,
             because nothing says how long a larger model may take. 0 = the time decides.
-        presets: those of the model's family.
+        family: whose presets to choose from.
     """
     fitting = "tiny"
     for name in ("small",) if n_tokens_by_steps else ("small", "base", "big"):
-        n_tokens_by_time = expected_epochs(presets[name], facts, time_s) * facts.n_tgt_tokens
+        sizes = {"family": family.name, **family.presets[name]}
+        n_tokens_by_time = expected_epochs(sizes, facts, time_s) * facts.n_tgt_tokens
         n_tokens = n_tokens_by_steps or n_tokens_by_time
-        if n_tokens >= MIN_TOKENS_PER_WEIGHT * sum(weights_met(presets[name], facts)):
+        if n_tokens >= MIN_TOKENS_PER_WEIGHT * sum(weights_met(sizes, facts)):
             fitting = name
     # A larger model gains nothing from fewer pairs than this, however long it trains.
     ceilings = {"small": 0, "base": 300_000, "big": 3_000_000}

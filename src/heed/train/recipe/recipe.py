@@ -7,7 +7,7 @@ always wins. `Draft`: what holds before the corpus is read. `Recipe`: a value fo
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -18,7 +18,7 @@ from heed.errors import ConfigError
 from heed.machine.device import has_gpu
 from heed.machine.memory import spare_host_memory
 from heed.model.config import PRESETS, AnyConfig
-from heed.model.families import FAMILIES, stored_shapes
+from heed.model.families import FAMILIES, Family, stored_shapes
 from heed.text.vocab import TokenizerConfig
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.choose import choose, family_of, is_preset
@@ -118,8 +118,9 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
     mistakes += _against_vocabulary(asked, facts)
     if "model" in values and isinstance(values["model"], Mapping):
         values["model"] = {k: v for k, v in values["model"].items() if k not in FROM_VOCABULARY}
+    family = family_of(Asked(values), mistakes)
+    mistakes += _of_other_families(values, family)
     renamed = Asked(values, asked.where, asked.not_there)
-    family = family_of(renamed, mistakes)
     recipe = build_config(
         Recipe,
         merge(choose(renamed, facts, preset), values),
@@ -151,6 +152,28 @@ def build_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
     mistakes: list[str] = []
     model = family_of(Asked(values), mistakes).config
     return build_config(Recipe, values, where=where, also_wrong=mistakes, sections={"model": model})
+
+
+def _of_other_families(values: dict[str, Any], family: Family) -> list[str]:
+    """Take settings that only other families have out of `values`; mistakes that name these."""
+    section, mistakes = values.get("model"), []
+    if not isinstance(section, Mapping):
+        return []
+    own = {field.name for field in fields(family.config)}
+    kept = {**section, "family": family.name}  # an unknown one is reported already
+    for key in section.keys() - own:
+        others = [
+            other.name
+            for other in FAMILIES.values()
+            if key in {field.name for field in fields(other.config)}
+        ]
+        if others:
+            mistakes.append(
+                f"model.{key} is a setting of {' and '.join(others)}, not of {family.name}."
+            )
+            del kept[key]
+    values["model"] = kept
+    return mistakes
 
 
 def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:

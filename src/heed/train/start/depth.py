@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
+from heed.errors import ConfigError
 from heed.model.config import AnyConfig
 from heed.model.families import plan
 
@@ -35,19 +36,36 @@ def with_depth(weights: Mapping[str, T], old: AnyConfig, new: AnyConfig) -> dict
 
     Returns:
         The weights by their names in the `new` one; a repeated layer is the same objects.
+
+    Raises:
+        ConfigError: the weights of a layer do not fit where they would be repeated.
     """
     before, after = depths(old), depths(new)
     layers = {stack: spread(before[stack], after.get(stack, 0)) for stack in before}
-    found = {}
-    for name, value in weights.items():
+    origins = {}
+    for name in weights:
         match = _LAYER.match(name)
         if match is None:
-            found[name] = value
+            origins[name] = name
             continue
         for place, layer in enumerate(layers[match["stack"]]):
             if layer == int(match["number"]):
-                found[f"{match['stack']}.{place}.{name[match.end() :]}"] = value
-    return found
+                origins[f"{match['stack']}.{place}.{name[match.end() :]}"] = name
+    _require_fit(origins, old, new)
+    return {name: weights[origin] for name, origin in origins.items()}
+
+
+def _require_fit(origins: Mapping[str, str], old: AnyConfig, new: AnyConfig) -> None:
+    """Compare the shapes of weights with those of their origins; vocabularies may have grown."""
+    shapes = {weight.name: weight.shape for weight in plan(old)}
+    for weight in plan(new):
+        if weight.role in ("table", "output") or weight.name not in origins:
+            continue
+        if shapes[origins[weight.name]] != weight.shape:
+            raise ConfigError(
+                f"the numbers of layers of {new.family} must be those of the parent with --from, "
+                f"because {weight.name} has another shape there. Leave them out."
+            )
 
 
 def depths(config: AnyConfig) -> dict[str, int]:

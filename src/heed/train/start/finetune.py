@@ -137,7 +137,7 @@ def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[st
         "tgt": new_spellings(bundle.tgt_vocab, tgt_vocab),
     }
     for weight in plan(bundle.config):
-        spellings = added[weight.side]
+        spellings = added.get(weight.side)
         if weight.role in ("table", "output") and weight.tied_to is None and spellings:
             old = weights[weight.name]
             rows = [old[ids].mean(dim=0) if ids else old.mean(dim=0) for ids in spellings]

@@ -19,7 +19,6 @@ from heed.data.batch import IdPairs
 from heed.model.layers import FeedForward
 from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
-from heed.model.trace import recording
 from heed.train.step.validate import DevSet
 from heed.translate.translator import Translator
 
@@ -168,14 +167,13 @@ class _Asker:
         if not pairs:
             return None
         src, tgt_in, _ = self._tensors(pairs)
-        with recording(self.model, "cross_attention.weights") as caught:
-            self.model.teacher_forced(src, tgt_in)
-        if not caught:  # no cross-attention
+        caught = self.model.source_attention(src, tgt_in)
+        if not caught:  # the model does not attend to the source
             return None
         most = torch.tensor([math.log(len(ids)) for ids, _ in pairs], device=self.device)
         is_real = tgt_in != self.model.pad_id
         heads = []
-        for weights in caught.values():
+        for weights in caught:
             entropy = torch.special.entr(weights).sum(dim=-1) / most[:, None, None]
             heads.append(entropy.transpose(1, 2)[is_real].mean(dim=0))
         return torch.cat(heads).min().item()

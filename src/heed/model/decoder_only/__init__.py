@@ -1,0 +1,1 @@
+"""The decoder-only Transformer: one stack reads the source and writes the target."""

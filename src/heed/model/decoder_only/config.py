@@ -1,0 +1,129 @@
+"""The shape of a decoder-only Transformer."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+from heed.config import Range, check
+from heed.errors import ConfigError
+from heed.model.config import (
+    LIMIT,
+    Activation,
+    AttentionKind,
+    Id,
+    Norm,
+    PositionKind,
+    Rate,
+    Size,
+    require_fitting_widths,
+    require_special_ids,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderConfig:
+    """Every size and choice that the weights of a decoder-only model depend on.
+
+    Attributes:
+        family: `decoder`.
+        src_vocab_size: rows of the one embedding table.
+        tgt_vocab_size: the same number.
+        d_model: width of a token's vector.
+        attention: how a head weighs what it reads: `softmax`, the paper's equation 1.
+        n_heads: attention heads.
+        d_k: width of queries and keys in one head; none = d_model / n_heads.
+        d_v: width of values in one head; none = d_model / n_heads.
+        d_ff: inner width of the feed-forward network.
+        n_layers: layers.
+        prefix: whether source tokens attend to each other in both directions (`bidirectional`,
+            Raffel et al. 2020, section 3.2.1) or only to those before them (`causal`).
+        dropout: rate on embeddings and on each sublayer.
+        attention_dropout: rate on attention weights.
+        activation_dropout: rate inside the feed-forward network.
+        activation: of the feed-forward network.
+        norm: LayerNorm behind each sum (`post`) or in front of each sublayer (`pre`).
+        positions: how a token's place is told; source and target count from 0 each.
+        max_positions: rows of a learned table of positions.
+        tied: `three-way` takes the embedding table as the output matrix.
+        bias: whether the linear layers add a bias.
+        scale_embedding: multiply embeddings by √d_model.
+        norm_eps: ε of LayerNorm.
+        pad_id: id of `<pad>`.
+        bos_id: id of `<bos>`.
+        eos_id: id of `<eos>`.
+
+    Raises:
+        ConfigError: a size is out of range or sizes do not fit one another.
+    """
+
+    family: Literal["decoder"] = "decoder"
+    src_vocab_size: Size
+    tgt_vocab_size: Size
+    d_model: Size = 256
+    attention: AttentionKind = "softmax"
+    n_heads: Size = 4
+    d_k: Annotated[int | None, Range(1, LIMIT)] = None
+    d_v: Annotated[int | None, Range(1, LIMIT)] = None
+    d_ff: Size = 1024
+    n_layers: Annotated[int, Range(1, 1000)] = 6
+    prefix: Literal["bidirectional", "causal"] = "bidirectional"
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.0
+    activation_dropout: Rate = 0.0
+    activation: Activation = "relu"
+    norm: Norm = "pre"
+    positions: PositionKind = "sinusoidal"
+    max_positions: Size = 1024
+    tied: Literal["three-way", "none"] = "three-way"
+    bias: bool = True
+    scale_embedding: bool = True
+    norm_eps: Annotated[float, Range(0, 0.1, above_low=True)] = 1e-6
+    pad_id: Id = 0
+    bos_id: Id = 2
+    eos_id: Id = 3
+
+    def __post_init__(self) -> None:
+        check(self, "model")
+        require_fitting_widths(self)
+        if self.src_vocab_size != self.tgt_vocab_size:
+            raise ConfigError(
+                "model.family = decoder needs one joint vocabulary, but the source has "
+                f"{self.src_vocab_size} pieces and the target {self.tgt_vocab_size}. Set "
+                "tokenizer.joint = true."
+            )
+        require_special_ids(self)
+
+    @property
+    def key_width(self) -> int:
+        """d_k, resolved."""
+        return self.d_k or self.d_model // self.n_heads
+
+    @property
+    def value_width(self) -> int:
+        """d_v, resolved."""
+        return self.d_v or self.d_model // self.n_heads
+
+    @property
+    def source_limit(self) -> int | None:
+        """Most source tokens that the model can read; None = any number."""
+        return self.max_positions if self.positions == "learned" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as JSON values."""
+        return asdict(self)
+
+    def summary(self) -> str:
+        """The shape in words, for a model card."""
+        return (
+            f"Decoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
+            f"{self.n_heads} heads of {self.attention} attention"
+        )
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 8, "dropout": 0.3},
+    "small": {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 6, "dropout": 0.1},
+    "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 12, "dropout": 0.1},
+    "big": {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 12, "dropout": 0.3},
+    "student": {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3, "dropout": 0.1},
+}
+"""With the layers of both stacks of the Transformer of the same name."""

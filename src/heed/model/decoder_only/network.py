@@ -1,0 +1,155 @@
+"""The decoder-only Transformer: the source is the beginning of the sequence, the target its end.
+
+One stack of layers with self-attention and no cross-attention reads [source; target]. A target
+token attends to the whole source and to the target before it. Both count positions from 0, and a
+learned vector tells the two sides apart, as in UniLM (Dong et al. 2019, section 2.1).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from heed.model.cache import KVCache
+from heed.model.layers import EncoderLayer
+from heed.model.masks import both, causal_mask, padding_mask
+from heed.model.network import TorchNetwork
+from heed.model.plan import Weight
+from heed.model.positions import Rotation
+from heed.model.trace import recording, see
+from heed.model.transformer import Embedding
+
+SOURCE, TARGET = 0, 1
+"""Rows of `sides`."""
+
+
+@dataclass
+class DecoderOnlyState:
+    """The state between two steps.
+
+    Attributes:
+        caches: one a layer, keys and values of the source and of the target so far.
+        src_mask: True at real source tokens, `(rows, 1, 1, src_len)`, or None.
+        position: number of target tokens read so far.
+    """
+
+    caches: list[KVCache]
+    src_mask: Tensor | None
+    position: int = 0
+
+
+class DecoderOnly(TorchNetwork):
+    """One stack that reads the source and writes the target.
+
+    Args:
+        plan: its weights.
+        embed: embedding of both sides.
+        decoder: the layers, first to last.
+        decoder_norm: after the last layer (pre-norm), or the identity (post-norm).
+        output: linear map to the vocabulary; may share the embedding's matrix.
+        pad_id: id of `<pad>`.
+        is_bidirectional: source tokens attend to each other in both directions.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: list[Weight],
+        embed: Embedding,
+        decoder: list[EncoderLayer],
+        decoder_norm: nn.Module,
+        output: nn.Linear,
+        pad_id: int,
+        is_bidirectional: bool,
+    ) -> None:
+        super().__init__(plan=plan, pad_id=pad_id)
+        self.sides = nn.Parameter(torch.empty(2, output.in_features))
+        nn.init.normal_(self.sides, std=0.02)
+        self.embed = embed
+        self.decoder = nn.ModuleList(decoder)
+        self.decoder_norm = decoder_norm
+        self.output = output
+        self.is_bidirectional = is_bidirectional
+
+    def layers(self) -> list[nn.Module]:
+        """All layers; they share one compiled program."""
+        return list(self.decoder)
+
+    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        """States of the target `(batch, tgt_len, d_model)`; see `TorchNetwork.forward`."""
+        n_src, n_tgt = src.size(1), tgt_in.size(1)
+        x = torch.cat(
+            [self.embed(src) + self.sides[SOURCE], self.embed(tgt_in) + self.sides[TARGET]], dim=1
+        )
+        rotation = _joined(self.embed.rotation(n_src), self.embed.rotation(n_tgt))
+        is_causal = n_src == 0 or (src_mask is None and not self.is_bidirectional)
+        mask = None if is_causal else self._mask(n_src, n_tgt, src_mask, src.device)
+        for layer in self.decoder:
+            x = self.through(layer, x, mask, rotation, is_causal)
+        return see(self, "states", self.decoder_norm(x)[:, n_src:])
+
+    def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderOnlyState:
+        """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
+        src_mask = padding_mask(src, self.pad_id)
+        caches = [KVCache() for _ in self.decoder]
+        if src.size(1):
+            x = self.embed(src) + self.sides[SOURCE]
+            rotation = self.embed.rotation(src.size(1))
+            mask = self._mask(src.size(1), 0, src_mask, src.device)
+            for layer, cache in zip(self._decoder_layers(), caches, strict=True):
+                x = layer.extend(x, cache, mask, rotation)
+        rows = torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
+        state = DecoderOnlyState(caches, src_mask)
+        self.select(state, rows)
+        return state
+
+    def step(self, state: DecoderOnlyState, tokens: Tensor) -> Tensor:
+        """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
+        x = self.embed(tokens[:, None], state.position) + self.sides[TARGET]
+        rotation = self.embed.rotation(1, state.position)
+        mask = None
+        state.position += 1
+        if state.src_mask is not None:
+            is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, state.position)
+            mask = torch.cat([state.src_mask, is_tgt], dim=-1)
+        for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
+            x = layer.extend(x, cache, mask, rotation)
+        return self.logits(see(self, "states", self.decoder_norm(x))[:, 0])
+
+    def select(self, state: DecoderOnlyState, rows: Tensor, sources: Tensor | None = None) -> None:
+        """Keep, repeat or reorder rows `(new_rows,)`; see `TorchNetwork.select`."""
+        for cache in state.caches:
+            cache.select(rows)
+        if state.src_mask is not None:
+            state.src_mask = state.src_mask[rows]
+
+    def source_attention(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
+        """The part of each layer's self-attention that leads from target to source."""
+        with recording(self, "self_attention.weights") as caught:
+            self(src, tgt_in, padding_mask(src, self.pad_id))
+        n_src = src.size(1)
+        return [weights[:, :, n_src:, :n_src] for weights in caught.values()]
+
+    def _mask(
+        self, n_src: int, n_tgt: int, src_mask: Tensor | None, device: torch.device
+    ) -> Tensor:
+        """True where a row may attend, broadcasts to `(batch, 1, length, length)`."""
+        mask = causal_mask(n_src + n_tgt, n_src + n_tgt, device)
+        if self.is_bidirectional:
+            mask[:n_src, :n_src] = True
+        if src_mask is None:
+            return mask
+        is_tgt = src_mask.new_ones(len(src_mask), 1, 1, n_tgt)
+        whole = both(mask, torch.cat([src_mask, is_tgt], dim=-1))
+        assert whole is not None
+        return whole
+
+    def _decoder_layers(self) -> list[EncoderLayer]:
+        return list(self.decoder)  # type: ignore[arg-type]  # ModuleList forgets its element type
+
+
+def _joined(first: Rotation | None, second: Rotation | None) -> Rotation | None:
+    """The rotations of two sequences one behind the other."""
+    if first is None or second is None:
+        return None
+    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])

@@ -1,0 +1,1 @@
+"""The recurrent encoder–decoder, the ancestor of the Transformer."""
