@@ -369,8 +369,7 @@ class Terminal(io.StringIO):
 EVENTS = [
     {
         "kind": "start",
-        "pairs": 1000,
-        "dev_pairs": 10,
+        "text": {"training pairs": 1000, "for development": 10},
         "parameters": 1_500_000,
         "model": {"tgt_vocab_size": 4000},
         "summary": "Transformer, 4 encoder and 4 decoder layers",

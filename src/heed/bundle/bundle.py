@@ -37,6 +37,8 @@ from heed.model.families import config_from, stored_shapes, ties
 from heed.text.vocab import Vocab
 
 FORMAT = "heed"
+TASKS = ("translate", "lm")
+"""What a model of a folder can do: translate, or go on with a text."""
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -66,6 +68,7 @@ _KEYS = (
     "target_langs",
     "model",
     "decoding",
+    "task",
 )
 _FOREIGN = re.compile(r".*\.(pt|pth|bin|ckpt|pkl|pickle|npz|h5|tar|zip)", re.IGNORECASE)
 
@@ -89,6 +92,7 @@ class Bundle:
         int8: the rounded weights by the names of `heed.engine.packed`, or None. They stand instead
             of `weights`, of which there are then none, and lie in the file, which is mapped.
         path: the folder it was read from.
+        task: what the model does: `translate`, or `lm` for a language model.
     """
 
     config: AnyConfig
@@ -101,6 +105,7 @@ class Bundle:
     decoding: dict[str, Any] = field(default_factory=dict)
     int8: dict[str, NDArray[Any]] | None = None
     path: Path | None = None
+    task: str = "translate"
 
 
 def save_bundle(
@@ -153,11 +158,14 @@ def description_files(
         "model": bundle.config.to_dict(),
         "decoding": bundle.decoding,
     }
+    if bundle.task != "translate":  # not known to heed 0.1, which can open all others
+        config["task"] = bundle.task
     card = model_card(
         bundle.config,
         (bundle.src_vocab, bundle.tgt_vocab),
         (bundle.source_lang, bundle.target_lang, bundle.target_langs),
         numbers or {},
+        bundle.task,
     )
     files = {CONFIG: to_json(config), CARD: card}
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
@@ -292,6 +300,7 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         target_langs=target_langs,
         decoding=values["decoding"],
         path=folder,
+        task=values.get("task", "translate"),
     )
 
 
@@ -377,6 +386,8 @@ def read_config(data: bytes, where: Path) -> dict[str, Any]:
         if not isinstance(values.get(key), kind):
             what = "an object" if kind is dict else "a string"
             raise FormatError(f"{where}: {key} must be {what}, but is {values.get(key)!r}.")
+    if values.get("task", "translate") not in TASKS:
+        raise FormatError(f"{where}: task must be one of {', '.join(TASKS)}.")
     languages = values.get("target_langs", [])
     if not isinstance(languages, list) or not all(isinstance(item, str) for item in languages):
         raise FormatError(f"{where}: target_langs must be a list of strings.")

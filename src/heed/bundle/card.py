@@ -20,6 +20,7 @@ def model_card(
     vocabs: tuple[Vocab, Vocab],
     languages: tuple[str, str, Sequence[str]],
     numbers: Mapping[str, Any],
+    task: str = "translate",
 ) -> bytes:
     """README.md as model hubs read it: YAML front matter, then text for people.
 
@@ -28,29 +29,25 @@ def model_card(
         vocabs: of the source and of the target.
         languages: source language, target language, and all target languages if there are several.
         numbers: what was measured, by name.
+        task: `translate` or `lm`.
     """
     source_lang, target_lang, target_langs = languages
     outputs = target_langs or (target_lang,)
     # Quoted, since YAML takes Norwegian, `no`, for false.
     codes = [f'- "{code}"' for code in dict.fromkeys((source_lang, *outputs)) if code]
+    is_translator = task == "translate"
     title = spelled_direction(source_lang, target_lang, tuple(target_langs))
     lines = [
         "---",
         *(["language:", *codes] if codes else []),
         "license: unknown",
         "library_name: heed",
-        "pipeline_tag: translation",
+        f"pipeline_tag: {'translation' if is_translator else 'text-generation'}",
         "---",
         "",
-        f"# {title}",
+        f"# {title if is_translator else 'Language model'}",
         "",
-        "A translation model trained with heed.",
-        "",
-        "```python",
-        "import heed",
-        "",
-        'translator = heed.load("path/to/this/folder")',
-        "```",
+        *(_TRANSLATOR if is_translator else _LANGUAGE_MODEL),
         "",
         *_language_note(target_langs),
         f"{config.summary()}, {_vocab_words(*vocabs)}.",
@@ -60,6 +57,24 @@ def model_card(
     ]
     text = ("\n".join(lines) + "\n\n").encode()
     return text + _MARK.format(zlib.crc32(text)).encode()
+
+
+_TRANSLATOR = (
+    "A translation model trained with heed.",
+    "",
+    "```python",
+    "import heed",
+    "",
+    'translator = heed.load("path/to/this/folder")',
+    "```",
+)
+_LANGUAGE_MODEL = (
+    "A language model trained with heed. It goes on with a text:",
+    "",
+    "```sh",
+    'heed generate -m path/to/this/folder "Once upon a time"',
+    "```",
+)
 
 
 def is_edited(card: bytes) -> bool:
@@ -81,6 +96,7 @@ def _language_note(target_langs: Sequence[str]) -> Sequence[str]:
 
 _CARD_NAMES = {
     "loss": "loss on development sentences, nats a token",
+    "bits": "bits a character on development text",
     "bleu": "BLEU on development sentences",
     "chrf": "chrF2 on development sentences",
 }

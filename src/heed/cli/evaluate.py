@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -19,6 +19,7 @@ from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import (
     ModelFlags,
     checked_search,
+    find_model,
     load_translator,
     model_files,
     model_options,
@@ -116,6 +117,7 @@ class Judging:
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
 @option("--length-penalty --lenpen", float, "More lets the model write longer text.")
+@option("--text", str, "Running text, to judge a language model.", metavar="FILE")
 @option("--json as_json", bool, "Print JSON.")
 @as_one(Files, "files")
 @as_one(Judging, "judging")
@@ -129,6 +131,7 @@ def evaluate(
     judging: Judging,
     beam_size: int | None,
     length_penalty: float | None,
+    text: str | None,
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
@@ -136,8 +139,14 @@ def evaluate(
 
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
     model translates first. TER counts a pair with a line of more than 400 words without shifts; its
-    signature then says so.
+    signature then says so. With -m and --text, print perplexity and bits a character of a language
+    model.
     """
+    if text:
+        if references or any(asdict(files).values()):
+            raise UsageError("--text judges a language model, without references or translations.")
+        show_text_score(opening, text, as_json=as_json)
+        return
     files = replace(files, ref=(*references, *files.ref))
     require_sensible(files, opening.model)
     from heed.evaluate.counts import Reading
@@ -175,6 +184,38 @@ def evaluate(
         n_worst=judging.worst,
     )
     show(session, found, as_json=as_json)
+
+
+def show_text_score(opening: ModelFlags, path: str, *, as_json: bool) -> None:
+    """Print how well a language model predicts a text.
+
+    Raises:
+        UsageError: no model is given.
+    """
+    if not opening.model:
+        raise UsageError("Give the language model: -m RUN")
+    from heed.translate.language_model import load_language_model
+
+    text = "".join(f"{line}\n" for line in read_all(path))
+    model = load_language_model(
+        find_model(opening.model), device=opening.device, threads=opening.threads
+    )
+    found = model.score(text)
+    record = {
+        "loss": found.loss,
+        "perplexity": found.perplexity,
+        "bits_per_character": found.bits,
+        "tokens": found.n_tokens,
+        "characters": found.n_characters,
+        "context": model.context,
+    }
+    if as_json:
+        echo(json.dumps(record))
+        return
+    echo(f"{path}  ({found.n_characters:,} characters, {found.n_tokens:,} tokens)")
+    echo(f"  loss        {found.loss:8.4f}  nats a token, in windows of {model.context}")
+    echo(f"  perplexity  {found.perplexity:8.2f}")
+    echo(f"  bits        {found.bits:8.4f}  a character")
 
 
 def require_sensible(files: Files, model: str | None) -> None:

@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Inspection": {
         "score": ("heed.cli.evaluate:score", "Log-probability of given translations."),
+        "generate": ("heed.cli.generate:generate", "Go on with a text, by a language model."),
         "next-word": ("heed.cli.look:next_word", "Show the most probable next tokens."),
         "align": ("heed.cli.look:align", "Show attention between text and translation."),
     },

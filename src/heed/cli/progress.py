@@ -17,7 +17,7 @@ from heed.train.step.events import Event, LiveLine, duration, interval
 LINE_EVERY_S = 10.0
 """Seconds between lines of progress in preparation, without a terminal."""
 
-SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
+SHOWN = {"bits": "bits a character", "bleu": "BLEU", "chrf": "chrF"}
 """Score → its spelling."""
 
 
@@ -95,7 +95,7 @@ class Display:
         n_threads = event["environment"]["threads"]
         n_processes = event["environment"]["processes"]
         self.line(
-            f"{event['pairs']:,} training pairs, {event['dev_pairs']:,} for development; "
+            f"{', '.join(f'{count:,} {name}' for name, count in event['text'].items())}; "
             f"{event['parameters'] / 1e6:.1f} million parameters "
             f"({event['summary']}, {model['tgt_vocab_size']:,} pieces), "
             f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
@@ -136,7 +136,8 @@ def _blank() -> str:
 def _scores(event: dict[str, Any]) -> str:
     loss = event["loss"]
     found = [f"dev loss {loss:.3f}" if loss is not None else "dev loss is NaN"]
-    found += [f"{shown} {event[key]:.2f}" for key, shown in SHOWN.items() if event[key] is not None]
+    shown = {key: name for key, name in SHOWN.items() if event.get(key) is not None}
+    found += [f"{name} {event[key]:.2f}" for key, name in shown.items()]
     return "  ".join(found)
 
 

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ heed train --src train.en --tgt train.de --both-directions --out run/
 heed train --src train.en --tgt train.de --mono-tgt more.de --out run/
 heed train --src law.en --tgt law.de --from run/ --out law/
 heed train --preset small --dump-config > recipe.toml
+heed train --task lm --text book.txt --out run/ tokenizer.kind=char
 """
 
 data_option = options("Data")
@@ -52,6 +53,7 @@ SETTINGS = {
     "device": "training.device",
     "vocab_size": "tokenizer.vocab_size",
     "preset": "preset",
+    "task": "task",
 }
 """Flag → the setting it makes."""
 
@@ -70,6 +72,7 @@ class CorpusFlags:
         columns: two of a table, such as `2,3`; None = found.
         mono_src: files with more text of the source side.
         mono_tgt: files with more text of the target side.
+        text: files of running text, for a language model.
     """
 
     src: tuple[str, ...] = ()
@@ -81,14 +84,21 @@ class CorpusFlags:
     columns: str | None = None
     mono_src: tuple[str, ...] = ()
     mono_tgt: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
 
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 LANGUAGE = re.compile(r"[a-z]{2}")
 
 
-@command("train", "Train a translator from parallel text.", examples=EXAMPLES)
+@command("train", "Train a translator or a language model.", examples=EXAMPLES)
 @click.argument("arguments", nargs=-1, metavar="[CORPUS]... [SECTION.KEY=VALUE]...")
+@data_option(
+    "--task",
+    ("translate", "lm"),
+    "What to learn: to translate pairs, or the next token of running text.",
+)
+@data_option("--text", str, "Running text, for --task lm.", multiple=True, metavar="FILE")
 @data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
 @data_option(
@@ -154,6 +164,8 @@ def train(
 ) -> None:
     """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
 
+    With --task lm, train a language model on running text.
+
     In a folder, files called dev… or val… choose the best model, and test… files are left out.
 
     The corpus - is TSV from standard input. After any interruption the same command continues at
@@ -170,7 +182,10 @@ def train(
         echo(dump(asked, dump_config), nl=False)
         return
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
-    corpus = corpus_from(texts, files, say=session.say)
+    if asked.get("task") == "lm":
+        corpus = text_from(texts, files)
+    else:
+        corpus = corpus_from(texts, files, say=session.say)
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
     outcome, stop_signal = start(session, asked, corpus, out, tensorboard)
@@ -235,7 +250,7 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
                 f"{out} was finished already, after {step} steps. It ended at {outcome.limits}. To "
                 "go on, type the same command with a higher limit."
             )
-        session.say(f"{ended} Translate with: heed translate -m {out}")
+        session.say(f"{ended} {outcome.usage}")
         return
     session.say(f"Paused and saved at step {step}. To go on, type the same command again.")
     sys.exit(128 + (stop_signal or signal.SIGTERM))
@@ -301,6 +316,26 @@ def dump(asked: "Asked", kind: str) -> str:
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))
 
 
+def text_from(texts: CorpusFlags, files: list[str]) -> "Corpus":
+    """The running text that flags and arguments name.
+
+    Raises:
+        UsageError: there is none, or there are files of pairs.
+    """
+    from heed.data.corpus import Corpus
+
+    given = [field.name for field in fields(texts) if getattr(texts, field.name)]
+    if others := [name for name in given if name != "text"]:
+        flag = others[0].replace("_", "-")
+        raise UsageError(f"--{flag} is for translation; --task lm learns from --text FILE.")
+    found = (*texts.text, *files)
+    if not found:
+        raise UsageError("Give text to learn from: --text FILE")
+    if "-" in found:
+        raise UsageError("--text must be a file, because it is read more than once.")
+    return Corpus(text=found)
+
+
 def corpus_from(
     texts: CorpusFlags, files: list[str], *, say: Callable[[str], None] = lambda text: None
 ) -> "Corpus":
@@ -317,6 +352,8 @@ def corpus_from(
     from heed.data.readers import ParallelFiles
     from heed.text.languages import require_language
 
+    if texts.text:
+        raise UsageError("--text is for a language model: give --task lm too.")
     languages = {
         "source_lang": texts.source_lang or "",
         "target_lang": texts.target_lang or "",

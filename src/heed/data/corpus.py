@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from heed.config import Range
+from heed.config import Range, check
 from heed.data.clean import CleanConfig
 from heed.data.mono import Mono
 from heed.data.readers import ParallelFiles
@@ -22,18 +22,21 @@ class Corpus:
         test: for the final evaluation; without it some are set aside only if `DataConfig.test_size`
             says so.
         mono: text in one of the languages alone, for a model of both directions.
+        text: files of running text, for a language model.
     """
 
-    train: tuple[ParallelFiles, ...]
+    train: tuple[ParallelFiles, ...] = ()
     dev: tuple[ParallelFiles, ...] = ()
     test: tuple[ParallelFiles, ...] = ()
     mono: tuple[Mono, ...] = ()
+    text: tuple[str, ...] = ()
 
     @property
     def files(self) -> list[str]:
         """The names of all files."""
         parts = (*self.train, *self.dev, *self.test)
-        return [*(name for part in parts for name in part.files), *(m.file for m in self.mono)]
+        pairs = [name for part in parts for name in part.files]
+        return [*pairs, *(mono.file for mono in self.mono), *self.text]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,25 @@ class DataConfig(CleanConfig):
     denoise: Annotated[float, Range(0, 100)] = 0.5
     back_translate: Annotated[float, Range(0, 100)] = 1.0
     back_translate_at: Annotated[float, Range(0, 1)] = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig:
+    """How a language model reads running text.
+
+    Attributes:
+        context: most tokens that it sees at once; a longer text is read in windows of this length.
+        dev_share: share of each file, at its end, that is held out for development.
+
+    Raises:
+        ConfigError: a value is out of its range.
+    """
+
+    context: Annotated[int, Range(8, 4096)] = 256
+    dev_share: Annotated[float, Range(0.001, 0.5)] = 0.1
+
+    def __post_init__(self) -> None:
+        check(self, "text")
 
 
 def tagged_languages(

@@ -56,12 +56,13 @@ REPORT_FILE = "report.json"
 TRAIN_FILE = "train.bin"
 DEV_FILE = "dev.tsv"
 TEST_FILE = "test.tsv"
+DEV_STORE = "dev.bin"
 STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
 READING = "reading the corpus"
 _SPOOL_FILE = "spool.tsv"
 OWN_FILES = (
-    *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
+    *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, DEV_STORE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
     *VOCAB_FILES,
 )
 """Names of all files written here; `*` stands for any characters."""
@@ -87,6 +88,8 @@ class Prepared:
         target_langs: all codes, if the model is to know several target languages; else empty.
         report: what was read, dropped and kept, as JSON takes it.
         mono: sentences in one language, by language, as targets of empty sources.
+        dev_text: of a language model, whose `train` is text as targets of empty sources: text that
+            training never sees.
     """
 
     src_vocab: Vocab
@@ -99,6 +102,7 @@ class Prepared:
     target_langs: tuple[str, ...]
     report: dict[str, Any]
     mono: dict[str, Store] = field(default_factory=dict)
+    dev_text: Store | None = None
 
 
 def prepare(
@@ -145,7 +149,7 @@ def prepare(
     for side, vocab in zip(("source", "target"), taken or (), strict=False):
         wanted[f"{side} vocabulary taken over"] = vocab.hash[:12]
     if is_prepared:
-        found = _read_report(directory)
+        found = read_report(directory)
         require_same(found.get("fingerprint"), wanted, directory)
     else:
         make_directory(directory)
@@ -196,7 +200,7 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
         FormatError: `directory` is damaged.
     """
     directory = Path(directory)
-    report = _read_report(directory)
+    report = read_report(directory)
     src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
     source_langs = {part.source_lang for part in corpus.train}
     target_langs = {part.target_lang for part in corpus.train}
@@ -214,7 +218,12 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
     )
 
 
-def _read_report(directory: Path) -> dict[str, Any]:
+def read_report(directory: Path) -> dict[str, Any]:
+    """The report of a prepared folder.
+
+    Raises:
+        FormatError: it is missing or damaged.
+    """
     path = directory / REPORT_FILE
     report = parse_json(read_bytes(path), path)
     for key, kind in _REPORT_KEYS.items():
@@ -237,7 +246,7 @@ def read_held_out(directory: Path, name: str) -> list[Pair]:
         FormatError: it was changed since it was written.
     """
     has_report = (directory / REPORT_FILE).exists()
-    sums = _read_report(directory).get("checksums") if has_report else None
+    sums = read_report(directory).get("checksums") if has_report else None
     # Reports of heed 0.1 have no checksums.
     return list(read_pairs(directory / name, sums.get(name) if isinstance(sums, dict) else None))
 

@@ -134,6 +134,11 @@ class Store:
             )
         return cls(np.asarray(ids), src_counts, tgt_counts)
 
+    @property
+    def ids(self) -> TokenIds32:
+        """The ids of all pairs behind one another, `(n_ids,)`."""
+        return self._ids
+
     def __len__(self) -> int:
         """The number of pairs."""
         return len(self.src_lengths)

@@ -27,6 +27,13 @@ MIN_STORED_TOKENS, MAX_STORED_TOKENS = 16, 4096
 """Limits for `max_source_tokens` of a folder. `heed train` writes 64 or more, and no more than a
 translation may have; with fewer, lines would be cut into parts shorter than a sentence."""
 
+OTHER_TASKS = {
+    "translate": "is a translator, not a language model. Use heed translate, or heed.load.",
+    "lm": "is a language model, which does not translate. Use heed generate, or "
+    "heed.translate.language_model.load_language_model.",
+}
+"""By the task of a model, what to say to those who want another."""
+
 
 def open_model(
     folder: str | Path,
@@ -36,6 +43,7 @@ def open_model(
     threads: int | None = None,
     use_shortlist: bool = True,
     runtime: str = "auto",
+    task: str = "translate",
 ) -> tuple[Bundle, Decodable]:
     """Read a model folder and open it with a runtime.
 
@@ -48,11 +56,12 @@ def open_model(
         use_shortlist: the engine uses the folder's shortlist, where it holds one.
         runtime: `engine` = heed's own, on a CPU; `torch`, where `heed.model.trace` shows every
             tensor; `auto` = the engine on a CPU where it is compiled, else torch.
+        task: what the model must be able to do.
 
     Raises:
         FormatError: the folder is not a model, or a file in it is damaged.
-        ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
-            together.
+        ConfigError: the model has another task, there is no such device here, or device, `dtype`,
+            runtime and model do not go together.
         UsageError: the folder is not a path, or the device not a name.
     """
     threads = choose_threads(threads)
@@ -68,6 +77,8 @@ def open_model(
     _require_compatible(runtime, device, dtype, is_on_gpu=is_on_gpu)
     prefer_int8 = runtime != "torch" and (dtype == "int8" or (dtype == "auto" and not is_on_gpu))
     bundle = load_bundle(folder, prefer_int8=prefer_int8)
+    if bundle.task != task:
+        raise ConfigError(f"{folder} {OTHER_TASKS[bundle.task]}")
     if runtime == "engine" or (
         runtime == "auto" and not is_on_gpu and _is_for_engine(bundle, dtype)
     ):

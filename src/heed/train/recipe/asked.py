@@ -5,9 +5,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from heed.errors import ConfigError
+
+TaskName = Literal["translate", "lm"]
 
 
 @dataclass(frozen=True)

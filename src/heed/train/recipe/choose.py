@@ -96,6 +96,10 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
     # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
+    if asked.get("task") == "lm":
+        # Measured in nats of the text itself, and read in windows of one length.
+        batches |= {"label_smoothing": 0.0, "metric": "loss", "first_embeddings": "random"}
+        model["positions"] = "rotary"
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
@@ -186,11 +190,19 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
 
 def family_of(asked: Asked, mistakes: list[str]) -> Family:
     """The family that settings name, else the default and a mistake."""
+    usual = "decoder" if asked.get("task") == "lm" else DEFAULT
     try:
-        return family_named(asked.get("model.family", DEFAULT))
+        family = family_named(asked.get("model.family", usual))
     except ConfigError as error:
         mistakes.append(str(error))
-        return family_named(DEFAULT)
+        return family_named(usual)
+    if asked.get("task") == "lm" and family.name != "decoder":
+        mistakes.append(
+            f"task lm trains a model of the family decoder, not {family.name}. Leave model.family "
+            "out."
+        )
+        return family_named(usual)
+    return family
 
 
 def is_preset(name: object) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from heed.config import build_config, read_toml
-from heed.data.corpus import DataConfig
+from heed.data.corpus import DataConfig, TextConfig
 from heed.decode.options import DecodeOptions, require_storable
 from heed.errors import ConfigError
 from heed.machine.device import has_gpu
@@ -20,7 +20,7 @@ from heed.machine.memory import spare_host_memory
 from heed.model.config import PRESETS, AnyConfig
 from heed.model.families import FAMILIES, Family, stored_shapes
 from heed.text.vocab import TokenizerConfig
-from heed.train.recipe.asked import Asked, merge
+from heed.train.recipe.asked import Asked, TaskName, merge
 from heed.train.recipe.choose import choose, family_of, is_preset
 from heed.train.recipe.cost import UNKNOWN, Facts
 from heed.train.recipe.renamed import with_new_names
@@ -36,14 +36,18 @@ class Recipe:
     """Everything that decides a run; written resolved into the run folder.
 
     Attributes:
+        task: what the model learns, a key of `TASKS`.
         data: cleaning and splitting.
+        text: how a language model reads its text.
         tokenizer: the vocabulary.
         model: the network's shape.
         training: optimizer, schedule, clock.
         decoding: how the finished model translates unless told otherwise.
     """
 
+    task: TaskName = "translate"
     data: DataConfig = field(default_factory=DataConfig)
+    text: TextConfig = field(default_factory=TextConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: AnyConfig
     training: TrainConfig = field(default_factory=TrainConfig)
@@ -55,7 +59,9 @@ class Draft:
     """What holds before the corpus is read: no fact of corpus or machine changes it.
 
     Attributes:
+        task: what the model learns.
         data: cleaning and splitting.
+        text: how a language model reads its text.
         tokenizer: the vocabulary.
         device: `auto`, `cpu` or `cuda`.
         threads: of a CPU; 0 = as many as there are cores.
@@ -64,7 +70,9 @@ class Draft:
         parent: the model that training starts from; "" = none.
     """
 
+    task: TaskName
     data: DataConfig
+    text: TextConfig
     tokenizer: TokenizerConfig
     device: str
     threads: int
@@ -77,7 +85,11 @@ def sections() -> dict[str, tuple[type[Any], ...]]:
     """The dataclasses of each section's settings; the model has one for each family."""
     by_name = get_type_hints(Recipe)
     models = tuple(family.config for family in FAMILIES.values())
-    return {name: models if name == "model" else (kind,) for name, kind in by_name.items()}
+    return {
+        name: models if name == "model" else (kind,)
+        for name, kind in by_name.items()
+        if name != "task"
+    }
 
 
 def draft(asked: Asked) -> Draft:
@@ -89,7 +101,9 @@ def draft(asked: Asked) -> Draft:
     recipe = resolve(asked)
     training = recipe.training
     return Draft(
+        task=recipe.task,
         data=recipe.data,
+        text=recipe.text,
         tokenizer=recipe.tokenizer,
         device=training.device,
         threads=training.threads,

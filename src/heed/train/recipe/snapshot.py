@@ -26,8 +26,16 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
         source_lang=data.source_lang,
         target_lang=data.target_lang,
         target_langs=data.target_langs,
-        decoding={**decoding, "max_source_tokens": _max_source_tokens(data, recipe)},
+        decoding={**decoding, **_limits(data, recipe)},
+        task=recipe.task,
     )
+
+
+def _limits(data: Prepared, recipe: Recipe) -> dict[str, int]:
+    """How much the model reads at once, among its decoding options."""
+    if recipe.task == "lm":
+        return {"max_length": recipe.text.context}
+    return {"max_source_tokens": _max_source_tokens(data, recipe)}
 
 
 def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:

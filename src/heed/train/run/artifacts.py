@@ -25,14 +25,18 @@ from heed.model.build import count_parameters
 from heed.model.network import TorchNetwork
 from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.settings import RECIPE_FILE
-from heed.train.recipe.snapshot import make_bundle, make_translator
+from heed.train.recipe.snapshot import make_bundle
 from heed.train.run import checkpoint
 from heed.train.run.setup import make_trainer, take_over
 from heed.train.step.averages import copy_into, using_weights
 from heed.train.step.events import METRICS_FILE, Report
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.trainer import Trainer
-from heed.train.step.validate import Validation, dev_sets, validate
+from heed.train.step.validate import Validation
+from heed.train.tasks.table import TASKS
+
+SCORES = ("loss", "bits", "bleu", "chrf")
+"""Scores of a validation that a model card lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +117,10 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         if is_better:
             best, validation = make_bundle(averaged, recipe, data), asdict(found)
     numbers = {
-        **{key: validation[key] for key in ("loss", "bleu", "chrf") if validation.get(key)},
+        **{key: validation[key] for key in SCORES if validation.get(key)},
         **_by_language(validation),
         "parameters": count_parameters(trainer.model),
-        "training pairs": len(data.train),
+        **_counted(recipe, data),
         "training time (s)": round(trainer.elapsed_s),
     }
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
@@ -134,11 +138,7 @@ def validate_trainer(
     """Validate the weights that would be saved now, and examine them."""
     with using_weights(trainer.model, trainer.averaged):
         trainer.model.eval()
-        found = validate(
-            make_translator(trainer, data, recipe),
-            dev_sets(data),
-            n_sentences=recipe.training.validation_sentences,
-        )
+        found = TASKS[recipe.task].validate(trainer, data, recipe)
         if examine:
             examine(trainer.model)
         trainer.model.train()
@@ -166,5 +166,11 @@ def _by_language(validation: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _numbers(validation: Validation) -> dict[str, Any]:
-    found = {"loss": validation.loss, "bleu": validation.bleu, "chrf": validation.chrf}
-    return {key: round(value, 4) for key, value in found.items() if value is not None}
+    found = asdict(validation)
+    return {key: round(found[key], 4) for key in SCORES if found[key] is not None}
+
+
+def _counted(recipe: Recipe, data: Prepared) -> dict[str, int]:
+    """How much was learned from."""
+    name, count = next(iter(TASKS[recipe.task].counts(data).items()))
+    return {name: count}

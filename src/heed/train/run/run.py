@@ -25,14 +25,13 @@ from heed.train.parallel.shard import require_processes
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import require_outside, require_run_folder
 from heed.train.recipe.recipe import Recipe, draft
-from heed.train.recipe.snapshot import make_translator
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
 from heed.train.step.events import EventLog, Report, duration, fan_out
 from heed.train.step.loop import train
 from heed.train.step.progress import Progress
 from heed.train.step.trainer import Trainer
-from heed.train.step.validate import dev_sets
+from heed.train.tasks.table import TASKS
 from heed.train.watch.observe import Observer
 
 SLOW_START = 0.25
@@ -49,6 +48,7 @@ class Outcome:
         progress: of the run.
         validation: the best validation's numbers; None if there was none.
         limits: which limits ended the run, in words; "" if it is paused.
+        usage: how the model is used, in words.
     """
 
     is_finished: bool
@@ -56,6 +56,7 @@ class Outcome:
     progress: Progress
     validation: dict[str, Any] | None
     limits: str = ""
+    usage: str = ""
 
 
 def run_training(
@@ -95,7 +96,7 @@ def run_training(
         group.wait()
         if not group.is_leader:
             with group.on_its_own():
-                recipe, data = open_set_up(out, corpus)
+                recipe, data = open_set_up(out, corpus, before)
         _require_same_start(group, asked, data, out)
         require_processes(recipe.training.shard, group)
         trainer = make_trainer(recipe, data, group)
@@ -109,6 +110,7 @@ def run_training(
             progress=trainer.progress,
             validation=best_validation(out),
             limits=reached_limits(trainer) if trainer.progress.is_finished else "",
+            usage=TASKS[recipe.task].usage.format(out=out),
         )
 
 
@@ -195,14 +197,7 @@ def _slow_start(trainer: Trainer) -> list[str]:
 
 def make_observer(report: Report, trainer: Trainer, data: Prepared, recipe: Recipe) -> Observer:
     """An observer of this run that passes events to `report`."""
-    return Observer(
-        report,
-        trainer,
-        train=data.train,
-        dev_sets=dev_sets(data),
-        n_dev_in_train=data.report["leaks"]["train_in_dev"],
-        translator=make_translator(trainer, data, recipe),
-    )
+    return Observer(report, trainer, TASKS[recipe.task].observe(trainer, data, recipe))
 
 
 def _start_event(trainer: Trainer, recipe: Recipe, data: Prepared) -> dict[str, Any]:
@@ -210,8 +205,7 @@ def _start_event(trainer: Trainer, recipe: Recipe, data: Prepared) -> dict[str, 
         "kind": "start",
         "step": trainer.progress.step,
         "parameters": count_parameters(trainer.model),
-        "pairs": len(data.train),
-        "dev_pairs": len(data.dev),
+        "text": TASKS[recipe.task].counts(data),
         "data": data.report,
         "model": recipe.model.to_dict(),
         "summary": recipe.model.summary(),

@@ -4,21 +4,19 @@ Each function reuses what an earlier start left, and makes only what is missing.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from heed.bundle.bundle import CONFIG, step_folders
 from heed.data.corpus import Corpus
-from heed.data.prepare import DATA, Prepared, open_prepared, prepare
+from heed.data.prepare import DATA, Prepared
 from heed.data.progress import phase
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
 from heed.errors import FormatError, RunError
 from heed.machine.device import choose_dtype
 from heed.machine.seeds import seed_everything
 from heed.model.build import build_model, build_unfilled
-from heed.train.epochs.resample import ResampledPairs
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import fill, shard
 from heed.train.recipe.asked import Asked
@@ -34,7 +32,8 @@ from heed.train.step.averages import copy_into
 from heed.train.step.events import Report
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
-from heed.train.step.trainer import EpochPairs, Trainer
+from heed.train.step.trainer import Trainer
+from heed.train.tasks.table import TASKS
 
 
 def set_up(
@@ -52,15 +51,10 @@ def set_up(
     finish_update(out)
     if parent:
         require_same_parent(parent, out)
-    data = prepare(
-        corpus,
-        out / DATA,
-        config=draft.data,
-        tokenizer=parent.tokenizer(draft.tokenizer) if parent else draft.tokenizer,
-        seed=draft.seed,
-        base=parent.vocabs if parent else None,
-        report=report,
-    )
+    if parent:
+        draft = replace(draft, tokenizer=parent.tokenizer(draft.tokenizer))
+    base = parent.vocabs if parent else None
+    data = TASKS[draft.task].prepare(corpus, out / DATA, draft, base, report)
 
     def gflops() -> float:
         phase(report, "measuring the speed of this machine")
@@ -93,11 +87,11 @@ def _begin(
     )
 
 
-def open_set_up(out: Path, corpus: Corpus) -> tuple[Recipe, Prepared]:
+def open_set_up(out: Path, corpus: Corpus, draft: Draft) -> tuple[Recipe, Prepared]:
     """Read the recipe and the data that the leader has written."""
     if not (out / RECIPE_FILE).exists():
         raise RunError(f"{out} must be a folder that all hosts of a run share, but it is not.")
-    return load_recipe(out / RECIPE_FILE), open_prepared(corpus, out / DATA)
+    return load_recipe(out / RECIPE_FILE), TASKS[draft.task].open(corpus, out / DATA)
 
 
 def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
@@ -118,7 +112,8 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
         model=model,
         config=config,
         optimizer=Optimizer(model, config),
-        pairs=_pairs_by_epoch(recipe, data),
+        pairs=TASKS[recipe.task].epochs(recipe, data),
+        collate=TASKS[recipe.task].collate,
         special_ids={"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id},
         device=device,
         group=group,
@@ -127,30 +122,6 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
         time_limit_s=training_seconds(config.time_s, None),
         unfilled=partial(build_unfilled, recipe.model) if is_sharded else None,
     )
-
-
-def _pairs_by_epoch(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
-    """Epoch number → its pairs: the store itself, or the store segmented anew each epoch."""
-    alpha = recipe.tokenizer.subword_alpha
-    if not alpha:
-        return lambda epoch: data.train
-    latest: dict[int, ResampledPairs] = {}
-
-    def pairs(epoch: int) -> EpochPairs:
-        if epoch not in latest:
-            latest.clear()
-            latest[epoch] = ResampledPairs(
-                data.train,
-                data.src_vocab,
-                data.tgt_vocab,
-                alpha=alpha,
-                seed=recipe.training.seed,
-                epoch=epoch,
-                max_length=recipe.data.max_length,
-            )
-        return latest[epoch]
-
-    return pairs
 
 
 def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from heed.data.batch import Batch, Indices, ahead, collate, pad_share, plan_epoch
+from heed.data.batch import Batch, Indices, ahead, pad_share, plan_epoch
 from heed.machine.memory import spare_memory
 from heed.train.parallel.shard import rows_of
 from heed.train.step.events import Report
@@ -145,7 +145,7 @@ def _positions_at_once(trainer: Trainer, pairs: EpochPairs, plan: list[Indices])
         model.is_recomputing = model.is_compiled = False
         at_once = positions_that_fit(
             lambda part: batch_losses(trainer, part),
-            collate(pairs, longest, **trainer.special_ids),
+            trainer.collate(pairs, longest, **trainer.special_ids),
             most=2 * config.batch_tokens,
             spare_bytes=spare_memory(trainer.device),
             weights_bytes=sum(rows_of(p)[0].nbytes for p in model.parameters()),
@@ -165,7 +165,8 @@ def _batch_tokens(trainer: Trainer) -> int:
 def _batches(trainer: Trainer, step: list[Indices]) -> Iterable[Batch]:
     """This process's share of a step."""
     pairs = trainer.pairs(trainer.progress.epoch)
-    return [collate(pairs, indices, **trainer.special_ids) for indices in trainer.group.share(step)]
+    shares = trainer.group.share(step)
+    return [trainer.collate(pairs, indices, **trainer.special_ids) for indices in shares]
 
 
 def _is_validation_due(trainer: Trainer) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data.batch import IdPairs
+from heed.data.batch import Batch, IdPairs, collate
 from heed.model.network import TorchNetwork
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import collected
@@ -66,6 +66,7 @@ class Trainer:
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
         validated_s: `clock_s` when it ended, or when this sitting began.
+        collate: lays pairs out as a batch.
         unfilled: device → a model whose weights hold nothing yet, if `model` is shared out.
     """
 
@@ -85,6 +86,7 @@ class Trainer:
     write_s: float = 0.5
     validation_s: float = 0.0
     validated_s: float = 0.0
+    collate: Callable[..., Batch] = collate
     unfilled: Callable[[str], TorchNetwork] | None = None
 
     def tick(self) -> None:

@@ -65,6 +65,7 @@ class Validation:
         samples: the same few sentences each time: source, reference, translation.
         same_share: share of the translations that are the commonest one; None for a handful.
         by_language: BLEU and chrF of each target language, where there are several.
+        bits: bits a character of a language model's development text; None for a translator.
     """
 
     loss: float
@@ -75,6 +76,7 @@ class Validation:
     samples: list[dict[str, str]]
     same_share: float | None = None
     by_language: dict[str, dict[str, float]] = field(default_factory=dict)
+    bits: float | None = None
 
     def score(self, metric: str) -> float:
         """The number by which validations are compared; larger is better."""

@@ -7,7 +7,7 @@ weight. `checks.py` decides on alarms, `probe.py` queries the model.
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,48 @@ N_TRACKED = 4096
 """Entries of each matrix whose movement is measured."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What an observer looks at, besides the events of a run.
+
+    Attributes:
+        train: the training pairs of an epoch.
+        probed: pairs that the model is queried with; None = it is not queried.
+        has_tags: each source begins with the tag of its target language.
+        dev_likeness: correlation of the lengths of both sides of the dev pairs; None = unknown.
+        n_dev: dev pairs.
+        n_dev_in_train: training pairs left out because they share a sentence with those.
+    """
+
+    train: EpochPairs
+    probed: ProbePairs | None = None
+    has_tags: bool = False
+    dev_likeness: float | None = None
+    n_dev: int = 0
+    n_dev_in_train: int = 0
+
+
+def observed_pairs(
+    train: EpochPairs, dev_sets: list[DevSet], translator: Translator, *, n_dev_in_train: int
+) -> Observed:
+    """What an observer of a translator looks at.
+
+    Args:
+        train: the training pairs.
+        dev_sets: the development sentences.
+        translator: encodes them.
+        n_dev_in_train: training pairs left out because they share a sentence with those.
+    """
+    return Observed(
+        train=train,
+        probed=choose_pairs(train, len(train.src_lengths), dev_sets, translator),
+        has_tags=bool(translator.reader.target_langs),
+        dev_likeness=_dev_likeness(dev_sets, translator),
+        n_dev=sum(len(dev.src) for dev in dev_sets),
+        n_dev_in_train=n_dev_in_train,
+    )
+
+
 class Observer:
     """Receives every event of a run and passes it on with more figures.
 
@@ -58,32 +100,20 @@ class Observer:
     Args:
         report: gets the events afterwards.
         trainer: the run.
-        train: the training pairs.
-        dev_sets: the development sentences.
-        n_dev_in_train: training pairs left out because they share a sentence with those.
-        translator: encodes the dev sentences.
+        observed: its text.
     """
 
-    def __init__(
-        self,
-        report: Report,
-        trainer: Trainer,
-        *,
-        train: EpochPairs,
-        dev_sets: list[DevSet],
-        n_dev_in_train: int,
-        translator: Translator,
-    ) -> None:
+    def __init__(self, report: Report, trainer: Trainer, observed: Observed) -> None:
         self.report = report
         self.trainer = trainer
-        self.pairs: ProbePairs = choose_pairs(train, len(train.src_lengths), dev_sets, translator)
-        self.epoch_tokens = int(train.tgt_lengths.sum())
+        self.pairs = observed.probed
+        self.epoch_tokens = int(observed.train.tgt_lengths.sum())
         self.evidence = Evidence(
-            blind_loss=_entropy(train, trainer.special_ids["eos_id"]),
-            train_likeness=_train_likeness(train, has_tags=bool(translator.reader.target_langs)),
-            dev_likeness=_dev_likeness(dev_sets, translator),
-            n_dev=sum(len(dev.src) for dev in dev_sets),
-            n_dev_in_train=n_dev_in_train,
+            blind_loss=_entropy(observed.train, trainer.special_ids["eos_id"]),
+            train_likeness=_train_likeness(observed.train, has_tags=observed.has_tags),
+            dev_likeness=observed.dev_likeness,
+            n_dev=observed.n_dev,
+            n_dev_in_train=observed.n_dev_in_train,
             has_parent=bool(trainer.config.parent),
             warmup_steps=trainer.config.warmup_steps,
         )
@@ -111,11 +141,13 @@ class Observer:
                 self._environment = event["environment"]
 
     def examine(self, model: TorchNetwork) -> None:
-        """Probe the model that is being validated, unless it would take too much time.
+        """Probe the model that is being validated, if it can be, unless that takes too much time.
 
         Args:
             model: whole, on this process alone.
         """
+        if self.pairs is None:
+            return
         share = max(self.trainer.share, 1e-6)
         total_s = self.trainer.elapsed_s / share
         allowed_s = MAX_COST * total_s * min(1.0, EARLY_COST + share)

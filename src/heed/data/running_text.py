@@ -1,0 +1,214 @@
+"""Running text for a language model: one long row of ids, its end held out.
+
+The files stay in their order, so that a text goes on from line to line.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from heed.data.corpus import Corpus, TextConfig
+from heed.data.fingerprint import file_facts, require_same, spelled_settings
+from heed.data.lines import read_lines, require_file
+from heed.data.prepare import (
+    DEV_STORE,
+    REPORT_FILE,
+    TRAIN_FILE,
+    Prepared,
+    read_report,
+)
+from heed.data.progress import Report, counted, phase, silent
+from heed.data.store import Store
+from heed.data.vocabularies import read_vocabs, take_over_vocabs, write_vocabs
+from heed.disk.files import make_directory, to_json, write_atomically
+from heed.disk.folders import remove_temporaries
+from heed.errors import ConfigError, DataError
+from heed.text.stream import stream_ids
+from heed.text.vocab import TokenizerConfig, Vocab, choose_vocab_size, train_vocab
+
+BLOCK_CHARACTERS = 1 << 16
+"""Most characters that are encoded as one text, unless a line is longer."""
+
+CHARACTERS_PER_PAIR = 100
+"""Characters of a usual sentence pair, by which the size of a vocabulary is chosen."""
+
+_FORMAT_VERSION = 1
+
+
+def prepare_text(
+    corpus: Corpus,
+    directory: Path,
+    *,
+    config: TextConfig,
+    tokenizer: TokenizerConfig,
+    base: tuple[Vocab, Vocab] | None = None,
+    report: Report = silent,
+) -> Prepared:
+    """Read and encode the text of a corpus into `directory`, or find it there.
+
+    Args:
+        corpus: its `text` is read.
+        directory: of all output; made if missing.
+        config: the share that is held out.
+        tokenizer: the vocabulary.
+        base: the vocabularies of a model to go on from, taken over unchanged.
+        report: gets events of the progress.
+
+    Raises:
+        DataError: a file is missing, is not text, or too little is left to learn from.
+        ConfigError: the pieces of `base` are not joint.
+        RunError: `directory` holds another text or settings: says what has changed.
+        FormatError: `directory` is damaged.
+    """
+    is_prepared = (directory / REPORT_FILE).exists()
+    phase(report, "checking that the text is the same" if is_prepared else "reading the text")
+    taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else base
+    if taken and taken[0] is not taken[1]:
+        raise ConfigError(
+            "a language model needs one vocabulary, but the model to take pieces from has two. "
+            "Learn new ones, or use another model."
+        )
+    wanted = _fingerprint(corpus, config, tokenizer, taken)
+    if is_prepared:
+        require_same(read_report(directory).get("fingerprint"), wanted, directory)
+    else:
+        make_directory(directory)
+        remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
+        found = _write_all(corpus, directory, config, tokenizer, taken, report)
+        found["fingerprint"] = wanted
+        write_atomically(directory / REPORT_FILE, to_json(found))
+    return open_text(directory)
+
+
+def open_text(directory: Path) -> Prepared:
+    """Open the output of `prepare_text`.
+
+    Raises:
+        FormatError: `directory` is damaged.
+    """
+    report = read_report(directory)
+    vocab, _ = read_vocabs(directory, is_joint=True)
+    return Prepared(
+        src_vocab=vocab,
+        tgt_vocab=vocab,
+        train=Store.open(directory / TRAIN_FILE, vocab.hash, vocab.hash),
+        dev=[],
+        test=None,
+        source_lang="",
+        target_lang="",
+        target_langs=(),
+        report=report,
+        dev_text=Store.open(directory / DEV_STORE, vocab.hash, vocab.hash),
+    )
+
+
+def _write_all(
+    corpus: Corpus,
+    directory: Path,
+    config: TextConfig,
+    tokenizer: TokenizerConfig,
+    taken: tuple[Vocab, Vocab] | None,
+    report: Report,
+) -> dict[str, Any]:
+    """Write everything but the report, which is returned: written last, it marks completion."""
+    lines = [counted(read_lines(file), report, f"reading {file}", unit="lines")
+             for file in corpus.text]  # fmt: skip
+    sizes = [sum(len(line) + 1 for line in of_file) for of_file in lines]
+    n_kept = [round((1 - config.dev_share) * size) for size in sizes]
+    parts = list(zip(corpus.text, n_kept, strict=True))
+    phase(report, "learning the vocabulary")
+    vocab = taken[0] if taken else _learn(parts, tokenizer, sum(n_kept))
+    write_vocabs(directory, (vocab, vocab))
+    counts: dict[str, dict[str, int]] = {"characters": {}, "tokens": {}}
+    for name, file, wants_dev in (("train", TRAIN_FILE, False), ("dev", DEV_STORE, True)):
+        texts = chain.from_iterable(_blocks(_side(part, wants_dev=wants_dev)) for part in parts)
+        n_characters = n_tokens = 0
+        with Store.create(directory / file, vocab.hash, vocab.hash) as store:
+            for text in counted(texts, report, f"encoding the {name} text", unit="blocks"):
+                (ids,) = stream_ids(vocab, [text])
+                store.add([], ids)
+                n_characters += len(text)
+                n_tokens += len(ids)
+        if not n_tokens:
+            raise DataError(
+                f"{' and '.join(corpus.text)} must hold text for training and development, but "
+                f"nothing is left for {name}. Give more text, or another text.dev_share."
+            )
+        counts["characters"][name], counts["tokens"][name] = n_characters, n_tokens
+    report({"kind": "note", "text": _spelled(counts)})
+    return {
+        **counts,
+        "train": counts["tokens"]["train"],
+        "test": 0,
+        "leaks": {"train_in_dev": 0},
+        "vocabulary": {"kind": tokenizer.kind, "joint": True, "size": vocab.size},
+    }
+
+
+def _spelled(counts: dict[str, dict[str, int]]) -> str:
+    of_train, of_dev = counts["characters"]["train"], counts["characters"]["dev"]
+    return (
+        f"{of_train + of_dev:,} characters read; {of_train:,} to learn from, the last {of_dev:,} "
+        "for development"
+    )
+
+
+def _learn(parts: list[tuple[str, int]], tokenizer: TokenizerConfig, n_characters: int) -> Vocab:
+    different: set[str] = set()
+    for part in parts:
+        for line in _side(part, wants_dev=False):
+            different.update(line)
+    usual = choose_vocab_size(n_characters // CHARACTERS_PER_PAIR, n_characters=len(different))
+    return train_vocab(
+        chain.from_iterable(_side(part, wants_dev=False) for part in parts),
+        size=tokenizer.vocab_size or usual,
+        kind=tokenizer.kind,
+        character_coverage=tokenizer.character_coverage,
+        split_han=tokenizer.split_han,
+    )
+
+
+def _side(part: tuple[str, int], *, wants_dev: bool) -> Iterator[str]:
+    """The lines of a file that begin before a number of characters, or those after them."""
+    file, n_kept = part
+    n_seen = 0
+    for line in read_lines(file):
+        if (n_seen >= n_kept) == wants_dev:
+            yield line
+        n_seen += len(line) + 1
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    """The same text in blocks of whole lines, line breaks included."""
+    waiting: list[str] = []
+    size = 0
+    for line in lines:
+        waiting.append(f"{line}\n")
+        size += len(waiting[-1])
+        if size >= BLOCK_CHARACTERS:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
+
+
+def _fingerprint(
+    corpus: Corpus,
+    config: TextConfig,
+    tokenizer: TokenizerConfig,
+    taken: tuple[Vocab, Vocab] | None,
+) -> dict[str, str]:
+    for file in corpus.text:
+        require_file(file)
+    files = {f"text file {i}": file_facts(file) for i, file in enumerate(corpus.text, start=1)}
+    pieces = spelled_settings("tokenizer", tokenizer)
+    del pieces["tokenizer.vocab_from"]  # its content counts, not its place
+    if taken:
+        pieces["vocabulary taken over"] = taken[0].hash[:12]
+    return {
+        "format": str(_FORMAT_VERSION),
+        **files,
+        "text.dev_share": str(config.dev_share),
+        **pieces,
+    }

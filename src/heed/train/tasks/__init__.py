@@ -1,0 +1,1 @@
+"""What a run learns: translation, or the next token of running text."""

@@ -1,0 +1,41 @@
+"""The parts of a run that depend on what it learns; the loop and its checkpoints do not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from heed.data.batch import Batch
+from heed.data.corpus import Corpus
+from heed.data.prepare import Prepared
+from heed.data.progress import Report
+from heed.text.vocab import Vocab
+from heed.train.recipe.recipe import Draft, Recipe
+from heed.train.step.trainer import EpochPairs, Trainer
+from heed.train.step.validate import Validation
+from heed.train.watch.observe import Observed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One kind of task.
+
+    Attributes:
+        prepare: reads the corpus into a folder, or finds it there. Takes the corpus, the folder,
+            the draft, the vocabularies of a parent or None, and a listener.
+        open: opens the output of `prepare`.
+        epochs: epoch number → its pairs.
+        collate: lays pairs out as a batch.
+        validate: judges the weights of a trainer in evaluation mode.
+        observe: what the watchdog looks at.
+        usage: how the model is used, with `{out}` for its folder.
+        counts: how much text there is for training and for development, with what is counted.
+    """
+
+    prepare: Callable[[Corpus, Path, Draft, tuple[Vocab, Vocab] | None, Report], Prepared]
+    open: Callable[[Corpus, Path], Prepared]
+    epochs: Callable[[Recipe, Prepared], Callable[[int], EpochPairs]]
+    collate: Callable[..., Batch]
+    validate: Callable[[Trainer, Prepared, Recipe], Validation]
+    observe: Callable[[Trainer, Prepared, Recipe], Observed]
+    usage: str
+    counts: Callable[[Prepared], dict[str, int]]

@@ -1,0 +1,92 @@
+"""Translation: pairs of sentences, judged by translating those held out."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from heed.data.batch import collate
+from heed.data.corpus import Corpus
+from heed.data.prepare import Prepared, open_prepared, prepare
+from heed.data.progress import Report
+from heed.text.vocab import Vocab
+from heed.train.epochs.resample import ResampledPairs
+from heed.train.recipe.recipe import Draft, Recipe
+from heed.train.recipe.snapshot import make_translator
+from heed.train.step.trainer import EpochPairs, Trainer
+from heed.train.step.validate import Validation, dev_sets, validate
+from heed.train.tasks.task import Task
+from heed.train.watch.observe import Observed, observed_pairs
+
+
+def _prepare(
+    corpus: Corpus,
+    directory: Path,
+    draft: Draft,
+    base: tuple[Vocab, Vocab] | None,
+    report: Report,
+) -> Prepared:
+    return prepare(
+        corpus,
+        directory,
+        config=draft.data,
+        tokenizer=draft.tokenizer,
+        seed=draft.seed,
+        base=base,
+        report=report,
+    )
+
+
+def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
+    """The store itself, or the store segmented anew each epoch."""
+    alpha = recipe.tokenizer.subword_alpha
+    if not alpha:
+        return lambda epoch: data.train
+    latest: dict[int, ResampledPairs] = {}
+
+    def pairs(epoch: int) -> EpochPairs:
+        if epoch not in latest:
+            latest.clear()
+            latest[epoch] = ResampledPairs(
+                data.train,
+                data.src_vocab,
+                data.tgt_vocab,
+                alpha=alpha,
+                seed=recipe.training.seed,
+                epoch=epoch,
+                max_length=recipe.data.max_length,
+            )
+        return latest[epoch]
+
+    return pairs
+
+
+def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
+    return validate(
+        make_translator(trainer, data, recipe),
+        dev_sets(data),
+        n_sentences=recipe.training.validation_sentences,
+    )
+
+
+def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
+    return observed_pairs(
+        data.train,
+        dev_sets(data),
+        make_translator(trainer, data, recipe),
+        n_dev_in_train=data.report["leaks"]["train_in_dev"],
+    )
+
+
+def _counts(data: Prepared) -> dict[str, int]:
+    return {"training pairs": len(data.train), "for development": len(data.dev)}
+
+
+TRANSLATION = Task(
+    prepare=_prepare,
+    open=open_prepared,
+    epochs=_epochs,
+    collate=collate,
+    validate=_validate,
+    observe=_observe,
+    usage="Translate with: heed translate -m {out}",
+    counts=_counts,
+)

@@ -1,0 +1,189 @@
+"""A language model: goes on with a text, and says how probable a text is."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heed.decode.batching import padded
+from heed.decode.options import DecodeOptions, options_from
+from heed.decode.score import score_pairs
+from heed.decode.search import decode
+from heed.errors import DataError, UsageError
+from heed.model.interface import Decodable
+from heed.text.stream import stream_ids, stream_text
+from heed.text.vocab import Vocab
+from heed.translate.load import open_model, stored_decoding
+
+ROWS = 32
+"""Windows or prompts computed at once."""
+
+MAX_NEW_TOKENS = 1_000_000
+"""Most tokens of one continuation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextScore:
+    """How well a model predicts a text.
+
+    Attributes:
+        n_tokens: tokens of the text.
+        n_characters: its characters.
+        nll: negative log-likelihood of the whole text, in nats.
+    """
+
+    n_tokens: int
+    n_characters: int
+    nll: float
+
+    @property
+    def loss(self) -> float:
+        """Nats a token."""
+        return self.nll / max(1, self.n_tokens)
+
+    @property
+    def perplexity(self) -> float:
+        """e to the nats a token: among how many equally likely tokens the model chooses."""
+        return math.exp(self.loss)
+
+    @property
+    def bits(self) -> float:
+        """Bits a character, which does not depend on the vocabulary."""
+        return self.nll / max(1, self.n_characters) / math.log(2)
+
+
+def load_language_model(
+    folder: str | Path, *, device: str = "auto", dtype: str = "auto", threads: int | None = None
+) -> "LanguageModel":
+    """Open a model that was trained with `--task lm`.
+
+    Args:
+        folder: a model or run folder.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in.
+        threads: CPU threads; None = as many as there are cores.
+
+    Raises:
+        FormatError: the folder is not a model, or damaged.
+        ConfigError: it is a translator, or device and `dtype` do not go together.
+    """
+    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="lm")
+    options, _ = stored_decoding(bundle)
+    return LanguageModel(model, bundle.tgt_vocab, options=options)
+
+
+class LanguageModel:
+    """A model and its vocabulary.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        vocab: its pieces.
+        options: default decoding options; `max_length` is the most tokens it sees at once.
+    """
+
+    def __init__(self, model: Decodable, vocab: Vocab, *, options: DecodeOptions) -> None:
+        self.model = model
+        self.vocab = vocab
+        self.options = replace(options, beam_size=1, n_best=1)
+        self.context = options.max_length
+
+    def generate(self, prompts: Sequence[str], *, length: int = 200, **options: Any) -> list[str]:
+        """Go on with each prompt.
+
+        A continuation that is longer than the context goes on from the latest half of it.
+
+        Args:
+            prompts: texts to go on with; may be empty texts.
+            length: tokens to add to each.
+            **options: fields of `DecodeOptions` such as `sample`, `temperature`, `top_k`, `seed`;
+                without `sample` the likeliest token is taken each time.
+
+        Returns:
+            The continuations, without their prompts. Each depends on its own prompt and its place
+            in the list only.
+
+        Raises:
+            UsageError: `prompts` is not a list of texts, or `length` is out of range.
+            ConfigError: an option does not exist or its value is out of range.
+        """
+        if isinstance(prompts, str) or not all(isinstance(text, str) for text in prompts):
+            raise UsageError(f"prompts must be a list of texts, but is {prompts!r:.60}.")
+        if type(length) is not int or not 1 <= length <= MAX_NEW_TOKENS:
+            raise UsageError(f"length must be from 1 to {MAX_NEW_TOKENS:,}, but is {length!r}.")
+        chosen = options_from(self.options, options)
+        rows = stream_ids(self.vocab, prompts)
+        found: list[list[int]] = []
+        for start in range(0, len(rows), ROWS):
+            keys = range(start, min(start + ROWS, len(rows)))
+            found += self._continued([rows[key] for key in keys], keys, length, chosen)
+        return [
+            stream_text(self.vocab, [*row, *ids])[len(prompt) :]
+            for prompt, row, ids in zip(prompts, rows, found, strict=True)
+        ]
+
+    def _continued(
+        self, rows: list[list[int]], keys: Iterable[int], length: int, options: DecodeOptions
+    ) -> list[list[int]]:
+        """The new ids of each row, a part of a context at a time."""
+        n_kept = self.context // 2
+        found: list[list[int]] = [[] for _ in rows]
+        keys, part = list(keys), 0
+        while (n_done := len(found[0])) < length:
+            prefixes = [[*row, *new][-n_kept:] for row, new in zip(rows, found, strict=True)]
+            n_new = min(length - n_done, self.context - n_kept)
+            n_most = max(map(len, prefixes)) + n_new
+            answers = decode(
+                self.model,
+                np.zeros((len(rows), 0), dtype=np.int64),
+                replace(
+                    options,
+                    # Running text has no end, so the limit of each row is its prefix and `n_new`.
+                    max_length=n_most,
+                    max_length_factor=0.0,
+                    max_length_offset=float(n_new),
+                    min_length=n_most - 1,
+                    seed=(options.seed + part) % 2**64,
+                    suppress=(*options.suppress, self.vocab.eos_id),
+                ),
+                bos_id=self.vocab.bos_id,
+                eos_id=self.vocab.eos_id,
+                pad_id=self.vocab.pad_id,
+                forbidden=self.vocab.control_ids,
+                prefixes=prefixes,
+                keys=keys,
+            )
+            for new, prefix, (answer,) in zip(found, prefixes, answers, strict=True):
+                new += answer.ids[len(prefix) : len(prefix) + n_new]
+            part += 1
+        return found
+
+    def score(self, text: str) -> TextScore:
+        """Log-probability of a text, read in windows of the context, as in training.
+
+        Args:
+            text: running text; it is read as after a line break.
+
+        Raises:
+            DataError: it is empty.
+        """
+        (ids,) = stream_ids(self.vocab, [text])
+        if not ids:
+            raise DataError("there must be text to score, but it is empty.")
+        windows = [ids[i : i + self.context] for i in range(0, len(ids), self.context)]
+        nll = 0.0
+        for start in range(0, len(windows), ROWS):
+            rows = windows[start : start + ROWS]
+            log_probs = score_pairs(
+                self.model,
+                np.zeros((len(rows), 0), dtype=np.int64),
+                padded([[self.vocab.bos_id, *row[:-1]] for row in rows], self.vocab.pad_id),
+                padded(rows, self.vocab.pad_id),
+                pad_id=self.vocab.pad_id,
+            )
+            nll -= sum(
+                float(of_row[: len(row)].sum()) for of_row, row in zip(log_probs, rows, strict=True)
+            )
+        return TextScore(n_tokens=len(ids), n_characters=len(text), nll=nll)
