@@ -126,7 +126,8 @@ def measure_training(settings: Settings) -> Numbers:
 
 def measure_translating(settings: Settings) -> Numbers:
     """The road of `heed translate`: lines in, lines out, after a few lines to warm up."""
-    from heed.bundle.bundle import find_model_folder, load_bundle
+    from heed.bundle.bundle import load_bundle
+    from heed.bundle.find import find_model_folder
     from heed.data.lines import read_lines
     from heed.disk.folders import read_manifest
     from heed.machine.threads import choose_threads

@@ -28,6 +28,7 @@ from heed.model.build import build_model
 from heed.model.cache import KVCache
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
+from heed.model.families import config_from
 from heed.model.fast.products import Linear, linear
 from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, largest
 from heed.model.layers import (
@@ -40,6 +41,8 @@ from heed.model.layers import (
 )
 from heed.model.masks import causal_mask, padding_mask
 from heed.model.network import TorchNetwork
+from heed.model.one_stack.decoder import DecoderOnly
+from heed.model.one_stack.encoder import EncoderOnly
 from heed.model.positions import (
     POSITIONS,
     LearnedPositions,
@@ -51,6 +54,10 @@ from heed.model.positions import (
     sinusoidal_halves_table,
     sinusoidal_table,
 )
+from heed.model.recurrent import network as recurrent
+from heed.model.recurrent.attention import AdditiveAttention, DotAttention
+from heed.model.recurrent.attention import attend as attend_to_states
+from heed.model.recurrent.network import Recurrent
 from heed.model.transformer import Embedding, Transformer
 
 SIZES = {
@@ -77,6 +84,10 @@ SIZES = {
     "n_ids": 21,
     "n_in": 24,
     "n_out": 25,
+    "n_new": 1,
+    "n_queries": 27,
+    "n_inputs": 28,
+    "width": 32,
 }
 SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
 
@@ -221,7 +232,7 @@ def layer_calls() -> Iterator[Call]:
     yield (
         MultiHeadAttention.extend,
         attention.extend,
-        {"x": newest, "cache": filled_cache("rows")},
+        {"x": newest, "cache": filled_cache("rows"), "mask": mask("rows, 1, 1, length")},
     )
     yield MultiHeadAttention.project_query, attention.project_query, {"x": x}
     yield MultiHeadAttention.project_memory, attention.project_memory, {"memory": memory}
@@ -238,7 +249,13 @@ def layer_calls() -> Iterator[Call]:
     chosen = torch.zeros(size("new_rows"), dtype=torch.long)
     yield KVCache.select, filled_cache("rows").select, {"rows": chosen}
     src, tgt = tensor("batch, src_len, d_model"), tensor("batch, tgt_len, d_model")
-    yield EncoderLayer.forward, encoder, {"x": src, "mask": mask(SRC_MASK)}
+    whole = tensor("batch, length, d_model")
+    yield EncoderLayer.forward, encoder, {"x": whole, "mask": mask("batch, 1, 1, length")}
+    yield (
+        EncoderLayer.extend,
+        encoder.extend,
+        {"x": newest, "cache": filled_cache("rows"), "mask": mask("rows, 1, 1, length")},
+    )
     yield DecoderLayer.forward, decoder, {"x": tgt, "memory": src, "src_mask": mask(SRC_MASK)}
     memory_heads = (
         tensor("n_sources, n_heads, src_len, d_k"),
@@ -254,7 +271,6 @@ def layer_calls() -> Iterator[Call]:
             "src_mask": mask("n_sources, 1, 1, src_len"),
         },
     )
-    whole = tensor("batch, length, d_model")
     sizes = size("d_model"), size("d_k"), 99
     for kind in (PostNorm, PreNorm):
         around = kind(size("d_model"), dropout=0.0, eps=1e-6)
@@ -287,10 +303,74 @@ def model_calls() -> Iterator[Call]:
         "sources": torch.zeros(size("new_n_sources"), dtype=torch.long),
     }
     yield TorchNetwork.teacher_forced, model().teacher_forced, {"src": src, "tgt_in": tgt_in}
+    yield TorchNetwork.source_attention, model().source_attention, {"src": src, "tgt_in": tgt_in}
+    whole = tensor("batch, length, d_model")
+    yield TorchNetwork.through, lambda x: model().through(model().encoder[0], x), {"x": whole}
     for owner in (TorchNetwork, Transformer):
         yield owner.start, model().start, beams
         yield owner.step, model().step, {"state": started(2), "tokens": ids("rows")}
         yield owner.select, model().select, {"state": started(2), **chosen}
+
+
+@functools.cache
+def relative(family: str) -> Any:
+    """A small model of another family."""
+    torch.manual_seed(0)
+    n_pieces = SIZES["tgt_vocab_size"]
+    sizes = {"src_vocab_size": n_pieces, "tgt_vocab_size": n_pieces, "d_model": SIZES["d_model"]}
+    return build_model(config_from({"family": family.split()[0], **sizes, **KINDS[family]})).eval()
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "rnn": {"attention": "additive"},
+    "rnn with dot attention": {"attention": "dot"},
+    "decoder": {"d_ff": 31, "n_layers": 2},
+    "encoder": {"d_ff": 31, "n_layers": 2},
+}
+
+
+def family_calls() -> Iterator[Call]:
+    src, tgt_in = ids("batch, src_len"), ids("batch, tgt_len")
+    forced = {"src": src, "tgt_in": tgt_in, "src_mask": mask(SRC_MASK)}
+    beams: dict[str, Any] = {"src": ids("n_sources, src_len"), "beam_size": size("beam_size")}
+    chosen = {
+        "rows": torch.zeros(size("new_rows"), dtype=torch.long),
+        "sources": torch.zeros(size("new_n_sources"), dtype=torch.long),
+    }
+    for kind, family in ((Recurrent, "rnn"), (DecoderOnly, "decoder")):
+        network = relative(family)
+        yield kind.forward, network, forced
+        yield kind.start, network.start, beams
+        step = {"state": network.start(**beams), "tokens": ids("rows")}
+        yield kind.step, network.step, step
+        yield kind.select, network.select, {"state": network.start(**beams), **chosen}
+    yield EncoderOnly.forward, relative("encoder"), {"src": ids("batch, src_len"), "tgt_in": tgt_in}
+    network = relative("rnn")
+    n_sources = {"src": ids("n_sources, src_len"), "src_mask": mask("n_sources, 1, 1, src_len")}
+    yield Recurrent.encode, network.encode, n_sources
+    memory = network.encode(**n_sources)
+    states = network.start(**beams).layers
+    dot = relative("rnn with dot attention")
+    embedded = {"embedded": tensor("rows, length, d_model"), "memory": memory, "layers": states}
+    yield Recurrent.read, lambda **given: dot.read(**given), embedded
+    query = {"query": tensor("rows, length, d_model"), "memory": memory}
+    yield Recurrent.attend, network.attend, query
+    x, lengths = tensor("n_sources, src_len, d_model"), torch.tensor([3, SIZES["src_len"]])
+    yield recurrent.EncoderLayer.forward, network.encoder[0], {"x": x, "lengths": lengths}
+    cell = torch.nn.GRU(size("n_inputs"), size("width"), batch_first=True)
+    of_rows = {"cell": cell, "x": tensor("rows, length, n_inputs")}
+    yield recurrent.advance, lambda cell, x: recurrent.advance(cell, x)[0], of_rows
+    lengths = torch.ones(size("rows"), dtype=torch.long)
+    yield recurrent.reverse, recurrent.reverse, {"x": of_rows["x"], "lengths": lengths}
+    queries = tensor("n_sources, n_queries, d_model")
+    for attention in (DotAttention(size("d_model")), AdditiveAttention(size("d_model"))):
+        yield type(attention).keys, attention.keys, {"states": x}
+        yield type(attention).scores, attention.scores, {"query": queries, "keys": x}
+    scores = {"scores": tensor("n_sources, n_queries, src_len"), "states": x}
+    src_mask = mask("n_sources, 1, src_len")
+    yield attend_to_states, attend_to_states, {**scores, "src_mask": src_mask}
+    of_memory = {"sources": torch.zeros(size("new_n_sources"), dtype=torch.long)}
+    yield recurrent.Memory.of, memory.of, of_memory
 
 
 def interface_calls() -> Iterator[Call]:
@@ -325,7 +405,13 @@ def interface_calls() -> Iterator[Call]:
 
 
 ARRAYS: Any = Tensor | np.ndarray | tuple | list
-CALLS = [*function_calls(), *layer_calls(), *model_calls(), *interface_calls()]
+CALLS = [
+    *function_calls(),
+    *layer_calls(),
+    *model_calls(),
+    *family_calls(),
+    *interface_calls(),
+]
 
 
 # ---------------------------------------------------------------------------- the comparison
@@ -351,8 +437,8 @@ def test_docstring_states_the_real_shapes(call: Call) -> None:
 
 def test_every_function_of_the_model_that_states_a_shape_is_called_here() -> None:
     stating = set()
-    for module_info in pkgutil.iter_modules(heed.model.__path__):
-        module = importlib.import_module(f"heed.model.{module_info.name}")
+    for module_info in pkgutil.walk_packages(heed.model.__path__, "heed.model."):
+        module = importlib.import_module(module_info.name)
         for thing in vars(module).values():
             if getattr(thing, "__module__", None) != module.__name__:
                 continue

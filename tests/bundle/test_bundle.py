@@ -19,12 +19,12 @@ import torch
 from heed.bundle.bundle import (
     Bundle,
     bundle_files,
-    find_model_folder,
     load_bundle,
     restore_manifest,
     save_bundle,
     save_int8,
 )
+from heed.bundle.find import find_model_folder
 from heed.disk.files import to_json
 from heed.disk.folders import (
     Entry,

@@ -47,7 +47,7 @@ def test_one_command_from_teacher_to_student_in_its_time(
     code, said, err = call(*asked, "--time", "20m", "--max-steps", "4")
     assert code == 0, err
     assert "The teacher translated" in err
-    assert "2+1 layers" in err
+    assert "2 encoder and 1 decoder layers" in err
     assert "begins from nothing" not in err
     assert f"Translate with: heed translate -m {out}" in err
     header, *rows, verdict = said.splitlines()

@@ -26,9 +26,10 @@ from heed.model.attention import MultiHeadAttention
 from heed.model.transformer import Transformer
 from heed.train.recipe.asked import Asked
 from heed.train.run import run, setup
-from heed.train.step import loop
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.trainer import Trainer
+from heed.train.tasks.table import TASKS
+from heed.train.tasks.task import Task
 from heed.train.watch import observe
 
 Settings = dict[str, Any]
@@ -150,12 +151,19 @@ def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def patched_task(task: Task) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "translate", task)
+        yield
+
+
 def labels_unshifted() -> AbstractContextManager[None]:
     def collate(*arguments: Any, **special_ids: int) -> batch.Batch:
         made = batch.collate(*arguments, **special_ids)
         return replace(made, tgt_in=made.tgt_out)
 
-    return patched(loop, "collate", collate)
+    return patched_task(replace(TASKS["translate"], collate=collate))
 
 
 def no_causal_mask() -> AbstractContextManager[None]:

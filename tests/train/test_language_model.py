@@ -237,13 +237,16 @@ def test_the_commands(trained: Path, call: Call, text: Path) -> None:
         (["generate", "-m", "RUN", "x", "--temperature", "0.5"], "--temperature changes how"),
         (["generate", "-m", "RUN", "x", "--sample", "--temperature", "0"], "temperature must be"),
         (["generate", "-m", "RUN", "-", "-"], "read once, but is given twice"),
-        (["translate", "-m", "RUN", "x"], "is a language model, which does not translate"),
+        (["translate", "-m", "RUN", "x"], "is a language model. Use heed generate"),
         (["train", "--task", "lm", "--out", "o"], "Give text to learn from: --text FILE"),
-        (["train", "--task", "lm", "--src", "a", "--out", "o"], "--src is for translation"),
-        (["train", "--text", "TEXT", "--out", "o"], "give --task lm too"),
+        (["train", "--task", "lm", "--src", "a", "--out", "o"], "--src is for another task"),
+        (["train", "--text", "TEXT", "--out", "o"], "give --task lm or mlm too"),
         (["train", "--task", "lm", "--text", "-", "--out", "o"], "--text must be a file"),
-        (["evaluate", "--text", "TEXT"], "Give the language model: -m RUN"),
-        (["evaluate", "-m", "RUN", "--text", "TEXT", "--ref", "a"], "without references"),
+        (["evaluate", "--text", "TEXT"], "Give the model: -m RUN"),
+        (
+            ["evaluate", "-m", "RUN", "--text", "TEXT", "--ref", "a"],
+            "judged without --src, --ref and --hyp",
+        ),
         (
             ["train", "--task", "lm", "--text", "TEXT", "--out", "o", "model.family=rnn"],
             "task lm trains a model of the family decoder, not rnn",
@@ -262,7 +265,7 @@ def test_what_is_wrong_is_said(
 
 def test_a_translator_is_no_language_model(tmp_path: Path, small_run: Any) -> None:
     small_run(tmp_path / "run", max_steps=1)
-    with pytest.raises(ConfigError, match="is a translator, not a language model"):
+    with pytest.raises(ConfigError, match="is a translator. Use heed translate"):
         load_language_model(tmp_path / "run")
 
 

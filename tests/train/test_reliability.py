@@ -26,6 +26,7 @@ from heed.disk.files import lock, read_json_lines
 from heed.disk.folders import verify_directory
 from heed.errors import RunError
 from heed.train.run import artifacts as keeper
+from heed.train.run import run
 from heed.translate.translator import load
 
 Run = Callable[..., Any]
@@ -147,14 +148,15 @@ def test_a_run_that_dies_in_a_validation_or_a_save_goes_on_exactly(
 ) -> None:
     """Fault R9."""
     small_run(tmp_path / "whole", **EXACT)
-    for name in ("validate", "count_parameters"):  # at step 7, and at the very end
+    # At step 7, and at the very end.
+    for owner, name in ((run, "validate_trainer"), (keeper, "count_parameters")):
         out = tmp_path / name
 
         def die(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(keeper, name, die)
+            patch.setattr(owner, name, die)
             small_run(out, **EXACT)
         small_run(out, **EXACT)
         assert digest(out) == digest(tmp_path / "whole")

@@ -6,8 +6,7 @@ state itself is in `train/run/checkpoint.py`, crash-safe writing in `disk/folder
 
 import difflib
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.bundle.card import is_edited, model_card
+from heed.bundle.find import (
+    ALIGNMENT,
+    AVERAGE,
+    CHECKPOINTS,
+    CONFIG,
+    INT8,
+    JOINT_VOCAB,
+    MODEL_FILES,
+    SHORTLIST,
+    SRC_VOCAB,
+    TGT_VOCAB,
+    WEIGHTS,
+    checkpoints_of,
+    find_model_folder,
+    lacks_manifest,
+)
 from heed.disk.files import parse_json, read_bytes, to_json
 from heed.disk.folders import (
     CARD,
@@ -27,39 +42,20 @@ from heed.disk.folders import (
     read_directory,
     read_manifest,
     update_directory,
-    verify_directory,
     write_directory,
 )
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
 from heed.model.families import config_from, stored_shapes, ties
-from heed.text.vocab import Vocab
+from heed.text.vocab import N_SPECIAL, Vocab
 
 FORMAT = "heed"
-TASKS = ("translate", "lm")
-"""What a model of a folder can do: translate, or go on with a text."""
+TASKS = ("translate", "lm", "mlm", "classify")
+"""What a model of a folder can do: translate, go on with a text, fill gaps, label texts."""
 FORMAT_VERSION = 1
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-AVERAGE = "average.safetensors"
-"""In a checkpoint, the averaged weights, which translate."""
-INT8 = "model.int8.safetensors"
-"""The weights rounded to int8, as `heed.engine` multiplies them; beside the others or alone."""
-SHORTLIST = "shortlist.safetensors"
-"""The shortlist: see `heed.engine.shortlist`."""
-ALIGNMENT = 64
-"""Bytes of a cache line; all int8 arrays but learned positions are multiples of it."""
-JOINT_VOCAB = "spm.model"
-SRC_VOCAB = "source.spm"
-TGT_VOCAB = "target.spm"
-MODEL_FILES = (CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD)
-"""All files of a model folder except its manifest."""
-CHECKPOINTS = "checkpoints"
-BEST = "best"
 _DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
 """The files of a model other than its weights."""
-STEP = re.compile(r"step-(\d{6,12})")
 _KEYS = (
     "format",
     "format_version",
@@ -69,8 +65,8 @@ _KEYS = (
     "model",
     "decoding",
     "task",
+    "labels",
 )
-_FOREIGN = re.compile(r".*\.(pt|pth|bin|ckpt|pkl|pickle|npz|h5|tar|zip)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +88,8 @@ class Bundle:
         int8: the rounded weights by the names of `heed.engine.packed`, or None. They stand instead
             of `weights`, of which there are then none, and lie in the file, which is mapped.
         path: the folder it was read from.
-        task: what the model does: `translate`, or `lm` for a language model.
+        task: what the model does, one of `TASKS`.
+        labels: of a classifier, in the order of their ids.
     """
 
     config: AnyConfig
@@ -106,6 +103,7 @@ class Bundle:
     int8: dict[str, NDArray[Any]] | None = None
     path: Path | None = None
     task: str = "translate"
+    labels: tuple[str, ...] = ()
 
 
 def save_bundle(
@@ -160,6 +158,8 @@ def description_files(
     }
     if bundle.task != "translate":  # not known to heed 0.1, which can open all others
         config["task"] = bundle.task
+    if bundle.labels:
+        config["labels"] = list(bundle.labels)
     card = model_card(
         bundle.config,
         (bundle.src_vocab, bundle.tgt_vocab),
@@ -262,7 +262,7 @@ def restore_manifest(path: str | os.PathLike[str]) -> bool:
         RunError: the disk is full, read-only or not ours.
     """
     folder = Path(path)
-    if not _lacks_manifest(folder) or any(_checkpoints(folder)):
+    if not lacks_manifest(folder) or any(checkpoints_of(folder)):
         return False
     finish_update(folder, (WEIGHTS, INT8, SHORTLIST, CARD, *_DESCRIPTION))
     names = [name for name in (WEIGHTS, *_DESCRIPTION) if (folder / name).is_file()]
@@ -272,18 +272,20 @@ def restore_manifest(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _lacks_manifest(folder: Path) -> bool:
-    has_model = all((folder / name).is_file() for name in (CONFIG, WEIGHTS))
-    return has_model and not (folder / MANIFEST).exists()
-
-
 def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) -> Bundle:
     """The model of these files, checked against each other."""
     values = read_config(_file(folder, files, CONFIG), folder / CONFIG)
     config = _model_config(values["model"], folder / CONFIG)
     src_vocab, tgt_vocab = _read_vocabs(folder, files)
     _check_vocab(src_vocab, config, "source", config.src_vocab_size, folder)
-    _check_vocab(tgt_vocab, config, "target", config.tgt_vocab_size, folder)
+    labels = tuple(values.get("labels", ()))
+    if not labels:
+        _check_vocab(tgt_vocab, config, "target", config.tgt_vocab_size, folder)
+    elif config.tgt_vocab_size != N_SPECIAL + len(labels):
+        raise FormatError(
+            f"{folder / CONFIG} lists {len(labels)} labels, but the model has "
+            f"{config.tgt_vocab_size - N_SPECIAL}."
+        )
     target_langs = tuple(values.get("target_langs", ()))
     if unknown := set(target_langs) - set(src_vocab.languages):
         raise FormatError(
@@ -301,6 +303,7 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         decoding=values["decoding"],
         path=folder,
         task=values.get("task", "translate"),
+        labels=labels,
     )
 
 
@@ -316,47 +319,6 @@ def _kind_of_weights(folder: Path, manifest: Manifest, *, prefer_int8: bool) -> 
                 "it was made from."
             )
     return AVERAGE if AVERAGE in listed else WEIGHTS
-
-
-def find_model_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder to read a model from: `path` itself, or a checkpoint of the run it holds.
-
-    A finished run has its model at the top. An unfinished one has `checkpoints/best`; before its
-    first validation, the newest checkpoint that is whole.
-
-    Raises:
-        FormatError: there is none; says what is there instead.
-    """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise FormatError(_no_folder(folder))
-    if (folder / CONFIG).is_file() and (folder / MANIFEST).is_file():
-        return folder
-    problems = []
-    for candidate in _checkpoints(folder):
-        try:
-            if CONFIG in verify_directory(candidate).files:
-                return candidate
-        except FormatError as error:
-            problems.append(str(error))
-    if problems:
-        raise FormatError(f"{folder} has no checkpoint that can be used. {problems[0]}")
-    if (folder / CONFIG).is_file():
-        way_out = f" To check its files and to write {MANIFEST} again: heed quantize {folder}"
-        raise FormatError(
-            f"{folder} has no {MANIFEST}: it was not completely written, or not by heed."
-            f"{way_out if _lacks_manifest(folder) else ''}"
-        )
-    raise FormatError(_no_config(folder))
-
-
-def step_folders(run: str | os.PathLike[str]) -> list[tuple[int, Path]]:
-    """The numbered checkpoints of a run as (step, folder), newest first, complete or not."""
-    folder = Path(run) / CHECKPOINTS
-    if not folder.is_dir():
-        return []
-    named = ((STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
-    return sorted(((int(match[1]), entry) for match, entry in named if match), reverse=True)
 
 
 def read_config(data: bytes, where: Path) -> dict[str, Any]:
@@ -388,9 +350,12 @@ def read_config(data: bytes, where: Path) -> dict[str, Any]:
             raise FormatError(f"{where}: {key} must be {what}, but is {values.get(key)!r}.")
     if values.get("task", "translate") not in TASKS:
         raise FormatError(f"{where}: task must be one of {', '.join(TASKS)}.")
-    languages = values.get("target_langs", [])
-    if not isinstance(languages, list) or not all(isinstance(item, str) for item in languages):
-        raise FormatError(f"{where}: target_langs must be a list of strings.")
+    for key in ("target_langs", "labels"):
+        listed = values.get(key, [])
+        if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+            raise FormatError(f"{where}: {key} must be a list of strings.")
+    if (values.get("task") == "classify") != bool(values.get("labels")):
+        raise FormatError(f"{where}: a classifier has labels, and no other model has.")
     return values
 
 
@@ -446,43 +411,3 @@ def _file(folder: Path, files: Mapping[str, bytes], name: str) -> bytes:
     if name not in files:
         raise FormatError(f"{folder} has no {name}, or its {MANIFEST} does not list it.")
     return files[name]
-
-
-def _checkpoints(folder: Path) -> Iterator[Path]:
-    """Checkpoints that can replace the run's model, best first."""
-    run = folder.parent if folder.name == CHECKPOINTS else folder
-    best = run / CHECKPOINTS / BEST
-    if best.is_dir():
-        yield best
-    yield from (path for _, path in step_folders(run))
-
-
-def _no_folder(folder: Path) -> str:
-    if folder.is_file():
-        if _FOREIGN.fullmatch(folder.name):
-            return _pickle_words(folder)
-        return f"{folder} is a file; a model is a folder with {CONFIG}."
-    parent = folder.parent
-    siblings = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
-    near = difflib.get_close_matches(folder.name, siblings, n=1)
-    hint = f"; did you mean {parent / near[0]}?" if near else "."
-    return f"there is no model folder {folder}{hint}"
-
-
-def _no_config(folder: Path) -> str:
-    entries = sorted(folder.iterdir())
-    below = [folder / BEST, *entries, *(e / BEST for e in entries), folder.parent]
-    for candidate in below:
-        if (candidate / CONFIG).is_file():
-            return f"model folder {folder} has no {CONFIG}; did you mean {candidate}?"
-    for entry in entries:
-        if _FOREIGN.fullmatch(entry.name):
-            return _pickle_words(entry)
-    return f"model folder {folder} has no {CONFIG}, so it holds no model."
-
-
-def _pickle_words(path: Path) -> str:
-    return (
-        f"{path} is refused unread: files of this kind can run a program when they are opened. "
-        f"heed reads folders with {CONFIG} and {WEIGHTS} only."
-    )

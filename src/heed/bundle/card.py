@@ -29,25 +29,24 @@ def model_card(
         vocabs: of the source and of the target.
         languages: source language, target language, and all target languages if there are several.
         numbers: what was measured, by name.
-        task: `translate` or `lm`.
+        task: `translate`, `lm`, `mlm` or `classify`.
     """
     source_lang, target_lang, target_langs = languages
     outputs = target_langs or (target_lang,)
     # Quoted, since YAML takes Norwegian, `no`, for false.
     codes = [f'- "{code}"' for code in dict.fromkeys((source_lang, *outputs)) if code]
-    is_translator = task == "translate"
     title = spelled_direction(source_lang, target_lang, tuple(target_langs))
     lines = [
         "---",
         *(["language:", *codes] if codes else []),
         "license: unknown",
         "library_name: heed",
-        f"pipeline_tag: {'translation' if is_translator else 'text-generation'}",
+        f"pipeline_tag: {_PIPELINES[task]}",
         "---",
         "",
-        f"# {title if is_translator else 'Language model'}",
+        f"# {title if task == 'translate' else _TITLES[task]}",
         "",
-        *(_TRANSLATOR if is_translator else _LANGUAGE_MODEL),
+        *_usage(task),
         "",
         *_language_note(target_langs),
         f"{config.summary()}, {_vocab_words(*vocabs)}.",
@@ -59,22 +58,26 @@ def model_card(
     return text + _MARK.format(zlib.crc32(text)).encode()
 
 
-_TRANSLATOR = (
-    "A translation model trained with heed.",
-    "",
-    "```python",
-    "import heed",
-    "",
-    'translator = heed.load("path/to/this/folder")',
-    "```",
-)
-_LANGUAGE_MODEL = (
-    "A language model trained with heed. It goes on with a text:",
-    "",
-    "```sh",
-    'heed generate -m path/to/this/folder "Once upon a time"',
-    "```",
-)
+_PIPELINES = {
+    "translate": "translation",
+    "lm": "text-generation",
+    "mlm": "fill-mask",
+    "classify": "text-classification",
+}
+_TITLES = {"lm": "Language model", "mlm": "Masked language model", "classify": "Classifier"}
+_COMMANDS = {
+    "lm": 'heed generate -m path/to/this/folder "Once upon a time"',
+    "mlm": 'heed fill -m path/to/this/folder "New York is a <mask>"',
+    "classify": "heed classify -m path/to/this/folder < lines > labels",
+}
+
+
+def _usage(task: str) -> Sequence[str]:
+    """What the model is, and a call of it."""
+    if task == "translate":
+        call = ("```python", "import heed", "", 'translator = heed.load("path/to/this/folder")')
+        return ("A translation model trained with heed.", "", *call, "```")
+    return (f"A {_TITLES[task].lower()} trained with heed.", "", "```sh", _COMMANDS[task], "```")
 
 
 def is_edited(card: bytes) -> bool:
@@ -97,6 +100,8 @@ def _language_note(target_langs: Sequence[str]) -> Sequence[str]:
 _CARD_NAMES = {
     "loss": "loss on development sentences, nats a token",
     "bits": "bits a character on development text",
+    "accuracy": "accuracy on development text, %",
+    "f1": "mean F1 of the labels on development text, %",
     "bleu": "BLEU on development sentences",
     "chrf": "chrF2 on development sentences",
 }

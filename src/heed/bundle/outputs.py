@@ -52,7 +52,7 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
         UsageError: what is read lies in the folder, or it is the current folder.
         RunError: the folder holds something else, or a model and is not forced.
     """
-    from heed.bundle.bundle import CHECKPOINTS
+    from heed.bundle.find import CHECKPOINTS
 
     target = Path(os.path.realpath(out))
     if target.parent.name == CHECKPOINTS:
@@ -86,7 +86,7 @@ def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> 
 
 def _foreign(folder: Path) -> str | None:
     """The name of an entry that no model folder has, or of any where there is no model."""
-    from heed.bundle.bundle import CONFIG, MODEL_FILES
+    from heed.bundle.find import CONFIG, MODEL_FILES
     from heed.disk.folders import MANIFEST, PENDING, read_manifest
 
     entries = sorted(folder.iterdir())

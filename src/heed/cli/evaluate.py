@@ -19,13 +19,13 @@ from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import (
     ModelFlags,
     checked_search,
-    find_model,
     load_translator,
     model_files,
     model_options,
 )
 from heed.cli.streams import LineWriter, open_output
 from heed.cli.terminal import echo
+from heed.cli.texts import Opening, show_label_scores, show_text_score
 from heed.disk.files import atomic_writer
 from heed.errors import ConfigError, DataError, UsageError
 
@@ -118,6 +118,7 @@ class Judging:
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
 @option("--length-penalty --lenpen", float, "More lets the model write longer text.")
 @option("--text", str, "Running text, to judge a language model.", metavar="FILE")
+@option("--labelled", str, "Lines of a label and a text, to judge a classifier.", metavar="FILE")
 @option("--json as_json", bool, "Print JSON.")
 @as_one(Files, "files")
 @as_one(Judging, "judging")
@@ -132,6 +133,7 @@ def evaluate(
     beam_size: int | None,
     length_penalty: float | None,
     text: str | None,
+    labelled: str | None,
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
@@ -140,14 +142,12 @@ def evaluate(
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
     model translates first. TER counts a pair with a line of more than 400 words without shifts; its
     signature then says so. With -m and --text, print perplexity and bits a character of a language
-    model.
+    model; with -m and --labelled, accuracy and mean F1 of a classifier.
     """
-    if text:
-        if references or any(asdict(files).values()):
-            raise UsageError("--text judges a language model, without references or translations.")
-        show_text_score(opening, text, as_json=as_json)
-        return
     files = replace(files, ref=(*references, *files.ref))
+    if text or labelled:
+        show_other_tasks(opening, files, text, labelled, judging.resamples, as_json=as_json)
+        return
     require_sensible(files, opening.model)
     from heed.evaluate.counts import Reading
 
@@ -171,8 +171,7 @@ def evaluate(
         name = opening.model or "model"
         name = f"model {name}" if name in systems else name
         wishes = {"beam_size": beam_size, "length_penalty": length_penalty}
-        given = {key: value for key, value in wishes.items() if value is not None}
-        search = {**checked_search(translator, given), "target_lang": target_lang}
+        search = {**checked_search(translator, wishes), "target_lang": target_lang}
         systems[name] = translate_all(translator, sources, files.save, search)
     found = report(
         systems,
@@ -186,36 +185,29 @@ def evaluate(
     show(session, found, as_json=as_json)
 
 
-def show_text_score(opening: ModelFlags, path: str, *, as_json: bool) -> None:
-    """Print how well a language model predicts a text.
+def show_other_tasks(
+    opening: ModelFlags,
+    files: Files,
+    text: str | None,
+    labelled: str | None,
+    resamples: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Judge a language model by `text`, or a classifier by `labelled`.
 
     Raises:
-        UsageError: no model is given.
+        UsageError: both are given, or files of translations, or no model.
     """
-    if not opening.model:
-        raise UsageError("Give the language model: -m RUN")
-    from heed.translate.language_model import load_language_model
-
-    text = "".join(f"{line}\n" for line in read_all(path))
-    model = load_language_model(
-        find_model(opening.model), device=opening.device, threads=opening.threads
-    )
-    found = model.score(text)
-    record = {
-        "loss": found.loss,
-        "perplexity": found.perplexity,
-        "bits_per_character": found.bits,
-        "tokens": found.n_tokens,
-        "characters": found.n_characters,
-        "context": model.context,
-    }
-    if as_json:
-        echo(json.dumps(record))
-        return
-    echo(f"{path}  ({found.n_characters:,} characters, {found.n_tokens:,} tokens)")
-    echo(f"  loss        {found.loss:8.4f}  nats a token, in windows of {model.context}")
-    echo(f"  perplexity  {found.perplexity:8.2f}")
-    echo(f"  bits        {found.bits:8.4f}  a character")
+    if any(asdict(files).values()):
+        raise UsageError("--text and --labelled are judged without --src, --ref and --hyp.")
+    model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
+    if text and labelled:
+        raise UsageError("--text judges a language model and --labelled a classifier: give one.")
+    if text:
+        show_text_score(model, text, as_json=as_json)
+    elif labelled:
+        show_label_scores(model, labelled, resamples, as_json=as_json)
 
 
 def require_sensible(files: Files, model: str | None) -> None:

@@ -23,14 +23,16 @@ from heed.machine.threads import process_rank
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Everyday": {
-        "train": ("heed.cli.train:train", "Train a translator from parallel text."),
+        "train": ("heed.cli.train:train", "Train a translator, language model or classifier."),
         "translate": ("heed.cli.translate:translate", "Translate lines of text."),
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
     },
     "Inspection": {
         "score": ("heed.cli.evaluate:score", "Log-probability of given translations."),
-        "generate": ("heed.cli.generate:generate", "Go on with a text, by a language model."),
+        "generate": ("heed.cli.texts:generate", "Go on with a text, by a language model."),
+        "fill": ("heed.cli.texts:fill", "Fill the gaps of a text."),
+        "classify": ("heed.cli.texts:classify", "Label texts."),
         "next-word": ("heed.cli.look:next_word", "Show the most probable next tokens."),
         "align": ("heed.cli.look:align", "Show attention between text and translation."),
     },

@@ -137,13 +137,14 @@ def load_translator(session: Session, opening: ModelFlags) -> "tuple[Translator,
 
 
 def checked_search(translator: "Translator", given: dict[str, Any]) -> dict[str, Any]:
-    """The search options `given`, which are fields of `DecodeOptions`.
+    """Those of the search options `given`, fields of `DecodeOptions`, that are not None.
 
     Raises:
         UsageError: one of them is impossible; names its flag.
     """
     from heed.decode.options import options_from
 
+    given = {name: value for name, value in given.items() if value is not None}
     try:
         options_from(translator.options, given)
     except ConfigError as error:
@@ -167,7 +168,7 @@ def model_files(name: str | None) -> list[str]:
         FormatError: the folder holds no model.
     """
     folder = find_model(name)
-    from heed.bundle.bundle import find_model_folder
+    from heed.bundle.find import find_model_folder
 
     return [str(path) for path in find_model_folder(folder).iterdir()]
 
@@ -216,7 +217,7 @@ def find_model(name: str | None) -> Path:
     if name in models:
         return models[name]
     if Path(name).exists():
-        from heed.bundle.bundle import find_model_folder
+        from heed.bundle.find import find_model_folder
 
         return find_model_folder(name)  # says why a file is not a model
     near = get_close_matches(name, [*models, *_folders_beside(name)], n=1)
@@ -279,7 +280,7 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("name")
 def verify(name: str) -> None:
     """Compare each file of a model with the size and SHA-256 that its manifest gives."""
-    from heed.bundle.bundle import find_model_folder
+    from heed.bundle.find import find_model_folder
     from heed.disk.folders import verify_directory
 
     folder = find_model_folder(find_model(name))
@@ -340,7 +341,8 @@ def _arrow(config: dict[str, Any]) -> str:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    from heed.bundle.bundle import CONFIG, read_config
+    from heed.bundle.bundle import read_config
+    from heed.bundle.find import CONFIG
     from heed.disk.files import read_bytes
 
     path = folder / CONFIG

@@ -17,7 +17,13 @@ from heed.train.step.events import Event, LiveLine, duration, interval
 LINE_EVERY_S = 10.0
 """Seconds between lines of progress in preparation, without a terminal."""
 
-SHOWN = {"bits": "bits a character", "bleu": "BLEU", "chrf": "chrF"}
+SHOWN = {
+    "bits": "bits a character",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+}
 """Score → its spelling."""
 
 

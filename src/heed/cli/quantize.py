@@ -100,7 +100,7 @@ def quantize(
 
 def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -> Path | None:
     """The folder of the int8 weights; None = beside those of the model."""
-    from heed.bundle.bundle import find_model_folder
+    from heed.bundle.find import find_model_folder
     from heed.bundle.outputs import require_replaceable
 
     source = find_model_folder(model)
@@ -113,7 +113,7 @@ def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -
 
 
 def _megabytes(folder: Path | None, kind: str) -> float:
-    from heed.bundle.bundle import AVERAGE, INT8, WEIGHTS
+    from heed.bundle.find import AVERAGE, INT8, WEIGHTS
 
     assert folder is not None
     names = (INT8,) if kind == "int8" else (AVERAGE, WEIGHTS)

@@ -36,6 +36,7 @@ heed train --src train.en --tgt train.de --mono-tgt more.de --out run/
 heed train --src law.en --tgt law.de --from run/ --out law/
 heed train --preset small --dump-config > recipe.toml
 heed train --task lm --text book.txt --out run/ tokenizer.kind=char
+heed train --task classify --labelled reviews.tsv --out run/
 """
 
 data_option = options("Data")
@@ -72,7 +73,9 @@ class CorpusFlags:
         columns: two of a table, such as `2,3`; None = found.
         mono_src: files with more text of the source side.
         mono_tgt: files with more text of the target side.
-        text: files of running text, for a language model.
+        text: files of text, for a language model.
+        labelled: files of labelled text, for a classifier.
+        dev_labelled: the same, to choose the best model by.
     """
 
     src: tuple[str, ...] = ()
@@ -85,20 +88,35 @@ class CorpusFlags:
     mono_src: tuple[str, ...] = ()
     mono_tgt: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    labelled: tuple[str, ...] = ()
+    dev_labelled: tuple[str, ...] = ()
 
+
+OWN_FLAGS = {"lm": ("text",), "mlm": ("text",), "classify": ("labelled", "dev_labelled")}
+"""By task, the flags of its text; the other flags are those of translation."""
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 LANGUAGE = re.compile(r"[a-z]{2}")
 
 
-@command("train", "Train a translator or a language model.", examples=EXAMPLES)
+@command("train", "Train a translator, language model or classifier.", examples=EXAMPLES)
 @click.argument("arguments", nargs=-1, metavar="[CORPUS]... [SECTION.KEY=VALUE]...")
 @data_option(
     "--task",
-    ("translate", "lm"),
-    "What to learn: to translate pairs, or the next token of running text.",
+    ("translate", "lm", "mlm", "classify"),
+    "What to learn: to translate, the next token of a text, hidden words, or labels.",
 )
-@data_option("--text", str, "Running text, for --task lm.", multiple=True, metavar="FILE")
+@data_option("--text", str, "Text for --task lm and mlm.", multiple=True, metavar="FILE")
+@data_option(
+    "--labelled",
+    str,
+    "Lines of a label, a tab and a text, for --task classify.",
+    multiple=True,
+    metavar="FILE",
+)
+@data_option(
+    "--dev-labelled", str, "The same, to choose the best model.", multiple=True, metavar="FILE"
+)
 @data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
 @data_option(
@@ -164,7 +182,8 @@ def train(
 ) -> None:
     """Train a translator from two parallel files, from TSV, CSV or TMX files, or a folder of them.
 
-    With --task lm, train a language model on running text.
+    --task lm trains a language model on running text, mlm one that fills gaps in lines, classify a
+    classifier.
 
     In a folder, files called dev… or val… choose the best model, and test… files are left out.
 
@@ -182,8 +201,9 @@ def train(
         echo(dump(asked, dump_config), nl=False)
         return
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
-    if asked.get("task") == "lm":
-        corpus = text_from(texts, files)
+    task = asked.get("task", "translate")
+    if task in OWN_FLAGS:
+        corpus = text_from(texts, files, task)
     else:
         corpus = corpus_from(texts, files, say=session.say)
     if not out:
@@ -316,24 +336,26 @@ def dump(asked: "Asked", kind: str) -> str:
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))
 
 
-def text_from(texts: CorpusFlags, files: list[str]) -> "Corpus":
-    """The running text that flags and arguments name.
+def text_from(texts: CorpusFlags, files: list[str], task: str) -> "Corpus":
+    """The text that flags and arguments name, for a task other than translation.
 
     Raises:
-        UsageError: there is none, or there are files of pairs.
+        UsageError: there is none, or there is text for another task.
     """
     from heed.data.corpus import Corpus
 
+    own, *others = OWN_FLAGS[task]
     given = [field.name for field in fields(texts) if getattr(texts, field.name)]
-    if others := [name for name in given if name != "text"]:
-        flag = others[0].replace("_", "-")
-        raise UsageError(f"--{flag} is for translation; --task lm learns from --text FILE.")
-    found = (*texts.text, *files)
-    if not found:
-        raise UsageError("Give text to learn from: --text FILE")
-    if "-" in found:
-        raise UsageError("--text must be a file, because it is read more than once.")
-    return Corpus(text=found)
+    if foreign := [name for name in given if name not in (own, *others)]:
+        flag = foreign[0].replace("_", "-")
+        raise UsageError(f"--{flag} is for another task; --task {task} learns from --{own} FILE.")
+    found = {name: getattr(texts, name) for name in (own, *others)}
+    found[own] = (*found[own], *files)
+    if not found[own]:
+        raise UsageError(f"Give text to learn from: --{own} FILE")
+    if any("-" in names for names in found.values()):
+        raise UsageError(f"--{own} must be a file, because it is read more than once.")
+    return Corpus(**found)
 
 
 def corpus_from(
@@ -352,8 +374,9 @@ def corpus_from(
     from heed.data.readers import ParallelFiles
     from heed.text.languages import require_language
 
-    if texts.text:
-        raise UsageError("--text is for a language model: give --task lm too.")
+    for flag, task in (("text", "lm or mlm"), ("labelled", "classify")):
+        if getattr(texts, flag):
+            raise UsageError(f"--{flag} is not for translation: give --task {task} too.")
     languages = {
         "source_lang": texts.source_lang or "",
         "target_lang": texts.target_lang or "",

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from heed.bundle.bundle import INT8, load_bundle
+from heed.bundle.bundle import load_bundle
+from heed.bundle.find import INT8
 from heed.config import read_toml
 from heed.data.clean import CleanReport, clean
 from heed.data.corpus import Corpus, DataConfig

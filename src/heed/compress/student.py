@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heed.bundle.bundle import WEIGHTS, find_model_folder, load_bundle
+from heed.bundle.bundle import load_bundle
+from heed.bundle.find import WEIGHTS, find_model_folder
 from heed.disk.folders import read_manifest
 from heed.model.config import PRESETS, AnyConfig, ModelConfig
 from heed.train.recipe.asked import Asked

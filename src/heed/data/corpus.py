@@ -22,7 +22,9 @@ class Corpus:
         test: for the final evaluation; without it some are set aside only if `DataConfig.test_size`
             says so.
         mono: text in one of the languages alone, for a model of both directions.
-        text: files of running text, for a language model.
+        text: files of text, for a language model.
+        labelled: files of labelled text, for a classifier.
+        dev_labelled: the same, to choose the best model by.
     """
 
     train: tuple[ParallelFiles, ...] = ()
@@ -30,13 +32,16 @@ class Corpus:
     test: tuple[ParallelFiles, ...] = ()
     mono: tuple[Mono, ...] = ()
     text: tuple[str, ...] = ()
+    labelled: tuple[str, ...] = ()
+    dev_labelled: tuple[str, ...] = ()
 
     @property
     def files(self) -> list[str]:
         """The names of all files."""
         parts = (*self.train, *self.dev, *self.test)
         pairs = [name for part in parts for name in part.files]
-        return [*pairs, *(mono.file for mono in self.mono), *self.text]
+        others = (*self.text, *self.labelled, *self.dev_labelled)
+        return [*pairs, *(mono.file for mono in self.mono), *others]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +78,15 @@ class DataConfig(CleanConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig:
-    """How a language model reads running text.
+    """How a language model or a classifier reads text.
 
     Attributes:
-        context: most tokens that it sees at once; a longer text is read in windows of this length.
-        dev_share: share of each file, at its end, that is held out for development.
+        context: most tokens that it reads at once.
+        dev_share: share held out for development: the end of each file; of labelled texts, some
+            drawn at random, unless a development set is given.
+        mask_share: share of the pieces that a masked language model predicts. Source: Devlin et
+            al. 2019, section 3.1.
+        whole_words: mask all pieces of a word or none.
 
     Raises:
         ConfigError: a value is out of its range.
@@ -85,6 +94,8 @@ class TextConfig:
 
     context: Annotated[int, Range(8, 4096)] = 256
     dev_share: Annotated[float, Range(0.001, 0.5)] = 0.1
+    mask_share: Annotated[float, Range(0.01, 0.9)] = 0.15
+    whole_words: bool = False
 
     def __post_init__(self) -> None:
         check(self, "text")

@@ -48,7 +48,7 @@ from heed.disk.folders import remove_temporaries
 from heed.errors import ConfigError, DataError, FormatError
 from heed.text.extend import with_controls
 from heed.text.normalize import normalize
-from heed.text.vocab import MAX_CHARACTERS, TokenizerConfig, Vocab
+from heed.text.vocab import MAX_CHARACTERS, N_SPECIAL, TokenizerConfig, Vocab
 
 DATA = "data"
 """The prepared corpus, in the run folder."""
@@ -89,7 +89,8 @@ class Prepared:
         report: what was read, dropped and kept, as JSON takes it.
         mono: sentences in one language, by language, as targets of empty sources.
         dev_text: of a language model, whose `train` is text as targets of empty sources: text that
-            training never sees.
+            training never sees; of a classifier, texts and the ids of their labels.
+        labels: of a classifier, which sources of `train` have as targets.
     """
 
     src_vocab: Vocab
@@ -103,6 +104,12 @@ class Prepared:
     report: dict[str, Any]
     mono: dict[str, Store] = field(default_factory=dict)
     dev_text: Store | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of ids that the model chooses from."""
+        return N_SPECIAL + len(self.labels) if self.labels else self.tgt_vocab.size
 
 
 def prepare(

@@ -1,6 +1,7 @@
-"""Running text for a language model: one long row of ids, its end held out.
+"""Text without translations as ids, the end of each file held out.
 
-The files stay in their order, so that a text goes on from line to line.
+A language model reads running text: the lines of a file are one long row. A masked language model
+reads line by line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ from heed.data.vocabularies import read_vocabs, take_over_vocabs, write_vocabs
 from heed.disk.files import make_directory, to_json, write_atomically
 from heed.disk.folders import remove_temporaries
 from heed.errors import ConfigError, DataError
+from heed.text.normalize import normalize
 from heed.text.stream import stream_ids
 from heed.text.vocab import TokenizerConfig, Vocab, choose_vocab_size, train_vocab
 
@@ -42,6 +44,7 @@ def prepare_text(
     *,
     config: TextConfig,
     tokenizer: TokenizerConfig,
+    is_running: bool = True,
     base: tuple[Vocab, Vocab] | None = None,
     report: Report = silent,
 ) -> Prepared:
@@ -50,8 +53,9 @@ def prepare_text(
     Args:
         corpus: its `text` is read.
         directory: of all output; made if missing.
-        config: the share that is held out.
+        config: the share that is held out, and how long a line may be.
         tokenizer: the vocabulary.
+        is_running: the lines belong together; else each is a row of its own, a long one several.
         base: the vocabularies of a model to go on from, taken over unchanged.
         report: gets events of the progress.
 
@@ -70,12 +74,14 @@ def prepare_text(
             "Learn new ones, or use another model."
         )
     wanted = _fingerprint(corpus, config, tokenizer, taken)
+    if not is_running:
+        wanted["text.context"] = str(config.context)
     if is_prepared:
         require_same(read_report(directory).get("fingerprint"), wanted, directory)
     else:
         make_directory(directory)
         remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
-        found = _write_all(corpus, directory, config, tokenizer, taken, report)
+        found = _write_all(corpus, directory, config, tokenizer, taken, report, is_running)
         found["fingerprint"] = wanted
         write_atomically(directory / REPORT_FILE, to_json(found))
     return open_text(directory)
@@ -110,6 +116,7 @@ def _write_all(
     tokenizer: TokenizerConfig,
     taken: tuple[Vocab, Vocab] | None,
     report: Report,
+    is_running: bool,
 ) -> dict[str, Any]:
     """Write everything but the report, which is returned: written last, it marks completion."""
     lines = [counted(read_lines(file), report, f"reading {file}", unit="lines")
@@ -126,10 +133,13 @@ def _write_all(
         n_characters = n_tokens = 0
         with Store.create(directory / file, vocab.hash, vocab.hash) as store:
             for text in counted(texts, report, f"encoding the {name} text", unit="blocks"):
-                (ids,) = stream_ids(vocab, [text])
-                store.add([], ids)
+                rows = stream_ids(vocab, [text])
+                if not is_running:
+                    rows = _rows(vocab, text.split("\n"), config.context - 1)
+                for ids in rows:
+                    store.add([], ids)
+                    n_tokens += len(ids)
                 n_characters += len(text)
-                n_tokens += len(ids)
         if not n_tokens:
             raise DataError(
                 f"{' and '.join(corpus.text)} must hold text for training and development, but "
@@ -177,6 +187,12 @@ def _side(part: tuple[str, int], *, wants_dev: bool) -> Iterator[str]:
         if (n_seen >= n_kept) == wants_dev:
             yield line
         n_seen += len(line) + 1
+
+
+def _rows(vocab: Vocab, lines: list[str], longest: int) -> list[list[int]]:
+    """The ids of each line that is not blank, in pieces of at most `longest` ids."""
+    rows = vocab.encode_all(line for line in map(normalize, lines) if line)
+    return [ids[i : i + longest] for ids in rows for i in range(0, len(ids), longest)]
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.bundle.bundle import SHORTLIST
+from heed.bundle.find import SHORTLIST
 from heed.disk.folders import read_directory, read_manifest, update_directory
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.engine.matrices import COLUMNS, Matrix, ShortIds, with_mean

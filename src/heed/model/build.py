@@ -15,8 +15,6 @@ from torch.overrides import TorchFunctionMode
 
 from heed.model.attention import ATTENTIONS, MultiHeadAttention
 from heed.model.config import AnyConfig, ModelConfig
-from heed.model.decoder_only.config import DecoderConfig
-from heed.model.decoder_only.network import DecoderOnly
 from heed.model.families import family_of
 from heed.model.layers import (
     RESIDUALS,
@@ -28,7 +26,10 @@ from heed.model.layers import (
     SwiGLU,
 )
 from heed.model.network import TorchNetwork
-from heed.model.plan import LayerConfig, decoder_plan, transformer_plan
+from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
+from heed.model.one_stack.decoder import DecoderOnly
+from heed.model.one_stack.encoder import EncoderOnly
+from heed.model.plan import LayerConfig, decoder_plan, encoder_plan, transformer_plan
 from heed.model.positions import POSITIONS
 from heed.model.transformer import Embedding, Transformer
 
@@ -74,27 +75,34 @@ def build_transformer(config: ModelConfig) -> Transformer:
 
 def build_decoder(config: DecoderConfig) -> DecoderOnly:
     """A decoder-only model of this shape with fresh weights."""
-    tokens = _table(config, config.src_vocab_size)
-    output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
-    if config.tied == "none":
-        nn.init.normal_(output.weight, std=config.d_model**-0.5)
-    else:
-        output.weight = tokens.weight
-    residual, last_norm = _residual(config)
+    embed, layers, last_norm, output = _one_stack(config)
     model = DecoderOnly(
         plan=decoder_plan(config),
-        embed=_embedding(config, tokens),
-        decoder=[
-            EncoderLayer(_attention(config), _feed_forward(config), residual=residual)
-            for _ in range(config.n_layers)
-        ],
-        decoder_norm=last_norm(),
+        embed=embed,
+        decoder=layers,
+        decoder_norm=last_norm,
         output=output,
         pad_id=config.pad_id,
         is_bidirectional=config.prefix == "bidirectional",
     )
-    gain = 1 / math.sqrt(2 * config.n_layers) if config.norm == "pre" else 1.0
-    model.apply(functools.partial(initialize, residual_gain=gain))
+    model.apply(functools.partial(initialize, residual_gain=_one_stack_gain(config)))
+    return model
+
+
+def build_encoder(config: EncoderConfig) -> EncoderOnly:
+    """An encoder-only model of this shape with fresh weights."""
+    embed, layers, last_norm, output = _one_stack(config)
+    model = EncoderOnly(
+        plan=encoder_plan(config),
+        embed=embed,
+        encoder=layers,
+        encoder_norm=last_norm,
+        output=output,
+        pad_id=config.pad_id,
+        dropout=config.dropout,
+        is_pooled=config.pooling == "mean",
+    )
+    model.apply(functools.partial(initialize, residual_gain=_one_stack_gain(config)))
     return model
 
 
@@ -166,6 +174,29 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers, each shared tensor counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _one_stack(
+    config: OneStackConfig,
+) -> tuple[Embedding, list[EncoderLayer], nn.Module, nn.Linear]:
+    """Embedding, layers, last norm and output of a model with one stack."""
+    tokens = _table(config, config.src_vocab_size)
+    output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+    if config.tied == "none":
+        nn.init.normal_(output.weight, std=config.d_model**-0.5)
+    else:
+        output.weight = tokens.weight
+    residual, last_norm = _residual(config)
+    layers = [
+        EncoderLayer(_attention(config), _feed_forward(config), residual=residual)
+        for _ in range(config.n_layers)
+    ]
+    return _embedding(config, tokens), layers, last_norm(), output
+
+
+def _one_stack_gain(config: OneStackConfig) -> float:
+    """`residual_gain` of a stack whose layers have two sublayers."""
+    return 1 / math.sqrt(2 * config.n_layers) if config.norm == "pre" else 1.0
 
 
 def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:

@@ -204,7 +204,7 @@ def require_tied(config: Any) -> None:
         )
 
 
-def require_special_ids(config: AnyConfig) -> None:
+def require_special_ids(config: Any) -> None:
     """Refuse special ids beyond the vocabulary.
 
     Raises:

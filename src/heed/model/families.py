@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
 from heed.model.config import PRESETS, AnyConfig, ModelConfig
-from heed.model.decoder_only.config import PRESETS as DECODER_PRESETS
-from heed.model.decoder_only.config import DecoderConfig
-from heed.model.plan import Shape, Weight, decoder_plan, transformer_plan
+from heed.model.one_stack.config import ENCODER_PRESETS, DecoderConfig, EncoderConfig
+from heed.model.one_stack.config import PRESETS as DECODER_PRESETS
+from heed.model.plan import Shape, Weight, decoder_plan, encoder_plan, transformer_plan
 from heed.model.recurrent.config import PRESETS as RECURRENT_PRESETS
 from heed.model.recurrent.config import RecurrentConfig
 from heed.model.recurrent.plan import recurrent_plan
@@ -141,15 +141,33 @@ def _outline_decoder(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> DecoderConfig:
     n_pieces = max(src_vocab_size, tgt_vocab_size)  # equal, or the config is refused
+    return DecoderConfig(**_outline_one_stack(sizes, n_pieces, n_pieces))
+
+
+def _build_encoder(config: EncoderConfig) -> "TorchNetwork":
+    from heed.model.build import build_encoder
+
+    return build_encoder(config)
+
+
+def _outline_encoder(
+    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
+) -> EncoderConfig:
+    return EncoderConfig(**_outline_one_stack(sizes, src_vocab_size, tgt_vocab_size))
+
+
+def _outline_one_stack(
+    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
+) -> dict[str, Any]:
     keys = ("d_model", "d_ff", "n_layers", "activation")
-    return DecoderConfig(
-        src_vocab_size=n_pieces,
-        tgt_vocab_size=n_pieces,
-        n_heads=1,
-        positions="none",
-        tied="none",
+    return {
+        "src_vocab_size": src_vocab_size,
+        "tgt_vocab_size": tgt_vocab_size,
+        "n_heads": 1,
+        "positions": "none",
+        "tied": "none",
         **{key: sizes[key] for key in keys if key in sizes},
-    )
+    }
 
 
 def _build_recurrent(config: RecurrentConfig) -> "TorchNetwork":
@@ -193,6 +211,16 @@ FAMILIES: dict[str, Family] = {
             presets=DECODER_PRESETS,
             usual=lambda is_joint: {},
             outline=_outline_decoder,
+        ),
+        Family(
+            name="encoder",
+            config=EncoderConfig,
+            plan=encoder_plan,
+            build=_build_encoder,
+            runs_on_engine=lambda config: False,
+            presets=ENCODER_PRESETS,
+            usual=lambda is_joint: {},
+            outline=_outline_encoder,
         ),
         Family(
             name="rnn",

@@ -87,7 +87,7 @@ class TorchNetwork(nn.Module):
         raise NotImplementedError
 
     def through(self, layer: nn.Module, *inputs: Tensor | Rotation | bool | None) -> Tensor:
-        """What a layer makes of its inputs, `(batch, length, d_model)`."""
+        """Run a layer in training as is set; its output is `(batch, length, d_model)`."""
         is_learning = self.training and torch.is_grad_enabled()
         run: Callable[..., Tensor] = layer
         if self.is_compiled and is_learning:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from heed.model.config import ModelConfig
-from heed.model.decoder_only.config import DecoderConfig
+from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 
 Shape = tuple[int, ...]
 Role = Literal["table", "positions", "matrix", "bias", "norm", "output"]
 Side = Literal["src", "tgt", "both"]
-LayerConfig = ModelConfig | DecoderConfig
+LayerConfig = ModelConfig | OneStackConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,11 @@ def decoder_plan(config: DecoderConfig) -> list[Weight]:
     return with_ties(_decoder_weights(config), config.tied)
 
 
+def encoder_plan(config: EncoderConfig) -> list[Weight]:
+    """Every weight of this encoder-only model."""
+    return with_ties(_one_stack(config, "encoder", "src"), config.tied)
+
+
 def with_ties(weights: Iterable[Weight], tied: str) -> list[Weight]:
     """The weights of a model whose embeddings are `tied` three-way, to the output, or not."""
     found = list(weights)
@@ -114,14 +119,19 @@ def _weights(config: ModelConfig) -> Iterator[Weight]:
 
 def _decoder_weights(config: DecoderConfig) -> Iterator[Weight]:
     yield Weight("sides", (2, config.d_model), "positions", "src")
+    yield from _one_stack(config, "decoder", "both")
+
+
+def _one_stack(config: OneStackConfig, name: str, side: Side) -> Iterator[Weight]:
     width = config.d_model
     yield Weight("embed.tokens.weight", (config.src_vocab_size, width), "table", "src")
     if config.positions == "learned":
         yield Weight("embed.positions.table", (config.max_positions, width), "positions", "src")
     for layer in range(config.n_layers):
-        yield from _layer(config, f"decoder.{layer}.", "both", cross=False)
+        yield from _layer(config, f"{name}.{layer}.", side, cross=False)
     if config.norm == "pre":
-        yield from _norm(config, "decoder_norm", "both")
+        yield from _norm(config, f"{name}_norm", side)
+    # Its rows are pieces of the one vocabulary, which has the name of the source's.
     n_pieces = config.tgt_vocab_size
     yield Weight("output.weight", (n_pieces, width), "output", "src", (Block("", n_pieces, "tgt"),))
 

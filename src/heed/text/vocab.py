@@ -13,7 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import sentencepiece
+from numpy.typing import NDArray
 
 from heed.config import Range, check
 from heed.errors import ConfigError, DataError, FormatError
@@ -58,6 +60,10 @@ _DELIMITER = "\ufdd1"
 
 SPECIAL_IDS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 """Ids that a model must know, in every vocabulary learned here."""
+
+N_SPECIAL = 4
+"""Ids below all pieces of text: those of `SPECIAL_IDS` and `<unk>`. A classifier's labels begin
+here too."""
 
 _TRAINING_OPTIONS: dict[str, Any] = {
     "byte_fallback": True,
@@ -241,6 +247,12 @@ class Vocab:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The pieces of `ids` for display: `▁` is a blank, `<0xC3>` a byte, `<2de>` a tag."""
         return [self._processor.id_to_piece(int(id)) for id in ids]
+
+    @cached_property
+    def begins_word(self) -> NDArray[np.bool_]:
+        """Whether each id is a piece that begins a word, `(size,)`."""
+        pieces = self.pieces(range(self.size))
+        return np.array([piece.startswith(_BLANK_SIGN) for piece in pieces])
 
     def is_control(self, id: int) -> bool:
         """Whether `id` decodes to nothing, such as padding or a language tag."""

@@ -8,7 +8,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from heed.bundle.bundle import CONFIG, Bundle, load_bundle
+from heed.bundle.bundle import Bundle, load_bundle
+from heed.bundle.find import CONFIG
 from heed.decode.options import DecodeOptions, options_from, require_storable, with_new_names
 from heed.engine.native import is_compiled
 from heed.engine.network import Network, engine_config
@@ -28,9 +29,11 @@ MIN_STORED_TOKENS, MAX_STORED_TOKENS = 16, 4096
 translation may have; with fewer, lines would be cut into parts shorter than a sentence."""
 
 OTHER_TASKS = {
-    "translate": "is a translator, not a language model. Use heed translate, or heed.load.",
-    "lm": "is a language model, which does not translate. Use heed generate, or "
+    "translate": "is a translator. Use heed translate, or heed.load.",
+    "lm": "is a language model. Use heed generate, or "
     "heed.translate.language_model.load_language_model.",
+    "mlm": "is a masked language model. Use heed fill, or heed.translate.masked.load_masked.",
+    "classify": "is a classifier. Use heed classify, or heed.translate.classifier.load_classifier.",
 }
 """By the task of a model, what to say to those who want another."""
 

@@ -18,7 +18,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from heed.bundle.bundle import load_bundle, step_folders
+from heed.bundle.bundle import load_bundle
+from heed.bundle.find import step_folders
 from heed.cli import main
 from heed.disk.files import read_json_lines
 from heed.errors import DataError, RunError, WorkerError

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from heed.bundle.bundle import step_folders
+from heed.bundle.find import step_folders
 from heed.data import portions
 from heed.data.store import Store
 from heed.model.build import build_model

@@ -43,7 +43,11 @@ class DotAttention(nn.Module):
         return states
 
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Compare queries `(n_sources, n_queries, d_model)` with keys.
+        """Compare queries with keys.
+
+        Args:
+            query: decoder states, `(n_sources, n_queries, d_model)`.
+            keys: from `keys`, `(n_sources, src_len, d_model)`.
 
         Returns:
             `(n_sources, n_queries, src_len)`.
@@ -67,7 +71,11 @@ class AdditiveAttention(nn.Module):
         return projected
 
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Compare queries `(n_sources, n_queries, d_model)` with keys.
+        """Compare queries with keys.
+
+        Args:
+            query: decoder states, `(n_sources, n_queries, d_model)`.
+            keys: from `keys`, `(n_sources, src_len, d_model)`.
 
         Returns:
             `(n_sources, n_queries, src_len)`.

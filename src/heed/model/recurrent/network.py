@@ -38,8 +38,8 @@ def advance(cell: nn.Module, x: Tensor, state: Tensor | None = None) -> tuple[Te
     Args:
         cell: of one layer and direction.
         x: `(rows, length, n_inputs)`.
-        state: before the first token, `(n_parts, rows, width)`: the hidden state, and of an LSTM
-            its memory cell; None = zeros.
+        state: before the first token: the hidden state, and of an LSTM its memory cell too, each
+            `(rows, width)`, stacked; None = zeros.
 
     Returns:
         The hidden state after each token, `(rows, length, width)`, and the state after the last.
@@ -118,7 +118,7 @@ class RecurrentState:
 
     Attributes:
         memory: of the sources.
-        layers: of each layer, `(n_parts, rows, d_model)`.
+        layers: of each layer, as `advance` returns it.
     """
 
     memory: Memory
@@ -194,7 +194,7 @@ class Recurrent(TorchNetwork):
         """The decoder's states before the first token: h = tanh(W c), an LSTM's memory cell 0.
 
         Returns:
-            For each layer `(n_parts, n_sources, d_model)`.
+            For each layer a state as `advance` takes it, with a row for each source.
         """
         hidden = torch.tanh(self.bridge(memory.last))
         return [
@@ -248,7 +248,11 @@ class Recurrent(TorchNetwork):
         return self.dropout(context + read if self.is_residual else torch.tanh(read)), weights
 
     def attend(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Let decoder states `(rows, length, d_model)` read the memory.
+        """Let decoder states read the memory.
+
+        Args:
+            query: the states, `(rows, length, d_model)`.
+            memory: of the sources.
 
         Returns:
             Contexts, `(rows, length, d_model)`, and weights, `(rows, length, src_len)`.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from heed.errors import ConfigError
 
-TaskName = Literal["translate", "lm"]
+TaskName = Literal["translate", "lm", "mlm", "classify"]
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,22 @@ Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps
 1.99, 1.91, 1.95 after 1,100 of 2,000.
 """
 
+FAMILY_OF_TASK = {"lm": "decoder", "mlm": "encoder", "classify": "encoder"}
+"""The family of models that learns each task but translation."""
+
+_OF_TEXT = {"metric": "loss", "first_embeddings": "random"}
+# A language model is measured in nats of the text itself, so its labels are not smoothed.
+_OF_TOKENS = {"model": {"positions": "rotary"}, "training": {**_OF_TEXT, "label_smoothing": 0.0}}
+BY_TASK: dict[str, Values] = {
+    "lm": _OF_TOKENS,
+    "mlm": _OF_TOKENS,
+    "classify": {
+        "model": {"positions": "rotary", "pooling": "mean", "tied": "none"},
+        "training": {**_OF_TEXT, "metric": "accuracy"},
+    },
+}
+"""Settings that follow from the task, by section."""
+
 STEPS_PER_VALIDATION = 20
 """Fewest steps between validations of a run limited by steps; one costs as much as several."""
 
@@ -96,13 +112,17 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
     # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
-    if asked.get("task") == "lm":
-        # Measured in nats of the text itself, and read in windows of one length.
-        batches |= {"label_smoothing": 0.0, "metric": "loss", "first_embeddings": "random"}
-        model["positions"] = "rotary"
+    for section, values in BY_TASK.get(_task(asked), {}).items():
+        chosen[section] |= values
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
+
+
+def _task(asked: Asked) -> str:
+    """The task; "" for what is no word, which is reported later."""
+    task = asked.get("task", "translate")
+    return task if isinstance(task, str) else ""
 
 
 def _number(section: Mapping[str, Any], key: str, otherwise: int) -> int:
@@ -190,16 +210,18 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
 
 def family_of(asked: Asked, mistakes: list[str]) -> Family:
     """The family that settings name, else the default and a mistake."""
-    usual = "decoder" if asked.get("task") == "lm" else DEFAULT
+    task = _task(asked)
+    needed = FAMILY_OF_TASK.get(task)
+    usual = needed or DEFAULT
     try:
         family = family_named(asked.get("model.family", usual))
     except ConfigError as error:
         mistakes.append(str(error))
         return family_named(usual)
-    if asked.get("task") == "lm" and family.name != "decoder":
+    if needed and family.name != needed:
         mistakes.append(
-            f"task lm trains a model of the family decoder, not {family.name}. Leave model.family "
-            "out."
+            f"task {task} trains a model of the family {needed}, not {family.name}. Leave "
+            "model.family out."
         )
         return family_named(usual)
     return family

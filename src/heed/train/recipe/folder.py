@@ -8,7 +8,7 @@ from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from heed.bundle.bundle import CHECKPOINTS, MODEL_FILES
+from heed.bundle.find import CHECKPOINTS, MODEL_FILES
 from heed.data.lines import STDIN
 from heed.data.prepare import DATA, REPORT_FILE
 from heed.data.prepare import OWN_FILES as DATA_FILES

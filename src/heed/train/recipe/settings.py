@@ -70,7 +70,7 @@ def settle(
     else:
         facts = Facts(
             src_vocab_size=data.src_vocab.size,
-            tgt_vocab_size=data.tgt_vocab.size,
+            tgt_vocab_size=data.n_outputs,
             n_pairs=len(data.train),
             n_src_tokens=int(data.train.src_lengths.sum()),
             n_tgt_tokens=int(data.train.tgt_lengths.sum()),

@@ -28,12 +28,13 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
         target_langs=data.target_langs,
         decoding={**decoding, **_limits(data, recipe)},
         task=recipe.task,
+        labels=data.labels,
     )
 
 
 def _limits(data: Prepared, recipe: Recipe) -> dict[str, int]:
     """How much the model reads at once, among its decoding options."""
-    if recipe.task == "lm":
+    if recipe.task != "translate":
         return {"max_length": recipe.text.context}
     return {"max_source_tokens": _max_source_tokens(data, recipe)}
 

@@ -10,13 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from heed.bundle.bundle import (
-    CHECKPOINTS,
-    description_files,
-    load_bundle,
-    save_bundle,
-    step_folders,
-)
+from heed.bundle.bundle import description_files, load_bundle, save_bundle
+from heed.bundle.find import CHECKPOINTS, step_folders
 from heed.data.prepare import Prepared
 from heed.disk.files import read_json_lines
 from heed.errors import RunError
@@ -35,7 +30,7 @@ from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
 from heed.train.tasks.table import TASKS
 
-SCORES = ("loss", "bits", "bleu", "chrf")
+SCORES = ("loss", "bits", "accuracy", "f1", "bleu", "chrf")
 """Scores of a validation that a model card lists."""
 
 

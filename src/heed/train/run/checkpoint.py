@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.bundle.bundle import AVERAGE, BEST, CHECKPOINTS, WEIGHTS, step_folders
+from heed.bundle.find import AVERAGE, BEST, CHECKPOINTS, WEIGHTS, step_folders
 from heed.disk.files import parse_json, to_json
 from heed.disk.folders import (
     read_directory,

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from heed.bundle.bundle import CONFIG, step_folders
+from heed.bundle.find import CONFIG, step_folders
 from heed.data.corpus import Corpus
 from heed.data.prepare import DATA, Prepared
 from heed.data.progress import phase

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heed.bundle.bundle import INT8, WEIGHTS, Bundle, find_model_folder, load_bundle, step_folders
+from heed.bundle.bundle import Bundle, load_bundle
+from heed.bundle.find import INT8, WEIGHTS, find_model_folder, step_folders
 from heed.data.prepare import Prepared
 from heed.data.vocabularies import take_over_vocabs
 from heed.decode.options import DecodeOptions

@@ -107,7 +107,7 @@ class TrainConfig:
     ema_decay: Annotated[float, Range(0, 0.999999)] = 0.0
     average_checkpoints: Annotated[int, Range(0, 1000)] = 0
     patience: Annotated[int, Range(0, 1_000_000)] = 0
-    metric: Literal["bleu", "chrf", "loss"] = "chrf"
+    metric: Literal["bleu", "chrf", "loss", "accuracy"] = "chrf"
     validations: Annotated[int, Range(0, 1_000_000)] = 10
     validate_every: Annotated[int | None, Range(1, 1_000_000_000)] = None
     validation_sentences: Annotated[int, Range(0, 1_000_000)] = 500

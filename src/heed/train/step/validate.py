@@ -65,7 +65,9 @@ class Validation:
         samples: the same few sentences each time: source, reference, translation.
         same_share: share of the translations that are the commonest one; None for a handful.
         by_language: BLEU and chrF of each target language, where there are several.
-        bits: bits a character of a language model's development text; None for a translator.
+        bits: bits a character of a language model's development text.
+        accuracy: share of labels or masked pieces that are right, in percent.
+        f1: mean F1 of the labels, in percent.
     """
 
     loss: float
@@ -77,10 +79,12 @@ class Validation:
     same_share: float | None = None
     by_language: dict[str, dict[str, float]] = field(default_factory=dict)
     bits: float | None = None
+    accuracy: float | None = None
+    f1: float | None = None
 
     def score(self, metric: str) -> float:
         """The number by which validations are compared; larger is better."""
-        scores: dict[str, float | None] = {"bleu": self.bleu, "chrf": self.chrf}
+        scores = {"bleu": self.bleu, "chrf": self.chrf, "accuracy": self.accuracy}
         score = scores.get(metric)
         return -self.loss if score is None else score
 

@@ -1,4 +1,4 @@
-"""The shape of a decoder-only Transformer."""
+"""The shapes of Transformers with one stack: decoder-only and encoder-only."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
@@ -20,13 +20,12 @@ from heed.model.config import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderConfig:
-    """Every size and choice that the weights of a decoder-only model depend on.
+class OneStackConfig:
+    """The sizes and choices that both kinds share.
 
     Attributes:
-        family: `decoder`.
         src_vocab_size: rows of the one embedding table.
-        tgt_vocab_size: the same number.
+        tgt_vocab_size: rows of the output layer.
         d_model: width of a token's vector.
         attention: how a head weighs what it reads: `softmax`, the paper's equation 1.
         n_heads: attention heads.
@@ -34,14 +33,12 @@ class DecoderConfig:
         d_v: width of values in one head; none = d_model / n_heads.
         d_ff: inner width of the feed-forward network.
         n_layers: layers.
-        prefix: whether source tokens attend to each other in both directions (`bidirectional`,
-            Raffel et al. 2020, section 3.2.1) or only to those before them (`causal`).
         dropout: rate on embeddings and on each sublayer.
         attention_dropout: rate on attention weights.
         activation_dropout: rate inside the feed-forward network.
         activation: of the feed-forward network.
         norm: LayerNorm behind each sum (`post`) or in front of each sublayer (`pre`).
-        positions: how a token's place is told; source and target count from 0 each.
+        positions: how a token's place is told.
         max_positions: rows of a learned table of positions.
         tied: `three-way` takes the embedding table as the output matrix.
         bias: whether the linear layers add a bias.
@@ -55,7 +52,6 @@ class DecoderConfig:
         ConfigError: a size is out of range or sizes do not fit one another.
     """
 
-    family: Literal["decoder"] = "decoder"
     src_vocab_size: Size
     tgt_vocab_size: Size
     d_model: Size = 256
@@ -65,7 +61,6 @@ class DecoderConfig:
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
     d_ff: Size = 1024
     n_layers: Annotated[int, Range(1, 1000)] = 6
-    prefix: Literal["bidirectional", "causal"] = "bidirectional"
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
@@ -84,12 +79,6 @@ class DecoderConfig:
     def __post_init__(self) -> None:
         check(self, "model")
         require_fitting_widths(self)
-        if self.src_vocab_size != self.tgt_vocab_size:
-            raise ConfigError(
-                "model.family = decoder needs one joint vocabulary, but the source has "
-                f"{self.src_vocab_size} pieces and the target {self.tgt_vocab_size}. Set "
-                "tokenizer.joint = true."
-            )
         require_special_ids(self)
 
     @property
@@ -111,10 +100,63 @@ class DecoderConfig:
         """The config as JSON values."""
         return asdict(self)
 
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderConfig(OneStackConfig):
+    """A decoder-only model: one stack reads the source and writes the target.
+
+    Attributes:
+        family: `decoder`.
+        prefix: whether source tokens attend to each other in both directions (`bidirectional`,
+            Raffel et al. 2020, section 3.2.1) or only to those before them (`causal`).
+    """
+
+    family: Literal["decoder"] = "decoder"
+    prefix: Literal["bidirectional", "causal"] = "bidirectional"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.src_vocab_size != self.tgt_vocab_size:
+            raise ConfigError(
+                "model.family = decoder needs one joint vocabulary, but the source has "
+                f"{self.src_vocab_size} pieces and the target {self.tgt_vocab_size}. Set "
+                "tokenizer.joint = true."
+            )
+
     def summary(self) -> str:
         """The shape in words, for a model card."""
         return (
             f"Decoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
+            f"{self.n_heads} heads of {self.attention} attention"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(OneStackConfig):
+    """An encoder-only model: one stack reads a text in both directions.
+
+    Attributes:
+        family: `encoder`.
+        pooling: `none` gives a vector for each token, to predict the token; `mean` gives their
+            mean, to predict the label of the text.
+    """
+
+    family: Literal["encoder"] = "encoder"
+    pooling: Literal["none", "mean"] = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tied == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
+            raise ConfigError(
+                "model.tied = three-way needs an output for each piece, but there are "
+                f"{self.src_vocab_size} pieces and {self.tgt_vocab_size} outputs. Set "
+                "model.tied = none."
+            )
+
+    def summary(self) -> str:
+        """The shape in words, for a model card."""
+        return (
+            f"Encoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
             f"{self.n_heads} heads of {self.attention} attention"
         )
 
@@ -127,3 +169,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "student": {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3, "dropout": 0.1},
 }
 """With the layers of both stacks of the Transformer of the same name."""
+
+ENCODER_PRESETS: dict[str, dict[str, Any]] = {
+    name: {**sizes, "n_layers": max(1, sizes["n_layers"] // 2)} for name, sizes in PRESETS.items()
+}
+"""With the layers of the encoder of the Transformer of the same name."""

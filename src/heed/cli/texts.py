@@ -1,0 +1,227 @@
+"""`heed generate`, `heed fill` and `heed classify`: models of text that do not translate."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from heed.cli.command import Session, Threads, as_one, command, options
+from heed.cli.models import find_model
+from heed.cli.terminal import echo
+from heed.data.lines import STDIN, read_lines
+from heed.errors import DataError, UsageError
+
+GENERATE_EXAMPLES = """
+heed generate -m run/ "ROMEO:"
+heed generate -m run/ "ROMEO:" --length 500 --sample --temperature 0.8 --seed 1
+cat beginning.txt | heed generate -m run/ - --sample --top-k 40
+"""
+
+FILL_EXAMPLES = """
+heed fill -m run/ "New York is a <mask>"
+heed fill -m run/ "A <mask> is playing the <mask>." --count 3
+"""
+
+CLASSIFY_EXAMPLES = """
+heed classify -m run/ "a moving film"
+heed classify -m run/ < lines > labels
+heed classify -m run/ --json < lines
+"""
+
+option = options("Options")
+sampling_option = options("Sampling")
+model_option = options("Model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """The values of `opening_options`.
+
+    Attributes:
+        model: folder or name; None = not given.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        threads: of a CPU; None = all cores.
+    """
+
+    model: str | None
+    device: str
+    threads: int | None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the functions that open a model.
+
+        Raises:
+            UsageError: no model is given.
+        """
+        if not self.model:
+            raise UsageError("Give the model: -m RUN")
+        folder = find_model(self.model)
+        return {"folder": folder, "device": self.device, "threads": self.threads}
+
+
+def opening_options(function: Any) -> Any:
+    """Add the options of a command that opens a model; it gets them as `opening`."""
+    for decorate in (
+        as_one(Opening, "opening"),
+        model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores."),
+        model_option("--device", str, "auto, cpu or cuda.", default="auto"),
+        model_option("-m --model", str, "Run or model folder.", metavar="DIR|NAME"),
+    ):
+        function = decorate(function)
+    return function
+
+
+@command("generate", "Go on with a text, by a language model.", examples=GENERATE_EXAMPLES)
+@click.argument("prompts", nargs=-1, metavar="[PROMPT]...")
+@option("--length", click.IntRange(min=1), "Tokens to add.", default=200)
+@option("--json as_json", bool, "Print a JSON object for each prompt.")
+@sampling_option("--sample", bool, "Draw at random instead of taking the likeliest token.")
+@sampling_option("--temperature", float, "Below 1 is safer, above 1 wilder.")
+@sampling_option("--top-k", int, "Draw among the K likeliest tokens.")
+@sampling_option("--top-p", float, "Draw among the likeliest tokens of this total probability.")
+@sampling_option("--min-p", float, "Draw among tokens with this share of the best probability.")
+@sampling_option("--seed", click.IntRange(min=0), "The same seed draws the same text.")
+@opening_options
+def generate(
+    prompts: tuple[str, ...], length: int, as_json: bool, opening: Opening, **search: Any
+) -> None:
+    """Print each PROMPT and what the model adds to it; without a PROMPT, a text of its own.
+
+    The PROMPT - is read from standard input. The model was trained with heed train --task lm.
+    """
+    given = {name: value for name, value in search.items() if value is not None}
+    if not given.pop("sample") and given:
+        flag = next(iter(given)).replace("_", "-")
+        raise UsageError(f"--{flag} changes how tokens are drawn: give --sample too.")
+    if search["sample"]:
+        given["sample"] = True
+    if prompts.count(STDIN) > 1:
+        raise UsageError("Standard input (-) can be read once, but is given twice.")
+    arguments = opening.arguments()
+    texts = ["\n".join(read_lines(STDIN)) if text == STDIN else text for text in prompts or ("",)]
+    from heed.translate.language_model import load_language_model
+
+    found = load_language_model(**arguments).generate(texts, length=length, **given)
+    for number, (text, more) in enumerate(zip(texts, found, strict=True)):
+        if as_json:
+            _echo_json({"prompt": text, "continuation": more})
+        else:
+            echo(f"{chr(10) if number else ''}{text}{more}")
+
+
+@command("fill", "Fill the gaps of a text.", examples=FILL_EXAMPLES)
+@click.argument("text")
+@option("-k --count", click.IntRange(min=1), "Words for each gap.", default=5)
+@option("--json as_json", bool, "Print JSON.")
+@opening_options
+def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
+    """Print the most probable pieces for each <mask> in TEXT, with their probabilities.
+
+    Each gap is predicted by itself, so the best words of two gaps need not go together. The model
+    was trained with heed train --task mlm.
+    """
+    arguments = opening.arguments()
+    from heed.translate.masked import load_masked
+
+    found = load_masked(**arguments).fill(text, count)
+    if as_json:
+        _echo_json(
+            [[{"word": one.word, "probability": one.probability} for one in gap] for gap in found]
+        )
+        return
+    for number, gap in enumerate(found):
+        if len(found) > 1:
+            echo(f"{chr(10) if number else ''}gap {number + 1}")
+        for one in gap:
+            bar = "█" * round(20 * one.probability)
+            echo(f"{one.probability:8.4f}  {one.word:<16} {bar}".rstrip())
+
+
+@command("classify", "Label texts.", examples=CLASSIFY_EXAMPLES)
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@option("--json as_json", bool, "Print a JSON object a line, with probabilities.")
+@opening_options
+@click.pass_obj
+def classify(session: Session, /, texts: tuple[str, ...], as_json: bool, opening: Opening) -> None:
+    """Print the label of each TEXT, or of each line of standard input.
+
+    The model was trained with heed train --task classify.
+    """
+    arguments = opening.arguments()
+    if not texts and sys.stdin.isatty():
+        session.say("heed: reading lines from standard input; Ctrl-D ends them.")
+    lines: Iterable[str] = texts or read_lines(STDIN)
+    from heed.translate.classifier import load_classifier
+
+    for found in load_classifier(**arguments).stream(lines):
+        if as_json:
+            _echo_json({"label": found.label, "probabilities": found.probabilities})
+        else:
+            echo(found.label)
+
+
+def show_text_score(opening: Opening, path: str, *, as_json: bool) -> None:
+    """Print how well a language model predicts a text.
+
+    Raises:
+        UsageError: no model is given.
+    """
+    arguments = opening.arguments()
+    from heed.translate.language_model import load_language_model
+
+    text = "".join(f"{line}\n" for line in read_lines(path))
+    model = load_language_model(**arguments)
+    found = model.score(text)
+    if as_json:
+        record = {
+            "loss": found.loss,
+            "perplexity": found.perplexity,
+            "bits_per_character": found.bits,
+            "tokens": found.n_tokens,
+            "characters": found.n_characters,
+            "context": model.context,
+        }
+        _echo_json(record)
+        return
+    echo(f"{path}  ({found.n_characters:,} characters, {found.n_tokens:,} tokens)")
+    echo(f"  loss        {found.loss:8.4f}  nats a token, in windows of {model.context}")
+    echo(f"  perplexity  {found.perplexity:8.2f}")
+    echo(f"  bits        {found.bits:8.4f}  a character")
+
+
+def show_label_scores(opening: Opening, path: str, resamples: int, *, as_json: bool) -> None:
+    """Print accuracy and mean F1 of a classifier, with confidence intervals.
+
+    Raises:
+        UsageError: no model is given.
+        DataError: there is nothing in the file, or a line without a text.
+    """
+    arguments = opening.arguments()
+    from heed.data.labelled import read_labelled
+    from heed.evaluate.labels import accuracy, interval, mean_f1
+    from heed.translate.classifier import load_classifier
+
+    rows = list(read_labelled(path))
+    if not rows:
+        raise DataError(f"{path} must hold labelled texts, but is empty.")
+    right = [label for label, _ in rows]
+    found = [one.label for one in load_classifier(**arguments)([text for _, text in rows])]
+    scores = {
+        name: (score(found, right), *interval(score, found, right, resamples=resamples))
+        for name, score in (("accuracy", accuracy), ("mean F1", mean_f1))
+    }
+    if as_json:
+        keys = ("score", "low", "high")
+        records = {name: dict(zip(keys, values, strict=True)) for name, values in scores.items()}
+        _echo_json({"texts": len(rows), **records})
+        return
+    echo(f"{path}  ({len(rows):,} texts, {len(set(right))} labels)")
+    for name, (middle, low, high) in scores.items():
+        echo(f"  {name:<10}  {middle:6.2f}  [{low:.2f}, {high:.2f}]")
+
+
+def _echo_json(record: Any) -> None:
+    echo(json.dumps(record, ensure_ascii=False))

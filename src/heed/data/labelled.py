@@ -1,0 +1,198 @@
+"""Labelled text, for a classifier: a label and a text in each line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heed.data.corpus import Corpus, TextConfig
+from heed.data.fingerprint import file_facts, require_same, spelled_settings
+from heed.data.lines import read_lines, require_file
+from heed.data.prepare import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
+from heed.data.progress import Report, phase, silent
+from heed.data.store import Store
+from heed.data.vocabularies import read_vocabs, take_over_vocabs, write_vocabs
+from heed.disk.files import make_directory, to_json, write_atomically
+from heed.disk.folders import remove_temporaries
+from heed.errors import DataError
+from heed.text.normalize import normalize
+from heed.text.vocab import N_SPECIAL, TokenizerConfig, Vocab, choose_vocab_size, train_vocab
+
+MAX_LABELS = 10_000
+
+_FORMAT_VERSION = 1
+
+Labelled = tuple[str, str]
+"""A label and a text."""
+
+
+def read_labelled(path: str | Path) -> Iterator[Labelled]:
+    """The lines of a file as label and text, with a tab between them or else the first blank.
+
+    Raises:
+        DataError: a line has no text behind its label; or the file is missing or not text.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        label, separator, text = line.partition("\t" if "\t" in line else " ")
+        if not separator or not label.strip() or not text.strip():
+            raise DataError(
+                f"{path} line {number} must be a label, a tab and a text, but is {line!r:.60}."
+            )
+        yield normalize(label), normalize(text)
+
+
+def prepare_labelled(
+    corpus: Corpus,
+    directory: Path,
+    *,
+    config: TextConfig,
+    tokenizer: TokenizerConfig,
+    seed: int,
+    base: tuple[Vocab, Vocab] | None = None,
+    report: Report = silent,
+) -> Prepared:
+    """Read and encode labelled text into `directory`, or find it there.
+
+    Args:
+        corpus: its `labelled` and `dev_labelled` are read.
+        directory: of all output; made if missing.
+        config: the share held out where there is no `dev_labelled`, and how long a text may be;
+            the end of a longer one is not read.
+        tokenizer: the vocabulary.
+        seed: decides what is held out.
+        base: the vocabularies of a model to go on from, taken over unchanged.
+        report: gets events of the progress.
+
+    Raises:
+        DataError: a file is missing or malformed, there are fewer than two labels, or a label of
+            the development set does not occur in training.
+        RunError: `directory` holds something else: says what has changed.
+        FormatError: `directory` is damaged.
+    """
+    is_prepared = (directory / REPORT_FILE).exists()
+    phase(report, "checking that the text is the same" if is_prepared else "reading the text")
+    taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else base
+    wanted = _fingerprint(corpus, config, tokenizer, seed, taken)
+    if is_prepared:
+        require_same(read_report(directory).get("fingerprint"), wanted, directory)
+    else:
+        make_directory(directory)
+        remove_temporaries(directory, (REPORT_FILE, TRAIN_FILE, DEV_STORE))
+        found = _write_all(corpus, directory, config, tokenizer, seed, taken, report)
+        found["fingerprint"] = wanted
+        write_atomically(directory / REPORT_FILE, to_json(found))
+    return open_labelled(directory)
+
+
+def open_labelled(directory: Path) -> Prepared:
+    """Open the output of `prepare_labelled`.
+
+    Raises:
+        FormatError: `directory` is damaged.
+    """
+    report = read_report(directory)
+    vocab, _ = read_vocabs(directory, is_joint=True)
+    return Prepared(
+        src_vocab=vocab,
+        tgt_vocab=vocab,
+        train=Store.open(directory / TRAIN_FILE, vocab.hash, vocab.hash),
+        dev=[],
+        test=None,
+        source_lang="",
+        target_lang="",
+        target_langs=(),
+        report=report,
+        dev_text=Store.open(directory / DEV_STORE, vocab.hash, vocab.hash),
+        labels=tuple(report["labels"]),
+    )
+
+
+def _write_all(
+    corpus: Corpus,
+    directory: Path,
+    config: TextConfig,
+    tokenizer: TokenizerConfig,
+    seed: int,
+    taken: tuple[Vocab, Vocab] | None,
+    report: Report,
+) -> dict[str, Any]:
+    """Write everything but the report, which is returned: written last, it marks completion."""
+    train = [row for path in corpus.labelled for row in read_labelled(path)]
+    dev = [row for path in corpus.dev_labelled for row in read_labelled(path)]
+    if not dev:
+        train, dev = _held_out(train, config.dev_share, seed)
+    labels = sorted({label for label, _ in train})
+    names = " and ".join(corpus.labelled)
+    if len(labels) < 2 or not dev:
+        raise DataError(f"{names} must hold texts with two labels at least, but has {len(labels)}.")
+    if len(labels) > MAX_LABELS:
+        raise DataError(f"{names} has {len(labels):,} labels; at most {MAX_LABELS:,} are possible.")
+    if unknown := {label for label, _ in dev} - set(labels):
+        raise DataError(f"no training text has the label {min(unknown)!r} of the development set.")
+    phase(report, "learning the vocabulary")
+    vocab = taken[0] if taken else _learn(train, tokenizer)
+    write_vocabs(directory, (vocab, vocab))
+    numbers = {label: N_SPECIAL + place for place, label in enumerate(labels)}
+    n_cut = 0
+    for file, rows in ((TRAIN_FILE, train), (DEV_STORE, dev)):
+        with Store.create(directory / file, vocab.hash, vocab.hash) as store:
+            encoded = vocab.encode_all(text for _, text in rows)
+            for (label, _), ids in zip(rows, encoded, strict=True):
+                n_cut += len(ids) >= config.context
+                store.add(ids[: config.context - 1], [numbers[label]])
+    note = f"{len(train):,} texts to learn from, {len(dev):,} for development, {len(labels)} labels"
+    if n_cut:
+        note += f"; {n_cut:,} have more than {config.context - 1} pieces, and the rest is not read"
+    report({"kind": "note", "text": note})
+    return {
+        "labels": labels,
+        "train": len(train),
+        "dev": len(dev),
+        "test": 0,
+        "leaks": {"train_in_dev": 0},
+        "vocabulary": {"kind": tokenizer.kind, "joint": True, "size": vocab.size},
+    }
+
+
+def _held_out(
+    rows: list[Labelled], share: float, seed: int
+) -> tuple[list[Labelled], list[Labelled]]:
+    """Rows for training and for development, drawn at random."""
+    random = np.random.Generator(np.random.Philox(key=np.array([seed, 1], dtype=np.uint64)))
+    drawn = set(random.permutation(len(rows))[: max(1, round(share * len(rows)))].tolist())
+    dev = [row for place, row in enumerate(rows) if place in drawn]
+    return [row for place, row in enumerate(rows) if place not in drawn], dev
+
+
+def _learn(rows: list[Labelled], tokenizer: TokenizerConfig) -> Vocab:
+    different = {character for _, text in rows for character in text}
+    return train_vocab(
+        (text for _, text in rows),
+        size=tokenizer.vocab_size or choose_vocab_size(len(rows), n_characters=len(different)),
+        kind=tokenizer.kind,
+        character_coverage=tokenizer.character_coverage,
+        split_han=tokenizer.split_han,
+    )
+
+
+def _fingerprint(
+    corpus: Corpus,
+    config: TextConfig,
+    tokenizer: TokenizerConfig,
+    seed: int,
+    taken: tuple[Vocab, Vocab] | None,
+) -> dict[str, str]:
+    found = {"format": str(_FORMAT_VERSION), "seed": str(seed)}
+    for role, files in (("labelled", corpus.labelled), ("dev", corpus.dev_labelled)):
+        for number, file in enumerate(files, start=1):
+            require_file(file)
+            found[f"{role} file {number}"] = file_facts(file)
+    pieces = spelled_settings("tokenizer", tokenizer)
+    del pieces["tokenizer.vocab_from"]  # its content counts, not its place
+    if taken:
+        pieces["vocabulary taken over"] = taken[0].hash[:12]
+    return {**found, **pieces, "text.context": str(config.context),
+            "text.dev_share": str(config.dev_share)}  # fmt: skip

@@ -1,1 +1,0 @@
-"""The decoder-only Transformer: one stack reads the source and writes the target."""

@@ -1,0 +1,1 @@
+"""Transformers of one stack: decoder-only and encoder-only."""

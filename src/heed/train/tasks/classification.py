@@ -1,0 +1,127 @@
+"""Classification: the label of a text."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from heed.data.batch import Batch, IdPairs, Indices, collate
+from heed.data.corpus import Corpus
+from heed.data.labelled import open_labelled, prepare_labelled
+from heed.data.prepare import Prepared
+from heed.data.progress import Report
+from heed.evaluate.labels import accuracy, mean_f1
+from heed.text.vocab import N_SPECIAL, Vocab
+from heed.train.recipe.recipe import Draft, Recipe
+from heed.train.step.forward import losses
+from heed.train.step.trainer import EpochPairs, Trainer
+from heed.train.step.validate import Validation
+from heed.train.tasks.masked import batches_of
+from heed.train.tasks.task import Task
+from heed.train.watch.observe import Observed
+
+
+def collate_labelled(
+    pairs: IdPairs, indices: Indices | Sequence[int], *, pad_id: int, bos_id: int, eos_id: int
+) -> Batch:
+    """Lay texts out as a batch with one label each."""
+    batch = collate(pairs, indices, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
+    return Batch(
+        src=batch.src,
+        tgt_in=batch.tgt_in[:, :0],
+        tgt_out=batch.tgt_out[:, :1],
+        src_mask=batch.src_mask,
+        n_src_tokens=batch.n_src_tokens,
+        n_tgt_tokens=len(batch.src),
+        indices=batch.indices,
+    )
+
+
+def _prepare(
+    corpus: Corpus,
+    directory: Path,
+    draft: Draft,
+    base: tuple[Vocab, Vocab] | None,
+    report: Report,
+) -> Prepared:
+    return prepare_labelled(
+        corpus,
+        directory,
+        config=draft.text,
+        tokenizer=draft.tokenizer,
+        seed=draft.seed,
+        base=base,
+        report=report,
+    )
+
+
+def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
+    return lambda epoch: data.train
+
+
+@torch.no_grad()
+def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
+    """Loss, accuracy and F1 of the development texts."""
+    assert data.dev_text is not None
+    started_at = time.monotonic()
+    found: list[int] = []
+    right: list[int] = []
+    total = 0.0
+    for rows in batches_of(data.dev_text, recipe.training.batch_tokens):
+        batch = collate_labelled(data.dev_text, rows, **trainer.special_ids)
+        _, nll = losses(
+            trainer.model,
+            batch,
+            pad_id=trainer.special_ids["pad_id"],
+            smoothing=0.0,
+            device=trainer.device,
+            dtype=trainer.dtype,
+        )
+        total += nll.item()
+        there = batch.to(trainer.device)
+        states = trainer.model(there.src, there.tgt_in, there.src_mask)[:, 0]
+        logits = trainer.model.logits(states)[:, N_SPECIAL:]
+        found += logits.argmax(dim=-1).tolist()
+        right += (batch.tgt_out[:, 0] - N_SPECIAL).tolist()
+    return Validation(
+        loss=total / len(right),
+        bleu=None,
+        chrf=None,
+        n_translated=0,
+        seconds=time.monotonic() - started_at,
+        samples=[],
+        accuracy=accuracy(found, right),
+        f1=mean_f1(found, right),
+    )
+
+
+def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
+    return Observed(train=_OneLabel(data))
+
+
+class _OneLabel:
+    """The training texts; `<eos>`, which a label has not, is not counted among the targets."""
+
+    def __init__(self, data: Prepared) -> None:
+        self._store = data.train
+        self.src, self.tgt = data.train.src, data.train.tgt
+        self.src_lengths = data.train.src_lengths
+        self.tgt_lengths = np.ones_like(data.train.tgt_lengths)
+
+
+def _counts(data: Prepared) -> dict[str, int]:
+    return {"training texts": data.report["train"], "for development": data.report["dev"]}
+
+
+CLASSIFICATION = Task(
+    prepare=_prepare,
+    open=lambda corpus, directory: open_labelled(directory),
+    epochs=_epochs,
+    collate=collate_labelled,
+    validate=_validate,
+    observe=_observe,
+    usage="Label texts with: heed classify -m {out} < lines > labels",
+    counts=_counts,
+)

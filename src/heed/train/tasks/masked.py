@@ -1,0 +1,206 @@
+"""Masked language modeling: hidden pieces of a line, each predicted from all that is visible.
+
+Of each line 15 % of the pieces are chosen. Of these 80 % are replaced by `<mask>`, 10 % by a random
+piece, and 10 % stay. Each epoch chooses others. Source: Devlin et al. 2019, "BERT", section 3.1.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heed.data.batch import Batch, Indices, collate
+from heed.data.corpus import Corpus, TextConfig
+from heed.data.prepare import Prepared
+from heed.data.progress import Report
+from heed.data.running_text import open_text, prepare_text
+from heed.data.store import Store
+from heed.machine.seeds import derive_seed
+from heed.text.vocab import N_SPECIAL, Vocab
+from heed.train.recipe.recipe import Draft, Recipe
+from heed.train.step.forward import losses
+from heed.train.step.trainer import EpochPairs, Trainer
+from heed.train.step.validate import Validation
+from heed.train.tasks.task import Task
+from heed.train.watch.observe import Observed
+
+VALIDATED_LINES = 2000
+"""Most development lines of a validation."""
+
+MASKED, REPLACED = 0.8, 0.1
+"""Shares of the chosen pieces that become `<mask>`, and a random piece."""
+
+
+class MaskedText:
+    """One epoch of lines: sources with masks, targets with the pieces that were chosen.
+
+    Args:
+        store: the lines, as its targets.
+        vocab: their pieces.
+        config: the share that is chosen, and whether whole words are.
+        seed: with `epoch` decides which pieces are chosen.
+        epoch: number of the pass through the data.
+        n_lines: lines to take, from the first; None = all.
+
+    Attributes:
+        src_lengths: pieces of each line, `<eos>` included, `(n_lines)`.
+        tgt_lengths: the same.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        vocab: Vocab,
+        config: TextConfig,
+        *,
+        seed: int,
+        epoch: int,
+        n_lines: int | None = None,
+    ) -> None:
+        self._store, self._vocab, self._config = store, vocab, config
+        self._seeds = (seed, "masks", epoch)
+        self.src_lengths: NDArray[Any] = store.tgt_lengths[:n_lines]
+        self.tgt_lengths: NDArray[Any] = self.src_lengths
+
+    def src(self, index: int) -> NDArray[np.int32]:
+        """Line `index` with masks, `(n_pieces,)`."""
+        ids, is_chosen, random = self._drawn(index)
+        chances = random.random(len(ids))
+        random_ids = random.integers(N_SPECIAL, self._vocab.size, len(ids), dtype=np.int32)
+        masked = np.where(is_chosen & (chances < MASKED), np.int32(self._vocab.mask_id), ids)
+        is_replaced = is_chosen & (chances >= MASKED) & (chances < MASKED + REPLACED)
+        return np.where(is_replaced, random_ids, masked)
+
+    def tgt(self, index: int) -> NDArray[np.int32]:
+        """The chosen pieces of line `index` in their places, `<pad>` elsewhere, `(n_pieces,)`."""
+        ids, is_chosen, _ = self._drawn(index)
+        return np.where(is_chosen, ids, np.int32(self._vocab.pad_id))
+
+    def _drawn(
+        self, index: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_], np.random.Generator]:
+        """A line, which of its pieces are chosen, and further random numbers."""
+        random = np.random.Generator(np.random.Philox(key=derive_seed(*self._seeds, index)))
+        ids = self._store.tgt(index)
+        if not self._config.whole_words:
+            units = np.arange(len(ids))
+        else:
+            units = np.cumsum(self._vocab.begins_word[ids])
+            units -= units[0]
+        n_units = int(units[-1]) + 1
+        n_chosen = max(1, round(self._config.mask_share * n_units))
+        chosen = random.choice(n_units, size=n_chosen, replace=False)
+        return ids, np.isin(units, chosen), random
+
+
+def collate_masked(
+    pairs: MaskedText, indices: Indices | Sequence[int], *, pad_id: int, bos_id: int, eos_id: int
+) -> Batch:
+    """Lay lines out as a batch whose labels stand at the places of the sources."""
+    batch = collate(pairs, indices, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
+    is_end = batch.src == eos_id
+    tgt_out = batch.tgt_out.masked_fill(is_end, pad_id)
+    return Batch(
+        src=batch.src,
+        tgt_in=batch.tgt_in[:, :0],
+        tgt_out=tgt_out,
+        src_mask=batch.src_mask,
+        n_src_tokens=batch.n_src_tokens,
+        n_tgt_tokens=int((tgt_out != pad_id).sum()),
+        indices=batch.indices,
+    )
+
+
+def _prepare(
+    corpus: Corpus,
+    directory: Path,
+    draft: Draft,
+    base: tuple[Vocab, Vocab] | None,
+    report: Report,
+) -> Prepared:
+    return prepare_text(
+        corpus,
+        directory,
+        config=draft.text,
+        tokenizer=draft.tokenizer,
+        is_running=False,
+        base=base,
+        report=report,
+    )
+
+
+def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
+    def pairs(epoch: int) -> MaskedText:
+        seed = recipe.training.seed
+        return MaskedText(data.train, data.src_vocab, recipe.text, seed=seed, epoch=epoch)
+
+    return pairs
+
+
+@torch.no_grad()
+def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
+    """Loss and accuracy of masked pieces of the first development lines, the same each time."""
+    assert data.dev_text is not None
+    started_at = time.monotonic()
+    lines = MaskedText(
+        data.dev_text, data.src_vocab, recipe.text, seed=0, epoch=0, n_lines=VALIDATED_LINES
+    )
+    total = n_right = n_masked = 0.0
+    for rows in batches_of(lines, recipe.training.batch_tokens):
+        batch = collate_masked(lines, rows, **trainer.special_ids)
+        is_masked = batch.tgt_out != data.src_vocab.pad_id
+        _, nll = losses(
+            trainer.model,
+            batch,
+            pad_id=data.src_vocab.pad_id,
+            smoothing=0.0,
+            device=trainer.device,
+            dtype=trainer.dtype,
+        )
+        there = batch.to(trainer.device)
+        states = trainer.model(there.src, there.tgt_in, there.src_mask)[is_masked]
+        best = trainer.model.logits(states).argmax(dim=-1).cpu()
+        n_right += int((best == batch.tgt_out[is_masked]).sum())
+        total += nll.item()
+        n_masked += batch.n_tgt_tokens
+    return Validation(
+        loss=total / n_masked,
+        bleu=None,
+        chrf=None,
+        n_translated=0,
+        seconds=time.monotonic() - started_at,
+        samples=[],
+        accuracy=100 * n_right / n_masked,
+    )
+
+
+def batches_of(pairs: EpochPairs, max_tokens: int) -> list[NDArray[np.int64]]:
+    """The pairs in order of their source's length, in batches of about `max_tokens` positions."""
+    order = np.argsort(pairs.src_lengths, kind="stable")
+    n_rows = max(1, max_tokens // int(pairs.src_lengths.max()))
+    return [order[start : start + n_rows] for start in range(0, len(order), n_rows)]
+
+
+def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
+    return Observed(train=_epochs(recipe, data)(0))
+
+
+def _counts(data: Prepared) -> dict[str, int]:
+    tokens = data.report["tokens"]
+    return {"training tokens": tokens["train"], "for development": tokens["dev"]}
+
+
+MASKED_LANGUAGE_MODEL = Task(
+    prepare=_prepare,
+    open=lambda corpus, directory: open_text(directory),
+    epochs=_epochs,
+    collate=collate_masked,
+    validate=_validate,
+    observe=_observe,
+    usage='Fill gaps with: heed fill -m {out} "New York is a <mask>"',
+    counts=_counts,
+)

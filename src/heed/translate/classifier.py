@@ -1,0 +1,102 @@
+"""A classifier: the label of each text, with the probabilities of all labels."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from heed.decode.batching import padded
+from heed.errors import UsageError
+from heed.model.interface import Decodable
+from heed.text.normalize import normalize
+from heed.text.vocab import N_SPECIAL, Vocab
+from heed.translate.load import open_model, stored_decoding
+
+ROWS = 64
+"""Texts computed at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classified:
+    """The label of a text.
+
+    Attributes:
+        label: the most probable one.
+        probabilities: of each label.
+    """
+
+    label: str
+    probabilities: dict[str, float]
+
+
+def load_classifier(
+    folder: str | Path, *, device: str = "auto", dtype: str = "auto", threads: int | None = None
+) -> "Classifier":
+    """Open a model that was trained with `--task classify`.
+
+    Args:
+        folder: a model or run folder.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in.
+        threads: CPU threads; None = as many as there are cores.
+
+    Raises:
+        FormatError: the folder is not a model, or damaged.
+        ConfigError: it has another task, or device and `dtype` do not go together.
+    """
+    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="classify")
+    options, _ = stored_decoding(bundle)
+    return Classifier(model, bundle.src_vocab, labels=bundle.labels, context=options.max_length)
+
+
+class Classifier:
+    """A model, its vocabulary and its labels.
+
+    Args:
+        model: an encoder that predicts one label for a text, in evaluation mode.
+        vocab: its pieces.
+        labels: in the order of their ids.
+        context: most tokens that it reads; the end of a longer text is not read.
+    """
+
+    def __init__(
+        self, model: Decodable, vocab: Vocab, *, labels: Sequence[str], context: int
+    ) -> None:
+        self.model = model
+        self.vocab = vocab
+        self.labels = list(labels)
+        self.context = context
+
+    def __call__(self, texts: Sequence[str]) -> list[Classified]:
+        """Label each text.
+
+        Raises:
+            UsageError: `texts` is not a list of texts.
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UsageError(f"texts must be a list of texts, but is {texts!r:.60}.")
+        return list(self.stream(texts))
+
+    def stream(self, texts: Iterable[str]) -> Iterator[Classified]:
+        """Label each text as it comes, a block at a time."""
+        waiting = iter(texts)
+        while block := list(islice(waiting, ROWS)):
+            yield from self._block(block)
+
+    def _block(self, texts: list[str]) -> list[Classified]:
+        rows = self.vocab.encode_all(map(normalize, texts))
+        ids = [[*row[: self.context - 1], self.vocab.eos_id] for row in rows]
+        src = padded(ids, self.vocab.pad_id)
+        nothing = np.zeros((len(ids), 0), dtype=np.int64)
+        log_probs = self.model.teacher_forced(src, nothing).all_log_probs()[:, N_SPECIAL:]
+        shares = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return [
+            Classified(
+                label=self.labels[int(row.argmax())],
+                probabilities=dict(zip(self.labels, map(float, row), strict=True)),
+            )
+            for row in shares
+        ]

@@ -1,0 +1,113 @@
+"""A masked language model: the likeliest pieces for the gaps of a text."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from heed.errors import UsageError
+from heed.model.interface import Decodable
+from heed.text.normalize import normalize
+from heed.text.stream import stream_ids
+from heed.text.vocab import Vocab
+from heed.translate.load import open_model, stored_decoding
+
+MASK = "<mask>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filling:
+    """A piece for a gap.
+
+    Attributes:
+        word: its text.
+        probability: that the model gives it.
+    """
+
+    word: str
+    probability: float
+
+
+def load_masked(
+    folder: str | Path, *, device: str = "auto", dtype: str = "auto", threads: int | None = None
+) -> "MaskedModel":
+    """Open a model that was trained with `--task mlm`.
+
+    Args:
+        folder: a model or run folder.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        dtype: numbers to compute in.
+        threads: CPU threads; None = as many as there are cores.
+
+    Raises:
+        FormatError: the folder is not a model, or damaged.
+        ConfigError: it has another task, or device and `dtype` do not go together.
+    """
+    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="mlm")
+    options, _ = stored_decoding(bundle)
+    return MaskedModel(model, bundle.src_vocab, context=options.max_length)
+
+
+class MaskedModel:
+    """A model and its vocabulary.
+
+    Args:
+        model: an encoder that predicts a piece for each token, in evaluation mode.
+        vocab: its pieces.
+        context: most tokens that it reads at once.
+    """
+
+    def __init__(self, model: Decodable, vocab: Vocab, *, context: int) -> None:
+        self.model = model
+        self.vocab = vocab
+        self.context = context
+
+    def fill(self, text: str, count: int = 5) -> list[list[Filling]]:
+        """The likeliest pieces for each gap, likeliest first.
+
+        The gaps are predicted independently of each other: the best words of two gaps need not go
+        together.
+
+        Args:
+            text: one line with `<mask>` for each gap.
+            count: pieces for each gap.
+
+        Raises:
+            UsageError: there is no `<mask>`, or the text is too long.
+        """
+        ids = self._ids(text)
+        if len(ids) > self.context:
+            raise UsageError(
+                f"the text has {len(ids)} pieces, but this model reads {self.context} at once. "
+                "Shorten it."
+            )
+        gaps = [place for place, id_ in enumerate(ids) if id_ == self.vocab.mask_id]
+        if not gaps:
+            raise UsageError(f"the text must have a {MASK} to fill, but is {text!r:.60}.")
+        nothing = np.zeros((1, 0), dtype=np.int64)
+        log_probs = self.model.teacher_forced(np.array([ids]), nothing).all_log_probs()[gaps]
+        controls = np.array(sorted(self.vocab.control_ids))
+        log_probs[:, controls] = -np.inf
+        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :count]
+        return [
+            [
+                Filling(word=self._word(id_), probability=float(np.exp(row[id_])))
+                for id_ in ids_of_gap
+            ]
+            for row, ids_of_gap in zip(log_probs, best.tolist(), strict=True)
+        ]
+
+    def _ids(self, text: str) -> list[int]:
+        """The ids of a text with gaps; a gap stands for a word and the blank before it."""
+        first, *rest = normalize(text).split(MASK)
+        ids = self.vocab.encode(first.removesuffix(" ")) if first else []
+        for part in rest:
+            ids.append(self.vocab.mask_id)
+            # Behind a gap a text goes on without a blank of its own.
+            (more,) = stream_ids(self.vocab, [part.removesuffix(" ") or part])
+            ids += more if part != " " else []
+        return [*ids, self.vocab.eos_id]
+
+    def _word(self, id_: int) -> str:
+        (piece,) = self.vocab.pieces([id_])
+        return piece.replace("▁", " ").strip() or piece
