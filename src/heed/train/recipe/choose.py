@@ -218,6 +218,12 @@ def family_of(asked: Asked, mistakes: list[str]) -> Family:
     except ConfigError as error:
         mistakes.append(str(error))
         return family_named(usual)
+    if not needed and family.name == "encoder":
+        mistakes.append(
+            "model.family = encoder does not translate: it is for the tasks mlm and classify. "
+            "Choose another."
+        )
+        return family_named(usual)
     if needed and family.name != needed:
         mistakes.append(
             f"task {task} trains a model of the family {needed}, not {family.name}. Leave "

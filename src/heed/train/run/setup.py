@@ -45,7 +45,7 @@ def set_up(
     report: Report,
 ) -> tuple[Recipe, Prepared]:
     """Write everything that training starts from into the run folder, unless it is there."""
-    parent = open_parent(draft.parent, asked) if draft.parent else None
+    parent = open_parent(draft.parent, asked, draft.task) if draft.parent else None
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
     finish_update(out)
@@ -60,7 +60,7 @@ def set_up(
         phase(report, "measuring the speed of this machine")
         return group.size * measure_gflops(group.device)
 
-    recipe = settle(out, asked, data, gflops, parent.settings(data) if parent else {})
+    recipe = settle(out, asked, data, gflops, parent.settings(data, draft.task) if parent else {})
     if not step_folders(out) and (parent or recipe.training.first_embeddings == "cooccurrence"):
         phase(report, "making the first weights")
         # Only the leader does this; it needs only the state of a fresh trainer.
@@ -72,10 +72,10 @@ def _begin(
     trainer: Trainer, recipe: Recipe, data: Prepared, parent: Parent | None, out: Path
 ) -> None:
     """Write the initial weights into the run folder, as the checkpoint of step 0."""
+    fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
     if parent:
-        weights = inherited(parent, recipe.model, data)
+        weights = inherited(parent, recipe.model, data, fresh)
     else:
-        fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
         weights = cooccurrence_weights(fresh, recipe.model, data.train, seed=recipe.training.seed)
     checkpoint.save(
         out,

@@ -1,11 +1,15 @@
 """Start a run from a model: its weights, its shape, and its vocabulary with new pieces appended.
 
+The parent may have been trained on another task: then the run takes over what both have, such as an
+encoder, and the rest begins fresh.
+
 The parent is only read. Its weights go into the run folder as the checkpoint of step 0, so the run
 continues like any other. `text/extend.py` finds the new pieces.
 """
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +24,12 @@ from heed.decode.options import DecodeOptions
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.disk.folders import CARD, read_manifest
 from heed.errors import ConfigError, RunError
-from heed.model.config import AnyConfig
+from heed.model.config import AnyConfig, ModelConfig
 from heed.model.families import plan, stored_shapes
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
-from heed.train.recipe.asked import Asked
+from heed.train.recipe.asked import Asked, TaskName
+from heed.train.recipe.choose import BY_TASK, FAMILY_OF_TASK, choose_rates
 from heed.train.recipe.folder import PARENT_FILE
 from heed.train.start.depth import with_depth
 from heed.train.step.averages import to_tensors
@@ -37,6 +42,9 @@ FREE = (
     "n_decoder_layers",
 )
 """Settings of a model that a run from it may change: layers are left out or repeated."""
+
+ENCODER_NAMES = {"embed.tokens.weight": "embed_src.tokens.weight"}
+"""By its name in an encoder-only model, the name of a weight in an encoder–decoder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,27 +73,58 @@ class Parent:
         """`config` where it may differ from the model, else the model's."""
         return replace(config, kind=kind_of(self.bundle.src_vocab), joint=self.is_joint)
 
-    def settings(self, data: Prepared) -> dict[str, Any]:
+    def shape(self, task: TaskName) -> dict[str, Any]:
+        """The parts of the model's shape that a model of another task takes over; or all of it.
+
+        Raises:
+            ConfigError: models of that task have no part in common with this one.
+        """
+        config, own = self.bundle.config, self.bundle.task
+        shape = config.to_dict()
+        is_fitting = config.family == FAMILY_OF_TASK.get(task) or (own, task) == ("lm", "translate")
+        if task == own or is_fitting:
+            needed = BY_TASK.get(task, {}).get("model", {})
+            # What a task needs goes before the parent's choice, but positions are learned with.
+            return {**shape, **{k: v for k, v in needed.items() if k != "positions"}}
+        if (own, task) == ("mlm", "translate"):
+            known = {field.name for field in fields(ModelConfig)} - {"family", "tied"}
+            found = {key: value for key, value in shape.items() if key in known}
+            return {**found, "n_encoder_layers": shape["n_layers"]}
+        raise ConfigError(
+            f"{self.folder} was trained for the task {own}, from which {task} cannot start. Leave "
+            "--from out."
+        )
+
+    def settings(self, data: Prepared, task: TaskName) -> dict[str, Any]:
         """Settings that follow from the model, by section; settings made by hand win."""
-        options, shape = asdict(DecodeOptions()), self.bundle.config.to_dict()
+        options, shape = asdict(DecodeOptions()), self.shape(task)
         del shape["dropout"]  # follows from the new corpus
-        sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.tgt_vocab.size}
-        return {
+        sizes = {"src_vocab_size": data.src_vocab.size, "tgt_vocab_size": data.n_outputs}
+        found: dict[str, Any] = {
             "tokenizer": {"kind": kind_of(data.src_vocab), "joint": self.is_joint},
             "model": {**shape, **sizes},
-            "decoding": {k: v for k, v in self.bundle.decoding.items() if k in options},
         }
+        if task == self.bundle.task:
+            decoding = {k: v for k, v in self.bundle.decoding.items() if k in options}
+            return {**found, "decoding": decoding}
+        return {**found, "training": choose_rates({}, shape["d_model"])}
 
 
-def open_parent(folder: str, asked: Asked) -> Parent:
+def open_parent(folder: str, asked: Asked, task: TaskName = "translate") -> Parent:
     """Read the model that a run starts from.
+
+    Args:
+        folder: a model or run folder.
+        asked: settings made by hand.
+        task: that the run learns.
 
     Raises:
         FormatError: it is not a model folder, or damaged.
-        ConfigError: `asked` wants another shape or other pieces than the model has.
+        ConfigError: `asked` wants another shape or other pieces than the model has, or the task
+            cannot start from it.
     """
     parent = Parent(folder=folder, bundle=load_bundle(folder))
-    _require_same_shape(parent, asked)
+    _require_same_shape(parent, asked, task)
     return parent
 
 
@@ -107,16 +146,27 @@ def require_same_parent(parent: Parent, out: Path) -> None:
         )
 
 
-def inherited(parent: Parent, config: AnyConfig, data: Prepared) -> dict[str, Tensor]:
+def inherited(
+    parent: Parent, config: AnyConfig, data: Prepared, fresh: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """The initial weights of a run that starts from a model.
 
     Args:
         parent: the model; its vocabulary was extended to that of `data`.
-        config: the run's shape: the parent's except for its depth.
+        config: the run's shape.
         data: the new corpus.
+        fresh: the run's weights without a parent, for all that the parent does not have.
     """
     weights = grown_weights(parent.bundle, data.src_vocab, data.tgt_vocab)
-    return with_depth(weights, parent.bundle.config, config)
+    if parent.bundle.config.family == config.family:
+        weights = with_depth(weights, parent.bundle.config, config)
+    else:
+        weights = {ENCODER_NAMES.get(name, name): weight for name, weight in weights.items()}
+    if data.labels != parent.bundle.labels:
+        weights.pop("output.weight", None)  # it scores other labels
+    shapes = stored_shapes(config)
+    taken = {name: weight for name, weight in weights.items() if name in shapes}
+    return {**{name: fresh[name] for name in shapes}, **taken}
 
 
 def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[str, Tensor]:
@@ -139,14 +189,15 @@ def grown_weights(bundle: Bundle, src_vocab: Vocab, tgt_vocab: Vocab) -> dict[st
     }
     for weight in plan(bundle.config):
         spellings = added.get(weight.side)
-        if weight.role in ("table", "output") and weight.tied_to is None and spellings:
+        has_rows = weight.role == "table" or (weight.role == "output" and not bundle.labels)
+        if has_rows and weight.tied_to is None and spellings:
             old = weights[weight.name]
             rows = [old[ids].mean(dim=0) if ids else old.mean(dim=0) for ids in spellings]
             weights[weight.name] = torch.cat([old, torch.stack(rows)])
     return weights
 
 
-def _require_same_shape(parent: Parent, asked: Asked) -> None:
+def _require_same_shape(parent: Parent, asked: Asked, task: TaskName) -> None:
     """Refuse settings that contradict the existing model."""
     if asked.is_set("preset"):
         raise ConfigError(
@@ -155,7 +206,7 @@ def _require_same_shape(parent: Parent, asked: Asked) -> None:
         )
     pieces = asked.get("tokenizer.vocab_from", "")
     own = {
-        "model": parent.bundle.config.to_dict(),
+        "model": parent.shape(task),
         "tokenizer": {
             "kind": kind_of(parent.bundle.src_vocab),
             "joint": parent.is_joint,
@@ -165,7 +216,8 @@ def _require_same_shape(parent: Parent, asked: Asked) -> None:
     for section, free in (("model", FREE), ("tokenizer", ("subword_alpha", "character_coverage"))):
         for key, value in asked.section(section).items():
             has = own[section].get(key)
-            if key not in free and value != has:
+            is_new = section == "model" and key not in own[section] and task != parent.bundle.task
+            if key not in free and value != has and not is_new:
                 was = f", where it is {has}" if section == "model" and key in own[section] else ""
                 raise ConfigError(
                     f"{section}.{key} cannot be set with --from: it is that of {parent.folder}"

@@ -1,7 +1,8 @@
 """Masked language modeling: hidden pieces of a line, each predicted from all that is visible.
 
-Of each line 15 % of the pieces are chosen. Of these 80 % are replaced by `<mask>`, 10 % by a random
-piece, and 10 % stay. Each epoch chooses others. Source: Devlin et al. 2019, "BERT", section 3.1.
+Each piece is chosen with a probability of 15 %, at least one in a line. Of these 80 % are replaced
+by `<mask>`, 10 % by a random piece, and 10 % stay. Each epoch chooses others. Source: Devlin et al.
+2019, "BERT", section 3.1.
 """
 
 import time
@@ -92,9 +93,9 @@ class MaskedText:
             units = np.cumsum(self._vocab.begins_word[ids])
             units -= units[0]
         n_units = int(units[-1]) + 1
-        n_chosen = max(1, round(self._config.mask_share * n_units))
-        chosen = random.choice(n_units, size=n_chosen, replace=False)
-        return ids, np.isin(units, chosen), random
+        is_chosen = random.random(n_units) < self._config.mask_share
+        is_chosen[random.integers(n_units)] |= not is_chosen.any()
+        return ids, is_chosen[units], random
 
 
 def collate_masked(

@@ -1,0 +1,361 @@
+"""Masked language models and classifiers: data, training, use, and what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import heed
+from heed.bundle.bundle import load_bundle
+from heed.data.corpus import Corpus, TextConfig
+from heed.data.labelled import prepare_labelled, read_labelled
+from heed.data.prepare import Prepared
+from heed.data.running_text import prepare_text
+from heed.errors import ConfigError, DataError, UsageError
+from heed.evaluate.labels import accuracy, interval, mean_f1
+from heed.text.vocab import N_SPECIAL, TokenizerConfig
+from heed.train.recipe.asked import Asked
+from heed.train.run.run import run_training
+from heed.train.tasks.masked import MaskedText, collate_masked
+from heed.translate.classifier import Classifier, load_classifier
+from heed.translate.masked import load_masked
+
+Call = Callable[..., tuple[int, str, str]]
+
+MODEL = {"d_model": 32, "n_heads": 4, "d_ff": 64, "n_layers": 2, "dropout": 0.0}
+# Of ten lines, four say "red moon", three "old sea" and three "old hill".
+PAIRS = ["red moon"] * 4 + ["old sea"] * 3 + ["old hill"] * 3
+LINES = "".join(f"{pair}\n" for pair in PAIRS * 30)
+GOOD, BAD = ("fine", "lovely", "great"), ("dull", "awful", "poor")
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reviews") / "reviews.tsv"
+    rows = [
+        f"{label}\ta {word} {noun} indeed\n"
+        for label, words in (("good", GOOD), ("bad", BAD))
+        for word in words
+        for noun in ("film", "song", "book", "play", "day")
+    ]
+    path.write_text("".join(rows * 8), encoding="utf-8")
+    return path
+
+
+def settings(task: str, max_steps: int, **training: Any) -> Asked:
+    return Asked(
+        {
+            "task": task,
+            "text": {"context": 32, "mask_share": 0.5},
+            "tokenizer": {"kind": "word", "vocab_size": 330},
+            "model": MODEL,
+            "training": {"max_steps": max_steps, "batch_tokens": 512, **training},
+        }
+    )
+
+
+def quiet(asked: Asked, corpus: Corpus, out: Path) -> Path:
+    assert run_training(asked, corpus, out, report=lambda event: None).is_finished
+    return out
+
+
+@pytest.fixture(scope="module")
+def masked_run(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("mlm") / "run"
+    return quiet(settings("mlm", 150), Corpus(text=(str(lines),)), out)
+
+
+@pytest.fixture(scope="module")
+def classifier_run(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("classify") / "run"
+    return quiet(settings("classify", 80), Corpus(labelled=(str(reviews),)), out)
+
+
+@pytest.fixture(scope="module")
+def classifier(classifier_run: Path) -> Classifier:
+    return load_classifier(classifier_run)
+
+
+# ---------------------------------------------------------------------------- masks
+
+
+@pytest.fixture(scope="module")
+def long_lines(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("long")
+    words = [f"{'abcdefghij'[i % 10]}{'klmnop'[i % 6]}{'qrstuv'[i % 5]}" for i in range(40)]
+    text = "\n".join(" ".join(words[i % 7 :]) for i in range(300)) + "\n"
+    (folder / "long.txt").write_text(text, encoding="utf-8")
+    return prepare_text(
+        Corpus(text=(str(folder / "long.txt"),)),
+        folder / "data",
+        config=TextConfig(context=256),
+        tokenizer=TokenizerConfig(kind="char", vocab_size=330),
+        is_running=False,
+    )
+
+
+def test_of_15_percent_80_are_masked_10_replaced_and_10_stay(long_lines: Prepared) -> None:
+    """Claim 123. Devlin et al. 2019, section 3.1; 300 lines, so shares are known to 1 %."""
+    vocab = long_lines.src_vocab
+    text = MaskedText(long_lines.train, vocab, TextConfig(), seed=1, epoch=2)
+    chosen = masked = replaced = total = 0
+    for index in range(len(text.src_lengths)):
+        whole, src, tgt = long_lines.train.tgt(index), text.src(index), text.tgt(index)
+        is_chosen = tgt != vocab.pad_id
+        assert (tgt[is_chosen] == whole[is_chosen]).all()
+        assert (src[~is_chosen] == whole[~is_chosen]).all()
+        is_masked = src == vocab.mask_id
+        assert is_chosen[is_masked].all()
+        total += len(whole)
+        chosen += int(is_chosen.sum())
+        masked += int(is_masked.sum())
+        replaced += int(((src != whole) & ~is_masked).sum())
+    assert chosen / total == pytest.approx(0.15, abs=0.005)
+    assert masked / chosen == pytest.approx(0.8, abs=0.02)
+    assert replaced / chosen == pytest.approx(0.1, abs=0.02)
+
+
+def test_masks_follow_from_seed_epoch_and_line(long_lines: Prepared) -> None:
+    def drawn(**changes: int) -> list[int]:
+        chosen = {"seed": 1, "epoch": 2, **changes}
+        text = MaskedText(long_lines.train, long_lines.src_vocab, TextConfig(), **chosen)
+        return [int(id_) for id_ in text.src(0)]
+
+    assert drawn() == drawn()
+    assert drawn() != drawn(epoch=3)
+    assert drawn() != drawn(seed=2)
+
+
+def test_whole_words_are_masked_with_all_their_pieces(long_lines: Prepared) -> None:
+    vocab = long_lines.src_vocab
+    config = TextConfig(whole_words=True, mask_share=0.3)
+    text = MaskedText(long_lines.train, vocab, config, seed=1, epoch=1)
+    for index in range(50):
+        words = np.cumsum(vocab.begins_word[long_lines.train.tgt(index)])
+        is_chosen = text.tgt(index) != vocab.pad_id
+        for word in np.unique(words):
+            assert len(set(is_chosen[words == word].tolist())) == 1
+        assert is_chosen.any()
+
+
+def test_the_end_of_a_line_is_read_but_not_predicted(long_lines: Prepared) -> None:
+    vocab = long_lines.src_vocab
+    text = MaskedText(long_lines.train, vocab, TextConfig(), seed=1, epoch=1)
+    ids = {"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id}
+    batch = collate_masked(text, [0, 5, 6], **ids)
+    assert batch.src.shape == batch.tgt_out.shape
+    assert (batch.src == vocab.eos_id).sum() == 3
+    assert not (batch.tgt_out == vocab.eos_id).any()
+    assert batch.n_tgt_tokens == int((batch.tgt_out != vocab.pad_id).sum())
+
+
+# ---------------------------------------------------------------------------- filling gaps
+
+
+def test_a_gap_is_filled_by_what_stands_beside_it(masked_run: Path) -> None:
+    """Claim 110."""
+    model = load_masked(masked_run)
+    ((best, *_),) = model.fill("red <mask>")
+    assert best.word == "moon"
+    assert best.probability > 0.9
+    ((first, second, *_),) = model.fill("old <mask>")
+    assert {first.word, second.word} == {"sea", "hill"}
+
+
+def test_two_gaps_are_filled_independently_even_with_an_impossible_pair(masked_run: Path) -> None:
+    """Claim 125: "old" is the commonest first word and "moon" the commonest second one."""
+    first, second = load_masked(masked_run).fill("<mask> <mask>")
+    assert (first[0].word, second[0].word) == ("old", "moon")
+    assert "old moon" not in LINES
+    assert first[0].probability == pytest.approx(0.6, abs=0.15)
+    assert second[0].probability == pytest.approx(0.4, abs=0.15)
+
+
+def test_fill_in_words(masked_run: Path, call: Call) -> None:
+    code, out, _ = call("fill", "-m", str(masked_run), "red <mask>", "--count", "1")
+    assert code == 0
+    assert out.split()[1] == "moon"
+    code, out, _ = call("fill", "-m", str(masked_run), "<mask> <mask>", "--json", "--count", "2")
+    assert [gap[0]["word"] for gap in json.loads(out)] == ["old", "moon"]
+    code, _, err = call("fill", "-m", str(masked_run), "no gap")
+    assert code == 2
+    assert "must have a <mask> to fill" in err
+    code, _, err = call("fill", "-m", str(masked_run), "red " * 40 + "<mask>")
+    assert code == 2
+    assert "pieces, but this model reads 32 at once" in err
+
+
+# ---------------------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("good\n", "line 1 must be a label, a tab and a text, but is 'good'"),
+        ("good\ta film\nbad\t\n", "line 2 must be a label, a tab and a text"),
+        ("good\ta film\ngood\ta song\n", "must hold texts with two labels at least, but has 1"),
+        ("", "must hold texts with two labels at least, but has 0"),
+    ],
+)
+def test_labelled_text_that_cannot_be_used_is_an_error_in_words(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    (tmp_path / "bad.tsv").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        prepare_labelled(
+            Corpus(labelled=(str(tmp_path / "bad.tsv"),)),
+            tmp_path / "data",
+            config=TextConfig(dev_share=0.5),
+            tokenizer=TokenizerConfig(kind="char", vocab_size=330),
+            seed=1,
+        )
+
+
+def test_a_label_ends_at_a_tab_or_else_at_a_blank(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    path.write_text("very good\ta film\n\n1 a song\n", encoding="utf-8")
+    assert list(read_labelled(path)) == [("very good", "a film"), ("1", "a song")]
+
+
+def test_a_label_that_only_the_development_set_has_is_refused(
+    reviews: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "dev.tsv").write_text("odd\ta film\n", encoding="utf-8")
+    corpus = Corpus(labelled=(str(reviews),), dev_labelled=(str(tmp_path / "dev.tsv"),))
+    with pytest.raises(DataError, match="no training text has the label 'odd'"):
+        run_training(settings("classify", 2), corpus, tmp_path / "run", report=lambda event: None)
+
+
+def test_it_labels_texts(classifier: Classifier) -> None:
+    """Claim 127."""
+    found = classifier(["a lovely day indeed", "a dull book indeed", ""])
+    assert [one.label for one in found[:2]] == ["good", "bad"]
+    for one in found:
+        assert sum(one.probabilities.values()) == pytest.approx(1.0)
+        assert one.probabilities[one.label] == max(one.probabilities.values())
+    with pytest.raises(UsageError, match="texts must be a list of texts"):
+        classifier("one text")
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
+def test_a_label_does_not_depend_on_the_texts_beside_it(
+    classifier: Classifier, texts: list[str]
+) -> None:
+    for text, found in zip(texts, classifier(texts), strict=True):
+        (alone,) = classifier([text])
+        for label, probability in alone.probabilities.items():
+            assert found.probabilities[label] == pytest.approx(probability, abs=1e-5)
+
+
+def test_classify_in_words(classifier_run: Path, call: Call, reviews: Path) -> None:
+    run = str(classifier_run)
+    stdin = b"a great play indeed\na poor song indeed\n"
+    assert call("classify", "-m", run, stdin=stdin) == (0, "good\nbad\n", "")
+    code, out, _ = call("classify", "-m", run, "a great play indeed", "--json")
+    assert json.loads(out)["probabilities"]["good"] > 0.9
+    code, out, _ = call("evaluate", "-m", run, "--labelled", str(reviews))
+    assert code == 0
+    assert "accuracy    100.00  [100.00, 100.00]" in out
+    code, out, _ = call("evaluate", "-m", run, "--labelled", str(reviews), "--json")
+    assert json.loads(out)["mean F1"]["score"] == 100.0
+    card = (classifier_run / "README.md").read_text(encoding="utf-8")
+    assert "pipeline_tag: text-classification" in card
+    assert load_bundle(classifier_run).labels == ("bad", "good")
+    code, _, err = call("generate", "-m", run, "x")
+    assert "is a classifier. Use heed classify" in err
+
+
+def test_accuracy_and_f1_by_hand() -> None:
+    found, right = ["a", "a", "b", "b", "c"], ["a", "b", "b", "b", "b"]
+    assert accuracy(found, right) == 60.0
+    # a: 2·1/3, b: 2·2/6, c: 0
+    assert mean_f1(found, right) == pytest.approx(100 * (2 / 3 + 2 / 3 + 0) / 3)
+    assert mean_f1(right, right) == accuracy(right, right) == 100.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
+def test_an_interval_holds_scores_of_its_own_kind(pairs: list[tuple[int, int]]) -> None:
+    found, right = zip(*pairs, strict=True)
+    low, high = interval(accuracy, found, right, resamples=40)
+    assert 0 <= low <= high <= 100
+    assert interval(accuracy, right, right, resamples=40) == (100.0, 100.0)
+
+
+# ---------------------------------------------------------------------------- one from another
+
+
+def test_a_classifier_starts_from_a_masked_language_model(
+    masked_run: Path, reviews: Path, tmp_path: Path
+) -> None:
+    """Claim 110: layers and embeddings are taken over, the labels' output begins fresh."""
+    asked = Asked({"task": "classify", "training": {"max_steps": 40, "parent": str(masked_run)}})
+    run = quiet(asked, Corpus(labelled=(str(reviews),)), tmp_path / "run")
+    first = tmp_path / "run" / "checkpoints"
+    assert first.is_dir()
+    before, after = load_bundle(masked_run), load_bundle(run)
+    assert after.config.to_dict()["pooling"] == "mean"
+    assert after.src_vocab.hash == before.src_vocab.hash
+    name = "encoder.0.feed_forward.expand.weight"
+    change = np.abs(after.weights[name] - before.weights[name]).max()
+    assert 0 < change < 0.3 * np.abs(before.weights[name]).max()
+    assert after.weights["output.weight"].shape == (N_SPECIAL + 2, 32)
+
+
+def test_a_translator_starts_from_a_masked_language_model(
+    masked_run: Path, small_corpus: Corpus, tmp_path: Path
+) -> None:
+    """Claim 110: its encoder is the masked language model's."""
+    asked = Asked({"training": {"max_steps": 1, "parent": str(masked_run)}})
+    run = quiet(asked, small_corpus, tmp_path / "run")
+    before, after = load_bundle(masked_run), load_bundle(run)
+    name = "encoder.1.self_attention.project_in.weight"
+    assert np.abs(after.weights[name] - before.weights[name]).max() < 0.1
+    n_old = before.config.src_vocab_size
+    table = after.weights["embed_src.tokens.weight"][:n_old]
+    assert np.abs(table - before.weights["embed.tokens.weight"]).max() < 0.1
+    assert isinstance(heed.load(run)("baum"), str)
+
+
+def test_an_encoder_alone_does_not_translate(small_corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="model.family = encoder does not translate"):
+        quiet(Asked({"model": {"family": "encoder"}}), small_corpus, tmp_path / "run")
+
+
+def test_what_cannot_start_from_another_task_is_refused(
+    classifier_run: Path, small_corpus: Corpus, tmp_path: Path
+) -> None:
+    asked = Asked({"training": {"max_steps": 1, "parent": str(classifier_run)}})
+    with pytest.raises(ConfigError, match="was trained for the task classify, from which transl"):
+        quiet(asked, small_corpus, tmp_path / "run")
+
+
+@pytest.mark.parametrize("task", ["mlm", "classify"])
+def test_paused_and_continued_equals_undisturbed(
+    task: str, lines: Path, reviews: Path, tmp_path: Path
+) -> None:
+    corpus = Corpus(text=(str(lines),)) if task == "mlm" else Corpus(labelled=(str(reviews),))
+    asked = settings(task, 8, seed=3)
+    quiet(asked, corpus, tmp_path / "whole")
+    steps: list[int] = []
+
+    def report(event: dict[str, Any]) -> None:
+        if event["kind"] == "step":
+            steps.append(event["step"])
+
+    parts = tmp_path / "parts"
+    run_training(asked, corpus, parts, report=report, should_stop=lambda: steps[-1:] == [3])
+    assert run_training(asked, corpus, parts, report=report).is_finished
+    name = "model.safetensors"
+    assert (tmp_path / "whole" / name).read_bytes() == (parts / name).read_bytes()
