@@ -141,6 +141,7 @@ def test_a_setting_of_another_family_names_the_families_that_have_it(
 ) -> None:
     asked = Asked({"model": {"family": "rnn", "n_heads": 2}})
     with pytest.raises(
-        ConfigError, match="model.n_heads is a setting of transformer and decoder, not of rnn"
+        ConfigError,
+        match="model.n_heads is a setting of transformer, decoder and encoder, not of rnn",
     ):
         run_training(asked, small_corpus, tmp_path / "run", report=lambda event: None)

@@ -216,6 +216,7 @@ def test_an_unknown_family_is_refused_with_the_known_ones(
 def test_a_setting_of_another_family_is_refused(tmp_path: Path, small_corpus: Corpus) -> None:
     asked = {"model": {"family": "gru", "n_heads": 2}}
     with pytest.raises(
-        ConfigError, match="model.n_heads is a setting of transformer and decoder, not of gru"
+        ConfigError,
+        match="model.n_heads is a setting of transformer, decoder and encoder, not of gru",
     ):
         run_training(Asked(asked), small_corpus, tmp_path / "run", report=lambda event: None)

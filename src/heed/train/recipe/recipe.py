@@ -182,12 +182,16 @@ def _of_other_families(values: dict[str, Any], family: Family) -> list[str]:
             if key in {field.name for field in fields(other.config)}
         ]
         if others:
-            mistakes.append(
-                f"model.{key} is a setting of {' and '.join(others)}, not of {family.name}."
-            )
+            mistakes.append(f"model.{key} is a setting of {_listed(others)}, not of {family.name}.")
             del kept[key]
     values["model"] = kept
     return mistakes
+
+
+def _listed(names: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _against_vocabulary(asked: Asked, facts: Facts) -> list[str]:
