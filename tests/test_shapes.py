@@ -27,6 +27,7 @@ from heed.model.attention import (
 from heed.model.build import build_model
 from heed.model.cache import KVCache
 from heed.model.config import ModelConfig
+from heed.model.convolutional.convolution import GatedConvolution, convolve
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.families import config_from
 from heed.model.fast.products import Linear, linear
@@ -88,6 +89,7 @@ SIZES = {
     "n_queries": 27,
     "n_inputs": 28,
     "width": 32,
+    "kernel_size": 33,
 }
 SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
 
@@ -275,6 +277,13 @@ def layer_calls() -> Iterator[Call]:
     for kind in (PostNorm, PreNorm):
         around = kind(size("d_model"), dropout=0.0, eps=1e-6)
         yield kind.forward, around, {"x": whole, "sublayer": torch.sin}
+    convolution = GatedConvolution(size("d_model"), 3)
+    of_encoder = {"x": whole, "mask": mask("batch, 1, 1, length")}
+    yield GatedConvolution.forward, convolution, of_encoder
+    of_step = {"x": newest, "cache": KVCache()}
+    yield GatedConvolution.extend, convolution.extend, of_step
+    kernel = torch.zeros(size("d_model"), size("kernel_size"))
+    yield convolve, convolve, {"x": whole, "kernel": kernel, "n_before": 1}
     for network in (FeedForward(size("d_model"), 31), SwiGLU(size("d_model"), 31)):
         yield type(network).forward, network, {"x": whole}
     to_map = {"x": tensor("batch, length, n_in")}

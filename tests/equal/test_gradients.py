@@ -14,6 +14,7 @@ from torch.autograd import gradcheck
 
 from heed.model.attention import MultiHeadAttention, attend, attend_fused
 from heed.model.build import build_model
+from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.families import config_from
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
 from heed.model.masks import causal_mask, padding_mask
@@ -185,3 +186,10 @@ def test_gradients_of_the_whole_model(norm: str, positions: str, tied: str) -> N
         return model(src, tgt_in, mask) @ model.output.weight.T
 
     assert check(call, tuple(model.parameters()), fast_mode=True)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_gradients_of_gated_convolution(is_causal: bool) -> None:
+    module = GatedConvolution(4, 3)
+    mask = None if is_causal else PADDING
+    check_module(module, lambda x: module(x, mask=mask, is_causal=is_causal), numbers(2, 3, 4))

@@ -44,7 +44,12 @@ DECODER_ONLY: dict[str, dict[str, Any]] = {
     "decoder, causal prefix": {"family": "decoder", "prefix": "causal"},
     "decoder, post-norm, untied": {"family": "decoder", "norm": "post", "tied": "none"},
 }
-ALL = {**MODELS, **RECURRENT, **DECODER_ONLY}
+CONVOLUTIONAL: dict[str, dict[str, Any]] = {
+    "conv": {"family": "conv"},
+    "conv, kernels of 3, pre-norm": {"family": "conv", "kernel_size": 3, "norm": "pre"},
+    "conv, no positions, no bias": {"family": "conv", "positions": "none", "bias": False},
+}
+ALL = {**MODELS, **RECURRENT, **DECODER_ONLY, **CONVOLUTIONAL}
 each_transformer = pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
 each_model = pytest.mark.parametrize("changes", ALL.values(), ids=ALL.keys())
 

@@ -20,6 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "rnn, no attention": {"family": "rnn", "d_model": 64, "cell": "gru", "attention": "none"},
     "rnn, dot": {"family": "rnn", "d_model": 64, "attention": "dot"},
     "rnn, additive": {"family": "rnn", "d_model": 64, "cell": "gru", "attention": "additive"},
+    "conv": {"family": "conv", "d_model": 64, "n_heads": 4, "d_ff": 96, "kernel_size": 5},
     "decoder": {"family": "decoder", "d_model": 64, "n_heads": 4, "d_ff": 96, "n_layers": 3},
 }
 SRC = ["baum blau", "drei maus", "ein hund rot", "baum maus ein baum"]  # of the corpus
@@ -142,6 +143,6 @@ def test_a_setting_of_another_family_names_the_families_that_have_it(
     asked = Asked({"model": {"family": "rnn", "n_heads": 2}})
     with pytest.raises(
         ConfigError,
-        match="model.n_heads is a setting of transformer, decoder and encoder, not of rnn",
+        match="model.n_heads is a setting of transformer, decoder, encoder and conv, not of rnn",
     ):
         run_training(asked, small_corpus, tmp_path / "run", report=lambda event: None)

@@ -208,7 +208,8 @@ def test_an_unknown_family_is_refused_with_the_known_ones(
 ) -> None:
     asked = {"model": {"family": "gnu"}}
     with pytest.raises(
-        ConfigError, match="^model.family must be one of transformer, decoder, rnn, gru, but is"
+        ConfigError,
+        match="^model.family must be one of transformer, decoder, encoder, conv, rnn, gru, but is",
     ):
         run_training(Asked(asked), small_corpus, tmp_path / "run", report=lambda event: None)
 
@@ -217,6 +218,6 @@ def test_a_setting_of_another_family_is_refused(tmp_path: Path, small_corpus: Co
     asked = {"model": {"family": "gru", "n_heads": 2}}
     with pytest.raises(
         ConfigError,
-        match="model.n_heads is a setting of transformer, decoder and encoder, not of gru",
+        match="model.n_heads is a setting of transformer, decoder, encoder and conv, not of gru",
     ):
         run_training(Asked(asked), small_corpus, tmp_path / "run", report=lambda event: None)

@@ -15,7 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from heed.model.attention import ATTENTIONS, MultiHeadAttention
 from heed.model.config import AnyConfig, ModelConfig
-from heed.model.families import family_of
+from heed.model.convolutional.config import ConvConfig
+from heed.model.convolutional.convolution import GatedConvolution
+from heed.model.families import family_of, plan
 from heed.model.layers import (
     RESIDUALS,
     DecoderLayer,
@@ -29,7 +31,7 @@ from heed.model.network import TorchNetwork
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 from heed.model.one_stack.decoder import DecoderOnly
 from heed.model.one_stack.encoder import EncoderOnly
-from heed.model.plan import LayerConfig, decoder_plan, encoder_plan, transformer_plan
+from heed.model.plan import LayerConfig, decoder_plan, encoder_plan
 from heed.model.positions import POSITIONS
 from heed.model.transformer import Embedding, Transformer
 
@@ -50,16 +52,19 @@ def build_transformer(config: ModelConfig) -> Transformer:
     embed_src, embed_tgt, output = _embeddings(config)
     residual, last_norm = _residual(config)
     model = Transformer(
-        plan=transformer_plan(config),
+        plan=plan(config),
         embed_src=embed_src,
         embed_tgt=embed_tgt,
         encoder=[
-            EncoderLayer(_attention(config), _feed_forward(config), residual=residual)
+            EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual)
             for _ in range(config.n_encoder_layers)
         ],
         decoder=[
             DecoderLayer(
-                _attention(config), _attention(config), _feed_forward(config), residual=residual
+                _self_attention(config),
+                _attention(config),
+                _feed_forward(config),
+                residual=residual,
             )
             for _ in range(config.n_decoder_layers)
         ],
@@ -164,6 +169,10 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
         for block in torch.split(module.project_in.weight.detach(), widths):
             nn.init.xavier_uniform_(block)
         nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
+    elif isinstance(module, GatedConvolution):
+        for block in module.project_in.weight.detach().chunk(2):
+            nn.init.xavier_uniform_(block)
+        nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
     elif isinstance(module, FeedForward | SwiGLU):
         nn.init.xavier_uniform_(module.expand.weight)
         nn.init.xavier_uniform_(module.contract.weight, gain=residual_gain)
@@ -246,6 +255,12 @@ def _attention(config: LayerConfig) -> MultiHeadAttention:
         dropout=config.attention_dropout,
         bias=config.bias,
     )
+
+
+def _self_attention(config: ModelConfig) -> MultiHeadAttention | GatedConvolution:
+    if isinstance(config, ConvConfig):
+        return GatedConvolution(config.d_model, config.kernel_size, bias=config.bias)
+    return _attention(config)
 
 
 def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU:

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
 from heed.model.config import PRESETS, AnyConfig, ModelConfig
+from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import ENCODER_PRESETS, DecoderConfig, EncoderConfig
 from heed.model.one_stack.config import PRESETS as DECODER_PRESETS
-from heed.model.plan import Shape, Weight, decoder_plan, encoder_plan, transformer_plan
+from heed.model.plan import (
+    Shape,
+    Weight,
+    convolutional_plan,
+    decoder_plan,
+    encoder_plan,
+    transformer_plan,
+)
 from heed.model.recurrent.config import PRESETS as RECURRENT_PRESETS
 from heed.model.recurrent.config import RecurrentConfig
 from heed.model.recurrent.plan import recurrent_plan
@@ -120,15 +128,25 @@ def _outline_transformer(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> ModelConfig:
     """Heads, positions and ties do not change how many weights a token meets."""
+    return ModelConfig(**_outlined(sizes, src_vocab_size, tgt_vocab_size))
+
+
+def _outline_convolutional(
+    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
+) -> ConvConfig:
+    return ConvConfig(**_outlined(sizes, src_vocab_size, tgt_vocab_size))
+
+
+def _outlined(sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> dict[str, Any]:
     keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", "activation")
-    return ModelConfig(
-        src_vocab_size=src_vocab_size,
-        tgt_vocab_size=tgt_vocab_size,
-        n_heads=1,
-        positions="none",
-        tied="none",
+    return {
+        "src_vocab_size": src_vocab_size,
+        "tgt_vocab_size": tgt_vocab_size,
+        "n_heads": 1,
+        "positions": "none",
+        "tied": "none",
         **{key: sizes[key] for key in keys if key in sizes},
-    )
+    }
 
 
 def _build_decoder(config: DecoderConfig) -> "TorchNetwork":
@@ -221,6 +239,16 @@ FAMILIES: dict[str, Family] = {
             presets=ENCODER_PRESETS,
             usual=lambda is_joint: {},
             outline=_outline_encoder,
+        ),
+        Family(
+            name="conv",
+            config=ConvConfig,
+            plan=convolutional_plan,
+            build=_build_transformer,
+            runs_on_engine=lambda config: False,
+            presets=PRESETS,
+            usual=_usual_transformer,
+            outline=_outline_convolutional,
         ),
         Family(
             name="rnn",

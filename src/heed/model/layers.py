@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heed.model.attention import MultiHeadAttention
 from heed.model.cache import KVCache
+from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.fast.dropout import Dropout
 from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
@@ -106,7 +107,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(
         self,
-        self_attention: MultiHeadAttention,
+        self_attention: MultiHeadAttention | GatedConvolution,
         feed_forward: FeedForward | SwiGLU,
         *,
         residual: Callable[[], PostNorm | PreNorm],
@@ -174,7 +175,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        self_attention: MultiHeadAttention,
+        self_attention: MultiHeadAttention | GatedConvolution,
         cross_attention: MultiHeadAttention,
         feed_forward: FeedForward | SwiGLU,
         *,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from heed.model.config import ModelConfig
+from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 
 Shape = tuple[int, ...]
@@ -70,6 +71,11 @@ def transformer_plan(config: ModelConfig) -> list[Weight]:
 def decoder_plan(config: DecoderConfig) -> list[Weight]:
     """Every weight of this decoder-only model: source and target tokens meet all of them."""
     return with_ties(_decoder_weights(config), config.tied)
+
+
+def convolutional_plan(config: ConvConfig) -> list[Weight]:
+    """Every weight of this convolutional model: a Transformer's with another sublayer."""
+    return with_ties(_weights(config), config.tied)
 
 
 def encoder_plan(config: EncoderConfig) -> list[Weight]:
@@ -145,7 +151,10 @@ def _embedding(config: ModelConfig, side: Side, vocab_size: int) -> Iterator[Wei
 
 def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iterator[Weight]:
     """An encoder or decoder layer: its sublayers, then the norm around each of them."""
-    yield from _attention(config, f"{prefix}self_attention", side, memory=side)
+    if isinstance(config, ConvConfig):
+        yield from _convolution(config, f"{prefix}self_attention", side)
+    else:
+        yield from _attention(config, f"{prefix}self_attention", side, memory=side)
     if cross:
         yield from _attention(config, f"{prefix}cross_attention", side, memory="src")
     yield from _feed_forward(config, f"{prefix}feed_forward", side)
@@ -163,6 +172,14 @@ def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> I
     )
     yield from _linear(config, f"{name}.project_in", config.d_model, side, *projections)
     yield from _linear(config, f"{name}.project_out", values, side, Block("", config.d_model, side))
+
+
+def _convolution(config: ConvConfig, name: str, side: Side) -> Iterator[Weight]:
+    width = config.d_model
+    yield Weight(f"{name}.kernel", (width, config.kernel_size), "bias", side)
+    blocks = Block("value", width, side), Block("gate", width, side)
+    yield from _linear(config, f"{name}.project_in", width, side, *blocks)
+    yield from _linear(config, f"{name}.project_out", width, side, Block("", width, side))
 
 
 def _feed_forward(config: LayerConfig, name: str, side: Side) -> Iterator[Weight]:

@@ -1,0 +1,1 @@
+"""The convolutional encoder–decoder: positions see their neighbors instead of all positions."""

@@ -1,0 +1,35 @@
+"""The shape of a convolutional encoder–decoder."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from heed.config import Range
+from heed.errors import ConfigError
+from heed.model.config import ModelConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvConfig(ModelConfig):
+    """A Transformer whose self-attention is replaced by convolution; the rest is the same.
+
+    Attributes:
+        family: `conv`.
+        kernel_size: positions that a convolution sees: as many before as behind in the encoder,
+            which needs an odd number; itself and those before it in the decoder.
+    """
+
+    family: Literal["conv"] = "conv"  # type: ignore[assignment]  # each family has its own word
+    kernel_size: Annotated[int, Range(1, 255)] = 7
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kernel_size % 2 == 0:
+            raise ConfigError(f"model.kernel_size must be odd, but is {self.kernel_size}.")
+
+    def summary(self) -> str:
+        """The shape in words, for a model card."""
+        return (
+            f"Convolutional encoder–decoder, {self.n_encoder_layers} encoder and "
+            f"{self.n_decoder_layers} decoder layers, width {self.d_model}, kernels of "
+            f"{self.kernel_size}, {self.n_heads} heads of cross-attention"
+        )
