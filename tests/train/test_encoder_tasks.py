@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import heed
 from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus, TextConfig
-from heed.data.labelled import prepare_labelled, read_labelled
+from heed.data.labeled import prepare_labeled, read_labeled
 from heed.data.prepare import Prepared
 from heed.data.running_text import prepare_text
 from heed.errors import ConfigError, DataError, UsageError
@@ -80,7 +80,7 @@ def masked_run(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def classifier_run(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("classify") / "run"
-    return quiet(settings("classify", 80), Corpus(labelled=(str(reviews),)), out)
+    return quiet(settings("classify", 80), Corpus(labeled=(str(reviews),)), out)
 
 
 @pytest.fixture(scope="module")
@@ -209,13 +209,13 @@ def test_fill_in_words(masked_run: Path, call: Call) -> None:
         ("", "must hold texts with two labels at least, but has 0"),
     ],
 )
-def test_labelled_text_that_cannot_be_used_is_an_error_in_words(
+def test_labeled_text_that_cannot_be_used_is_an_error_in_words(
     tmp_path: Path, content: str, message: str
 ) -> None:
     (tmp_path / "bad.tsv").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        prepare_labelled(
-            Corpus(labelled=(str(tmp_path / "bad.tsv"),)),
+        prepare_labeled(
+            Corpus(labeled=(str(tmp_path / "bad.tsv"),)),
             tmp_path / "data",
             config=TextConfig(dev_share=0.5),
             tokenizer=TokenizerConfig(kind="char", vocab_size=330),
@@ -226,14 +226,14 @@ def test_labelled_text_that_cannot_be_used_is_an_error_in_words(
 def test_a_label_ends_at_a_tab_or_else_at_a_blank(tmp_path: Path) -> None:
     path = tmp_path / "rows"
     path.write_text("very good\ta film\n\n1 a song\n", encoding="utf-8")
-    assert list(read_labelled(path)) == [("very good", "a film"), ("1", "a song")]
+    assert list(read_labeled(path)) == [("very good", "a film"), ("1", "a song")]
 
 
 def test_a_label_that_only_the_development_set_has_is_refused(
     reviews: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "dev.tsv").write_text("odd\ta film\n", encoding="utf-8")
-    corpus = Corpus(labelled=(str(reviews),), dev_labelled=(str(tmp_path / "dev.tsv"),))
+    corpus = Corpus(labeled=(str(reviews),), dev_labeled=(str(tmp_path / "dev.tsv"),))
     with pytest.raises(DataError, match="no training text has the label 'odd'"):
         run_training(settings("classify", 2), corpus, tmp_path / "run", report=lambda event: None)
 
@@ -265,10 +265,11 @@ def test_classify_in_words(classifier_run: Path, call: Call, reviews: Path) -> N
     assert call("classify", "-m", run, stdin=stdin) == (0, "good\nbad\n", "")
     code, out, _ = call("classify", "-m", run, "a great play indeed", "--json")
     assert json.loads(out)["probabilities"]["good"] > 0.9
-    code, out, _ = call("evaluate", "-m", run, "--labelled", str(reviews))
+    code, out, _ = call("evaluate", "-m", run, "--labeled", str(reviews))
     assert code == 0
     assert "accuracy    100.00  [100.00, 100.00]" in out
-    code, out, _ = call("evaluate", "-m", run, "--labelled", str(reviews), "--json")
+    flag = "--labelled"  # the other spelling; codespell:ignore labelled
+    code, out, _ = call("evaluate", "-m", run, flag, str(reviews), "--json")
     assert json.loads(out)["mean F1"]["score"] == 100.0
     card = (classifier_run / "README.md").read_text(encoding="utf-8")
     assert "pipeline_tag: text-classification" in card
@@ -300,7 +301,7 @@ def test_a_classifier_starts_from_a_masked_language_model(reviews: Path, tmp_pat
     """Claim 110: layers and embeddings are taken over, the labels' output begins fresh."""
     parent = quiet(settings("mlm", 5), Corpus(text=(str(reviews),)), tmp_path / "mlm")
     asked = Asked({"task": "classify", "training": {"max_steps": 40, "parent": str(parent)}})
-    run = quiet(asked, Corpus(labelled=(str(reviews),)), tmp_path / "run")
+    run = quiet(asked, Corpus(labeled=(str(reviews),)), tmp_path / "run")
     before, after = load_bundle(parent), load_bundle(run)
     assert after.config.to_dict()["pooling"] == "mean"
     assert after.src_vocab.hash == before.src_vocab.hash
@@ -342,7 +343,7 @@ def test_what_cannot_start_from_another_task_is_refused(
 def test_paused_and_continued_equals_undisturbed(
     task: str, lines: Path, reviews: Path, tmp_path: Path
 ) -> None:
-    corpus = Corpus(text=(str(lines),)) if task == "mlm" else Corpus(labelled=(str(reviews),))
+    corpus = Corpus(text=(str(lines),)) if task == "mlm" else Corpus(labeled=(str(reviews),))
     asked = settings(task, 8, seed=3)
     quiet(asked, corpus, tmp_path / "whole")
     steps: list[int] = []

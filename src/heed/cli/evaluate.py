@@ -118,7 +118,12 @@ class Judging:
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
 @option("--length-penalty --lenpen", float, "More lets the model write longer text.")
 @option("--text", str, "Running text, to judge a language model.", metavar="FILE")
-@option("--labelled", str, "Lines of a label and a text, to judge a classifier.", metavar="FILE")
+@option(
+    "--labeled --labelled",  # codespell:ignore labelled
+    str,
+    "Lines of a label and a text, to judge a classifier.",
+    metavar="FILE",
+)
 @option("--json as_json", bool, "Print JSON.")
 @as_one(Files, "files")
 @as_one(Judging, "judging")
@@ -133,7 +138,7 @@ def evaluate(
     beam_size: int | None,
     length_penalty: float | None,
     text: str | None,
-    labelled: str | None,
+    labeled: str | None,
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
@@ -142,11 +147,11 @@ def evaluate(
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
     model translates first. TER counts a pair with a line of more than 400 words without shifts; its
     signature then says so. With -m and --text, print perplexity and bits a character of a language
-    model; with -m and --labelled, accuracy and mean F1 of a classifier.
+    model; with -m and --labeled, accuracy and mean F1 of a classifier.
     """
     files = replace(files, ref=(*references, *files.ref))
-    if text or labelled:
-        show_other_tasks(opening, files, text, labelled, judging.resamples, as_json=as_json)
+    if text or labeled:
+        show_other_tasks(opening, files, text, labeled, judging.resamples, as_json=as_json)
         return
     require_sensible(files, opening.model)
     from heed.evaluate.counts import Reading
@@ -189,25 +194,25 @@ def show_other_tasks(
     opening: ModelFlags,
     files: Files,
     text: str | None,
-    labelled: str | None,
+    labeled: str | None,
     resamples: int,
     *,
     as_json: bool,
 ) -> None:
-    """Judge a language model by `text`, or a classifier by `labelled`.
+    """Judge a language model by `text`, or a classifier by `labeled`.
 
     Raises:
         UsageError: both are given, or files of translations, or no model.
     """
     if any(asdict(files).values()):
-        raise UsageError("--text and --labelled are judged without --src, --ref and --hyp.")
+        raise UsageError("--text and --labeled are judged without --src, --ref and --hyp.")
     model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
-    if text and labelled:
-        raise UsageError("--text judges a language model and --labelled a classifier: give one.")
+    if text and labeled:
+        raise UsageError("--text judges a language model and --labeled a classifier: give one.")
     if text:
         show_text_score(model, text, as_json=as_json)
-    elif labelled:
-        show_label_scores(model, labelled, resamples, as_json=as_json)
+    elif labeled:
+        show_label_scores(model, labeled, resamples, as_json=as_json)
 
 
 def require_sensible(files: Files, model: str | None) -> None:

@@ -200,13 +200,13 @@ def show_label_scores(opening: Opening, path: str, resamples: int, *, as_json: b
         DataError: there is nothing in the file, or a line without a text.
     """
     arguments = opening.arguments()
-    from heed.data.labelled import read_labelled
+    from heed.data.labeled import read_labeled
     from heed.evaluate.labels import accuracy, interval, mean_f1
     from heed.translate.classifier import load_classifier
 
-    rows = list(read_labelled(path))
+    rows = list(read_labeled(path))
     if not rows:
-        raise DataError(f"{path} must hold labelled texts, but is empty.")
+        raise DataError(f"{path} must hold labeled texts, but is empty.")
     right = [label for label, _ in rows]
     found = [one.label for one in load_classifier(**arguments)([text for _, text in rows])]
     scores = {

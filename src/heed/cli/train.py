@@ -36,7 +36,7 @@ heed train --src train.en --tgt train.de --mono-tgt more.de --out run/
 heed train --src law.en --tgt law.de --from run/ --out law/
 heed train --preset small --dump-config > recipe.toml
 heed train --task lm --text book.txt --out run/ tokenizer.kind=char
-heed train --task classify --labelled reviews.tsv --out run/
+heed train --task classify --labeled reviews.tsv --out run/
 """
 
 data_option = options("Data")
@@ -74,8 +74,8 @@ class CorpusFlags:
         mono_src: files with more text of the source side.
         mono_tgt: files with more text of the target side.
         text: files of text, for a language model.
-        labelled: files of labelled text, for a classifier.
-        dev_labelled: the same, to choose the best model by.
+        labeled: files of labeled text, for a classifier.
+        dev_labeled: the same, to choose the best model by.
     """
 
     src: tuple[str, ...] = ()
@@ -88,11 +88,11 @@ class CorpusFlags:
     mono_src: tuple[str, ...] = ()
     mono_tgt: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
-    labelled: tuple[str, ...] = ()
-    dev_labelled: tuple[str, ...] = ()
+    labeled: tuple[str, ...] = ()
+    dev_labeled: tuple[str, ...] = ()
 
 
-OWN_FLAGS = {"lm": ("text",), "mlm": ("text",), "classify": ("labelled", "dev_labelled")}
+OWN_FLAGS = {"lm": ("text",), "mlm": ("text",), "classify": ("labeled", "dev_labeled")}
 """By task, the flags of its text; the other flags are those of translation."""
 
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
@@ -108,14 +108,18 @@ LANGUAGE = re.compile(r"[a-z]{2}")
 )
 @data_option("--text", str, "Text for --task lm and mlm.", multiple=True, metavar="FILE")
 @data_option(
-    "--labelled",
+    "--labeled --labelled",  # codespell:ignore labelled
     str,
     "Lines of a label, a tab and a text, for --task classify.",
     multiple=True,
     metavar="FILE",
 )
 @data_option(
-    "--dev-labelled", str, "The same, to choose the best model.", multiple=True, metavar="FILE"
+    "--dev-labeled --dev-labelled",  # codespell:ignore labelled
+    str,
+    "The same, to choose the best model.",
+    multiple=True,
+    metavar="FILE",
 )
 @data_option("--src", str, "Source side, a sentence a line.", multiple=True, metavar="FILE")
 @data_option("--tgt", str, "Its translation, line by line.", multiple=True, metavar="FILE")
@@ -374,7 +378,7 @@ def corpus_from(
     from heed.data.readers import ParallelFiles
     from heed.text.languages import require_language
 
-    for flag, task in (("text", "lm or mlm"), ("labelled", "classify")):
+    for flag, task in (("text", "lm or mlm"), ("labeled", "classify")):
         if getattr(texts, flag):
             raise UsageError(f"--{flag} is not for translation: give --task {task} too.")
     languages = {

@@ -23,8 +23,8 @@ class Corpus:
             says so.
         mono: text in one of the languages alone, for a model of both directions.
         text: files of text, for a language model.
-        labelled: files of labelled text, for a classifier.
-        dev_labelled: the same, to choose the best model by.
+        labeled: files of labeled text, for a classifier.
+        dev_labeled: the same, to choose the best model by.
     """
 
     train: tuple[ParallelFiles, ...] = ()
@@ -32,15 +32,15 @@ class Corpus:
     test: tuple[ParallelFiles, ...] = ()
     mono: tuple[Mono, ...] = ()
     text: tuple[str, ...] = ()
-    labelled: tuple[str, ...] = ()
-    dev_labelled: tuple[str, ...] = ()
+    labeled: tuple[str, ...] = ()
+    dev_labeled: tuple[str, ...] = ()
 
     @property
     def files(self) -> list[str]:
         """The names of all files."""
         parts = (*self.train, *self.dev, *self.test)
         pairs = [name for part in parts for name in part.files]
-        others = (*self.text, *self.labelled, *self.dev_labelled)
+        others = (*self.text, *self.labeled, *self.dev_labeled)
         return [*pairs, *(mono.file for mono in self.mono), *others]
 
 
@@ -82,7 +82,7 @@ class TextConfig:
 
     Attributes:
         context: most tokens that it reads at once.
-        dev_share: share held out for development: the end of each file; of labelled texts, some
+        dev_share: share held out for development: the end of each file; of labeled texts, some
             drawn at random, unless a development set is given.
         mask_share: share of the pieces that a masked language model predicts. Source: Devlin et
             al. 2019, section 3.1.

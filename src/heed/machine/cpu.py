@@ -1,21 +1,28 @@
 """What the processor can do, and the switches that make torch faster on it."""
 
 import functools
+import os
 from pathlib import Path
 
 from heed.machine.memory import keep_freed_memory
 
 _CPU_INFO = Path("/proc/cpuinfo")
 
+_ONEDNN_CACHE = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+"""oneDNN keeps compiled code for as many shapes. Its default of 1024 takes gigabytes where every
+batch has another shape, as in a recurrent model: 3.9 GB after ten minutes, 0.7 GB with 128 after
+350 steps instead of 1.35, at the same speed (Multi30k, `model.family=rnn`)."""
+
 
 def prepare_cpu() -> None:
-    """Switch on what makes torch faster on a CPU; before its first parallel work.
+    """Switch on what makes torch faster and smaller on a CPU; before its first parallel work.
 
     Denormal numbers become 0 (they are up to 100 times slower). The processor keeps that switch per
     thread; torch's workers inherit it only if they start afterwards.
     """
     import torch
 
+    os.environ.setdefault(*_ONEDNN_CACHE)
     torch.set_flush_denormal(True)
     keep_freed_memory()
 

@@ -9,7 +9,7 @@ import torch
 
 from heed.data.batch import Batch, IdPairs, Indices, collate
 from heed.data.corpus import Corpus
-from heed.data.labelled import open_labelled, prepare_labelled
+from heed.data.labeled import open_labeled, prepare_labeled
 from heed.data.prepare import Prepared
 from heed.data.progress import Report
 from heed.evaluate.labels import accuracy, mean_f1
@@ -23,7 +23,7 @@ from heed.train.tasks.task import Task
 from heed.train.watch.observe import Observed
 
 
-def collate_labelled(
+def collate_labeled(
     pairs: IdPairs, indices: Indices | Sequence[int], *, pad_id: int, bos_id: int, eos_id: int
 ) -> Batch:
     """Lay texts out as a batch with one label each."""
@@ -46,7 +46,7 @@ def _prepare(
     base: tuple[Vocab, Vocab] | None,
     report: Report,
 ) -> Prepared:
-    return prepare_labelled(
+    return prepare_labeled(
         corpus,
         directory,
         config=draft.text,
@@ -70,7 +70,7 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     right: list[int] = []
     total = 0.0
     for rows in batches_of(data.dev_text, recipe.training.batch_tokens):
-        batch = collate_labelled(data.dev_text, rows, **trainer.special_ids)
+        batch = collate_labeled(data.dev_text, rows, **trainer.special_ids)
         _, nll = losses(
             trainer.model,
             batch,
@@ -117,9 +117,9 @@ def _counts(data: Prepared) -> dict[str, int]:
 
 CLASSIFICATION = Task(
     prepare=_prepare,
-    open=lambda corpus, directory: open_labelled(directory),
+    open=lambda corpus, directory: open_labeled(directory),
     epochs=_epochs,
-    collate=collate_labelled,
+    collate=collate_labeled,
     validate=_validate,
     observe=_observe,
     usage="Label texts with: heed classify -m {out} < lines > labels",

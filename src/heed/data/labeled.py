@@ -1,4 +1,4 @@
-"""Labelled text, for a classifier: a label and a text in each line."""
+"""Labeled text, for a classifier: a label and a text in each line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +23,11 @@ MAX_LABELS = 10_000
 
 _FORMAT_VERSION = 1
 
-Labelled = tuple[str, str]
+Labeled = tuple[str, str]
 """A label and a text."""
 
 
-def read_labelled(path: str | Path) -> Iterator[Labelled]:
+def read_labeled(path: str | Path) -> Iterator[Labeled]:
     """The lines of a file as label and text, with a tab between them or else the first blank.
 
     Raises:
@@ -44,7 +44,7 @@ def read_labelled(path: str | Path) -> Iterator[Labelled]:
         yield normalize(label), normalize(text)
 
 
-def prepare_labelled(
+def prepare_labeled(
     corpus: Corpus,
     directory: Path,
     *,
@@ -54,12 +54,12 @@ def prepare_labelled(
     base: tuple[Vocab, Vocab] | None = None,
     report: Report = silent,
 ) -> Prepared:
-    """Read and encode labelled text into `directory`, or find it there.
+    """Read and encode labeled text into `directory`, or find it there.
 
     Args:
-        corpus: its `labelled` and `dev_labelled` are read.
+        corpus: its `labeled` and `dev_labeled` are read.
         directory: of all output; made if missing.
-        config: the share held out where there is no `dev_labelled`, and how long a text may be;
+        config: the share held out where there is no `dev_labeled`, and how long a text may be;
             the end of a longer one is not read.
         tokenizer: the vocabulary.
         seed: decides what is held out.
@@ -84,11 +84,11 @@ def prepare_labelled(
         found = _write_all(corpus, directory, config, tokenizer, seed, taken, report)
         found["fingerprint"] = wanted
         write_atomically(directory / REPORT_FILE, to_json(found))
-    return open_labelled(directory)
+    return open_labeled(directory)
 
 
-def open_labelled(directory: Path) -> Prepared:
-    """Open the output of `prepare_labelled`.
+def open_labeled(directory: Path) -> Prepared:
+    """Open the output of `prepare_labeled`.
 
     Raises:
         FormatError: `directory` is damaged.
@@ -120,12 +120,12 @@ def _write_all(
     report: Report,
 ) -> dict[str, Any]:
     """Write everything but the report, which is returned: written last, it marks completion."""
-    train = [row for path in corpus.labelled for row in read_labelled(path)]
-    dev = [row for path in corpus.dev_labelled for row in read_labelled(path)]
+    train = [row for path in corpus.labeled for row in read_labeled(path)]
+    dev = [row for path in corpus.dev_labeled for row in read_labeled(path)]
     if not dev:
         train, dev = _held_out(train, config.dev_share, seed)
     labels = sorted({label for label, _ in train})
-    names = " and ".join(corpus.labelled)
+    names = " and ".join(corpus.labeled)
     if len(labels) < 2 or not dev:
         raise DataError(f"{names} must hold texts with two labels at least, but has {len(labels)}.")
     if len(labels) > MAX_LABELS:
@@ -157,9 +157,7 @@ def _write_all(
     }
 
 
-def _held_out(
-    rows: list[Labelled], share: float, seed: int
-) -> tuple[list[Labelled], list[Labelled]]:
+def _held_out(rows: list[Labeled], share: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
     """Rows for training and for development, drawn at random."""
     random = np.random.Generator(np.random.Philox(key=np.array([seed, 1], dtype=np.uint64)))
     drawn = set(random.permutation(len(rows))[: max(1, round(share * len(rows)))].tolist())
@@ -167,7 +165,7 @@ def _held_out(
     return [row for place, row in enumerate(rows) if place not in drawn], dev
 
 
-def _learn(rows: list[Labelled], tokenizer: TokenizerConfig) -> Vocab:
+def _learn(rows: list[Labeled], tokenizer: TokenizerConfig) -> Vocab:
     different = {character for _, text in rows for character in text}
     return train_vocab(
         (text for _, text in rows),
@@ -186,7 +184,7 @@ def _fingerprint(
     taken: tuple[Vocab, Vocab] | None,
 ) -> dict[str, str]:
     found = {"format": str(_FORMAT_VERSION), "seed": str(seed)}
-    for role, files in (("labelled", corpus.labelled), ("dev", corpus.dev_labelled)):
+    for role, files in (("labeled", corpus.labeled), ("dev", corpus.dev_labeled)):
         for number, file in enumerate(files, start=1):
             require_file(file)
             found[f"{role} file {number}"] = file_facts(file)
