@@ -274,6 +274,8 @@ def test_classify_in_words(classifier_run: Path, call: Call, reviews: Path) -> N
     card = (classifier_run / "README.md").read_text(encoding="utf-8")
     assert "pipeline_tag: text-classification" in card
     assert load_bundle(classifier_run).labels == ("bad", "good")
+    code, out, _ = call("models", "show", run)
+    assert "task       classify\nlabels     bad, good\n" in out
     code, _, err = call("generate", "-m", run, "x")
     assert "is a classifier. Use heed classify" in err
 

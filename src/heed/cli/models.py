@@ -251,7 +251,7 @@ def list_models(session: Session, as_json: bool) -> None:
         echo(json.dumps(configs | errors, ensure_ascii=False))
         return
     for name in models:
-        state = f"broken: {broken[name]}" if name in broken else _arrow(configs[name])
+        state = f"broken: {broken[name]}" if name in broken else _kind(configs[name])
         echo(f"{name}\t{state}")
     if not models:
         session.say(f"No models in {home() / 'models'}. Copy or link a run folder there.")
@@ -261,14 +261,19 @@ def list_models(session: Session, as_json: bool) -> None:
 @click.argument("name")
 @output_option("--json as_json", bool, "Print the whole config.json.")
 def show(name: str, as_json: bool) -> None:
-    """Describe one model: languages, shape, files and their sizes."""
+    """Describe one model: languages or task, shape, files and their sizes."""
     folder = find_model(name)
     config = _config(folder)
     if as_json:
         echo(json.dumps(config, ensure_ascii=False, indent=2))
         return
     echo(f"folder     {folder}")
-    echo(f"languages  {_direction(config)}")
+    if (task := config.get("task", "translate")) == "translate":
+        echo(f"languages  {_direction(config)}")
+    else:
+        echo(f"task       {task}")
+    if labels := config.get("labels"):
+        echo(f"labels     {', '.join(labels)}")
     for key, value in config["model"].items():
         echo(f"{key:<22} {value}")
     for file in sorted(folder.iterdir()):
@@ -336,8 +341,10 @@ def _direction(config: dict[str, Any]) -> str:
     )
 
 
-def _arrow(config: dict[str, Any]) -> str:
-    return _direction(config).replace(" ", "")
+def _kind(config: dict[str, Any]) -> str:
+    """The direction of a translator, the task of any other model."""
+    task: str = config.get("task", "translate")
+    return _direction(config).replace(" ", "") if task == "translate" else task
 
 
 def _config(folder: Path) -> dict[str, Any]:
