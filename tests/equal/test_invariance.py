@@ -30,6 +30,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "output tied, no bias": {"tied": "output", "bias": False, "src_vocab_size": 17},
     "swiglu, unscaled": {"activation": "swiglu", "scale_embedding": False},
     "gelu, one head": {"activation": "gelu", "n_heads": 1},
+    "unscaled": {"attention": "unscaled"},
+    "cosine": {"attention": "cosine"},
+    "gaussian, rotary": {"attention": "gaussian", "positions": "rotary"},
 }
 RECURRENT: dict[str, dict[str, Any]] = {
     f"rnn, {cell}, {attention}": {"family": "rnn", "cell": cell, "attention": attention}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.model.attention import MultiHeadAttention, attend, attend_fused
+from heed.model.attention import ATTENTIONS, MultiHeadAttention, attend, attend_fused
 from heed.model.cache import KVCache
 from heed.model.positions import rotary_table
 from heed.model.trace import recording
@@ -250,3 +250,49 @@ def test_fused_attention_drops_weights_only_when_asked() -> None:
     context = attend_fused(query, key, value)
     assert torch.equal(attend_fused(query, key, value, dropout=0.0), context)
     assert not torch.allclose(attend_fused(query, key, value, dropout=0.5), context, atol=1e-2)
+
+
+# ---------------------------------------------------------------------------- other similarities
+
+
+def scores_by_hand(kind: str, query: Tensor, key: Tensor) -> float:
+    """The score of one query and one key, from its formula."""
+    width = len(query)
+    if kind == "unscaled":
+        return float(query @ key)
+    if kind == "cosine":
+        return float(math.sqrt(width) * (query @ key) / (query.norm() * key.norm()))
+    return float(-(query - key).square().sum() / (2 * math.sqrt(width)))
+
+
+@pytest.mark.parametrize("kind", ["unscaled", "cosine", "gaussian"])
+@pytest.mark.parametrize("is_heard", [False, True])
+@torch.no_grad()
+def test_other_similarities_are_their_formulas(kind: str, is_heard: bool) -> None:
+    """Claim 51: the weights of each pair of positions, one after the other."""
+    torch.manual_seed(0)
+    module = ATTENTIONS[kind](8, 2).double().eval()
+    x = torch.randn(1, 5, 8, dtype=torch.double)
+    query, key, value = (part[0] for part in module._heads(module.project_in(x)))
+    contexts = []
+    for head in range(2):
+        scores = [[scores_by_hand(kind, q, k) for k in key[head]] for q in query[head]]
+        contexts.append(torch.tensor(scores, dtype=torch.double).softmax(dim=-1) @ value[head])
+    expected = module.project_out(torch.cat(contexts, dim=-1))
+    if is_heard:
+        with recording(module):
+            found = module(x)[0]
+    else:
+        found = module(x)[0]
+    assert (found - expected).abs().max() <= 1e-12
+
+
+@torch.no_grad()
+def test_without_the_scale_wide_heads_saturate() -> None:
+    """Claim 53: of 64 keys the unscaled softmax gives nearly all weight to one."""
+    torch.manual_seed(0)
+    query, key, value = torch.randn(1, 1, 200, 256), torch.randn(1, 1, 64, 256), torch.ones(64, 1)
+    _, scaled = attend(query, key, value)
+    _, unscaled = attend(query * math.sqrt(256), key, value)
+    assert scaled.max(dim=-1).values.mean() < 0.3
+    assert unscaled.max(dim=-1).values.mean() > 0.8

@@ -7,6 +7,7 @@ Masks are in `masks.py`.
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -259,7 +260,52 @@ class MultiHeadAttention(nn.Module):
         return x.view(batch, length, self.n_heads, width).transpose(1, 2)
 
 
+class UnscaledAttention(MultiHeadAttention):
+    """softmax(q·k) v: without 1/√d_k the scores of wide heads saturate the softmax.
+
+    Source: Vaswani et al. 2017, section 3.2.1, on why they scale.
+    """
+
+    def attend_heads(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Tensor:
+        """As `MultiHeadAttention.attend_heads`."""
+        return super().attend_heads(math.sqrt(self.d_k) * query, key, value, **masks)
+
+
+class CosineAttention(MultiHeadAttention):
+    """softmax(√d_k cos(q, k)) v: only directions count.
+
+    Source: Graves et al. 2014, "Neural Turing Machines", equations 5 and 6; there a key strength is
+    learned in the place of √d_k.
+    """
+
+    def attend_heads(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Tensor:
+        """As `MultiHeadAttention.attend_heads`."""
+        # `attend` divides by √d_k.
+        query = self.d_k * F.normalize(query, dim=-1)
+        return super().attend_heads(query, F.normalize(key, dim=-1), value, **masks)
+
+
+class GaussianAttention(MultiHeadAttention):
+    """softmax(-|q - k|² / (2 √d_k)) v: a query reads the keys near it.
+
+    |q - k|² = |q|² - 2 q·k + |k|², and |q|² is the same for all keys, so the softmax is that of
+    (q·k - |k|²/2) / √d_k.
+
+    Source: Tsai et al. 2019, "Transformer Dissection", section 3.2 (the RBF kernel).
+    """
+
+    def attend_heads(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Tensor:
+        """As `MultiHeadAttention.attend_heads`."""
+        # One more feature carries -|k|²/2; `attend` divides by the root of the new width.
+        query = math.sqrt((self.d_k + 1) / self.d_k) * F.pad(query, (0, 1), value=1.0)
+        key = torch.cat([key, -key.square().sum(dim=-1, keepdim=True) / 2], dim=-1)
+        return super().attend_heads(query, key, value, **masks)
+
+
 ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
     "softmax": MultiHeadAttention,
+    "unscaled": UnscaledAttention,
+    "cosine": CosineAttention,
+    "gaussian": GaussianAttention,
 }
 """By `ModelConfig.attention`, the module of the three attention sublayers."""

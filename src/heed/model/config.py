@@ -16,7 +16,7 @@ Size = Annotated[int, Range(1, LIMIT)]
 Depth = Annotated[int, Range(0, 1000)]
 Id = Annotated[int, Range(0, LIMIT)]
 Rate = Annotated[float, Range(0, 1, below_high=True)]
-AttentionKind = Literal["softmax"]
+AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre"]
 PositionKind = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"]
@@ -72,7 +72,8 @@ class ModelConfig:
         src_vocab_size: rows of the source embedding.
         tgt_vocab_size: rows of the target embedding and of the output layer.
         d_model: width of every position's vector.
-        attention: how a head weighs what it reads: `softmax`, the paper's equation 1.
+        attention: how a head compares queries and keys: `softmax`, the paper's equation 1; the same
+            `unscaled`; by `cosine`; `gaussian`, by their distance. Formulas in `attention.py`.
         n_heads: attention heads a sublayer.
         d_k: width of a query or key in one head; None = `d_model // n_heads`.
         d_v: width of a value in one head; None = `d_model // n_heads`.

@@ -27,7 +27,7 @@ class OneStackConfig:
         src_vocab_size: rows of the one embedding table.
         tgt_vocab_size: rows of the output layer.
         d_model: width of a token's vector.
-        attention: how a head weighs what it reads: `softmax`, the paper's equation 1.
+        attention: how a head compares queries and keys, as in `ModelConfig`.
         n_heads: attention heads.
         d_k: width of queries and keys in one head; none = d_model / n_heads.
         d_v: width of values in one head; none = d_model / n_heads.
