@@ -54,6 +54,10 @@ def trained(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcome = run_training(settings(150), Corpus(text=(str(text),)), out, report=events.append)
     assert outcome.is_finished
     assert not [event for event in events if event["kind"] == "alarm"]
+    found = [event["forecast"] for event in events if event.get("forecast")]
+    ends = [event["loss"] for event in events if event["kind"] == "validation"]
+    assert all(one["loss"]["low"] < one["loss"]["high"] for one in found)
+    assert found[-1]["loss"]["low"] <= ends[-1] + 0.05
     return out
 
 

@@ -149,6 +149,7 @@ def _scores(event: dict[str, Any]) -> str:
 
 def _expected(event: dict[str, Any]) -> str:
     scores = [
-        f"{SHOWN[key]} {interval(expected)}" for key, expected in event.get("forecast", {}).items()
+        f"{SHOWN.get(key, 'dev loss')} {interval(expected, 2 if key == 'loss' else 0)}"
+        for key, expected in event.get("forecast", {}).items()
     ]
     return f"  expect {', '.join(scores)} at the end" if scores else ""

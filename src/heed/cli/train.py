@@ -232,9 +232,11 @@ def start(
     """
     from heed.cli.progress import Display
     from heed.machine.threads import is_one_of_several, process_rank
+    from heed.train.recipe.choose import BY_TASK
     from heed.train.step.events import Report, fan_out, tensorboard
 
-    display = Display(asked.get("training.metric", "chrf"))
+    usual = BY_TASK.get(str(asked.get("task", "")), {}).get("training", {}).get("metric", "chrf")
+    display = Display(asked.get("training.metric", usual))
     reports: list[Report] = [] if session.is_quiet else [display]
     say = _silent if session.is_quiet else display.line
     # When one of several processes fails, torchrun sends SIGTERM to the others. The leader then

@@ -119,7 +119,8 @@ class LiveLine:
             value = event[self.metric]
             self._score = "" if value is None else f"dev {self.metric} {value:.2f}{mark}"
             expected = event.get("forecast", {}).get(self.metric)
-            self._expected = f"expect {interval(expected)}" if expected else ""
+            n_digits = 2 if self.metric == "loss" else 0
+            self._expected = f"expect {interval(expected, n_digits)}" if expected else ""
         elif event["kind"] == "step":
             self._step(event)
 
@@ -148,9 +149,9 @@ class LiveLine:
         self.text = "  ".join(part for part in parts if part)
 
 
-def interval(expected: dict[str, float]) -> str:
-    """A forecast as `37–40`."""
-    return f"{expected['low']:.0f}–{expected['high']:.0f}"
+def interval(expected: dict[str, float], n_digits: int = 0) -> str:
+    """A forecast as `37–40`, or with digits behind the point."""
+    return f"{expected['low']:.{n_digits}f}–{expected['high']:.{n_digits}f}"
 
 
 def duration(seconds: float) -> str:

@@ -252,15 +252,21 @@ class Observer:
         if share >= 1.0:
             return {}
         found = {}
+        events = (*self.points, {**event, "share": share})
         for metric in ("bleu", "chrf"):
-            points = [
-                (point["share"], point[metric])
-                for point in (*self.points, {**event, "share": share})
-                if point[metric] is not None
-            ]
+            points = [(one["share"], one[metric]) for one in events if one[metric] is not None]
             expected = forecast(points, rate_factor=self._annealing)
             if expected:
                 found[metric] = {key: round(value, 2) for key, value in asdict(expected).items()}
+        if found or event["bleu"] is not None:
+            return found
+        # A task without BLEU: the mean probability of a token rises like a score.
+        points = [(one["share"], 100 * math.exp(-one["loss"])) for one in events if one["loss"]]
+        if expected := forecast(points, rate_factor=self._annealing):
+            ends = {"low": expected.high, "middle": expected.middle, "high": expected.low}
+            found["loss"] = {
+                key: round(-math.log(max(value, 1e-6) / 100), 3) for key, value in ends.items()
+            }
         return found
 
     def _annealing(self, share: float) -> float:
