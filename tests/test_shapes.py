@@ -36,6 +36,7 @@ from heed.model.layers import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
+    NoNorm,
     PostNorm,
     PreNorm,
     SwiGLU,
@@ -274,7 +275,7 @@ def layer_calls() -> Iterator[Call]:
         },
     )
     sizes = size("d_model"), size("d_k"), 99
-    for kind in (PostNorm, PreNorm):
+    for kind in (PostNorm, PreNorm, NoNorm):
         around = kind(size("d_model"), dropout=0.0, eps=1e-6)
         yield kind.forward, around, {"x": whole, "sublayer": torch.sin}
     convolution = GatedConvolution(size("d_model"), 3)

@@ -31,6 +31,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "swiglu, unscaled": {"activation": "swiglu", "scale_embedding": False},
     "gelu, one head": {"activation": "gelu", "n_heads": 1},
     "unscaled": {"attention": "unscaled"},
+    "no norm": {"norm": "none"},
+    "no residual connections": {"residual": False},
+    "no residual connections, pre-norm": {"residual": False, "norm": "pre"},
+    "no output projection": {"output_projection": False},
     "cosine": {"attention": "cosine"},
     "gaussian, rotary": {"attention": "gaussian", "positions": "rotary"},
 }
@@ -44,6 +48,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
 }
 DECODER_ONLY: dict[str, dict[str, Any]] = {
     **{f"decoder, {kind}": {"family": "decoder", "positions": kind} for kind in POSITIONS},
+    "decoder, no norm": {"family": "decoder", "norm": "none", "output_projection": False},
     "decoder, causal prefix": {"family": "decoder", "prefix": "causal"},
     "decoder, post-norm, untied": {"family": "decoder", "norm": "post", "tied": "none"},
 }

@@ -296,3 +296,15 @@ def test_without_the_scale_wide_heads_saturate() -> None:
     _, unscaled = attend(query * math.sqrt(256), key, value)
     assert scaled.max(dim=-1).values.mean() < 0.3
     assert unscaled.max(dim=-1).values.mean() > 0.8
+
+
+@torch.no_grad()
+def test_without_an_output_projection_heads_are_only_joined() -> None:
+    """Claim 72: W^O is a linear map behind the same heads."""
+    torch.manual_seed(0)
+    whole = MultiHeadAttention(8, 2).eval()
+    bare = MultiHeadAttention(8, 2, has_output=False).eval()
+    bare.project_in.load_state_dict(whole.project_in.state_dict())
+    x = torch.randn(2, 5, 8)
+    assert torch.allclose(whole.project_out(bare(x)), whole(x), atol=1e-6)
+    assert [name for name, _ in bare.named_parameters()] == ["project_in.weight", "project_in.bias"]

@@ -192,8 +192,7 @@ def test_the_seed_decides_every_weight() -> None:
 
 def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
     """A parameter that changes nothing is removed."""
-    # The network itself does not use the first three; the last has one choice so far.
-    unused = {"bos_id", "eos_id", "family", "attention"}
+    unused = {"bos_id", "eos_id", "family"}  # the network itself does not use them
     changes: dict[str, Any] = {
         "src_vocab_size": (17, {"tied": "none"}),
         "tgt_vocab_size": (17, {"tied": "none"}),
@@ -209,6 +208,9 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "activation_dropout": (0.5, {}),
         "activation": ("gelu", {}),
         "norm": ("pre", {}),
+        "attention": ("cosine", {}),
+        "residual": (False, {}),
+        "output_projection": (False, {}),
         "positions": ("none", {}),
         "max_positions": (32, {"positions": "learned"}),
         "cross_from": ("same", {}),

@@ -83,7 +83,7 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
             {"activation": "swish"},
             "model.activation must be one of relu, gelu, swiglu, but is 'swish'.",
         ),
-        ({"norm": ["post"]}, "model.norm must be one of post, pre, but is ['post']."),
+        ({"norm": ["post"]}, "model.norm must be one of post, pre, none, but is ['post']."),
         (
             {"positions": None},
             "model.positions must be one of sinusoidal, sinusoidal_halves, learned, rotary, none, "
@@ -180,3 +180,13 @@ def test_monstrous_sizes_are_refused_before_anything_is_allocated(key: str) -> N
 def test_heads_need_not_divide_the_width_when_both_head_widths_are_given() -> None:
     ModelConfig(src_vocab_size=100, tgt_vocab_size=100, d_model=64, n_heads=6, d_k=8, d_v=8)
     assert "n_heads must divide" in message(d_model=64, n_heads=6, d_k=8)
+
+
+def test_heads_without_an_output_projection_must_fill_the_width() -> None:
+    with pytest.raises(ConfigError, match=r"the heads must have model.d_model \(256\) numbers"):
+        ModelConfig(src_vocab_size=9, tgt_vocab_size=9, d_v=32, output_projection=False)
+
+
+def test_a_summary_says_what_is_left_out() -> None:
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, norm="none", residual=False)
+    assert config.summary().endswith("softmax attention, no norm, no residual connections")

@@ -15,6 +15,7 @@ from heed.model.layers import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
+    NoNorm,
     PostNorm,
     PreNorm,
     SwiGLU,
@@ -46,6 +47,24 @@ def test_post_norm_is_the_norm_of_the_sum() -> None:
     x = 5 * torch.randn(2, 3, 6) + 1
     expected = layer_norm(x + x.sin(), around.norm.weight, around.norm.bias)
     assert torch.allclose(around(x, torch.sin), expected, atol=1e-5)
+
+
+def test_without_a_norm_the_input_is_added() -> None:
+    """Claim 91."""
+    x = torch.randn(2, 3, 6)
+    around = NoNorm(6, dropout=0.1, eps=EPS).eval()
+    assert torch.equal(around(x, torch.sin), x + x.sin())
+    assert not list(around.parameters())
+
+
+@pytest.mark.parametrize("kind", RESIDUALS)
+def test_without_a_residual_connection_only_the_sublayer_remains(kind: str) -> None:
+    """Claim 91: where the sublayer gives zero, nothing of the input is left."""
+    x = torch.randn(2, 3, 6)
+    around = RESIDUALS[kind](6, dropout=0.1, eps=EPS, is_residual=False).eval()
+    assert torch.equal(around(x, torch.zeros_like), torch.zeros_like(x))
+    connected = RESIDUALS[kind](6, dropout=0.1, eps=EPS).eval()
+    assert connected(x, torch.zeros_like).abs().max() > 0.5
 
 
 def test_pre_norm_adds_to_what_came_in() -> None:
@@ -182,3 +201,27 @@ def test_decoder_layer_is_masked_self_then_cross_then_feed_forward(kind: str) ->
         y = y + layer.cross_attention(two(y), memory, mask=mask)
         expected = y + layer.feed_forward(three(y))
     assert torch.allclose(layer(x, memory, mask), expected, atol=1e-5)
+
+
+def gradient_through(depth: int, kind: str, *, is_residual: bool) -> float:
+    """Norm of the gradient of a stack's output, a unit vector's worth, at its input."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 4, 16, requires_grad=True)
+    y = x
+    for _ in range(depth):
+        sublayer = FeedForward(16, 32)
+        around = RESIDUALS[kind](16, dropout=0.0, eps=EPS, is_residual=is_residual)
+        y = around(y, sublayer)
+    direction = torch.randn_like(y)
+    (y * direction / direction.norm()).sum().backward()
+    assert x.grad is not None
+    return float(x.grad.norm())
+
+
+def test_gradients_vanish_without_residual_connections_and_grow_without_norms() -> None:
+    """Claim 91: forty sublayers with torch's own first weights, and one for comparison."""
+    shallow = gradient_through(1, "pre", is_residual=True)
+    assert gradient_through(40, "none", is_residual=False) < 1e-12 * shallow
+    assert 0.1 * shallow < gradient_through(40, "pre", is_residual=True) < 10 * shallow
+    without, with_norm = (gradient_through(200, kind, is_residual=True) for kind in ("none", "pre"))
+    assert without > 10 * with_norm

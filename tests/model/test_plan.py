@@ -21,6 +21,8 @@ CHANGES: list[dict[str, Any]] = [
     {"d_k": 2},
     {"d_v": 7, "n_heads": 4},
     {"cross_from": "same"},
+    {"output_projection": False},
+    {"residual": False},
     {"n_encoder_layers": 3, "n_decoder_layers": 1},
     {"n_encoder_layers": 0},
     {"max_positions": 9},

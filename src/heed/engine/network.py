@@ -95,8 +95,8 @@ def engine_config(config: AnyConfig) -> ModelConfig:
     """
     if not family_of(config).runs_on_engine(config):
         raise ConfigError(
-            f"heed's engine and int8 weights are for the Transformer with softmax attention, but "
-            f"this model is: {config.summary()}. It runs with torch: --runtime torch, or auto."
+            f"heed's engine and int8 weights are for the whole Transformer with softmax attention, "
+            f"but this model is: {config.summary()}. It runs with torch: --runtime torch, or auto."
         )
     return cast(ModelConfig, config)
 

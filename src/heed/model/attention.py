@@ -104,6 +104,7 @@ class MultiHeadAttention(nn.Module):
         d_v: width of values in one head.
         dropout: rate on the attention weights.
         bias: whether the projections add a bias.
+        has_output: whether W^O mixes the heads; without it they are only joined.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """
@@ -117,6 +118,7 @@ class MultiHeadAttention(nn.Module):
         d_v: int | None = None,
         dropout: float = 0.0,
         bias: bool = True,
+        has_output: bool = True,
     ) -> None:
         super().__init__()
         self.n_heads = n_heads
@@ -125,7 +127,8 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
         self.has_bias = bias
         self.project_in = Linear(d_model, n_heads * (2 * self.d_k + self.d_v), bias=bias)
-        self.project_out = Linear(n_heads * self.d_v, d_model, bias=bias)
+        width = n_heads * self.d_v
+        self.project_out = Linear(width, d_model, bias=bias) if has_output else nn.Identity()
 
     def forward(
         self,

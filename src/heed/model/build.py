@@ -20,11 +20,10 @@ from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.families import family_of, plan
 from heed.model.layers import (
     RESIDUALS,
+    Around,
     DecoderLayer,
     EncoderLayer,
     FeedForward,
-    PostNorm,
-    PreNorm,
     SwiGLU,
 )
 from heed.model.network import TorchNetwork
@@ -149,7 +148,7 @@ def residual_gain(config: ModelConfig) -> float:
 
     Source: Radford et al. 2019, section 2.3.
     """
-    if config.norm != "pre":
+    if config.norm == "post" or not config.residual:
         return 1.0
     return 1 / math.sqrt(max(2 * config.n_encoder_layers, 3 * config.n_decoder_layers))
 
@@ -168,7 +167,8 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
         widths = [module.n_heads * width for width in (module.d_k, module.d_k, module.d_v)]
         for block in torch.split(module.project_in.weight.detach(), widths):
             nn.init.xavier_uniform_(block)
-        nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
+        if isinstance(module.project_out, nn.Linear):
+            nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
     elif isinstance(module, GatedConvolution):
         for block in module.project_in.weight.detach().chunk(2):
             nn.init.xavier_uniform_(block)
@@ -205,7 +205,9 @@ def _one_stack(
 
 def _one_stack_gain(config: OneStackConfig) -> float:
     """`residual_gain` of a stack whose layers have two sublayers."""
-    return 1 / math.sqrt(2 * config.n_layers) if config.norm == "pre" else 1.0
+    if config.norm == "post" or not config.residual:
+        return 1.0
+    return 1 / math.sqrt(2 * config.n_layers)
 
 
 def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
@@ -235,10 +237,14 @@ def _embedding(config: LayerConfig, tokens: nn.Embedding) -> Embedding:
 
 def _residual(
     config: LayerConfig,
-) -> tuple[Callable[[], PostNorm | PreNorm], Callable[[], nn.Module]]:
+) -> tuple[Callable[[], Around], Callable[[], nn.Module]]:
     """Makers of the connections around sublayers, and of the norm behind a stack."""
     around = functools.partial(
-        RESIDUALS[config.norm], config.d_model, dropout=config.dropout, eps=config.norm_eps
+        RESIDUALS[config.norm],
+        config.d_model,
+        dropout=config.dropout,
+        eps=config.norm_eps,
+        is_residual=config.residual,
     )
     # Pre-norm leaves the sum of all sublayers unnormed, so each stack ends with a norm.
     if config.norm == "pre":
@@ -254,6 +260,7 @@ def _attention(config: LayerConfig) -> MultiHeadAttention:
         d_v=config.value_width,
         dropout=config.attention_dropout,
         bias=config.bias,
+        has_output=config.output_projection,
     )
 
 

@@ -18,7 +18,7 @@ Id = Annotated[int, Range(0, LIMIT)]
 Rate = Annotated[float, Range(0, 1, below_high=True)]
 AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian"]
 Activation = Literal["relu", "gelu", "swiglu"]
-Norm = Literal["post", "pre"]
+Norm = Literal["post", "pre", "none"]
 PositionKind = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"]
 
 
@@ -84,7 +84,11 @@ class ModelConfig:
         attention_dropout: rate on attention weights.
         activation_dropout: rate inside the feed-forward network.
         activation: `relu` (the paper), `gelu`, or `swiglu` (Shazeer 2020).
-        norm: `post` = LayerNorm(x + Sublayer(x)), the paper; `pre` = x + Sublayer(LayerNorm(x)).
+        norm: `post` = LayerNorm(x + Sublayer(x)), the paper; `pre` = x + Sublayer(LayerNorm(x));
+            `none` = x + Sublayer(x).
+        residual: whether a sublayer's input is added to its output.
+        output_projection: whether heads are mixed by W^O; without it `n_heads * d_v` must be
+            `d_model`.
         positions: `sinusoidal` interleaves sine and cosine as the paper, `sinusoidal_halves` puts
             all sines first (Marian), `learned`, `rotary` (Su et al. 2021), or `none`.
         max_positions: rows of a learned table; the other kinds have no limit.
@@ -117,6 +121,8 @@ class ModelConfig:
     activation_dropout: Rate = 0.0
     activation: Activation = "relu"
     norm: Norm = "post"
+    residual: bool = True
+    output_projection: bool = True
     positions: PositionKind = "sinusoidal"
     max_positions: Size = 1024
     cross_from: Literal["last", "same"] = "last"
@@ -156,6 +162,7 @@ class ModelConfig:
         return (
             f"Transformer, {self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
             f"layers, width {self.d_model}, {self.n_heads} heads of {self.attention} attention"
+            f"{left_out(self)}"
         )
 
     def _check_fit(self) -> None:
@@ -183,12 +190,28 @@ def require_fitting_widths(config: Any) -> None:
             f"model.n_heads must divide model.d_model ({config.d_model}), but is "
             f"{config.n_heads}. Try {', '.join(map(str, divisors))}, or set d_k and d_v."
         )
+    width = config.n_heads * config.value_width
+    if not config.output_projection and width != config.d_model:
+        raise ConfigError(
+            f"without model.output_projection the heads must have model.d_model ({config.d_model}) "
+            f"numbers together, but have {width}. Leave model.d_v out."
+        )
     if config.positions.startswith("sinusoidal") and config.d_model % 2:
         raise ConfigError(f"model.d_model must be even for {config.positions} positions.")
     if config.positions == "rotary" and config.key_width % 2:
         raise ConfigError(
             f"model.d_k must be even for rotary positions, but is {config.key_width}."
         )
+
+
+def left_out(config: Any) -> str:
+    """The parts of the paper's layer that a model does without, for its summary."""
+    parts = {
+        "norm": config.norm == "none",
+        "residual connections": not config.residual,
+        "output projections": not config.output_projection,
+    }
+    return "".join(f", no {part}" for part, is_missing in parts.items() if is_missing)
 
 
 def require_tied(config: Any) -> None:

@@ -119,6 +119,11 @@ def _build_transformer(config: ModelConfig) -> "TorchNetwork":
     return build_transformer(config)
 
 
+def _is_for_engine(config: ModelConfig) -> bool:
+    is_whole = config.norm != "none" and config.residual and config.output_projection
+    return config.attention == "softmax" and is_whole
+
+
 def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:
     # With Muon and a short warm-up, post-norm hardly learns to read the source at these depths.
     return {"norm": "pre"} if is_joint else {"norm": "pre", "tied": "output"}
@@ -215,7 +220,7 @@ FAMILIES: dict[str, Family] = {
             config=ModelConfig,
             plan=transformer_plan,
             build=_build_transformer,
-            runs_on_engine=lambda config: config.attention == "softmax",
+            runs_on_engine=_is_for_engine,
             presets=PRESETS,
             usual=_usual_transformer,
             outline=_outline_transformer,

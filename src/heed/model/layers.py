@@ -1,7 +1,7 @@
 """One encoder layer and one decoder layer, and the parts that only they use.
 
-The two kinds of residual connections have the same parameter names, so a layer is written once for
-both.
+The kinds of residual connections have the same parameter names, so a layer is written once for all
+of them.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,18 @@ class PostNorm(nn.Module):
     Source: Vaswani et al. 2017, sections 3.1 and 5.4.
     """
 
-    def __init__(self, d_model: int, *, dropout: float, eps: float) -> None:
+    def __init__(
+        self, d_model: int, *, dropout: float, eps: float, is_residual: bool = True
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.dropout = Dropout(dropout)
+        self.is_residual = is_residual
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
-        total = see(self, "sum", x + self.dropout(sublayer(x)))
+        added = self.dropout(sublayer(x))
+        total = see(self, "sum", x + added if self.is_residual else added)
         return see(self, "out", self.norm(total))
 
 
@@ -41,18 +45,41 @@ class PreNorm(nn.Module):
     Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
     """
 
-    def __init__(self, d_model: int, *, dropout: float, eps: float) -> None:
+    def __init__(
+        self, d_model: int, *, dropout: float, eps: float, is_residual: bool = True
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.dropout = Dropout(dropout)
+        self.is_residual = is_residual
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
         normed = see(self, "normed", self.norm(x))
-        return see(self, "out", x + self.dropout(sublayer(normed)))
+        added = self.dropout(sublayer(normed))
+        return see(self, "out", x + added if self.is_residual else added)
 
 
-RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
+class NoNorm(nn.Module):
+    """x + Dropout(Sublayer(x)): nothing keeps the sum of many sublayers small."""
+
+    def __init__(
+        self, d_model: int, *, dropout: float, eps: float, is_residual: bool = True
+    ) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.is_residual = is_residual
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
+        added = self.dropout(sublayer(x))
+        return see(self, "out", x + added if self.is_residual else added)
+
+
+Around = PostNorm | PreNorm | NoNorm
+"""What stands around a sublayer."""
+
+RESIDUALS: dict[str, type[Around]] = {"post": PostNorm, "pre": PreNorm, "none": NoNorm}
 
 
 class FeedForward(nn.Module):
@@ -110,7 +137,7 @@ class EncoderLayer(nn.Module):
         self_attention: MultiHeadAttention | GatedConvolution,
         feed_forward: FeedForward | SwiGLU,
         *,
-        residual: Callable[[], PostNorm | PreNorm],
+        residual: Callable[[], Around],
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
@@ -179,7 +206,7 @@ class DecoderLayer(nn.Module):
         cross_attention: MultiHeadAttention,
         feed_forward: FeedForward | SwiGLU,
         *,
-        residual: Callable[[], PostNorm | PreNorm],
+        residual: Callable[[], Around],
     ) -> None:
         super().__init__()
         self.self_attention = self_attention

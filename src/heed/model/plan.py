@@ -158,8 +158,9 @@ def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iter
     if cross:
         yield from _attention(config, f"{prefix}cross_attention", side, memory="src")
     yield from _feed_forward(config, f"{prefix}feed_forward", side)
-    for sublayer in ("self", "cross", "feed_forward") if cross else ("self", "feed_forward"):
-        yield from _norm(config, f"{prefix}around_{sublayer}.norm", side)
+    if config.norm != "none":
+        for sublayer in ("self", "cross", "feed_forward") if cross else ("self", "feed_forward"):
+            yield from _norm(config, f"{prefix}around_{sublayer}.norm", side)
 
 
 def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> Iterator[Weight]:
@@ -171,7 +172,9 @@ def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> I
         Block("value", values, memory),
     )
     yield from _linear(config, f"{name}.project_in", config.d_model, side, *projections)
-    yield from _linear(config, f"{name}.project_out", values, side, Block("", config.d_model, side))
+    if config.output_projection:
+        out = Block("", config.d_model, side)
+        yield from _linear(config, f"{name}.project_out", values, side, out)
 
 
 def _convolution(config: ConvConfig, name: str, side: Side) -> Iterator[Weight]:

@@ -14,6 +14,7 @@ from heed.model.config import (
     PositionKind,
     Rate,
     Size,
+    left_out,
     require_fitting_widths,
     require_special_ids,
 )
@@ -37,7 +38,9 @@ class OneStackConfig:
         attention_dropout: rate on attention weights.
         activation_dropout: rate inside the feed-forward network.
         activation: of the feed-forward network.
-        norm: LayerNorm behind each sum (`post`) or in front of each sublayer (`pre`).
+        norm: LayerNorm behind each sum (`post`), in front of each sublayer (`pre`), or `none`.
+        residual: whether a sublayer's input is added to its output.
+        output_projection: whether heads are mixed by W^O, as in `ModelConfig`.
         positions: how a token's place is told.
         max_positions: rows of a learned table of positions.
         tied: `three-way` takes the embedding table as the output matrix.
@@ -66,6 +69,8 @@ class OneStackConfig:
     activation_dropout: Rate = 0.0
     activation: Activation = "relu"
     norm: Norm = "pre"
+    residual: bool = True
+    output_projection: bool = True
     positions: PositionKind = "sinusoidal"
     max_positions: Size = 1024
     tied: Literal["three-way", "none"] = "three-way"
@@ -127,7 +132,7 @@ class DecoderConfig(OneStackConfig):
         """The shape in words, for a model card."""
         return (
             f"Decoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
-            f"{self.n_heads} heads of {self.attention} attention"
+            f"{self.n_heads} heads of {self.attention} attention{left_out(self)}"
         )
 
 
@@ -157,7 +162,7 @@ class EncoderConfig(OneStackConfig):
         """The shape in words, for a model card."""
         return (
             f"Encoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
-            f"{self.n_heads} heads of {self.attention} attention"
+            f"{self.n_heads} heads of {self.attention} attention{left_out(self)}"
         )
 
 
