@@ -139,7 +139,7 @@ def measure_preparing(settings: Settings) -> Numbers:
 def measure_planning(settings: Settings) -> Numbers:
     """Group all pairs into batches, from what lies on the disk."""
     from heed.data.batch import plan_epoch
-    from heed.data.prepare import open_prepared
+    from heed.data.prepared import open_prepared
 
     data = open_prepared(corpus_of(settings), Path(settings["folder"]) / "data")
     lengths = data.train.src_lengths, data.train.tgt_lengths

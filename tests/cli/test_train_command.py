@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from heed.cli.corpus import CorpusFlags, corpus_from, language_of
 from heed.cli.progress import Display
-from heed.cli.train import CorpusFlags, corpus_from, language_of, settings_from
+from heed.cli.train import settings_from
 from heed.errors import ConfigError, UsageError
 from heed.train.step.train_step import StepResult, train_step
 

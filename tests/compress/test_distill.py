@@ -21,7 +21,7 @@ from heed.compress.distill import (
     training_seconds,
 )
 from heed.data.corpus import Corpus, DataConfig
-from heed.data.prepare import open_prepared
+from heed.data.prepared import open_prepared
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError, DataError, RunError
 from heed.train.recipe.asked import Asked

@@ -13,7 +13,8 @@ import pytest
 from heed.data import prepare as prepare_module
 from heed.data import progress
 from heed.data.corpus import Corpus, DataConfig
-from heed.data.prepare import Prepared, prepare
+from heed.data.prepare import prepare
+from heed.data.prepared import Prepared
 from heed.data.readers import Pair, ParallelFiles
 from heed.data.vocabularies import learn_vocabs
 from heed.demo import toy

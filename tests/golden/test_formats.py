@@ -12,7 +12,7 @@ import pytest
 
 from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
-from heed.data.prepare import open_prepared
+from heed.data.prepared import open_prepared
 from heed.data.readers import ParallelFiles
 from heed.train.recipe.asked import Asked
 from heed.train.run.checkpoint import load_newest

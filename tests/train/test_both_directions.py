@@ -9,7 +9,7 @@ import pytest
 
 from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
-from heed.data.prepare import open_prepared
+from heed.data.prepared import open_prepared
 from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, RunError
 from heed.translate.translator import load

@@ -14,7 +14,7 @@ import heed
 from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus, TextConfig
 from heed.data.labeled import prepare_labeled, read_labeled
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.data.running_text import prepare_text
 from heed.errors import ConfigError, DataError, UsageError
 from heed.evaluate.labels import accuracy, interval, mean_f1

@@ -127,7 +127,7 @@ def _add_shortlist(
     """Find a shortlist for the int8 weights of a folder and write it there, if one passes."""
     from heed.compress.choose_shortlist import try_shortlists
     from heed.compress.lexicon import Lexicon
-    from heed.data.prepare import DATA, DEV_FILE, TRAIN_FILE, read_held_out
+    from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out
     from heed.data.store import Store
     from heed.engine.shortlist import save_shortlist
     from heed.translate.translator import load

@@ -6,14 +6,14 @@ Flags and `section.key=value` become `Asked` settings; `train/run/run.py` does t
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from heed.cli.command import Session, Threads, as_one, check_duration, command, options
+from heed.cli.corpus import OWN_FLAGS, CorpusFlags, corpus_from, text_from
 from heed.cli.models import find_model
 from heed.cli.stopping import stop_signals
 from heed.cli.terminal import echo
@@ -21,7 +21,6 @@ from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.data.corpus import Corpus
-    from heed.data.readers import ParallelFiles
     from heed.train.recipe.asked import Asked
     from heed.train.run.run import Outcome
 
@@ -59,44 +58,7 @@ SETTINGS = {
 """Flag → the setting it makes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusFlags:
-    """The files of the corpus, beside the arguments of the command.
-
-    Attributes:
-        src: files of source lines.
-        tgt: as many files with their translations.
-        dev_src: the same, to choose the best model by.
-        dev_tgt: their translations.
-        source_lang: code; None = by the files' names.
-        target_lang: code; None = by the files' names.
-        columns: two of a table, such as `2,3`; None = found.
-        mono_src: files with more text of the source side.
-        mono_tgt: files with more text of the target side.
-        text: files of text, for a language model.
-        labeled: files of labeled text, for a classifier.
-        dev_labeled: the same, to choose the best model by.
-    """
-
-    src: tuple[str, ...] = ()
-    tgt: tuple[str, ...] = ()
-    dev_src: tuple[str, ...] = ()
-    dev_tgt: tuple[str, ...] = ()
-    source_lang: str | None = None
-    target_lang: str | None = None
-    columns: str | None = None
-    mono_src: tuple[str, ...] = ()
-    mono_tgt: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    labeled: tuple[str, ...] = ()
-    dev_labeled: tuple[str, ...] = ()
-
-
-OWN_FLAGS = {"lm": ("text",), "mlm": ("text",), "classify": ("labeled", "dev_labeled")}
-"""By task, the flags of its text; the other flags are those of translation."""
-
 OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
-LANGUAGE = re.compile(r"[a-z]{2}")
 
 
 @command("train", "Train a translator, language model or classifier.", examples=EXAMPLES)
@@ -340,143 +302,3 @@ def dump(asked: "Asked", kind: str) -> str:
     lines = to_toml(recipe).splitlines(keepends=True)
     # The vocabularies' sizes are known once there is a corpus; fixed here they would not fit it.
     return "".join(line for line in lines if not re.match(r"(src|tgt)_vocab_size = ", line))
-
-
-def text_from(texts: CorpusFlags, files: list[str], task: str) -> "Corpus":
-    """The text that flags and arguments name, for a task other than translation.
-
-    Raises:
-        UsageError: there is none, or there is text for another task.
-    """
-    from heed.data.corpus import Corpus
-
-    own, *others = OWN_FLAGS[task]
-    given = [field.name for field in fields(texts) if getattr(texts, field.name)]
-    if foreign := [name for name in given if name not in (own, *others)]:
-        flag = foreign[0].replace("_", "-")
-        raise UsageError(f"--{flag} is for another task; --task {task} learns from --{own} FILE.")
-    found = {name: getattr(texts, name) for name in (own, *others)}
-    found[own] = (*found[own], *files)
-    if not found[own]:
-        raise UsageError(f"Give text to learn from: --{own} FILE")
-    if any("-" in names for names in found.values()):
-        raise UsageError(f"--{own} must be a file, because it is read more than once.")
-    return Corpus(**found)
-
-
-def corpus_from(
-    texts: CorpusFlags, files: list[str], *, say: Callable[[str], None] = lambda text: None
-) -> "Corpus":
-    """The corpus that flags and arguments name; `say` gets the use of each file of a folder.
-
-    Raises:
-        UsageError: one side of a pair of files is missing, standard input is given as one side or
-            twice, or there is nothing to learn from.
-        ConfigError: a language code is invalid.
-    """
-    from heed.data.corpus import Corpus
-    from heed.data.folder import read_folder
-    from heed.data.mono import Mono
-    from heed.data.readers import ParallelFiles
-    from heed.text.languages import require_language
-
-    for flag, task in (("text", "lm or mlm"), ("labeled", "classify")):
-        if getattr(texts, flag):
-            raise UsageError(f"--{flag} is not for translation: give --task {task} too.")
-    languages = {
-        "source_lang": texts.source_lang or "",
-        "target_lang": texts.target_lang or "",
-    }
-    for code in filter(None, languages.values()):
-        require_language(code)
-    if files.count("-") > 1:
-        raise UsageError("Standard input (-) can be read once, but is given twice.")
-    train_parts = _parallel_parts(texts, "", texts.src, texts.tgt)
-    folders = [read_folder(path, **languages) for path in files if Path(path).is_dir()]
-    for found in folders:
-        say(str(found))
-    train_parts += tuple(part for found in folders for part in found.train)
-    train_parts += tuple(
-        ParallelFiles(
-            files=(path,),
-            source_lang=languages["source_lang"],
-            target_lang=languages["target_lang"],
-        )
-        for path in files
-        if not Path(path).is_dir()
-    )
-    if not train_parts:
-        raise UsageError(
-            "Give text to learn from: --src FILE --tgt FILE, or a .tsv, .csv or .tmx file, or a "
-            "folder of them (- is TSV from standard input)."
-        )
-    columns = _columns(texts.columns, train_parts)
-    dev = _parallel_parts(texts, "dev-", texts.dev_src, texts.dev_tgt)
-    dev = dev or tuple(part for found in folders for part in found.dev)
-    test = tuple(part for found in folders for part in found.test)
-    mono = [("source_lang", path) for path in texts.mono_src]
-    mono += [("target_lang", path) for path in texts.mono_tgt]
-    return Corpus(
-        train=_with_columns(train_parts, columns),
-        dev=_with_columns(dev, columns),
-        test=_with_columns(test, columns),
-        mono=tuple(Mono(file=path, language=getattr(train_parts[0], side)) for side, path in mono),
-    )
-
-
-def _columns(asked: str | None, parts: tuple["ParallelFiles", ...]) -> tuple[str, ...]:
-    """The two columns of `--columns`; empty without it."""
-    if asked is None:
-        return ()
-    from heed.data.readers import is_table
-
-    columns = tuple(column.strip() for column in asked.split(","))
-    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
-        raise UsageError(
-            f"--columns must name two columns of a table, such as 2,3 or en,de, but is {asked!r}."
-        )
-    if not any(map(is_table, parts)):
-        raise UsageError("--columns is for tables (.tsv, .csv or -), but none is given.")
-    return columns
-
-
-def _with_columns(
-    parts: tuple["ParallelFiles", ...], columns: tuple[str, ...]
-) -> tuple["ParallelFiles", ...]:
-    """The parts, with these columns for the tables among them."""
-    from heed.data.readers import is_table
-
-    return tuple(replace(part, columns=columns) if is_table(part) else part for part in parts)
-
-
-def _parallel_parts(
-    texts: CorpusFlags, role: str, src: Sequence[str], tgt: Sequence[str]
-) -> tuple["ParallelFiles", ...]:
-    """Pairs of files of one role: `--src` and `--tgt`, or `--dev-src` and `--dev-tgt`."""
-    from heed.data.readers import ParallelFiles
-
-    if len(src) != len(tgt):
-        raise UsageError(
-            f"--{role}src and --{role}tgt go together, but there are {len(src)} and {len(tgt)}."
-        )
-    if "-" in (*src, *tgt):
-        raise UsageError(
-            f"--{role}src and --{role}tgt must be files, but one is standard input (-). From "
-            "there only a table of both languages can be read: heed train - < corpus.tsv"
-        )
-    return tuple(
-        ParallelFiles(
-            files=(src_path, tgt_path),
-            source_lang=texts.source_lang or language_of(src_path),
-            target_lang=texts.target_lang or language_of(tgt_path),
-        )
-        for src_path, tgt_path in zip(src, tgt, strict=True)
-    )
-
-
-def language_of(path: str) -> str:
-    """The language that a file name ends in: `de` of `train.de` and of `train.de.gz`, else ""."""
-    from heed.data.folder import split_name
-
-    stem, language = split_name(Path(path).name)
-    return language if stem and LANGUAGE.fullmatch(language) else ""

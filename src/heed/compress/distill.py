@@ -24,7 +24,7 @@ from heed.data.clean import CleanReport, clean
 from heed.data.corpus import Corpus, DataConfig
 from heed.data.fingerprint import file_facts, require_same
 from heed.data.lines import read_lines
-from heed.data.prepare import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
+from heed.data.prepared import DATA, REPORT_FILE, TRAIN_FILE, Prepared, open_prepared
 from heed.data.readers import Pair, ParallelFiles, read_parallel
 from heed.data.split import shared_with
 from heed.data.vocabularies import VOCAB_FILES, write_vocabs

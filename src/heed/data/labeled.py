@@ -9,7 +9,7 @@ import numpy as np
 from heed.data.corpus import Corpus, TextConfig
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import read_lines, require_file
-from heed.data.prepare import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
+from heed.data.prepared import DEV_STORE, REPORT_FILE, TRAIN_FILE, Prepared, read_report
 from heed.data.progress import Report, phase, silent
 from heed.data.store import Store
 from heed.data.vocabularies import read_vocabs, take_over_vocabs, write_vocabs

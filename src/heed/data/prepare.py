@@ -6,7 +6,7 @@ Memory is bounded: pairs pass through a file on disk, and about 50 bytes of each
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,18 +19,27 @@ from heed.data.corpus import Corpus, DataConfig, names_of, tagged_languages
 from heed.data.encode import encode_train
 from heed.data.fingerprint import file_facts, require_same, spelled_settings
 from heed.data.lines import STDIN, require_file
-from heed.data.mono import MONO_FILES, open_mono, write_mono
+from heed.data.mono import write_mono
+from heed.data.prepared import (
+    DEV_FILE,
+    OWN_FILES,
+    REPORT_FILE,
+    SPOOL_FILE,
+    STDIN_FILE,
+    TEST_FILE,
+    TRAIN_FILE,
+    Prepared,
+    open_prepared,
+    read_report,
+)
 from heed.data.progress import Report, counted, phase, silent
 from heed.data.readers import Pair, ParallelFiles, read_part, table_columns
 from heed.data.split import DEV, TEST, TRAIN, sentence_key, shared_with, split
-from heed.data.spool import Spool, read_pairs, write_pairs
+from heed.data.spool import Spool, write_pairs
 from heed.data.stdin import keep_stdin
-from heed.data.store import Store
 from heed.data.vocabularies import (
-    VOCAB_FILES,
     extend_vocabs,
     learn_vocabs,
-    read_vocabs,
     require_tags,
     take_over_vocabs,
     write_vocabs,
@@ -38,78 +47,20 @@ from heed.data.vocabularies import (
 from heed.disk.files import (
     crc32,
     make_directory,
-    parse_json,
-    read_bytes,
     temporary_beside,
     to_json,
     write_atomically,
 )
 from heed.disk.folders import remove_temporaries
-from heed.errors import ConfigError, DataError, FormatError
+from heed.errors import ConfigError, DataError
 from heed.text.extend import with_controls
 from heed.text.normalize import normalize
-from heed.text.vocab import MAX_CHARACTERS, N_SPECIAL, TokenizerConfig, Vocab
+from heed.text.vocab import MAX_CHARACTERS, TokenizerConfig, Vocab
 
-DATA = "data"
-"""The prepared corpus, in the run folder."""
-REPORT_FILE = "report.json"
-TRAIN_FILE = "train.bin"
-DEV_FILE = "dev.tsv"
-TEST_FILE = "test.tsv"
-DEV_STORE = "dev.bin"
-STDIN_FILE = "stdin.tsv"
 BACK_TRANSLATED = "<bt>"
 READING = "reading the corpus"
-_SPOOL_FILE = "spool.tsv"
-OWN_FILES = (
-    *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, DEV_STORE, STDIN_FILE, MONO_FILES, _SPOOL_FILE),
-    *VOCAB_FILES,
-)
-"""Names of all files written here; `*` stands for any characters."""
 _FORMAT_VERSION = 1
-_REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
-"""The keys of a report that are read, and the type of each value."""
 _COUNTED_PAIRS = 200_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A corpus ready for training.
-
-    Attributes:
-        src_vocab: pieces of the sources.
-        tgt_vocab: pieces of the targets; the same object as `src_vocab` if joint.
-        train: the training pairs as ids; with several target languages, each source begins with
-            the tag of its own.
-        dev: normalized pairs that training never sees.
-        test: the same; None if there are none.
-        source_lang: code of the language the corpus translates from; "" if unknown or several.
-        target_lang: code of the language it translates into; "" if unknown or several.
-        target_langs: all codes, if the model is to know several target languages; else empty.
-        report: what was read, dropped and kept, as JSON takes it.
-        mono: sentences in one language, by language, as targets of empty sources.
-        dev_text: of a language model, whose `train` is text as targets of empty sources: text that
-            training never sees; of a classifier, texts and the ids of their labels.
-        labels: of a classifier, which sources of `train` have as targets.
-    """
-
-    src_vocab: Vocab
-    tgt_vocab: Vocab
-    train: Store
-    dev: list[Pair]
-    test: list[Pair] | None
-    source_lang: str
-    target_lang: str
-    target_langs: tuple[str, ...]
-    report: dict[str, Any]
-    mono: dict[str, Store] = field(default_factory=dict)
-    dev_text: Store | None = None
-    labels: tuple[str, ...] = ()
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of ids that the model chooses from."""
-        return N_SPECIAL + len(self.labels) if self.labels else self.tgt_vocab.size
 
 
 def prepare(
@@ -200,64 +151,6 @@ def _from_file(corpus: Corpus, path: Path) -> Corpus:
     )
 
 
-def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
-    """Open the output of `prepare` in `directory`, without reading the corpus' own files.
-
-    Raises:
-        FormatError: `directory` is damaged.
-    """
-    directory = Path(directory)
-    report = read_report(directory)
-    src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
-    source_langs = {part.source_lang for part in corpus.train}
-    target_langs = {part.target_lang for part in corpus.train}
-    return Prepared(
-        src_vocab=src_vocab,
-        tgt_vocab=tgt_vocab,
-        train=Store.open(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash),
-        dev=read_held_out(directory, DEV_FILE),
-        test=read_held_out(directory, TEST_FILE) if report["test"] else None,
-        source_lang=source_langs.pop() if len(source_langs) == 1 else "",
-        target_lang=target_langs.pop() if len(target_langs) == 1 else "",
-        target_langs=src_vocab.languages,
-        report=report,
-        mono=open_mono(report.get("mono", ()), directory, src_vocab),
-    )
-
-
-def read_report(directory: Path) -> dict[str, Any]:
-    """The report of a prepared folder.
-
-    Raises:
-        FormatError: it is missing or damaged.
-    """
-    path = directory / REPORT_FILE
-    report = parse_json(read_bytes(path), path)
-    for key, kind in _REPORT_KEYS.items():
-        value: Any = report
-        for name in key.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-        if type(value) is not kind:
-            raise FormatError(
-                f"{path} is damaged: {key} must be {kind.__name__}, but is {value!r}. "
-                f"Remove {directory} to prepare the corpus again."
-            )
-    return report
-
-
-def read_held_out(directory: Path, name: str) -> list[Pair]:
-    """The pairs of `DEV_FILE` or `TEST_FILE`, compared with the checksum in the report.
-
-    Raises:
-        DataError: the file is missing.
-        FormatError: it was changed since it was written.
-    """
-    has_report = (directory / REPORT_FILE).exists()
-    sums = read_report(directory).get("checksums") if has_report else None
-    # Reports of heed 0.1 have no checksums.
-    return list(read_pairs(directory / name, sums.get(name) if isinstance(sums, dict) else None))
-
-
 def swapped(pair: Pair) -> Pair:
     """The pair in the opposite direction."""
     return replace(
@@ -286,7 +179,7 @@ def _write_all(
     rules = [shared_with(pairs, name) for pairs, name in ((dev, "dev"), (test, "test")) if pairs]
     cleaning = CleanReport()
     # A temporary name, so that no file of a person is overwritten or removed.
-    spool = temporary_beside(directory / _SPOOL_FILE)
+    spool = temporary_beside(directory / SPOOL_FILE)
     try:
         facts = _spool(corpus, spool, config, rules, cleaning, report)
         parts = _split(facts, config, seed, cleaning, needs_dev=not dev, needs_test=not test)

@@ -14,7 +14,8 @@ import pytest
 
 from heed.data.corpus import Corpus
 from heed.data.mono import Mono
-from heed.data.prepare import BACK_TRANSLATED, Prepared, open_prepared
+from heed.data.prepare import BACK_TRANSLATED
+from heed.data.prepared import Prepared, open_prepared
 from heed.data.store import Store
 from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, DataError, RunError

@@ -13,7 +13,7 @@ import torch
 
 from heed.cli.progress import Display
 from heed.data.corpus import Corpus
-from heed.data.prepare import open_prepared
+from heed.data.prepared import open_prepared
 from heed.data.readers import ParallelFiles
 from heed.disk.files import read_json_lines
 from heed.train.step.events import EventLog, LiveLine, finite

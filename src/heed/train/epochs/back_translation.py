@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.clean import CleanReport, clean
-from heed.data.prepare import BACK_TRANSLATED, DATA, Prepared
+from heed.data.prepare import BACK_TRANSLATED
+from heed.data.prepared import DATA, Prepared
 from heed.data.readers import Pair
 from heed.data.store import Store, StoreWriter
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically

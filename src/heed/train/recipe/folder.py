@@ -10,8 +10,8 @@ from pathlib import Path
 
 from heed.bundle.find import CHECKPOINTS, MODEL_FILES
 from heed.data.lines import STDIN
-from heed.data.prepare import DATA, REPORT_FILE
-from heed.data.prepare import OWN_FILES as DATA_FILES
+from heed.data.prepared import DATA, REPORT_FILE
+from heed.data.prepared import OWN_FILES as DATA_FILES
 from heed.disk.files import LOCK, parse_json, read_bytes
 from heed.disk.folders import MANIFEST, PENDING, is_temporary
 from heed.errors import FormatError, RunError, UsageError

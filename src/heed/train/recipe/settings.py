@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.config import to_toml
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
 from heed.errors import RunError
 from heed.text.vocab import SPECIAL_IDS

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from heed.bundle.bundle import Bundle
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.decode.options import DecodeOptions
 from heed.model.decodable import TorchDecodable
 from heed.train.recipe.recipe import Recipe, max_source_tokens

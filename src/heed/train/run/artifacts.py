@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heed.bundle.bundle import description_files, load_bundle, save_bundle
 from heed.bundle.find import CHECKPOINTS, step_folders
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.disk.files import read_json_lines
 from heed.errors import RunError
 from heed.machine.device import describe_environment

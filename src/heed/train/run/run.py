@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.data.corpus import Corpus
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.disk.files import crc32, lock, read_json_lines, to_json
 from heed.machine.cpu import prepare_cpu
 from heed.machine.device import describe_environment

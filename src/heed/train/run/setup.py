@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heed.bundle.find import CONFIG, step_folders
 from heed.data.corpus import Corpus
-from heed.data.prepare import DATA, Prepared
+from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
 from heed.errors import FormatError, RunError

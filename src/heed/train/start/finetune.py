@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heed.bundle.bundle import Bundle, load_bundle
 from heed.bundle.find import INT8, WEIGHTS, find_model_folder, step_folders
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.data.vocabularies import take_over_vocabs
 from heed.decode.options import DecodeOptions
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically

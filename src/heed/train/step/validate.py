@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.evaluate.counts import count_bleu, count_chrf, reading_here
 from heed.translate.translator import Translator
 

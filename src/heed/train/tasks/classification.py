@@ -10,7 +10,7 @@ import torch
 from heed.data.batch import Batch, IdPairs, Indices, collate
 from heed.data.corpus import Corpus
 from heed.data.labeled import open_labeled, prepare_labeled
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.data.progress import Report
 from heed.evaluate.labels import accuracy, mean_f1
 from heed.text.vocab import N_SPECIAL, Vocab

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heed.data.batch import Batch, Indices
 from heed.data.corpus import Corpus
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.data.progress import Report
 from heed.data.running_text import open_text, prepare_text
 from heed.machine.seeds import derive_seed

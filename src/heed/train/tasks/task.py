@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heed.data.batch import Batch
 from heed.data.corpus import Corpus
-from heed.data.prepare import Prepared
+from heed.data.prepared import Prepared
 from heed.data.progress import Report
 from heed.text.vocab import Vocab
 from heed.train.recipe.recipe import Draft, Recipe

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from heed.data.batch import collate
 from heed.data.corpus import Corpus
-from heed.data.prepare import Prepared, open_prepared, prepare
+from heed.data.prepare import prepare
+from heed.data.prepared import Prepared, open_prepared
 from heed.data.progress import Report
 from heed.text.vocab import Vocab
 from heed.train.epochs.resample import ResampledPairs

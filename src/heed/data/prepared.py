@@ -1,0 +1,133 @@
+"""A corpus ready for training: what it holds, the names of its files, and how to open it.
+
+`prepare.py`, `running_text.py` and `labeled.py` make it.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heed.data.corpus import Corpus
+from heed.data.mono import MONO_FILES, open_mono
+from heed.data.readers import Pair
+from heed.data.spool import read_pairs
+from heed.data.store import Store
+from heed.data.vocabularies import VOCAB_FILES, read_vocabs
+from heed.disk.files import parse_json, read_bytes
+from heed.errors import FormatError
+from heed.text.vocab import N_SPECIAL, Vocab
+
+DATA = "data"
+"""The prepared corpus, in the run folder."""
+REPORT_FILE = "report.json"
+TRAIN_FILE = "train.bin"
+DEV_FILE = "dev.tsv"
+TEST_FILE = "test.tsv"
+DEV_STORE = "dev.bin"
+STDIN_FILE = "stdin.tsv"
+SPOOL_FILE = "spool.tsv"
+OWN_FILES = (
+    *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, DEV_STORE, STDIN_FILE, MONO_FILES, SPOOL_FILE),
+    *VOCAB_FILES,
+)
+"""Names of all files written here; `*` stands for any characters."""
+_REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
+"""The keys of a report that are read, and the type of each value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A corpus ready for training.
+
+    Attributes:
+        src_vocab: pieces of the sources.
+        tgt_vocab: pieces of the targets; the same object as `src_vocab` if joint.
+        train: the training pairs as ids; with several target languages, each source begins with
+            the tag of its own.
+        dev: normalized pairs that training never sees.
+        test: the same; None if there are none.
+        source_lang: code of the language the corpus translates from; "" if unknown or several.
+        target_lang: code of the language it translates into; "" if unknown or several.
+        target_langs: all codes, if the model is to know several target languages; else empty.
+        report: what was read, dropped and kept, as JSON takes it.
+        mono: sentences in one language, by language, as targets of empty sources.
+        dev_text: of a language model, whose `train` is text as targets of empty sources: text that
+            training never sees; of a classifier, texts and the ids of their labels.
+        labels: of a classifier, which sources of `train` have as targets.
+    """
+
+    src_vocab: Vocab
+    tgt_vocab: Vocab
+    train: Store
+    dev: list[Pair]
+    test: list[Pair] | None
+    source_lang: str
+    target_lang: str
+    target_langs: tuple[str, ...]
+    report: dict[str, Any]
+    mono: dict[str, Store] = field(default_factory=dict)
+    dev_text: Store | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of ids that the model chooses from."""
+        return N_SPECIAL + len(self.labels) if self.labels else self.tgt_vocab.size
+
+
+def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
+    """Open the output of `prepare` in `directory`, without reading the corpus' own files.
+
+    Raises:
+        FormatError: `directory` is damaged.
+    """
+    directory = Path(directory)
+    report = read_report(directory)
+    src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
+    source_langs = {part.source_lang for part in corpus.train}
+    target_langs = {part.target_lang for part in corpus.train}
+    return Prepared(
+        src_vocab=src_vocab,
+        tgt_vocab=tgt_vocab,
+        train=Store.open(directory / TRAIN_FILE, src_vocab.hash, tgt_vocab.hash),
+        dev=read_held_out(directory, DEV_FILE),
+        test=read_held_out(directory, TEST_FILE) if report["test"] else None,
+        source_lang=source_langs.pop() if len(source_langs) == 1 else "",
+        target_lang=target_langs.pop() if len(target_langs) == 1 else "",
+        target_langs=src_vocab.languages,
+        report=report,
+        mono=open_mono(report.get("mono", ()), directory, src_vocab),
+    )
+
+
+def read_report(directory: Path) -> dict[str, Any]:
+    """The report of a prepared folder.
+
+    Raises:
+        FormatError: it is missing or damaged.
+    """
+    path = directory / REPORT_FILE
+    report = parse_json(read_bytes(path), path)
+    for key, kind in _REPORT_KEYS.items():
+        value: Any = report
+        for name in key.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if type(value) is not kind:
+            raise FormatError(
+                f"{path} is damaged: {key} must be {kind.__name__}, but is {value!r}. "
+                f"Remove {directory} to prepare the corpus again."
+            )
+    return report
+
+
+def read_held_out(directory: Path, name: str) -> list[Pair]:
+    """The pairs of `DEV_FILE` or `TEST_FILE`, compared with the checksum in the report.
+
+    Raises:
+        DataError: the file is missing.
+        FormatError: it was changed since it was written.
+    """
+    has_report = (directory / REPORT_FILE).exists()
+    sums = read_report(directory).get("checksums") if has_report else None
+    # Reports of heed 0.1 have no checksums.
+    return list(read_pairs(directory / name, sums.get(name) if isinstance(sums, dict) else None))
