@@ -4,7 +4,7 @@ Not here: the tasks, or what counts as learned. Read on in `heed/train/step/loop
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from heed.decode.search import decode
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
+from heed.model.families import config_from, family_named
 from heed.train.step.config import TrainConfig
 from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
@@ -109,7 +110,11 @@ def learn() -> Learn:
         config = replace(TRAINING, **training)
         data = PairsInMemory(pairs)
         torch.manual_seed(config.seed)
-        network = build_model(replace(MODEL, **(model or {})))
+        changes = model or {}
+        kind = family_named(changes.get("family", "transformer")).config
+        known = {field.name for field in fields(kind)} - {"family"}
+        shape = {key: value for key, value in MODEL.to_dict().items() if key in known}
+        network = build_model(config_from({**shape, **changes}))
         trainer = Trainer(
             model=network,
             config=config,

@@ -58,6 +58,27 @@ def test_more_than_99_percent_of_unseen_sentences_are_answered_exactly(
     assert learned.exact_match(unseen) > 0.99
 
 
+RECURRENT = {"family": "rnn", "d_model": 128, "attention": "dot"}
+FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rnn": (RECURRENT, {"matrix_learning_rate": 0.04}),
+    "conv": ({"family": "conv"}, {}),
+    "decoder": ({"family": "decoder", "n_layers": 4}, {}),
+}
+
+
+@pytest.mark.parametrize("task", ["copy", "reverse", "sort"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_families_answer_unseen_sentences_exactly(
+    learn: Learn, family: str, task: str
+) -> None:
+    train, unseen = split(task)
+    model, training = FAMILIES[family]
+    learned = learn(train, model=model, max_steps=MAX_STEPS, **training)
+    # A recurrent model sorts 95.5 % of them after 800 steps, 96.0 % after 1,600.
+    floor = 0.93 if (family, task) == ("rnn", "sort") else 0.99
+    assert learned.exact_match(unseen) > floor
+
+
 def test_without_positions_a_sentence_and_its_mirror_image_are_the_same(learn: Learn) -> None:
     """Claim 44: no notion of order, so nothing to reverse.
 
