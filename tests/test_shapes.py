@@ -51,8 +51,11 @@ from heed.model.positions import (
     NoPositions,
     RotaryPositions,
     SinusoidalPositions,
+    absolute_table,
+    normalized,
     rotary_table,
     rotate,
+    seed1_table,
     sinusoidal_halves_table,
     sinusoidal_table,
 )
@@ -214,8 +217,9 @@ def function_calls() -> Iterator[Call]:
     yield causal_mask, causal_mask, {"q_len": size("q_len"), "k_len": size("k_len")}
     padded = torch.zeros(size("batch"), size("k_len"), dtype=torch.long)
     yield padding_mask, padding_mask, {"ids": padded, "pad_id": 0}
-    for make in (sinusoidal_table, sinusoidal_halves_table):
+    for make in (sinusoidal_table, sinusoidal_halves_table, absolute_table, seed1_table):
         yield make, make, {"n_positions": size("n_positions"), "d_model": size("d_model")}
+    yield normalized, normalized, {"table": tensor("n_positions, d_model")}
     rotation = rotary_table(size("length"), size("d_k"))
     yield rotate, rotate, {"x": tensor("batch, n_heads, length, d_k"), "rotation": rotation}
 

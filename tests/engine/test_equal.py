@@ -12,9 +12,12 @@ from tests.engine.conftest import BEAM_SIZE, KERNELS, LENGTHS, engine, needs_com
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.engine import native
-from heed.engine.network import Network
+from heed.engine.network import Network, engine_config
 from heed.engine.runtime import Engine, State
+from heed.errors import ConfigError
+from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
+from heed.model.families import family_of
 from heed.model.interface import Changes, Floats, Ids, largest
 from heed.model.transformer import Transformer
 
@@ -50,6 +53,23 @@ def test_float32_gives_what_torch_gives(
         found = walk(engine(network(**architecture), kernels))
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_allclose(other, one, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words_of_it"),
+    [
+        ({"positions": "absolute"}, "4 heads of softmax attention, absolute positions"),
+        ({"positions": "seed1"}, "4 heads of softmax attention, seed1 positions"),
+        ({"normalize_positions": True}, "4 heads of softmax attention, normalized positions"),
+    ],
+)
+def test_what_the_engine_does_not_compute_is_refused_in_words(
+    settings: dict[str, Any], words_of_it: str
+) -> None:
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, **settings)
+    assert not family_of(config).runs_on_engine(config)
+    with pytest.raises(ConfigError, match=rf"this model is: .*{words_of_it}\. It runs with torch"):
+        engine_config(config)
 
 
 @needs_compiler

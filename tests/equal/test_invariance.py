@@ -12,14 +12,15 @@ import torch
 from torch import Tensor
 
 from heed.model.masks import padding_mask
+from heed.model.positions import POSITIONS
 from heed.model.transformer import Transformer
 
 Tiny = Callable[..., Transformer]
 
-POSITIONS = ["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"]
 MODELS: dict[str, dict[str, Any]] = {
     **{f"{kind}, post-norm": {"positions": kind} for kind in POSITIONS},
     **{f"{kind}, pre-norm": {"positions": kind, "norm": "pre"} for kind in POSITIONS},
+    "normalized rows of positions": {"normalize_positions": True},
     "same layer": {"cross_from": "same"},
     "same layer, pre-norm": {"cross_from": "same", "norm": "pre"},
     "deep encoder, shallow decoder": {"n_encoder_layers": 3, "n_decoder_layers": 1},
@@ -277,7 +278,7 @@ def test_without_positions_the_order_of_the_source_is_not_seen(tiny: Tiny) -> No
     assert (outputs - outputs[0]).abs().max() <= 1e-12
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "learned", "rotary"])
+@pytest.mark.parametrize("kind", [kind for kind in POSITIONS if kind != "none"])
 @torch.no_grad()
 def test_with_positions_each_order_means_something_else(tiny: Tiny, kind: str) -> None:
     """Claims 8, 9: the same rows of the embedding table, five outputs."""

@@ -212,6 +212,7 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "residual": (False, {}),
         "output_projection": (False, {}),
         "positions": ("none", {}),
+        "normalize_positions": (True, {}),
         "max_positions": (32, {"positions": "learned"}),
         "cross_from": ("same", {}),
         "tied": ("none", {}),

@@ -87,7 +87,7 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
         (
             {"positions": None},
             "model.positions must be one of sinusoidal, sinusoidal_halves, learned, rotary, none, "
-            "but is None.",
+            "absolute, seed1, but is None.",
         ),
         ({"cross_from": "first"}, "model.cross_from must be one of last, same, but is 'first'."),
         (
@@ -141,6 +141,12 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
             "model.d_k must be even for rotary positions, but is 3.",
         ),
         (
+            {"positions": "absolute", "normalize_positions": True},
+            "model.normalize_positions needs positions that are one of sinusoidal, "
+            "sinusoidal_halves, seed1, but they are absolute. Set model.normalize_positions = "
+            "false.",
+        ),
+        (
             {"tgt_vocab_size": 200},
             "model.tied = three-way needs one joint vocabulary, but the source has 100 pieces and "
             "the target 200. Set model.tied = output, or train a joint vocabulary.",
@@ -190,3 +196,5 @@ def test_heads_without_an_output_projection_must_fill_the_width() -> None:
 def test_a_summary_says_what_is_left_out() -> None:
     config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, norm="none", residual=False)
     assert config.summary().endswith("softmax attention, no norm, no residual connections")
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, positions="absolute", residual=False)
+    assert config.summary().endswith("attention, absolute positions, no residual connections")

@@ -11,11 +11,15 @@ from torch import Tensor
 from heed.errors import DataError
 from heed.model.positions import (
     POSITIONS,
+    AbsolutePositions,
     LearnedPositions,
     RotaryPositions,
+    Seed1Positions,
+    SinusoidalHalvesPositions,
     SinusoidalPositions,
     rotary_table,
     rotate,
+    seed1_table,
     sinusoidal_halves_table,
     sinusoidal_table,
 )
@@ -53,19 +57,72 @@ def test_first_row_alternates_zero_and_one() -> None:
     assert sinusoidal_table(1, 6)[0].tolist() == [0, 1, 0, 1, 0, 1]
 
 
+def seed_one(n_positions: int, d_model: int, *, is_normalized: bool = False) -> np.ndarray:
+    """The code of one of the seeds, its two commented-out lines as an option."""
+    table = np.array(
+        [
+            [pos / np.power(10000, 2 * i / d_model) for i in range(d_model)]
+            if pos != 0
+            else np.zeros(d_model)
+            for pos in range(n_positions)
+        ]
+    )
+    table[1:, 0::2] = np.sin(table[1:, 0::2])
+    table[1:, 1::2] = np.cos(table[1:, 1::2])
+    if is_normalized:
+        table = table / (np.sqrt(np.sum(table**2, axis=1, keepdims=True)) + 1e-8)
+    return table
+
+
+@pytest.mark.parametrize("d_model", [1, 5, 16, 64])
+def test_seed1_is_the_code_of_the_seed(d_model: int) -> None:
+    """Claim 132. Tolerance: one float32 rounding."""
+    table = seed1_table(300, d_model).numpy()
+    assert table == pytest.approx(seed_one(300, d_model), abs=1e-6)
+
+
 def test_seed_one_gave_sine_and_cosine_of_a_pair_different_frequencies() -> None:
-    """Claim 132: exponent 2j/d for every column j, and zeros in row 0; ours differs."""
-    d_model, n_positions = 16, 100
-    exponents = 2 * np.arange(d_model) / d_model
-    seed = np.arange(n_positions)[:, None] / 10000**exponents
-    seed[1:, 0::2] = np.sin(seed[1:, 0::2])
-    seed[1:, 1::2] = np.cos(seed[1:, 1::2])
-    ours = sinusoidal_table(n_positions, d_model).numpy()
+    """Claim 132: exponent 2j/d for every column j, and zeros in row 0; the paper differs."""
+    paper, seed = (make(100, 16).numpy() for make in (sinusoidal_table, seed1_table))
     assert (seed[0] == 0).all()
-    assert np.abs(ours - seed).max() > 0.5
-    # sin² + cos² of one angle is 1: true of each of our pairs, of none but luck in the seed's.
-    assert ours[:, 0::2] ** 2 + ours[:, 1::2] ** 2 == pytest.approx(1.0, abs=1e-6)
+    assert np.abs(paper - seed).max() > 0.5
+    # sin² + cos² of one angle is 1: true of each pair of the paper, of none but luck in the seed's.
+    assert paper[:, 0::2] ** 2 + paper[:, 1::2] ** 2 == pytest.approx(1.0, abs=1e-6)
     assert np.abs(seed[1:, 0::2] ** 2 + seed[1:, 1::2] ** 2 - 1).max() > 0.5
+
+
+def test_normalized_rows_are_those_of_the_seeds_commented_lines() -> None:
+    """Claim 40. Tolerance: one float32 rounding."""
+    table = Seed1Positions(16, 4, 64, is_normalized=True).table.numpy()
+    assert table == pytest.approx(seed_one(256, 16, is_normalized=True), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, SinusoidalHalvesPositions])
+def test_normalized_waves_are_the_same_waves_smaller(kind: type[SinusoidalPositions]) -> None:
+    """Claim 40: every row of the paper's table has the length √(d/2) already."""
+    plain, normal = kind(16, 4, 64), kind(16, 4, 64, is_normalized=True)
+    x = torch.zeros(1, 300, 16)
+    assert torch.allclose(normal(x).norm(dim=-1), torch.ones(1, 300), atol=1e-6)
+    assert torch.allclose(normal(x), plain(x) / math.sqrt(8), atol=1e-6)
+
+
+def test_absolute_positions_are_the_numbers_themselves() -> None:
+    """Claim 34: 0, 1, 2 … as one coordinate; not bounded, as claim 37 asks for."""
+    added = AbsolutePositions(8, 4, 64)(torch.zeros(1, 1000, 8))[0]
+    assert added[:, 0].tolist() == list(range(1000))
+    assert (added[:, 1:] == 0).all()
+    assert added.max() > sinusoidal_table(1000, 8).max()
+
+
+def test_a_layer_norm_does_not_hide_absolute_positions() -> None:
+    """Claim 34: the same number in every feature would be taken off with their mean."""
+    torch.manual_seed(0)
+    x = torch.randn(8).expand(1, 5, 8)
+    normed = torch.nn.functional.layer_norm(AbsolutePositions(8, 4, 64)(x), [8])[0]
+    assert torch.cdist(normed, normed).fill_diagonal_(1.0).min() > 0.01
+    everywhere = x + torch.arange(5.0)[:, None]
+    hidden = torch.nn.functional.layer_norm(everywhere, [8])
+    assert torch.allclose(hidden, hidden[:, :1].expand_as(hidden), atol=1e-5)
 
 
 def test_city_has_index_four_and_five_behind_bos() -> None:
@@ -145,7 +202,7 @@ def test_offset_continues_where_the_prefix_ended(kind: str) -> None:
         assert all(torch.equal(a[4:], b) for a, b in zip(whole, rest, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "rotary"])
+@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "rotary", "absolute", "seed1"])
 def test_tables_grow_with_the_sentence(kind: str) -> None:
     """Claim 37: nothing is trained, so nothing ends at a length."""
     positions: Any = POSITIONS[kind](8, 4, 64)

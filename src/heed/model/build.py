@@ -231,7 +231,9 @@ def _table(config: LayerConfig, vocab_size: int) -> nn.Embedding:
 
 
 def _embedding(config: LayerConfig, tokens: nn.Embedding) -> Embedding:
-    positions = POSITIONS[config.positions](config.d_model, config.key_width, config.max_positions)
+    sizes = config.d_model, config.key_width, config.max_positions
+    options = {"is_normalized": True} if config.normalize_positions else {}
+    positions = POSITIONS[config.positions](*sizes, **options)
     return Embedding(tokens, positions, is_scaled=config.scale_embedding, dropout=config.dropout)
 
 

@@ -19,7 +19,13 @@ Rate = Annotated[float, Range(0, 1, below_high=True)]
 AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre", "none"]
-PositionKind = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"]
+PositionKind = Literal[
+    "sinusoidal", "sinusoidal_halves", "learned", "rotary", "none", "absolute", "seed1"
+]
+ENGINE_POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
+"""Kinds of positions that `heed.engine` computes."""
+NORMALIZABLE = ("sinusoidal", "sinusoidal_halves", "seed1")
+"""Kinds of positions whose rows may be normalized."""
 
 
 class AnyConfig(Protocol):
@@ -90,7 +96,10 @@ class ModelConfig:
         output_projection: whether heads are mixed by W^O; without it `n_heads * d_v` must be
             `d_model`.
         positions: `sinusoidal` interleaves sine and cosine as the paper, `sinusoidal_halves` puts
-            all sines first (Marian), `learned`, `rotary` (Su et al. 2021), or `none`.
+            all sines first (Marian), `learned`, `rotary` (Su et al. 2021), or `none`. For
+            comparison: `absolute` adds the position's number to the first feature, `seed1` has
+            another exponent. Formulas in `positions.py`.
+        normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table; the other kinds have no limit.
         cross_from: decoder layers read the `last` encoder layer (the paper) or the `same` one.
         tied: `three-way` shares source, target and output embedding, `output` the last two.
@@ -124,6 +133,7 @@ class ModelConfig:
     residual: bool = True
     output_projection: bool = True
     positions: PositionKind = "sinusoidal"
+    normalize_positions: bool = False
     max_positions: Size = 1024
     cross_from: Literal["last", "same"] = "last"
     tied: Literal["three-way", "output", "none"] = "three-way"
@@ -162,7 +172,7 @@ class ModelConfig:
         return (
             f"Transformer, {self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
             f"layers, width {self.d_model}, {self.n_heads} heads of {self.attention} attention"
-            f"{left_out(self)}"
+            f"{departures(self)}"
         )
 
     def _check_fit(self) -> None:
@@ -202,16 +212,26 @@ def require_fitting_widths(config: Any) -> None:
         raise ConfigError(
             f"model.d_k must be even for rotary positions, but is {config.key_width}."
         )
+    if config.normalize_positions and config.positions not in NORMALIZABLE:
+        raise ConfigError(
+            f"model.normalize_positions needs positions that are one of {', '.join(NORMALIZABLE)}, "
+            f"but they are {config.positions}. Set model.normalize_positions = false."
+        )
 
 
-def left_out(config: Any) -> str:
-    """The parts of the paper's layer that a model does without, for its summary."""
+def departures(config: Any) -> str:
+    """Unusual positions, and the parts of the paper's layer that are left out, for a summary."""
     parts = {
         "norm": config.norm == "none",
         "residual connections": not config.residual,
         "output projections": not config.output_projection,
     }
-    return "".join(f", no {part}" for part, is_missing in parts.items() if is_missing)
+    found = [f"no {part}" for part, is_missing in parts.items() if is_missing]
+    if config.positions not in ENGINE_POSITIONS:
+        found = [f"{config.positions} positions", *found]
+    if config.normalize_positions:
+        found = ["normalized positions", *found]
+    return "".join(f", {words}" for words in found)
 
 
 def require_tied(config: Any) -> None:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
-from heed.model.config import PRESETS, AnyConfig, ModelConfig
+from heed.model.config import ENGINE_POSITIONS, PRESETS, AnyConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import ENCODER_PRESETS, DecoderConfig, EncoderConfig
 from heed.model.one_stack.config import PRESETS as DECODER_PRESETS
@@ -121,7 +121,8 @@ def _build_transformer(config: ModelConfig) -> "TorchNetwork":
 
 def _is_for_engine(config: ModelConfig) -> bool:
     is_whole = config.norm != "none" and config.residual and config.output_projection
-    return config.attention == "softmax" and is_whole
+    are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
+    return config.attention == "softmax" and is_whole and are_known
 
 
 def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Positions of tokens: sinusoidal, learned, rotary or none.
+"""Positions of tokens: computed tables, learned, rotary or none.
 
 Each class has the same two methods: `forward` adds to the embeddings, `rotation` rotates queries
 and keys inside self-attention; each kind does one of the two. `POSITIONS` names the kinds.
@@ -36,6 +36,49 @@ def sinusoidal_halves_table(n_positions: int, d_model: int) -> Tensor:
     """
     angles = _angles(n_positions, d_model)
     return torch.cat([angles.sin(), angles.cos()], dim=-1).float()
+
+
+def absolute_table(n_positions: int, d_model: int) -> Tensor:
+    """PE(pos) = (pos, 0, …, 0): the number itself, as one more coordinate of the token.
+
+    Not the same number in all features: a LayerNorm, which takes off their mean, would take it off.
+
+    Returns:
+        One row a position, `(n_positions, d_model)`; the values grow without bound.
+    """
+    table = torch.zeros(n_positions, d_model)
+    table[:, 0] = torch.arange(n_positions)
+    return table
+
+
+def seed1_table(n_positions: int, d_model: int) -> Tensor:
+    """PE(pos, j) = sin or cos of pos / 10000^(2j/d_model), for j even or odd; PE(0, j) = 0.
+
+    The formula of a tutorial, for comparison. The paper gives columns 2i and 2i+1 one frequency,
+    10000^(-2i/d_model); here each has its own, and wavelengths go up to nearly 2π 10000².
+
+    Returns:
+        One row a position, `(n_positions, d_model)`.
+    """
+    columns = torch.arange(d_model, dtype=torch.float64)
+    frequencies = torch.exp(2 * columns * (-math.log(10000.0) / d_model))
+    angles = torch.outer(torch.arange(n_positions, dtype=torch.float64), frequencies)
+    table = torch.where(columns % 2 == 0, angles.sin(), angles.cos())
+    table[0] = 0
+    return table.float()
+
+
+def normalized(table: Tensor) -> Tensor:
+    """PE(pos) / (|PE(pos)| + 10⁻⁸): each row has length 1, a row of zeros stays.
+
+    Args:
+        table: `(n_positions, d_model)`.
+
+    Returns:
+        `(n_positions, d_model)`.
+    """
+    lengths: Tensor = table.norm(dim=1, keepdim=True)
+    return table / (lengths + 1e-8)
 
 
 def rotary_table(n_positions: int, d_k: int) -> Rotation:
@@ -86,11 +129,14 @@ class SinusoidalPositions(nn.Module):
 
     make_table = staticmethod(sinusoidal_table)
 
-    def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
+    def __init__(
+        self, d_model: int, d_k: int, max_positions: int, *, is_normalized: bool = False
+    ) -> None:
         super().__init__()
         self.d_model = d_model
+        self.is_normalized = is_normalized
         self.table: Tensor
-        self.register_buffer("table", self.make_table(256, d_model), persistent=False)
+        self.register_buffer("table", self._rows(256), persistent=False)
 
     def forward(self, x: Tensor, offset: int = 0) -> Tensor:
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`."""
@@ -98,18 +144,34 @@ class SinusoidalPositions(nn.Module):
         if end > self.table.size(0):
             # A table made under inference_mode could take no part in training afterwards.
             with torch.inference_mode(False):
-                self.table = self.make_table(2 * end, self.d_model).to(self.table)
+                self.table = self._rows(2 * end).to(self.table)
         return x + self.table[offset:end]
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """None: queries and keys stay as they are."""
         return None
 
+    def _rows(self, n_positions: int) -> Tensor:
+        table = self.make_table(n_positions, self.d_model)
+        return normalized(table) if self.is_normalized else table
+
 
 class SinusoidalHalvesPositions(SinusoidalPositions):
     """The same waves in the layout of Marian."""
 
     make_table = staticmethod(sinusoidal_halves_table)
+
+
+class AbsolutePositions(SinusoidalPositions):
+    """The position's number instead of waves."""
+
+    make_table = staticmethod(absolute_table)
+
+
+class Seed1Positions(SinusoidalPositions):
+    """Waves of other frequencies, see `seed1_table`."""
+
+    make_table = staticmethod(seed1_table)
 
 
 class LearnedPositions(nn.Module):
@@ -170,4 +232,6 @@ POSITIONS: dict[str, type[Positions]] = {
     "learned": LearnedPositions,
     "rotary": RotaryPositions,
     "none": NoPositions,
+    "absolute": AbsolutePositions,
+    "seed1": Seed1Positions,
 }

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from heed.config import Range
 from heed.errors import ConfigError
-from heed.model.config import ModelConfig, left_out
+from heed.model.config import ModelConfig, departures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,5 +31,5 @@ class ConvConfig(ModelConfig):
         return (
             f"Convolutional encoder–decoder, {self.n_encoder_layers} encoder and "
             f"{self.n_decoder_layers} decoder layers, width {self.d_model}, kernels of "
-            f"{self.kernel_size}, {self.n_heads} heads of cross-attention{left_out(self)}"
+            f"{self.kernel_size}, {self.n_heads} heads of cross-attention{departures(self)}"
         )

@@ -14,7 +14,7 @@ from heed.model.config import (
     PositionKind,
     Rate,
     Size,
-    left_out,
+    departures,
     require_fitting_widths,
     require_special_ids,
 )
@@ -41,7 +41,8 @@ class OneStackConfig:
         norm: LayerNorm behind each sum (`post`), in front of each sublayer (`pre`), or `none`.
         residual: whether a sublayer's input is added to its output.
         output_projection: whether heads are mixed by W^O, as in `ModelConfig`.
-        positions: how a token's place is told.
+        positions: how a token's place is told, as in `ModelConfig`.
+        normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table of positions.
         tied: `three-way` takes the embedding table as the output matrix.
         bias: whether the linear layers add a bias.
@@ -72,6 +73,7 @@ class OneStackConfig:
     residual: bool = True
     output_projection: bool = True
     positions: PositionKind = "sinusoidal"
+    normalize_positions: bool = False
     max_positions: Size = 1024
     tied: Literal["three-way", "none"] = "three-way"
     bias: bool = True
@@ -132,7 +134,7 @@ class DecoderConfig(OneStackConfig):
         """The shape in words, for a model card."""
         return (
             f"Decoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
-            f"{self.n_heads} heads of {self.attention} attention{left_out(self)}"
+            f"{self.n_heads} heads of {self.attention} attention{departures(self)}"
         )
 
 
@@ -162,7 +164,7 @@ class EncoderConfig(OneStackConfig):
         """The shape in words, for a model card."""
         return (
             f"Encoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
-            f"{self.n_heads} heads of {self.attention} attention{left_out(self)}"
+            f"{self.n_heads} heads of {self.attention} attention{departures(self)}"
         )
 
 
