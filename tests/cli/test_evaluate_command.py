@@ -104,10 +104,35 @@ def test_the_worst_sentences_are_shown_with_their_sources(
     assert code == 0
     assert out.count("\nline ") == 2
     assert "\n  source     " in out
-    assert "\nlength  sentences  " in out
+    assert "\nsource words  sentences  " in out
     record = json.loads(call(*flags, "--worst", "1", "--json")[1])
     assert [line["source"] is not None for line in record["worst"]] == [True]
     assert "worst" not in json.loads(call(*flags, "--json")[1])
+
+
+def test_scores_are_shown_by_length_of_the_source(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
+    flags = ["evaluate", "--src", files["src"], "--ref", files["ref"], "--by-length", "--json"]
+    record = json.loads(call(*flags, "-m", model, "-b", "1")[1])
+    assert record["length_unit"] == "source words"
+    assert {each["label"]: each["n_sentences"] for each in record["by_length"]} == {
+        "0-5": 1,
+        "6-10": 2,
+    }
+    assert "worst" not in record
+
+
+def test_without_a_model_the_sources_are_those_of_the_file(
+    call: Callable[..., Any], files: dict[str, str]
+) -> None:
+    flags = ["evaluate", "--src", files["src"], "--ref", files["ref"], "--hyp", files["old"]]
+    code, out, _ = call(*flags, "--by-length", "--worst", "1")
+    assert code == 0
+    assert "\nsource words  sentences  " in out
+    assert "\n  source     " in out
+    _, out, _ = call(*flags[:1], *flags[3:], "--by-length")
+    assert "\nreference words  sentences  " in out
 
 
 @pytest.mark.parametrize(
@@ -131,6 +156,11 @@ def test_what_a_search_cannot_do_is_refused(
         (["--ref", "REF", "--hyp", "OLD", "--metrics", "blue"], 2, "Did you mean bleu?"),
         (["--ref", "NO", "--hyp", "OLD"], 1, "NO does not exist."),
         (["--hyp", "OLD", "--ref", "REF", "--save", "OUT"], 2, "give -m RUN and --src FILE too."),
+        (
+            ["--hyp", "OLD", "--src", "SRC", "--ref", "REF", "--save", "OUT"],
+            2,
+            "give -m RUN and --src FILE too.",
+        ),
         (["--hyp", "OLD", "--hyp", "OLD", "--ref", "REF"], 2, "Both --hyp are the same file: OLD."),
         (["--hyp", "-", "--ref", "-"], 2, "Standard input can be read only once"),
     ],

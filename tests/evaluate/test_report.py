@@ -41,11 +41,22 @@ def test_only_so_many_sentences_are_shown() -> None:
 
 
 def test_each_length_has_its_own_scores() -> None:
-    found = of_two(length_edges=(3, 6), metrics=["bleu"])
+    found = of_two(length_edges=(3, 6), metrics=["bleu"], n_worst=0, by_length=True)
+    assert found.length_unit == "reference words"
+    assert found.worst == []
     assert [bucket.label for bucket in found.buckets] == ["0-3", "4-6", "7 or more"]
     assert [bucket.n_sentences for bucket in found.buckets] == [1, 1, 1]
     alone = count_bleu([NEW[2]], [[REFERENCE[2]]], Reading()).of()
     assert found.buckets[1].scores["new"]["bleu"] == pytest.approx(alone, abs=1e-9)
+
+
+def test_lengths_are_those_of_the_sources_if_they_are_given() -> None:
+    found = of_two(sources=SOURCES, length_edges=(2,), metrics=["bleu"], by_length=True)
+    assert found.length_unit == "source words"
+    assert [bucket.label for bucket in found.buckets] == ["0-2", "3 or more"]
+    assert [bucket.n_sentences for bucket in found.buckets] == [2, 1]
+    short = count_bleu(OLD[1:], [REFERENCE[1:]], Reading()).of()
+    assert found.buckets[0].scores["old"]["bleu"] == pytest.approx(short, abs=1e-9)
 
 
 def test_an_empty_length_is_left_out() -> None:
@@ -62,14 +73,28 @@ def test_chinese_lengths_are_in_characters() -> None:
         n_worst=1,
     )
     assert [bucket.label for bucket in found.buckets] == ["4-4"]
+    assert found.length_unit == "reference characters"
+    found = report(
+        {"a": ["I am a student"]},
+        [["I am a teacher"]],
+        sources=["我是 老师"],
+        source_lang="zh-Hans",
+        resamples=5,
+        by_length=True,
+        length_edges=(3, 4),
+    )
+    assert [bucket.label for bucket in found.buckets] == ["4-4"]
+    assert found.length_unit == "source characters"
 
 
 def test_a_report_is_json() -> None:
     found = of_two(sources=SOURCES).as_dict()
     assert json.loads(json.dumps(found)) == found
-    assert list(found) == ["systems", "comparison", "by_length", "worst"]
+    assert list(found) == ["systems", "comparison", "length_unit", "by_length", "worst"]
     assert [system["name"] for system in found["systems"]] == ["old", "new"]
     assert list(of_two(n_worst=0).as_dict()) == ["systems", "comparison"]
+    by_length = of_two(n_worst=0, by_length=True).as_dict()
+    assert list(by_length) == ["systems", "comparison", "length_unit", "by_length"]
 
 
 def test_a_report_as_text_says_everything_once() -> None:
@@ -79,7 +104,9 @@ def test_a_report_as_text_says_everything_once() -> None:
     assert lines[1].startswith("  BLEU")
     assert "nrefs:1|case:mixed|eff:no|tok:13a" in lines[1]
     assert "difference, second minus first" in lines
-    assert any(line.split()[:4] == ["length", "sentences", "old", "bleu"] for line in lines)
+    assert any(
+        line.split()[:5] == ["source", "words", "sentences", "old", "bleu"] for line in lines
+    )
     assert "line 2\n  source     die Katze\n  reference  the cat sat on the mat today" in text
     assert "  new        cat  (chrF " in text
     assert all(line == line.rstrip() for line in lines)

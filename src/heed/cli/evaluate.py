@@ -39,6 +39,7 @@ EVALUATE_EXAMPLES = """
 heed evaluate -m run/ --src test.en --ref test.de
 heed evaluate --hyp out.de --ref test.de --json
 heed evaluate --hyp old.de --hyp new.de --ref test.de
+heed evaluate -m run/ --src test.en --ref test.de --by-length
 heed evaluate -m run/ --src test.en --ref test.de --worst 10
 heed evaluate -m run/ --src test.en --ref test.de -b 1 --save out.de --metrics bleu,chrf
 """
@@ -59,7 +60,7 @@ class Files:
     Attributes:
         ref: references, one file for each set.
         hyp: translations to evaluate.
-        src: lines to translate with the model; None = no model is evaluated.
+        src: lines that the model translates; without one, those behind `hyp`. None = not given.
         save: output file of the model's translations; None = none.
     """
 
@@ -78,6 +79,7 @@ class Judging:
         tokenize: BLEU's tokenizer; None = by the language.
         lowercase: whether case is ignored.
         resamples: for confidence intervals.
+        by_length: whether to score sentences of similar length too.
         worst: how many of the worst sentences to show.
     """
 
@@ -85,6 +87,7 @@ class Judging:
     tokenize: str | None
     lowercase: bool
     resamples: int
+    by_length: bool
     worst: int
 
     @property
@@ -107,6 +110,7 @@ class Judging:
 @option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default="bleu,chrf,ter")
 @option("-lc --lowercase", bool, "Ignore case.")
 @option("-tok --tokenize", str, "BLEU's tokenizer; default: by the language, see -t.")
+@option("--by-length", bool, "Also show scores by length of the sources (or references).")
 @option(
     "--worst",
     click.IntRange(min=0),
@@ -145,15 +149,16 @@ def evaluate(
     """Score a model's or anybody's translations; of two systems, the first is the baseline.
 
     Scores are sacreBLEU's, with its signatures and 95 % confidence intervals. With -m and --src the
-    model translates first. TER counts a pair with a line of more than 400 words without shifts; its
-    signature then says so. With -m and --text, print perplexity and bits a character of a language
-    model; with -m and --labeled, accuracy and mean F1 of a classifier.
+    model translates first; without -m, --src names the sources of --hyp. TER counts a pair with a
+    line of more than 400 words without shifts and says so. With -m and --text, print perplexity
+    and bits a character of a language model; with -m and --labeled, accuracy and mean F1.
     """
     files = replace(files, ref=(*references, *files.ref))
     if text or labeled:
         show_other_tasks(opening, files, text, labeled, judging.resamples, as_json=as_json)
         return
-    require_sensible(files, opening.model)
+    translates = files.src is not None and bool(opening.model or not files.hyp)
+    require_sensible(files, opening.model, translates=translates)
     from heed.evaluate.counts import Reading
 
     reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
@@ -166,15 +171,13 @@ def evaluate(
     from heed.evaluate.metrics import require_installed
     from heed.evaluate.report import report
 
-    translator, target_lang = None, opening.target_lang
-    if files.src:
-        translator, target_lang = load_translator(session, opening)
+    loaded = load_translator(session, opening) if translates else (None, opening.target_lang)
+    translator, target_lang = loaded
     own = translator.target_lang if translator else ""
     reading = replace(reading, target_lang=target_lang or own)
     require_installed(judging.names, reading)
     if translator:
-        name = opening.model or "model"
-        name = f"model {name}" if name in systems else name
+        name = f"model {opening.model}" if opening.model in systems else opening.model or "model"
         wishes = {"beam_size": beam_size, "length_penalty": length_penalty}
         search = {**checked_search(translator, wishes), "target_lang": target_lang}
         systems[name] = translate_all(translator, sources, files.save, search)
@@ -184,7 +187,9 @@ def evaluate(
         sources=sources or None,
         metrics=judging.names,
         reading=reading,
+        source_lang=opening.source_lang or (translator.source_lang if translator else ""),
         resamples=judging.resamples,
+        by_length=judging.by_length,
         n_worst=judging.worst,
     )
     show(session, found, as_json=as_json)
@@ -215,7 +220,7 @@ def show_other_tasks(
         show_label_scores(model, labeled, resamples, as_json=as_json)
 
 
-def require_sensible(files: Files, model: str | None) -> None:
+def require_sensible(files: Files, model: str | None, *, translates: bool) -> None:
     """Refuse flags that contradict each other, before anything is read.
 
     Raises:
@@ -223,16 +228,16 @@ def require_sensible(files: Files, model: str | None) -> None:
     """
     inputs = [*files.ref, *files.hyp, *([files.src] if files.src else [])]
     if files.save:
-        require_not_read(files.save, [*inputs, *(model_files(model) if files.src else [])])
+        require_not_read(files.save, [*inputs, *(model_files(model) if translates else [])])
     if not files.ref:
         raise UsageError("Give the references: --ref FILE")
     if not files.src and not files.hyp:
         raise UsageError(
             "Give -m RUN and --src FILE to judge a model, or --hyp FILE to judge a file."
         )
-    if files.save and not files.src:
+    if files.save and not translates:
         raise UsageError("--save writes the model's translations: give -m RUN and --src FILE too.")
-    if len(files.hyp) + bool(files.src) > 2:
+    if len(files.hyp) + translates > 2:
         raise UsageError("Compare two systems at a time: a baseline and another.")
     if len({os.path.realpath(path) for path in files.hyp}) < len(files.hyp):
         raise UsageError(f"Both --hyp are the same file: {files.hyp[0]}. Give two different ones.")

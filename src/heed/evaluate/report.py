@@ -26,7 +26,7 @@ class Bucket:
     """The scores of sentences of similar length.
 
     Attributes:
-        label: such as `11-20`, in words of the first reference.
+        label: such as `11-15`, see `Report.length_unit`.
         n_sentences: their number.
         scores: by system, then by metric.
     """
@@ -62,13 +62,15 @@ class Report:
     Attributes:
         evaluations: by system, in the order given.
         differences: by metric, the second system minus the first; empty for one system.
-        buckets: by length, short first.
+        buckets: by length, short first; empty unless asked for.
+        length_unit: what the buckets count: words or characters, of sources or references.
         worst: the sentences of lowest chrF; with two systems, those where the second loses most.
     """
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[str, Difference]
     buckets: Sequence[Bucket]
+    length_unit: str
     worst: Sequence[JudgedLine]
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,16 +82,20 @@ class Report:
         }
         if self.differences:
             record["comparison"] = {key: each.as_dict() for key, each in self.differences.items()}
-        if self.worst:
+        if self.buckets:
+            record["length_unit"] = self.length_unit
             record["by_length"] = [asdict(bucket) for bucket in self.buckets]
+        if self.worst:
             record["worst"] = [asdict(line) for line in self.worst]
         return record
 
     def as_text(self) -> str:
         """As text: scores and differences; also a table by length and sentences, if wanted."""
         parts = [_scores(self), _differences(self)]
+        if self.buckets:
+            parts += ["", _bucket_table(self)]
         if self.worst:
-            parts += ["", _bucket_table(self), "", _worst_lines(self)]
+            parts += ["", _worst_lines(self)]
         return "\n".join(part for part in parts if part is not None)
 
 
@@ -100,7 +106,9 @@ def report(
     sources: Sequence[str] | None = None,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     reading: Reading = PLAIN,
-    length_edges: Sequence[int] = (10, 20, 30, 40),
+    source_lang: str = "",
+    by_length: bool = False,
+    length_edges: Sequence[int] = (5, 10, 15, 20, 30, 40),
     n_worst: int = 0,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -110,11 +118,14 @@ def report(
     Args:
         systems: translations by name; of two, the first is the baseline.
         references: one or more reference sets, each with a line for every translation.
-        sources: the lines that were translated, to be shown.
+        sources: the lines that were translated, to be measured and shown.
         metrics: keys of `metrics.METRICS`.
         reading: target language, tokenizer and case.
-        length_edges: longest reference of each bucket but the last, in words (or characters).
-        n_worst: how many sentences to show, and 0 = neither these nor scores by length.
+        source_lang: code; characters are counted where the language is written without blanks.
+        by_length: also score sentences of similar length, as the worst ones are shown with, too.
+        length_edges: greatest length of each bucket but the last, in words (or characters) of the
+            source, or of the first reference if there are no sources.
+        n_worst: how many of the worst sentences to show.
         resamples: resampled sets behind intervals and p-values.
         seed: of the resampling.
 
@@ -140,15 +151,13 @@ def report(
         for second in others
         for key in first
     }
-    if not n_worst:
-        return Report(evaluations, differences, [], [])
-    chrf = {name: _sentence_chrf(lines, references, reading) for name, lines in systems.items()}
-    return Report(
-        evaluations,
-        differences,
-        _buckets(counts, _lengths(references[0], reading), length_edges),
-        [_line(i, sources, references, systems, chrf) for i in _worst_first(chrf)[:n_worst]],
-    )
+    if sources is None:
+        unit, lengths = _lengths("reference", references[0], reading)
+    else:
+        unit, lengths = _lengths("source", sources, Reading(target_lang=source_lang))
+    buckets = _buckets(counts, lengths, length_edges) if by_length or n_worst else []
+    worst = _worst(n_worst, sources, references, systems, reading) if n_worst else []
+    return Report(evaluations, differences, buckets, unit, worst)
 
 
 def _require_sensible(
@@ -165,11 +174,13 @@ def _require_sensible(
         )
 
 
-def _lengths(lines: Iterable[str], reading: Reading) -> Numbers:
-    """Words of each line, or characters if the script has no blanks."""
+def _lengths(side: str, lines: Iterable[str], reading: Reading) -> tuple[str, Numbers]:
+    """The unit, and the words of each line, or characters if the script has no blanks."""
     if reading.counts_characters:
-        return np.array([len("".join(line.split())) for line in lines], dtype=np.float64)
-    return np.array([len(line.split()) for line in lines], dtype=np.float64)
+        unit, counted = "characters", [len("".join(line.split())) for line in lines]
+    else:
+        unit, counted = "words", [len(line.split()) for line in lines]
+    return f"{side} {unit}", np.array(counted, dtype=np.float64)
 
 
 def _buckets(
@@ -198,11 +209,19 @@ def _sentence_chrf(
     return counted.score(counted.per_sentence)
 
 
-def _worst_first(chrf: Mapping[str, Numbers]) -> list[int]:
-    """Sentences, worst first; ties keep their order."""
+def _worst(
+    n_worst: int,
+    sources: Sequence[str] | None,
+    references: Sequence[Sequence[str]],
+    systems: Mapping[str, Sequence[str]],
+    reading: Reading,
+) -> list[JudgedLine]:
+    """The sentences, worst first; ties keep their order."""
+    chrf = {name: _sentence_chrf(lines, references, reading) for name, lines in systems.items()}
     first, *rest = chrf.values()
     merit = rest[0] - first if rest else first
-    return [int(i) for i in np.argsort(merit, kind="stable")]
+    order = np.argsort(merit, kind="stable")[:n_worst]
+    return [_line(int(i), sources, references, systems, chrf) for i in order]
 
 
 def _line(
@@ -262,7 +281,7 @@ def _differences(found: Report) -> str | None:
 def _bucket_table(found: Report) -> str:
     keys = list(next(iter(found.evaluations.values())).scores)
     header = [f"{name} {key}" for key in keys for name in found.evaluations]
-    rows = [["length", "sentences", *header]]
+    rows = [[found.length_unit, "sentences", *header]]
     for bucket in found.buckets:
         cells = [f"{bucket.scores[name][key]:.2f}" for key in keys for name in found.evaluations]
         rows.append([bucket.label, str(bucket.n_sentences), *cells])
