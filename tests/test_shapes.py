@@ -23,6 +23,7 @@ from heed.model.attention import (
     MultiHeadAttention,
     attend,
     attend_fused,
+    attend_then_mask,
 )
 from heed.model.build import build_model
 from heed.model.cache import KVCache
@@ -64,6 +65,7 @@ from heed.model.recurrent.attention import AdditiveAttention, DotAttention
 from heed.model.recurrent.attention import attend as attend_to_states
 from heed.model.recurrent.network import Recurrent
 from heed.model.transformer import Embedding, Transformer
+from heed.model.window import blocks_of, window_mask
 
 SIZES = {
     "n_sources": 2,
@@ -214,7 +216,13 @@ def function_calls() -> Iterator[Call]:
     yield attend, attend, {**heads, "mask": mask("batch, 1, 1, k_len")}
     yield attend, attend, {**heads, "mask": mask("q_len, k_len")}
     yield attend_fused, attend_fused, {**heads, "mask": mask("batch, 1, q_len, k_len")}
+    yield attend_then_mask, attend_then_mask, {**heads, "mask": mask("q_len, k_len")}
     yield causal_mask, causal_mask, {"q_len": size("q_len"), "k_len": size("k_len")}
+    near = {"q_len": size("q_len"), "k_len": size("k_len"), "window": 2}
+    yield window_mask, window_mask, near
+    whole = {name: heads[name][:, :, :1].expand(-1, -1, size("length"), -1) for name in heads}
+    windowed = {**whole, "window": 2, "mask": mask("batch, 1, 1, length")}
+    yield blocks_of, blocks_of, windowed
     padded = torch.zeros(size("batch"), size("k_len"), dtype=torch.long)
     yield padding_mask, padding_mask, {"ids": padded, "pad_id": 0}
     for make in (sinusoidal_table, sinusoidal_halves_table, absolute_table, seed1_table):

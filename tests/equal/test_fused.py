@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heed.model.attention import attend, attend_fused
+from heed.model.attention import MultiHeadAttention, attend, attend_fused, attend_then_mask
 from heed.model.masks import both, causal_mask
 
 
@@ -115,21 +115,73 @@ def test_masking_before_the_softmax_equals_renormalizing_after_it() -> None:
     torch.manual_seed(0)
     query, key = torch.randn(2, 2, 6, 4).double(), torch.randn(2, 2, 6, 4).double()
     mask = causal_mask(6, 6)
-    after = (query @ key.mT / 2).softmax(dim=-1) * mask
-    after = after / after.sum(dim=-1, keepdim=True)
-    assert (attend(query, key, key, mask)[1] - after).abs().max() <= 1e-12
+    by_hand = (query @ key.mT / 2).softmax(dim=-1) * mask
+    by_hand = by_hand / by_hand.sum(dim=-1, keepdim=True)
+    for road in (attend, attend_then_mask):
+        context, weights = road(query, key, key, mask)
+        assert (weights - by_hand).abs().max() <= 1e-12
+        assert (context - by_hand @ key).abs().max() <= 1e-12
 
 
 def test_masking_before_the_softmax_survives_a_giant_in_the_future() -> None:
-    """Claim 78: renormalizing afterwards divides 0 by 0 here; masking before does not."""
+    """Claim 78: renormalizing afterwards has nothing left to divide; masking before has."""
     query, key = torch.ones(1, 1, 2, 1), torch.tensor([[[[1.0], [1e4]]]])
     mask = causal_mask(2, 2)
     after = (query @ key.mT).softmax(dim=-1) * mask
     assert (after / after.sum(dim=-1, keepdim=True))[0, 0, 0].isnan().all()
+    assert attend_then_mask(query, key, key, mask)[1][0, 0].tolist() == [[0, 0], [0, 1]]
     context, weights = attend(query, key, key, mask)
     assert weights[0, 0].tolist() == [[1, 0], [0, 1]]
     assert torch.equal(attend_fused(query, key, key, mask), context)
     assert torch.equal(attend_fused(query, key, key, is_causal=True), context)
+
+
+@pytest.mark.parametrize(("gap", "is_equal"), [(80.0, True), (120.0, False)])
+def test_both_masks_agree_until_a_forbidden_score_is_about_104_larger(
+    gap: float, is_equal: bool
+) -> None:
+    """Claim 78: exp(-104) is the smallest float32. Tolerance: the few bits that exp(-80) has."""
+    query, key = torch.ones(1, 1, 1, 1), torch.tensor([[[[0.0], [0.5], [gap]]]])
+    value, mask = torch.eye(3), torch.tensor([[True, True, False]])
+    before, after = (road(query, key, value, mask)[1] for road in (attend, attend_then_mask))
+    assert torch.allclose(before, after, atol=1e-3) == is_equal
+    if not is_equal:
+        assert (after == 0).all()
+
+
+def test_masked_after_the_softmax_a_row_that_may_read_nothing_gives_zero() -> None:
+    """Claims 79, 134: and zero gradients."""
+    torch.manual_seed(0)
+    inputs = [torch.randn(1, 2, 4, 3, requires_grad=True) for _ in range(3)]
+    mask = torch.ones(1, 1, 4, 4, dtype=torch.bool)
+    mask[0, :, 1] = False
+    context, weights = attend_then_mask(*inputs, mask)
+    assert (weights[:, :, 1] == 0).all()
+    (context[:, :, 1] ** 2).sum().backward()
+    assert all(x.grad is not None and (x.grad == 0).all() for x in inputs)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@torch.no_grad()
+def test_a_module_masks_before_or_after_with_equal_results(is_causal: bool) -> None:
+    """Claims 77, 78. Tolerance: float64."""
+    torch.manual_seed(0)
+    before = MultiHeadAttention(8, 2).double()
+    after = MultiHeadAttention(8, 2, masks_after=True).double()
+    after.load_state_dict(before.state_dict())
+    x, mask = torch.randn(2, 5, 8, dtype=torch.double), torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[1, ..., 3:] = False
+    for allowed in (None, mask):
+        expected = before(x, mask=allowed, is_causal=is_causal)
+        assert (after(x, mask=allowed, is_causal=is_causal) - expected).abs().max() <= 1e-12
+
+
+@torch.no_grad()
+def test_masked_after_the_softmax_weights_are_dropped_in_training_only() -> None:
+    torch.manual_seed(0)
+    module, x = MultiHeadAttention(8, 2, masks_after=True, dropout=0.5), torch.randn(2, 5, 8)
+    assert not torch.equal(module.train()(x, is_causal=True), module(x, is_causal=True))
+    assert torch.equal(module.eval()(x, is_causal=True), module(x, is_causal=True))
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e8])

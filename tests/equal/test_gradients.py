@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
-from heed.model.attention import MultiHeadAttention, attend, attend_fused
+from heed.model.attention import MultiHeadAttention, attend, attend_fused, attend_then_mask
 from heed.model.build import build_model
 from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.families import config_from
@@ -93,6 +93,28 @@ def test_gradients_of_multi_head_attention_on_its_other_roads() -> None:
     check_module(module, call, numbers(2, 3, 4))
     with recording(module):
         check_module(module, call, numbers(2, 3, 4))
+
+
+@pytest.mark.parametrize("mask", [m for m in MASKS.values() if m is not None])
+def test_gradients_of_attention_masked_after_the_softmax(mask: Tensor) -> None:
+    torch.manual_seed(0)
+    inputs = numbers(2, 2, 3, 2), numbers(2, 2, 3, 2), numbers(2, 2, 3, 4)
+    assert check(lambda q, k, v: attend_then_mask(q, k, v, mask), inputs)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_gradients_of_windowed_attention(is_causal: bool) -> None:
+    """Claim 76. Three blocks."""
+    torch.manual_seed(0)
+    module, mask = MultiHeadAttention(2, 1, window=2), torch.ones(2, 1, 1, 70, dtype=torch.bool)
+    mask[1, ..., 5:] = False
+    module.double()
+
+    def call(*_: Tensor) -> Tensor:
+        return module(x, mask=mask, is_causal=is_causal)
+
+    x = numbers(2, 70, 2)
+    assert check(call, (x, *module.parameters()), fast_mode=True)
 
 
 @pytest.mark.parametrize("kind", ["post", "pre"])

@@ -209,6 +209,8 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "activation": ("gelu", {}),
         "norm": ("pre", {}),
         "attention": ("cosine", {}),
+        "mask": ("after", {}),
+        "window": (1, {}),
         "residual": (False, {}),
         "output_projection": (False, {}),
         "positions": ("none", {}),

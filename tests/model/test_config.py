@@ -193,6 +193,20 @@ def test_heads_without_an_output_projection_must_fill_the_width() -> None:
         ModelConfig(src_vocab_size=9, tgt_vocab_size=9, d_v=32, output_projection=False)
 
 
+def test_a_window_before_and_a_mask_behind_the_softmax_contradict_each_other() -> None:
+    said = message(window=8, mask="after")
+    assert "model.mask = after computes the softmax of all positions, but model.window (8)" in said
+    with pytest.raises(ConfigError, match=r"model.window is a setting of self-attention"):
+        config_from({**SIZES, "family": "conv", "window": 8})
+
+
+def test_a_summary_says_how_heads_attend() -> None:
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, window=8)
+    assert config.summary().endswith("heads of softmax attention within 8 positions")
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, mask="after")
+    assert config.summary().endswith("heads of softmax attention masked behind the softmax")
+
+
 def test_a_summary_says_what_is_left_out() -> None:
     config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, norm="none", residual=False)
     assert config.summary().endswith("softmax attention, no norm, no residual connections")

@@ -1,7 +1,7 @@
 """Attention: the equation, its fused version, and the multi-head sublayer around them.
 
 `attend` is the paper's equation 1 and returns the weights; `attend_fused` computes the same faster.
-Masks are in `masks.py`.
+Masks are in `masks.py`, windows in `window.py`.
 """
 
 import math
@@ -18,6 +18,7 @@ from heed.model.fast.products import Linear, linear
 from heed.model.masks import both, causal_mask
 from heed.model.positions import Rotation, rotate
 from heed.model.trace import is_heard, see
+from heed.model.window import block_len, blocks_of, window_mask
 
 
 def attend(
@@ -51,6 +52,40 @@ def attend(
         # A row that may read nothing would be 0/0 here; it reads nothing, so its weights are 0.
         weights = see("weights", masked.softmax(dim=-1).masked_fill(~mask, 0.0))
     return see("context", weights @ value), weights
+
+
+def attend_then_mask(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    *,
+    dropout: float = 0.0,
+    see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
+) -> tuple[Tensor, Tensor]:
+    """Attention that is masked behind the softmax: forbidden weights become 0, the rest sum to 1.
+
+    Equal to `attend` but for rounding, and but for one case: where a forbidden score is so much
+    larger than all allowed ones (by 104 in float32) that their weights round to 0. Such a row reads
+    nothing, as a row does that may read nothing.
+
+    Args:
+        query: of each position, `(batch, n_heads, q_len, d_k)`.
+        key: of each position, `(batch, n_heads, k_len, d_k)`.
+        value: of each position, `(batch, n_heads, k_len, d_v)`.
+        mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+        dropout: rate at which single weights are left out.
+        see: gets the name and value of each stage and returns the value; see `trace.py`.
+
+    Returns:
+        The context `(batch, n_heads, q_len, d_v)` and the weights `(batch, n_heads, q_len, k_len)`.
+    """
+    products = see("products", query @ key.transpose(-2, -1))
+    scores = see("scores", products / math.sqrt(query.size(-1)))
+    allowed = see("masked", scores.softmax(dim=-1).masked_fill(~mask, 0.0))
+    total = allowed.sum(dim=-1, keepdim=True)
+    weights = see("weights", allowed / total.masked_fill(total == 0, 1.0))
+    return see("context", F.dropout(weights, dropout) @ value), weights
 
 
 def attend_fused(
@@ -105,6 +140,8 @@ class MultiHeadAttention(nn.Module):
         dropout: rate on the attention weights.
         bias: whether the projections add a bias.
         has_output: whether W^O mixes the heads; without it they are only joined.
+        window: in self-attention, positions to each side that a position reads besides its own.
+        masks_after: mask behind the softmax (`attend_then_mask`) instead of before it.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """
@@ -119,8 +156,12 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         bias: bool = True,
         has_output: bool = True,
+        window: int | None = None,
+        masks_after: bool = False,
     ) -> None:
         super().__init__()
+        self.window = window
+        self.masks_after = masks_after
         self.n_heads = n_heads
         self.d_k = d_k or d_model // n_heads
         self.d_v = d_v or d_model // n_heads
@@ -145,7 +186,8 @@ class MultiHeadAttention(nn.Module):
             x: what queries are made from, `(batch, q_len, d_model)`.
             memory: what keys and values are made from, `(batch, k_len, d_model)`; None =
                 self-attention.
-            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+            mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`; one
+                with a row for each query says all, and the window is not applied to it.
             is_causal: position t also reads no position after t.
             rotation: rotary cosines and sines of these positions.
 
@@ -158,7 +200,13 @@ class MultiHeadAttention(nn.Module):
             query, (key, value) = self.project_query(x), self.project_memory(memory)
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
+        if self.window is not None and (mask is None or mask.size(-2) == 1):
+            return self._attend_window(query, key, value, mask, is_causal=is_causal)
         return self.attend_heads(query, key, value, mask=mask, is_causal=is_causal)
+
+    def new_cache(self, n_prefix: int = 0) -> KVCache:
+        """What `extend` keeps of a sequence; its first `n_prefix` positions are always read."""
+        return KVCache(window=self.window, n_prefix=n_prefix)
 
     def extend(
         self,
@@ -232,15 +280,33 @@ class MultiHeadAttention(nn.Module):
         Returns:
             `(batch, q_len, d_model)`.
         """
-        if is_heard(self):
-            if is_causal:
-                mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
+        dropout = self.dropout if self.training else 0.0
+        if is_causal and (self.masks_after or is_heard(self)):
+            mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
+        if self.masks_after and mask is not None:
+            heard = partial(see, self)
+            context, _ = attend_then_mask(query, key, value, mask, dropout=dropout, see=heard)
+        elif is_heard(self):
             context, _ = attend(query, key, value, mask, see=partial(see, self))
         else:
-            dropout = self.dropout if self.training else 0.0
             context = attend_fused(query, key, value, mask, is_causal=is_causal, dropout=dropout)
         joined = see(self, "joined", context.transpose(1, 2).flatten(2))
         return see(self, "out", self.project_out(joined))
+
+    def _attend_window(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
+        """`attend_heads` of a sequence within the window; `mask` is `(batch, 1, 1, length)`."""
+        assert self.window is not None
+        length = query.size(2)
+        if length <= self.window + 1:
+            return self.attend_heads(query, key, value, mask=mask, is_causal=is_causal)
+        if length <= 2 * block_len(self.window) or is_heard(self):
+            near = window_mask(length, length, self.window, query.device)
+            return self.attend_heads(query, key, value, mask=both(mask, near), is_causal=is_causal)
+        *heads, near = blocks_of(query, key, value, self.window, mask, is_causal=is_causal)
+        read = self.attend_heads(*heads, mask=near)
+        return read.reshape(len(query), -1, read.size(-1))[:, :length]
 
     def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]

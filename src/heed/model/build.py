@@ -88,6 +88,7 @@ def build_decoder(config: DecoderConfig) -> DecoderOnly:
         output=output,
         pad_id=config.pad_id,
         is_bidirectional=config.prefix == "bidirectional",
+        window=config.window,
     )
     model.apply(functools.partial(initialize, residual_gain=_one_stack_gain(config)))
     return model
@@ -197,7 +198,9 @@ def _one_stack(
         output.weight = tokens.weight
     residual, last_norm = _residual(config)
     layers = [
-        EncoderLayer(_attention(config), _feed_forward(config), residual=residual)
+        EncoderLayer(
+            _attention(config, window=config.window), _feed_forward(config), residual=residual
+        )
         for _ in range(config.n_layers)
     ]
     return _embedding(config, tokens), layers, last_norm(), output
@@ -254,7 +257,7 @@ def _residual(
     return around, nn.Identity
 
 
-def _attention(config: LayerConfig) -> MultiHeadAttention:
+def _attention(config: LayerConfig, *, window: int | None = None) -> MultiHeadAttention:
     return ATTENTIONS[config.attention](
         config.d_model,
         config.n_heads,
@@ -263,13 +266,15 @@ def _attention(config: LayerConfig) -> MultiHeadAttention:
         dropout=config.attention_dropout,
         bias=config.bias,
         has_output=config.output_projection,
+        window=window,
+        masks_after=config.mask == "after",
     )
 
 
 def _self_attention(config: ModelConfig) -> MultiHeadAttention | GatedConvolution:
     if isinstance(config, ConvConfig):
         return GatedConvolution(config.d_model, config.kernel_size, bias=config.bias)
-    return _attention(config)
+    return _attention(config, window=config.window)
 
 
 def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU:

@@ -9,33 +9,50 @@ from torch import Tensor
 
 
 class KVCache:
-    """The keys and values of one decoder layer's self-attention, one token longer each step."""
+    """The keys and values of one decoder layer's self-attention, one token longer each step.
 
-    def __init__(self, first_capacity: int = 32) -> None:
+    Args:
+        first_capacity: positions that there is room for at first.
+        window: how many of the positions before the newest one are kept; None = all.
+        n_prefix: first positions, which are kept whatever the window is.
+
+    Attributes:
+        length: positions so far, with those that are no longer kept.
+    """
+
+    def __init__(
+        self, first_capacity: int = 32, *, window: int | None = None, n_prefix: int = 0
+    ) -> None:
         self.length = 0
+        self.window = window
+        self.n_prefix = n_prefix
+        self._n_filled = 0
         self._capacity = first_capacity
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add new positions and return all so far.
+        """Add new positions and return all so far, or those that are kept.
 
         Args:
             keys: `(rows, n_heads, n_new, d_k)`.
             values: `(rows, n_heads, n_new, d_v)`.
 
         Returns:
-            Keys `(rows, n_heads, length, d_k)` and values `(rows, n_heads, length, d_v)`.
+            Keys `(rows, n_heads, length, d_k)` and values `(rows, n_heads, length, d_v)`; with a
+            window, `length` counts those that are kept.
         """
-        end = self.length + keys.size(2)
+        self._forget()
+        first, end = self._n_filled, self._n_filled + keys.size(2)
         if self._keys is None or self._values is None or end > self._keys.size(2):
-            self._capacity = max(self._capacity, 2 * end if self.length else end)
+            self._capacity = max(self._capacity, 2 * end if first else end)
             self._keys = self._grown(self._keys, keys)
             self._values = self._grown(self._values, values)
-        self._keys[:, :, self.length : end] = keys
-        self._values[:, :, self.length : end] = values
-        self.length = end
-        return self._keys[:, :, :end], self._values[:, :, :end]
+        self._keys[:, :, first:end] = keys
+        self._values[:, :, first:end] = values
+        self.length += keys.size(2)
+        self._n_filled = end
+        return self._kept(self._keys, keys.size(2)), self._kept(self._values, keys.size(2))
 
     def select(self, rows: Tensor) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`."""
@@ -43,15 +60,37 @@ class KVCache:
             self._keys = self._picked(self._keys, rows)
             self._values = self._picked(self._values, rows)
 
+    def _forget(self) -> None:
+        """Move what is kept to the front, once the rest is as long: each position moves once."""
+        if self.window is None or self._keys is None or self._values is None:
+            return
+        start = self._n_filled - self.window
+        if start - self.n_prefix >= max(self.window, 32):
+            for buffer in (self._keys, self._values):
+                kept = buffer[:, :, start : self._n_filled]
+                buffer[:, :, self.n_prefix : self.n_prefix + self.window] = kept
+            self._n_filled = self.n_prefix + self.window
+
+    def _kept(self, buffer: Tensor, n_new: int) -> Tensor:
+        """The prefix, the window and the new positions."""
+        end = self._n_filled
+        start = 0 if self.window is None else end - n_new - self.window
+        if start <= self.n_prefix:
+            return buffer[:, :, :end]
+        if not self.n_prefix:
+            return buffer[:, :, start:end]
+        return torch.cat([buffer[:, :, : self.n_prefix], buffer[:, :, start:end]], dim=2)
+
     def _grown(self, buffer: Tensor | None, like: Tensor) -> Tensor:
         rows, n_heads, _, width = like.shape
         grown = like.new_empty(rows, n_heads, self._capacity, width)
         if buffer is not None:
-            grown[:, :, : self.length] = buffer[:, :, : self.length]
+            grown[:, :, : self._n_filled] = buffer[:, :, : self._n_filled]
         return grown
 
     def _picked(self, buffer: Tensor, rows: Tensor) -> Tensor:
         # Only the filled part is copied; the spare room behind it holds nothing.
         picked = buffer.new_empty(rows.numel(), *buffer.shape[1:])
-        picked[:, :, : self.length] = torch.index_select(buffer[:, :, : self.length], 0, rows)
+        filled = buffer[:, :, : self._n_filled]
+        picked[:, :, : self._n_filled] = torch.index_select(filled, 0, rows)
         return picked

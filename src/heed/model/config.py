@@ -17,6 +17,7 @@ Depth = Annotated[int, Range(0, 1000)]
 Id = Annotated[int, Range(0, LIMIT)]
 Rate = Annotated[float, Range(0, 1, below_high=True)]
 AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian"]
+MaskKind = Literal["before", "after"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre", "none"]
 PositionKind = Literal[
@@ -80,6 +81,10 @@ class ModelConfig:
         d_model: width of every position's vector.
         attention: how a head compares queries and keys: `softmax`, the paper's equation 1; the same
             `unscaled`; by `cosine`; `gaussian`, by their distance. Formulas in `attention.py`.
+        mask: forbid positions `before` the softmax, or `after` it: their weights become 0 and the
+            others are divided by their sum.
+        window: positions to each side that a position reads in self-attention, besides its own;
+            None = all.
         n_heads: attention heads a sublayer.
         d_k: width of a query or key in one head; None = `d_model // n_heads`.
         d_v: width of a value in one head; None = `d_model // n_heads`.
@@ -119,6 +124,8 @@ class ModelConfig:
     tgt_vocab_size: Size
     d_model: Size = 256
     attention: AttentionKind = "softmax"
+    mask: MaskKind = "before"
+    window: Annotated[int | None, Range(1, LIMIT)] = None
     n_heads: Size = 4
     d_k: Annotated[int | None, Range(1, LIMIT)] = None
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
@@ -171,12 +178,13 @@ class ModelConfig:
         """The shape in words, for a model card."""
         return (
             f"Transformer, {self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
-            f"layers, width {self.d_model}, {self.n_heads} heads of {self.attention} attention"
+            f"layers, width {self.d_model}, {self.n_heads} heads of {kind_of_attention(self)}"
             f"{departures(self)}"
         )
 
     def _check_fit(self) -> None:
         require_fitting_widths(self)
+        require_fitting_attention(self)
         require_tied(self)
         require_special_ids(self)
         # An encoder layer above the last decoder layer would not be read, and would learn nothing.
@@ -217,6 +225,28 @@ def require_fitting_widths(config: Any) -> None:
             f"model.normalize_positions needs positions that are one of {', '.join(NORMALIZABLE)}, "
             f"but they are {config.positions}. Set model.normalize_positions = false."
         )
+
+
+def require_fitting_attention(config: Any) -> None:
+    """Refuse settings of attention that do not go together.
+
+    Raises:
+        ConfigError: names the settings.
+    """
+    if config.window and config.mask == "after":
+        raise ConfigError(
+            "model.mask = after computes the softmax of all positions, but model.window "
+            f"({config.window}) leaves out most of them. Set model.mask = before, or leave "
+            "model.window out."
+        )
+
+
+def kind_of_attention(config: Any) -> str:
+    """How heads attend, for the summary of a model."""
+    words = f"{config.attention} attention"
+    if config.mask == "after":
+        words += " masked behind the softmax"
+    return words if config.window is None else f"{words} within {config.window} positions"
 
 
 def departures(config: Any) -> str:

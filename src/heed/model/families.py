@@ -122,7 +122,8 @@ def _build_transformer(config: ModelConfig) -> "TorchNetwork":
 def _is_for_engine(config: ModelConfig) -> bool:
     is_whole = config.norm != "none" and config.residual and config.output_projection
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
-    return config.attention == "softmax" and is_whole and are_known
+    is_usual = config.attention == "softmax" and config.mask == "before" and config.window is None
+    return is_usual and is_whole and are_known
 
 
 def _usual_transformer(is_joint: bool) -> Mapping[str, Any]:

@@ -160,7 +160,7 @@ class Transformer(TorchNetwork):
         src_mask = padding_mask(src, self.pad_id)
         memories = self.encode(src, src_mask)
         return DecoderState(
-            caches=[KVCache() for _ in self.decoder],
+            caches=[layer.self_attention.new_cache() for layer in self._decoder_layers()],
             memory_heads=[
                 layer.cross_attention.project_memory(memory)
                 for layer, memory in zip(self._decoder_layers(), memories, strict=True)

@@ -23,6 +23,11 @@ class ConvConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.window is not None:
+            raise ConfigError(
+                "model.window is a setting of self-attention, but model.family = conv has "
+                "convolutions in its place. Set model.kernel_size."
+            )
         if self.kernel_size % 2 == 0:
             raise ConfigError(f"model.kernel_size must be odd, but is {self.kernel_size}.")
 

@@ -83,6 +83,10 @@ class GatedConvolution(nn.Module):
         mixed = see(self, "mixed", convolve(gated, self.kernel, n_before))
         return see(self, "out", self.project_out(mixed))
 
+    def new_cache(self, n_prefix: int = 0) -> KVCache:
+        """What `extend` keeps of a sequence: as much as the kernel covers."""
+        return KVCache(window=self.kernel_size - 1)
+
     def extend(
         self,
         x: Tensor,
@@ -103,9 +107,8 @@ class GatedConvolution(nn.Module):
         """
         gated = self._gated(x)[:, None]
         seen, _ = cache.append(gated, gated[..., :0])
-        latest = seen[:, 0, -self.kernel_size :]
-        kernel = self.kernel[:, self.kernel_size - latest.size(1) :]
-        mixed = see(self, "mixed", (latest * kernel.T).sum(dim=1, keepdim=True))
+        kernel = self.kernel[:, self.kernel_size - seen.size(2) :]
+        mixed = see(self, "mixed", (seen[:, 0] * kernel.T).sum(dim=1, keepdim=True))
         return see(self, "out", self.project_out(mixed))
 
     def _gated(self, x: Tensor) -> Tensor:

@@ -10,11 +10,14 @@ from heed.model.config import (
     Activation,
     AttentionKind,
     Id,
+    MaskKind,
     Norm,
     PositionKind,
     Rate,
     Size,
     departures,
+    kind_of_attention,
+    require_fitting_attention,
     require_fitting_widths,
     require_special_ids,
 )
@@ -29,6 +32,9 @@ class OneStackConfig:
         tgt_vocab_size: rows of the output layer.
         d_model: width of a token's vector.
         attention: how a head compares queries and keys, as in `ModelConfig`.
+        mask: forbid positions `before` or `after` the softmax, as in `ModelConfig`.
+        window: positions to each side that a position reads; none = all. The target of a
+            translation reads the whole source.
         n_heads: attention heads.
         d_k: width of queries and keys in one head; none = d_model / n_heads.
         d_v: width of values in one head; none = d_model / n_heads.
@@ -60,6 +66,8 @@ class OneStackConfig:
     tgt_vocab_size: Size
     d_model: Size = 256
     attention: AttentionKind = "softmax"
+    mask: MaskKind = "before"
+    window: Annotated[int | None, Range(1, LIMIT)] = None
     n_heads: Size = 4
     d_k: Annotated[int | None, Range(1, LIMIT)] = None
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
@@ -86,6 +94,7 @@ class OneStackConfig:
     def __post_init__(self) -> None:
         check(self, "model")
         require_fitting_widths(self)
+        require_fitting_attention(self)
         require_special_ids(self)
 
     @property
@@ -134,7 +143,7 @@ class DecoderConfig(OneStackConfig):
         """The shape in words, for a model card."""
         return (
             f"Decoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
-            f"{self.n_heads} heads of {self.attention} attention{departures(self)}"
+            f"{self.n_heads} heads of {kind_of_attention(self)}{departures(self)}"
         )
 
 
@@ -164,7 +173,7 @@ class EncoderConfig(OneStackConfig):
         """The shape in words, for a model card."""
         return (
             f"Encoder-only Transformer, {self.n_layers} layers, width {self.d_model}, "
-            f"{self.n_heads} heads of {self.attention} attention{departures(self)}"
+            f"{self.n_heads} heads of {kind_of_attention(self)}{departures(self)}"
         )
 
 

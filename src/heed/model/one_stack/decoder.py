@@ -18,6 +18,7 @@ from heed.model.plan import Weight
 from heed.model.positions import Rotation
 from heed.model.trace import recording, see
 from heed.model.transformer import Embedding
+from heed.model.window import window_mask
 
 SOURCE, TARGET = 0, 1
 """Rows of `sides`."""
@@ -49,6 +50,8 @@ class DecoderOnly(TorchNetwork):
         output: linear map to the vocabulary; may share the embedding's matrix.
         pad_id: id of `<pad>`.
         is_bidirectional: source tokens attend to each other in both directions.
+        window: positions to each side that a token attends to on its own side besides its own; the
+            target attends to the whole source, as cross-attention does.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class DecoderOnly(TorchNetwork):
         output: nn.Linear,
         pad_id: int,
         is_bidirectional: bool,
+        window: int | None = None,
     ) -> None:
         super().__init__(plan=plan, pad_id=pad_id)
         self.sides = nn.Parameter(torch.empty(2, output.in_features))
@@ -70,6 +74,7 @@ class DecoderOnly(TorchNetwork):
         self.decoder_norm = decoder_norm
         self.output = output
         self.is_bidirectional = is_bidirectional
+        self.window = window
 
     def layers(self) -> list[nn.Module]:
         """All layers; they share one compiled program."""
@@ -82,7 +87,8 @@ class DecoderOnly(TorchNetwork):
             [self.embed(src) + self.sides[SOURCE], self.embed(tgt_in) + self.sides[TARGET]], dim=1
         )
         rotation = _joined(self.embed.rotation(n_src), self.embed.rotation(n_tgt))
-        is_causal = n_src == 0 or (src_mask is None and not self.is_bidirectional)
+        is_only_causal = not self.is_bidirectional and self.window is None
+        is_causal = n_src == 0 or (src_mask is None and is_only_causal)
         mask = None if is_causal else self._mask(n_src, n_tgt, src_mask, src.device)
         for layer in self.decoder:
             x = self.through(layer, x, mask, rotation, is_causal)
@@ -91,12 +97,13 @@ class DecoderOnly(TorchNetwork):
     def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderOnlyState:
         """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
         src_mask = padding_mask(src, self.pad_id)
-        caches = [KVCache() for _ in self.decoder]
+        layers = self._decoder_layers()
+        caches = [layer.self_attention.new_cache(src.size(1)) for layer in layers]
         if src.size(1):
             x = self.embed(src) + self.sides[SOURCE]
             rotation = self.embed.rotation(src.size(1))
             mask = self._mask(src.size(1), 0, src_mask, src.device)
-            for layer, cache in zip(self._decoder_layers(), caches, strict=True):
+            for layer, cache in zip(layers, caches, strict=True):
                 x = layer.extend(x, cache, mask, rotation)
         rows = torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
         state = DecoderOnlyState(caches, src_mask)
@@ -110,7 +117,8 @@ class DecoderOnly(TorchNetwork):
         mask = None
         state.position += 1
         if state.src_mask is not None:
-            is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, state.position)
+            n_tgt = min(state.position, self.window + 1) if self.window else state.position
+            is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, n_tgt)
             mask = torch.cat([state.src_mask, is_tgt], dim=-1)
         for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
             x = layer.extend(x, cache, mask, rotation)
@@ -137,6 +145,10 @@ class DecoderOnly(TorchNetwork):
         mask = causal_mask(n_src + n_tgt, n_src + n_tgt, device)
         if self.is_bidirectional:
             mask[:n_src, :n_src] = True
+        if self.window is not None:
+            near = window_mask(n_src + n_tgt, n_src + n_tgt, self.window, device)
+            near[n_src:, :n_src] = True
+            mask &= near
         if src_mask is None:
             return mask
         is_tgt = src_mask.new_ones(len(src_mask), 1, 1, n_tgt)
