@@ -33,6 +33,8 @@ X86_FLAGS = {
     "avx2": AVX2,
     "avxvnni": [*AVX2, "-mavxvnni"],
     "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
+    "word2vec_avx2": AVX2,
+    "word2vec_avx512": [*AVX2, *AVX512],
 }
 
 

@@ -23,6 +23,11 @@ else is imported from the file where it lives.
 ::: heed.translate.result
 ::: heed.translate.lines.Line
 ::: heed.decode.options.DecodeOptions
+::: heed.vectors.table
+::: heed.vectors.formats
+::: heed.vectors.learn
+::: heed.vectors.config
+::: heed.vectors.pieces
 ::: heed.errors
 ::: heed.model.trace
 ::: heed.model.families

@@ -1,0 +1,197 @@
+"""`heed vectors`: learn word vectors, and ask for neighbors and analogies in any vectors."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.bundle.outputs import require_not_read
+from heed.cli.command import Session, Threads, command, options
+from heed.cli.models import find_model, installed
+from heed.cli.terminal import echo
+from heed.data.lines import STDIN
+from heed.data.progress import Report, counted, silent
+from heed.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from heed.vectors.config import VectorsConfig
+    from heed.vectors.table import Neighbor, WordVectors
+
+TRAIN_EXAMPLES = """
+heed vectors train --text news.en --out news.vec
+heed vectors train --text a.txt.gz --text b.txt --out v.vec --kind cbow --size 300 --lowercase
+"""
+NEAREST_EXAMPLES = """
+heed vectors nearest news.vec city
+heed vectors nearest run/ city --side target
+"""
+ANALOGY_EXAMPLES = """
+heed vectors analogy news.vec king man woman
+heed vectors analogy glove.6B.100d.txt.gz king man woman --count 1
+"""
+
+option = options("Options")
+learning_option = options("Learning")
+KINDS = ("skipgram", "cbow", "counts")
+
+
+@command("train", "Learn word vectors from text.", examples=TRAIN_EXAMPLES)
+@option(
+    "--text", str, "File to learn from; may be given more than once.", multiple=True, metavar="FILE"
+)
+@option("--out", str, "File to write, in word2vec's text format.", metavar="V", required=True)
+@option("--force", bool, "Replace word vectors that V holds.")
+@option("--lowercase", bool, "Read The as the.")
+@option("--split-punctuation", bool, "Make signs words of their own.")
+@learning_option("--kind", KINDS, "counts = PPMI and SVD.", default="skipgram")
+@learning_option("--size", int, "Numbers a vector.", default=100)
+@learning_option("--window", int, "Most words to each side.", default=5)
+@learning_option("--negative", int, "Random words against each one.", default=5)
+@learning_option("--epochs", int, "Times that the text is read.", default=5)
+@learning_option("--min-count", int, "Leave rarer words out.", default=5)
+@learning_option("--sample", float, "Share above which words are thinned out.", default=1e-3)
+@learning_option("--learning-rate", float, "At the start.", default=0.025)
+@learning_option("--threads", Threads(1, 1024), "More than 1: not the same each time.", default=1)
+@learning_option("--seed", int, "The same seed, the same vectors.", default=1)
+@click.pass_obj
+def train(
+    session: Session,
+    /,
+    text: tuple[str, ...],
+    out: str,
+    force: bool,
+    lowercase: bool,
+    split_punctuation: bool,
+    **settings: Any,
+) -> None:
+    """Learn a vector for each word of a text, and write them to V.
+
+    A word is what stands between blanks; a line is read by itself. Text without blanks between
+    words can be cut with heed spm-encode.
+    """
+    from heed.cli.progress import Display
+    from heed.vectors.corpus import split_words
+    from heed.vectors.formats import require_replaceable, write_vectors
+    from heed.vectors.learn import learn_vectors
+    from heed.vectors.native import is_compiled
+
+    config = _config(settings)
+    if not text:
+        raise UsageError("Give text to learn from: --text FILE")
+    if text.count(STDIN) > 1:
+        raise UsageError("Standard input (-) can be read once, but is given twice.")
+    require_replaceable(out, is_forced=force)
+    require_not_read(out, text)
+    if config.kind != "counts" and not is_compiled():
+        session.say("heed: the engine is not compiled here, so NumPy learns: slowly.")
+    display = None if session.is_quiet else Display("loss")
+    report: Report = display or silent
+    words = split_words(
+        _lines(text, report), lowercase=lowercase, split_punctuation=split_punctuation
+    )
+    try:
+        vectors = learn_vectors(words, config, report)
+    finally:
+        if display:
+            display.close()
+    write_vectors(out, vectors)
+    session.say(f"{len(vectors.words):,} vectors of {config.size} numbers: {out}")
+    session.say(f'    heed vectors nearest {out} "{vectors.words[len(vectors.words) // 2]}"')
+
+
+@command("nearest", "Print the words nearest to a word.", examples=NEAREST_EXAMPLES)
+@click.argument("vectors", metavar="V")
+@click.argument("word")
+@option("-k --count", click.IntRange(min=1), "Words to print.", default=10)
+@option("--side", ("source", "target"), "Whose embeddings of a model.")
+@option("--json as_json", bool, "Print JSON.")
+def nearest(vectors: str, word: str, count: int, side: str | None, as_json: bool) -> None:
+    """Print the words whose vectors have the nearest directions, with the cosines of the angles.
+
+    V is a file of word vectors (word2vec's text format or GloVe's, compressed or not) or a model
+    folder: then its embeddings are read.
+    """
+    from heed.vectors import table
+
+    _show(table.nearest(open_vectors(vectors, side), word, count), as_json=as_json)
+
+
+@command("analogy", "Print the words nearest to A − B + C.", examples=ANALOGY_EXAMPLES)
+@click.argument("vectors", metavar="V")
+@click.argument("word", metavar="A")
+@click.argument("minus", metavar="B")
+@click.argument("plus", metavar="C")
+@option("-k --count", click.IntRange(min=1), "Words to print.", default=10)
+@option("--side", ("source", "target"), "Whose embeddings of a model.")
+@option("--json as_json", bool, "Print JSON.")
+def analogy(
+    vectors: str, word: str, minus: str, plus: str, count: int, side: str | None, as_json: bool
+) -> None:
+    """Print the words nearest to A − B + C, without these three: king man woman gives queen.
+
+    V is a file of word vectors or a model folder, as of heed vectors nearest.
+    """
+    from heed.vectors import table
+
+    found = table.analogy(open_vectors(vectors, side), word, minus, plus, count)
+    _show(found, as_json=as_json)
+
+
+@click.group(
+    "vectors",
+    commands=[train, nearest, analogy],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+def vectors() -> None:
+    """Learn word vectors; print neighbors and analogies."""
+
+
+def open_vectors(name: str, side: str | None) -> "WordVectors":
+    """The vectors of a file, or the embeddings of a model.
+
+    Raises:
+        UsageError: a side is asked for, but a file has none.
+        DataError: the file is missing or malformed.
+        FormatError: the folder holds no model.
+    """
+    if Path(name).is_dir() or name in installed():
+        from heed.vectors.pieces import model_vectors
+
+        return model_vectors(find_model(name), "target" if side == "target" else "source")
+    if side:
+        raise UsageError(f"--side is for a model, but {name} is a file.")
+    from heed.vectors.formats import read_vectors
+
+    return read_vectors(name)
+
+
+def _config(settings: dict[str, Any]) -> "VectorsConfig":
+    """The settings that the flags name; a mistake in one names its flag."""
+    from heed.vectors.config import VectorsConfig
+
+    assert settings.keys() == {field.name for field in fields(VectorsConfig)}
+    try:
+        return VectorsConfig(**settings)
+    except ConfigError as error:
+        words = re.sub(r"vectors\.(\w+)", lambda key: f"--{key[1].replace('_', '-')}", str(error))
+        raise UsageError(words) from None
+
+
+def _lines(files: Sequence[str], report: Report) -> Iterable[str]:
+    from heed.data.lines import read_lines
+
+    for file in files:
+        yield from counted(read_lines(file), report, f"reading {file}", unit="lines")
+
+
+def _show(found: "list[Neighbor]", *, as_json: bool) -> None:
+    if as_json:
+        records = [{"word": one.word, "cosine": round(one.cosine, 6)} for one in found]
+        echo(json.dumps(records, ensure_ascii=False))
+        return
+    for one in found:
+        echo(f"{one.cosine:8.4f}  {one.word}")

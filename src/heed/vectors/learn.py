@@ -1,0 +1,42 @@
+"""Word vectors from a text, by any of the kinds."""
+
+from collections.abc import Callable, Iterable
+
+from heed.data.progress import Report, silent
+from heed.vectors.config import VectorsConfig
+from heed.vectors.corpus import Corpus, read_corpus
+from heed.vectors.counts import learn_counts
+from heed.vectors.table import Floats, WordVectors
+from heed.vectors.word2vec import learn_word2vec
+
+KINDS: dict[str, Callable[[Corpus, VectorsConfig, Report], Floats]] = {
+    "skipgram": learn_word2vec,
+    "cbow": learn_word2vec,
+    "counts": learn_counts,
+}
+"""Kind → what learns a vector for each word, `(n_words, size)`."""
+
+
+def learn_vectors(
+    lines: Iterable[Iterable[str]], config: VectorsConfig, report: Report = silent
+) -> WordVectors:
+    """Word vectors from a text.
+
+    Args:
+        lines: the words of each line.
+        config: settings.
+        report: gets events of the progress.
+
+    Raises:
+        DataError: fewer than two words occur often enough.
+    """
+    corpus = read_corpus(lines, config.min_count)
+    report({"kind": "note", "text": _spelled(corpus, config)})
+    return WordVectors(corpus.words, KINDS[config.kind](corpus, config, report))
+
+
+def _spelled(corpus: Corpus, config: VectorsConfig) -> str:
+    return (
+        f"{corpus.n_read:,} words in {len(corpus.ends):,} lines; {len(corpus.words):,} different "
+        f"ones occur {config.min_count} times or more"
+    )

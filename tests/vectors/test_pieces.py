@@ -1,0 +1,72 @@
+"""The embeddings of a model as word vectors."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heed.bundle.bundle import Bundle, load_bundle, save_bundle
+from heed.errors import FormatError
+from heed.model.families import stored_shapes, ties
+from heed.text.vocab import Vocab, train_vocab
+from heed.vectors.pieces import model_vectors, words_of
+from heed.vectors.table import nearest
+
+TEXT = ["the king saw the queen", "the queen saw the king", "纽约是一座城市"] * 9
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Vocab:
+    return train_vocab(TEXT, size=400, kind="bpe")
+
+
+def bundle(vocab: Vocab, config_of: Callable[..., Any], **changes: Any) -> Bundle:
+    config = config_of(src_vocab_size=vocab.size, tgt_vocab_size=vocab.size, **changes)
+    random = np.random.default_rng(1)
+    weights = {
+        name: random.normal(size=shape).astype(np.float32)
+        for name, shape in stored_shapes(config).items()
+    }
+    weights |= {alias: weights[name] for alias, name in ties(config).items()}
+    return Bundle(config=config, weights=weights, src_vocab=vocab, tgt_vocab=vocab)
+
+
+def test_a_word_is_a_piece_an_id_and_a_vector(vocab: Vocab) -> None:
+    """Claim 14."""
+    ids = words_of(vocab)
+    assert ids["king"] == vocab.encode("king")[0]
+    assert vocab.pieces([ids["king"]]) == ["▁king"]
+    assert list(ids.values()) == sorted(ids.values())
+    assert not {"<mask>", "<s>", "<0x41>", "▁", ""} & ids.keys()
+    assert vocab.pieces([ids["城"]]) == ["城"]  # inside a word: Chinese has no blanks
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn", "conv", "decoder", "encoder"])
+def test_any_model_has_neighbors(
+    family: str, vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Claims 14 and 27."""
+    saved = bundle(vocab, config_of, family=family)
+    save_bundle(tmp_path / "model", saved)
+    for side in ("source", "target"):
+        found = model_vectors(tmp_path / "model", side)
+        table = next(name for name in saved.weights if name.startswith("embed"))
+        row = saved.weights[table][words_of(vocab)["king"]]
+        assert np.array_equal(found.matrix[found.rows["king"]], row)
+        assert len(nearest(found, "king", 3)) == 3
+
+
+def test_each_side_has_its_own(vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path) -> None:
+    saved = bundle(vocab, config_of, tied="none")
+    save_bundle(tmp_path / "model", saved)
+    for side, name in (("source", "embed_src"), ("target", "embed_tgt")):
+        found = model_vectors(tmp_path / "model", side)
+        row = load_bundle(tmp_path / "model").weights[f"{name}.tokens.weight"]
+        assert np.array_equal(found.matrix, row[list(words_of(vocab).values())])
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"has no config\.json"):
+        model_vectors(tmp_path)
