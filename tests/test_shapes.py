@@ -50,6 +50,7 @@ from heed.model.positions import (
     POSITIONS,
     LearnedPositions,
     NoPositions,
+    RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
     absolute_table,
@@ -64,6 +65,7 @@ from heed.model.recurrent import network as recurrent
 from heed.model.recurrent.attention import AdditiveAttention, DotAttention
 from heed.model.recurrent.attention import attend as attend_to_states
 from heed.model.recurrent.network import Recurrent
+from heed.model.relative import AlibiBias, ShawVectors, for_all_keys
 from heed.model.transformer import Embedding, Transformer
 from heed.model.window import blocks_of, window_mask
 
@@ -77,7 +79,7 @@ SIZES = {
     "rows": 2 * 4,  # n_sources * beam_size
     "batch": 9,
     "q_len": 10,
-    "k_len": 11,
+    "k_len": 34,
     "src_len": 12,
     "tgt_len": 13,
     "length": 14,
@@ -93,6 +95,7 @@ SIZES = {
     "n_out": 25,
     "n_new": 1,
     "n_queries": 27,
+    "n_keys": 11,
     "n_inputs": 28,
     "width": 32,
     "kernel_size": 33,
@@ -200,6 +203,10 @@ def filled_cache(rows: str) -> KVCache:
     return cache
 
 
+def whole_numbers(axes: str) -> Tensor:
+    return tensor(axes).long()
+
+
 def mask(axes: str) -> Tensor:
     return tensor(axes) == 0
 
@@ -215,6 +222,9 @@ def function_calls() -> Iterator[Call]:
     heads = {"query": tensor(QUERY), "key": tensor(KEY), "value": tensor(VALUE)}
     yield attend, attend, {**heads, "mask": mask("batch, 1, 1, k_len")}
     yield attend, attend, {**heads, "mask": mask("q_len, k_len")}
+    bias = tensor("batch, n_heads, q_len, k_len")
+    yield attend, attend, {**heads, "bias": bias}
+    yield attend_fused, attend_fused, {**heads, "bias": bias}
     yield attend_fused, attend_fused, {**heads, "mask": mask("batch, 1, q_len, k_len")}
     yield attend_then_mask, attend_then_mask, {**heads, "mask": mask("q_len, k_len")}
     yield causal_mask, causal_mask, {"q_len": size("q_len"), "k_len": size("k_len")}
@@ -306,6 +316,20 @@ def layer_calls() -> Iterator[Call]:
     for positions in (kind(*sizes) for kind in POSITIONS.values()):
         yield type(positions).forward, positions, {"x": whole, "offset": 3}
     rotary = RotaryPositions(*sizes)
+    far: dict[str, Any] = {"n_queries": size("n_queries"), "n_keys": size("n_keys"), "offset": 3}
+    places = RelativePositions(*sizes)
+    tokens = torch.nn.Embedding(9, size("d_model"))
+    placed = Embedding(tokens, places, is_scaled=True, dropout=0.0)
+    yield RelativePositions.distances, places.distances, far
+    yield Embedding.distances, placed.distances, far
+    to_weigh = {"query": tensor(QUERY), "distances": whole_numbers("q_len, n_keys")}
+    vectors = ShawVectors(size("d_k"), size("d_v"), 3)
+    yield ShawVectors.bias, vectors.bias, to_weigh
+    yield AlibiBias.bias, AlibiBias(size("n_heads")).bias, to_weigh
+    weights = tensor("batch, n_heads, q_len, n_keys")
+    to_read = {"weights": weights, "distances": to_weigh["distances"]}
+    yield ShawVectors.context, vectors.context, to_read
+    yield for_all_keys, for_all_keys, {"bias": weights, "k_len": size("k_len")}
     yield RotaryPositions.rotation, rotary.rotation, {"length": size("length"), "offset": 3}
 
 

@@ -60,6 +60,8 @@ def test_float32_gives_what_torch_gives(
     [
         ({"positions": "absolute"}, "4 heads of softmax attention, absolute positions"),
         ({"positions": "seed1"}, "4 heads of softmax attention, seed1 positions"),
+        ({"positions": "shaw"}, "4 heads of softmax attention, shaw positions"),
+        ({"positions": "alibi"}, "4 heads of softmax attention, alibi positions"),
         ({"normalize_positions": True}, "4 heads of softmax attention, normalized positions"),
     ],
 )

@@ -20,6 +20,8 @@ Tiny = Callable[..., Transformer]
 MODELS: dict[str, dict[str, Any]] = {
     **{f"{kind}, post-norm": {"positions": kind} for kind in POSITIONS},
     **{f"{kind}, pre-norm": {"positions": kind, "norm": "pre"} for kind in POSITIONS},
+    "windowed, shaw": {"window": 2, "positions": "shaw", "max_distance": 1},
+    "windowed, alibi": {"window": 2, "positions": "alibi"},
     "normalized rows of positions": {"normalize_positions": True},
     "same layer": {"cross_from": "same"},
     "same layer, pre-norm": {"cross_from": "same", "norm": "pre"},
@@ -52,6 +54,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
 DECODER_ONLY: dict[str, dict[str, Any]] = {
     **{f"decoder, {kind}": {"family": "decoder", "positions": kind} for kind in POSITIONS},
     "decoder, no norm": {"family": "decoder", "norm": "none", "output_projection": False},
+    "decoder, windowed, alibi": {"family": "decoder", "window": 2, "positions": "alibi"},
     "decoder, causal prefix": {"family": "decoder", "prefix": "causal"},
     "decoder, post-norm, untied": {"family": "decoder", "norm": "post", "tied": "none"},
     "decoder, window": {"family": "decoder", "window": 2},
@@ -278,7 +281,7 @@ def test_a_cache_outgrows_every_table(tiny: Tiny) -> None:
     """Claim 37: 300 steps, beyond the first rows of positions and of the cache."""
     torch.manual_seed(0)
     tgt_in = torch.randint(4, 13, (1, 300))
-    for kind in ("sinusoidal", "rotary"):
+    for kind in ("sinusoidal", "rotary", "shaw", "alibi"):
         model = tiny(positions=kind)
         state = model.start(SRC[:1])
         stepwise = torch.stack([model.step(state, tgt_in[:, t]) for t in range(300)], dim=1)
@@ -289,6 +292,11 @@ def test_a_cache_outgrows_every_table(tiny: Tiny) -> None:
 
 # 吃饭没, 没吃饭, 没饭吃, 饭吃没, 饭没吃: five meanings of the same three characters.
 EATEN_YET = torch.tensor([[5, 6, 7], [7, 5, 6], [7, 6, 5], [6, 5, 7], [6, 7, 5]])
+
+
+def ended(sentences: Tensor) -> Tensor:
+    """With `<eos>` behind each, as sources have it."""
+    return torch.nn.functional.pad(sentences, (0, 1), value=3)
 
 
 @torch.no_grad()
@@ -310,6 +318,17 @@ def test_with_positions_each_order_means_something_else(tiny: Tiny, kind: str) -
     model = tiny(positions=kind).double()
     vectors = model.embed_src.tokens(EATEN_YET).sort(dim=1).values
     assert torch.equal(vectors, vectors[:1].expand_as(vectors))
-    outputs = model(EATEN_YET, TGT_IN[[0] * 5]).flatten(1)
+    outputs = model(ended(EATEN_YET), TGT_IN[[0] * 5]).flatten(1)
     distances = torch.cdist(outputs, outputs) + torch.eye(5) * 1e9
     assert distances.min() > 1e-3
+
+
+@torch.no_grad()
+def test_alibi_tells_a_sentence_from_its_mirror_image_by_eos_alone(tiny: Tiny) -> None:
+    """|i - j| is the same in both; every source ends with `<eos>`, which breaks the symmetry."""
+    model, mirrored = tiny(positions="alibi").double(), EATEN_YET.flip(dims=[1])
+    target = TGT_IN[[0] * 5]
+    difference = model(EATEN_YET, target) - model(mirrored, target)
+    assert difference.abs().max() <= 1e-12
+    difference = model(ended(EATEN_YET), target) - model(ended(mirrored), target)
+    assert difference.flatten(1).norm(dim=1).min() > 1e-3

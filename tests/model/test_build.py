@@ -216,6 +216,7 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "positions": ("none", {}),
         "normalize_positions": (True, {}),
         "max_positions": (32, {"positions": "learned"}),
+        "max_distance": (3, {"positions": "shaw"}),
         "cross_from": ("same", {}),
         "tied": ("none", {}),
         "bias": (False, {}),

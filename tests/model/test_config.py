@@ -87,7 +87,7 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
         (
             {"positions": None},
             "model.positions must be one of sinusoidal, sinusoidal_halves, learned, rotary, none, "
-            "absolute, seed1, but is None.",
+            "absolute, seed1, shaw, alibi, but is None.",
         ),
         ({"cross_from": "first"}, "model.cross_from must be one of last, same, but is 'first'."),
         (
@@ -145,6 +145,11 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
             "model.normalize_positions needs positions that are one of sinusoidal, "
             "sinusoidal_halves, seed1, but they are absolute. Set model.normalize_positions = "
             "false.",
+        ),
+        (
+            {"positions": "shaw", "attention": "cosine"},
+            "shaw positions add a vector to each key, for products of queries and keys, but "
+            "model.attention is cosine. Set model.attention = softmax, or model.positions = alibi.",
         ),
         (
             {"tgt_vocab_size": 200},

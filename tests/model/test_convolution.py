@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from heed.errors import ConfigError
+from heed.model.convolutional.config import ConvConfig
 from heed.model.convolutional.convolution import GatedConvolution, convolve
 
 
@@ -46,3 +48,9 @@ def test_a_position_sees_its_neighbors_only() -> None:
     assert changed.tolist() == [False, False, True, True, True, False, False]
     causal = (module(x, is_causal=True) - module(other, is_causal=True)).abs().sum(dim=-1)[0] > 1e-9
     assert causal.tolist() == [False, False, False, True, True, True, False]
+
+
+@pytest.mark.parametrize("kind", ["shaw", "alibi"])
+def test_positions_inside_self_attention_are_refused(kind: str) -> None:
+    with pytest.raises(ConfigError, match=f"{kind} positions are distances inside self-attention"):
+        ConvConfig(src_vocab_size=9, tgt_vocab_size=9, positions=kind)

@@ -23,6 +23,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "conv": {"family": "conv", "d_model": 64, "n_heads": 4, "d_ff": 96, "kernel_size": 5},
     "decoder": {"family": "decoder", "d_model": 64, "n_heads": 4, "d_ff": 96, "n_layers": 3},
 }
+TINY = {"d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 1, "n_decoder_layers": 2}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "shaw": {**TINY, "positions": "shaw", "max_distance": 3},
+    "alibi": {**TINY, "positions": "alibi"},
+}
 SRC = ["baum blau", "drei maus", "ein hund rot", "baum maus ein baum"]  # of the corpus
 TGT = [" ".join(word[::-1] for word in line.split()) for line in SRC]
 
@@ -31,7 +36,7 @@ def settings(kind: str, max_steps: int, **training: Any) -> Asked:
     return Asked(
         {
             "tokenizer": {"kind": "word", "vocab_size": 330},
-            "model": {"dropout": 0.0, **KINDS[kind]},
+            "model": {"dropout": 0.0, **{**KINDS, **VARIANTS}[kind]},
             "training": {
                 "max_steps": max_steps,
                 "batch_tokens": 256,
@@ -103,7 +108,7 @@ def test_a_run_from_it_keeps_its_shape(
     assert found | KINDS[kind] == found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *VARIANTS])
 def test_paused_and_continued_equals_undisturbed(
     kind: str, tmp_path: Path, small_corpus: Corpus
 ) -> None:
@@ -123,6 +128,8 @@ def test_paused_and_continued_equals_undisturbed(
     assert run_training(asked, small_corpus, parts, report=report).is_finished
     name = "model.safetensors"
     assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    found = heed.load(whole).translate(SRC)
+    assert [str(one) for one in heed.load(parts).translate(SRC)] == [str(one) for one in found]
 
 
 def test_more_layers_than_a_parent_has_are_refused_where_they_do_not_fit(

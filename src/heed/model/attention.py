@@ -17,8 +17,9 @@ from heed.model.cache import KVCache
 from heed.model.fast.products import Linear, linear
 from heed.model.masks import both, causal_mask
 from heed.model.positions import Rotation, rotate
+from heed.model.relative import Relative, ShawVectors, for_all_keys
 from heed.model.trace import is_heard, see
-from heed.model.window import block_len, blocks_of, window_mask
+from heed.model.window import block_distances, block_len, blocks_of, window_mask
 
 
 def attend(
@@ -27,6 +28,8 @@ def attend(
     value: Tensor,
     mask: Tensor | None = None,
     *,
+    bias: Tensor | None = None,
+    dropout: float = 0.0,
     see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
 ) -> tuple[Tensor, Tensor]:
     """Attention: the mean of `value`, weighted by how well `query` matches `key`.
@@ -36,6 +39,8 @@ def attend(
         key: of each position, `(batch, n_heads, k_len, d_k)`.
         value: of each position, `(batch, n_heads, k_len, d_v)`.
         mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+        bias: added to the scores, broadcasts to the same shape.
+        dropout: rate at which single weights are left out.
         see: gets the name and value of each stage and returns the value; see `trace.py`.
 
     Returns:
@@ -43,14 +48,15 @@ def attend(
 
     Source: Vaswani et al. 2017, section 3.2.1, equation 1.
     """
-    products = see("products", query @ key.transpose(-2, -1))
-    scores = see("scores", products / math.sqrt(query.size(-1)))
+    scores = _scores(query, key, bias, see)
     if mask is None:
         weights = see("weights", scores.softmax(dim=-1))
     else:
         masked = see("masked", scores.masked_fill(~mask, -math.inf))
         # A row that may read nothing would be 0/0 here; it reads nothing, so its weights are 0.
         weights = see("weights", masked.softmax(dim=-1).masked_fill(~mask, 0.0))
+    if dropout:
+        weights = F.dropout(weights, dropout)
     return see("context", weights @ value), weights
 
 
@@ -60,6 +66,7 @@ def attend_then_mask(
     value: Tensor,
     mask: Tensor,
     *,
+    bias: Tensor | None = None,
     dropout: float = 0.0,
     see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
 ) -> tuple[Tensor, Tensor]:
@@ -74,18 +81,29 @@ def attend_then_mask(
         key: of each position, `(batch, n_heads, k_len, d_k)`.
         value: of each position, `(batch, n_heads, k_len, d_v)`.
         mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+        bias: added to the scores, broadcasts to the same shape.
         dropout: rate at which single weights are left out.
         see: gets the name and value of each stage and returns the value; see `trace.py`.
 
     Returns:
         The context `(batch, n_heads, q_len, d_v)` and the weights `(batch, n_heads, q_len, k_len)`.
     """
-    products = see("products", query @ key.transpose(-2, -1))
-    scores = see("scores", products / math.sqrt(query.size(-1)))
+    scores = _scores(query, key, bias, see)
     allowed = see("masked", scores.softmax(dim=-1).masked_fill(~mask, 0.0))
     total = allowed.sum(dim=-1, keepdim=True)
     weights = see("weights", allowed / total.masked_fill(total == 0, 1.0))
-    return see("context", F.dropout(weights, dropout) @ value), weights
+    if dropout:
+        weights = F.dropout(weights, dropout)
+    return see("context", weights @ value), weights
+
+
+def _scores(
+    query: Tensor, key: Tensor, bias: Tensor | None, see: Callable[[str, Tensor], Tensor]
+) -> Tensor:
+    """Q K^T / √d_k, plus a bias."""
+    products = see("products", query @ key.transpose(-2, -1))
+    scores = see("scores", products / math.sqrt(query.size(-1)))
+    return scores if bias is None else see("biased", scores + see("bias", bias))
 
 
 def attend_fused(
@@ -94,6 +112,7 @@ def attend_fused(
     value: Tensor,
     mask: Tensor | None = None,
     *,
+    bias: Tensor | None = None,
     is_causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
@@ -104,6 +123,7 @@ def attend_fused(
         key: `(batch, n_heads, k_len, d_k)`.
         value: `(batch, n_heads, k_len, d_v)`.
         mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
+        bias: added to the scores, broadcasts to the same shape.
         is_causal: position t also reads no position after t.
         dropout: rate at which single weights are left out.
 
@@ -113,10 +133,14 @@ def attend_fused(
     Source: Dao et al. 2022, "FlashAttention".
     """
     # The kernel takes a mask or is_causal, not both, and aligns first positions, not last ones.
-    if is_causal and (mask is not None or query.size(2) != key.size(2)):
+    is_alone = mask is None and bias is None and query.size(2) == key.size(2)
+    if is_causal and not is_alone:
         mask, is_causal = both(mask, causal_mask(query.size(2), key.size(2), query.device)), False
+    added = mask
+    if bias is not None:
+        added = bias if mask is None else torch.where(mask, bias, -math.inf)
     context = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, is_causal=is_causal, dropout_p=dropout
+        query, key, value, attn_mask=added, is_causal=is_causal, dropout_p=dropout
     )
     if mask is not None:
         context = context.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
@@ -142,6 +166,7 @@ class MultiHeadAttention(nn.Module):
         has_output: whether W^O mixes the heads; without it they are only joined.
         window: in self-attention, positions to each side that a position reads besides its own.
         masks_after: mask behind the softmax (`attend_then_mask`) instead of before it.
+        relative: what distances between positions add; None = nothing.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """
@@ -158,6 +183,7 @@ class MultiHeadAttention(nn.Module):
         has_output: bool = True,
         window: int | None = None,
         masks_after: bool = False,
+        relative: Relative | None = None,
     ) -> None:
         super().__init__()
         self.window = window
@@ -170,6 +196,7 @@ class MultiHeadAttention(nn.Module):
         self.project_in = Linear(d_model, n_heads * (2 * self.d_k + self.d_v), bias=bias)
         width = n_heads * self.d_v
         self.project_out = Linear(width, d_model, bias=bias) if has_output else nn.Identity()
+        self.relative = relative
 
     def forward(
         self,
@@ -179,6 +206,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         is_causal: bool = False,
         rotation: Rotation | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Let every position of `x` read from `memory`, or from `x` itself.
 
@@ -190,6 +218,7 @@ class MultiHeadAttention(nn.Module):
                 with a row for each query says all, and the window is not applied to it.
             is_causal: position t also reads no position after t.
             rotation: rotary cosines and sines of these positions.
+            distances: of keys from queries, `(q_len, k_len)`.
 
         Returns:
             What was read, `(batch, q_len, d_model)`.
@@ -201,8 +230,10 @@ class MultiHeadAttention(nn.Module):
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
         if self.window is not None and (mask is None or mask.size(-2) == 1):
-            return self._attend_window(query, key, value, mask, is_causal=is_causal)
-        return self.attend_heads(query, key, value, mask=mask, is_causal=is_causal)
+            return self._attend_window(query, key, value, mask, distances, is_causal=is_causal)
+        return self.attend_heads(
+            query, key, value, mask=mask, is_causal=is_causal, distances=distances
+        )
 
     def new_cache(self, n_prefix: int = 0) -> KVCache:
         """What `extend` keeps of a sequence; its first `n_prefix` positions are always read."""
@@ -214,6 +245,7 @@ class MultiHeadAttention(nn.Module):
         cache: KVCache,
         rotation: Rotation | None = None,
         mask: Tensor | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Self-attention of new positions over all so far.
 
@@ -222,6 +254,7 @@ class MultiHeadAttention(nn.Module):
             cache: keys and values so far; grows by the new ones.
             rotation: rotary cosines and sines of the new positions.
             mask: True where reading is allowed, broadcasts to `(rows, n_heads, n_new, length)`.
+            distances: of all positions from the new ones, `(n_new, length)`.
 
         Returns:
             What was read, `(rows, n_new, d_model)`.
@@ -230,7 +263,11 @@ class MultiHeadAttention(nn.Module):
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
         key, value = cache.append(key, value)
-        return self.attend_heads(query, key, value, mask=mask)
+        if distances is not None and key.size(2) < distances.size(1):
+            n_near = key.size(2) - cache.n_prefix
+            parts = distances[:, : cache.n_prefix], distances[:, -n_near:]
+            distances = torch.cat(parts, dim=1)
+        return self.attend_heads(query, key, value, mask=mask, distances=distances)
 
     def project_query(self, x: Tensor) -> Tensor:
         """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""
@@ -267,6 +304,7 @@ class MultiHeadAttention(nn.Module):
         *,
         mask: Tensor | None = None,
         is_causal: bool = False,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Attend in every head, join the heads and project back.
 
@@ -276,36 +314,63 @@ class MultiHeadAttention(nn.Module):
             value: `(batch, n_heads, k_len, d_v)`.
             mask: True where reading is allowed, broadcasts to `(batch, n_heads, q_len, k_len)`.
             is_causal: position t also reads no position after t.
+            distances: of the last `n_keys` keys from queries, `(q_len, n_keys)`.
 
         Returns:
             `(batch, q_len, d_model)`.
         """
+        relative = None if distances is None else self.relative
+        bias = None
+        if relative is not None and distances is not None:
+            bias = for_all_keys(relative.bias(query, distances), key.size(2))
         dropout = self.dropout if self.training else 0.0
-        if is_causal and (self.masks_after or is_heard(self)):
+        # The fused kernel keeps the weights to itself; Shaw's values are read by them.
+        is_plain = is_heard(self) or isinstance(relative, ShawVectors)
+        if is_causal and (self.masks_after or is_plain):
             mask = both(mask, causal_mask(query.size(2), key.size(2), query.device))
+        heard = partial(see, self)
         if self.masks_after and mask is not None:
-            heard = partial(see, self)
-            context, _ = attend_then_mask(query, key, value, mask, dropout=dropout, see=heard)
-        elif is_heard(self):
-            context, _ = attend(query, key, value, mask, see=partial(see, self))
+            context, weights = attend_then_mask(
+                query, key, value, mask, bias=bias, dropout=dropout, see=heard
+            )
+        elif is_plain:
+            dropout = 0.0 if is_heard(self) else dropout
+            context, weights = attend(
+                query, key, value, mask, bias=bias, dropout=dropout, see=heard
+            )
         else:
-            context = attend_fused(query, key, value, mask, is_causal=is_causal, dropout=dropout)
+            context = attend_fused(
+                query, key, value, mask, bias=bias, is_causal=is_causal, dropout=dropout
+            )
+        if isinstance(relative, ShawVectors) and distances is not None:
+            near = weights[..., key.size(2) - distances.size(1) :]
+            context = context + see(self, "relative", relative.context(near, distances))
         joined = see(self, "joined", context.transpose(1, 2).flatten(2))
         return see(self, "out", self.project_out(joined))
 
     def _attend_window(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        distances: Tensor | None,
+        *,
+        is_causal: bool,
     ) -> Tensor:
         """`attend_heads` of a sequence within the window; `mask` is `(batch, 1, 1, length)`."""
         assert self.window is not None
         length = query.size(2)
-        if length <= self.window + 1:
-            return self.attend_heads(query, key, value, mask=mask, is_causal=is_causal)
         if length <= 2 * block_len(self.window) or is_heard(self):
-            near = window_mask(length, length, self.window, query.device)
-            return self.attend_heads(query, key, value, mask=both(mask, near), is_causal=is_causal)
+            if length > self.window + 1:
+                mask = both(mask, window_mask(length, length, self.window, query.device))
+            return self.attend_heads(
+                query, key, value, mask=mask, is_causal=is_causal, distances=distances
+            )
         *heads, near = blocks_of(query, key, value, self.window, mask, is_causal=is_causal)
-        read = self.attend_heads(*heads, mask=near)
+        if distances is not None:
+            distances = block_distances(self.window, is_causal=is_causal, device=query.device)
+        read = self.attend_heads(*heads, mask=near, distances=distances)
         return read.reshape(len(query), -1, read.size(-1))[:, :length]
 
     def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -32,6 +32,7 @@ from heed.model.one_stack.decoder import DecoderOnly
 from heed.model.one_stack.encoder import EncoderOnly
 from heed.model.plan import LayerConfig, decoder_plan, encoder_plan
 from heed.model.positions import POSITIONS
+from heed.model.relative import AlibiBias, Relative, ShawVectors
 from heed.model.transformer import Embedding, Transformer
 
 FEED_FORWARDS: dict[str, Callable[..., FeedForward | SwiGLU]] = {
@@ -39,6 +40,12 @@ FEED_FORWARDS: dict[str, Callable[..., FeedForward | SwiGLU]] = {
     "gelu": functools.partial(FeedForward, activation=F.gelu),
     "swiglu": SwiGLU,
 }
+
+RELATIVES: dict[str, Callable[[LayerConfig], Relative]] = {
+    "shaw": lambda config: ShawVectors(config.key_width, config.value_width, config.max_distance),
+    "alibi": lambda config: AlibiBias(config.n_heads),
+}
+"""By `ModelConfig.positions`, what distances add inside each self-attention."""
 
 
 def build_model(config: AnyConfig) -> TorchNetwork:
@@ -198,9 +205,7 @@ def _one_stack(
         output.weight = tokens.weight
     residual, last_norm = _residual(config)
     layers = [
-        EncoderLayer(
-            _attention(config, window=config.window), _feed_forward(config), residual=residual
-        )
+        EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual)
         for _ in range(config.n_layers)
     ]
     return _embedding(config, tokens), layers, last_norm(), output
@@ -257,7 +262,9 @@ def _residual(
     return around, nn.Identity
 
 
-def _attention(config: LayerConfig, *, window: int | None = None) -> MultiHeadAttention:
+def _attention(
+    config: LayerConfig, *, window: int | None = None, relative: Relative | None = None
+) -> MultiHeadAttention:
     return ATTENTIONS[config.attention](
         config.d_model,
         config.n_heads,
@@ -268,13 +275,15 @@ def _attention(config: LayerConfig, *, window: int | None = None) -> MultiHeadAt
         has_output=config.output_projection,
         window=window,
         masks_after=config.mask == "after",
+        relative=relative,
     )
 
 
-def _self_attention(config: ModelConfig) -> MultiHeadAttention | GatedConvolution:
+def _self_attention(config: LayerConfig) -> MultiHeadAttention | GatedConvolution:
     if isinstance(config, ConvConfig):
         return GatedConvolution(config.d_model, config.kernel_size, bias=config.bias)
-    return _attention(config, window=config.window)
+    make = RELATIVES.get(config.positions)
+    return _attention(config, window=config.window, relative=make(config) if make else None)
 
 
 def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU:

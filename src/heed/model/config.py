@@ -21,7 +21,15 @@ MaskKind = Literal["before", "after"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre", "none"]
 PositionKind = Literal[
-    "sinusoidal", "sinusoidal_halves", "learned", "rotary", "none", "absolute", "seed1"
+    "sinusoidal",
+    "sinusoidal_halves",
+    "learned",
+    "rotary",
+    "none",
+    "absolute",
+    "seed1",
+    "shaw",
+    "alibi",
 ]
 ENGINE_POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
 """Kinds of positions that `heed.engine` computes."""
@@ -103,9 +111,11 @@ class ModelConfig:
         positions: `sinusoidal` interleaves sine and cosine as the paper, `sinusoidal_halves` puts
             all sines first (Marian), `learned`, `rotary` (Su et al. 2021), or `none`. For
             comparison: `absolute` adds the position's number to the first feature, `seed1` has
-            another exponent. Formulas in `positions.py`.
+            another exponent. `shaw` (Shaw et al. 2018) and `alibi` (Press et al. 2022) add to the
+            scores of self-attention. Formulas in `positions.py` and `relative.py`.
         normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table; the other kinds have no limit.
+        max_distance: the largest distance with a vector of its own, for `shaw`.
         cross_from: decoder layers read the `last` encoder layer (the paper) or the `same` one.
         tied: `three-way` shares source, target and output embedding, `output` the last two.
         bias: whether the linear layers add a bias.
@@ -142,6 +152,7 @@ class ModelConfig:
     positions: PositionKind = "sinusoidal"
     normalize_positions: bool = False
     max_positions: Size = 1024
+    max_distance: Size = 16
     cross_from: Literal["last", "same"] = "last"
     tied: Literal["three-way", "output", "none"] = "three-way"
     bias: bool = True
@@ -238,6 +249,12 @@ def require_fitting_attention(config: Any) -> None:
             "model.mask = after computes the softmax of all positions, but model.window "
             f"({config.window}) leaves out most of them. Set model.mask = before, or leave "
             "model.window out."
+        )
+    if config.positions == "shaw" and config.attention not in ("softmax", "unscaled"):
+        raise ConfigError(
+            "shaw positions add a vector to each key, for products of queries and keys, but "
+            f"model.attention is {config.attention}. Set model.attention = softmax, or "
+            "model.positions = alibi."
         )
 
 

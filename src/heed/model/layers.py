@@ -151,6 +151,7 @@ class EncoderLayer(nn.Module):
         mask: Tensor | None = None,
         rotation: Rotation | None = None,
         is_causal: bool = False,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Refine every position.
 
@@ -159,6 +160,7 @@ class EncoderLayer(nn.Module):
             mask: True where reading is allowed, broadcasts to `(batch, n_heads, length, length)`.
             rotation: rotary cosines and sines.
             is_causal: position t also reads no position after t.
+            distances: of keys from queries, `(length, length)`.
 
         Returns:
             `(batch, length, d_model)`.
@@ -166,7 +168,7 @@ class EncoderLayer(nn.Module):
 
         def read_itself(y: Tensor) -> Tensor:
             attended: Tensor = self.self_attention(
-                y, mask=mask, rotation=rotation, is_causal=is_causal
+                y, mask=mask, rotation=rotation, is_causal=is_causal, distances=distances
             )
             return attended
 
@@ -179,6 +181,7 @@ class EncoderLayer(nn.Module):
         cache: KVCache,
         mask: Tensor | None = None,
         rotation: Rotation | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Refine new positions, which read all those in the cache and themselves.
 
@@ -187,12 +190,14 @@ class EncoderLayer(nn.Module):
             cache: this layer's keys and values so far; grows by the new ones.
             mask: True where reading is allowed, broadcasts to `(rows, n_heads, n_new, length)`.
             rotation: rotary cosines and sines of the new positions.
+            distances: of all positions from the new ones, `(n_new, length)`.
 
         Returns:
             `(rows, n_new, d_model)`.
         """
         x = self.around_self(
-            see(self, "in", x), lambda y: self.self_attention.extend(y, cache, rotation, mask)
+            see(self, "in", x),
+            lambda y: self.self_attention.extend(y, cache, rotation, mask, distances),
         )
         return see(self, "out", self.around_feed_forward(x, self.feed_forward))
 
@@ -222,6 +227,7 @@ class DecoderLayer(nn.Module):
         memory: Tensor,
         src_mask: Tensor | None = None,
         rotation: Rotation | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Refine all target positions at once; none sees a later one.
 
@@ -230,13 +236,16 @@ class DecoderLayer(nn.Module):
             memory: encoder output, `(batch, src_len, d_model)`.
             src_mask: True at real source tokens, `(batch, 1, 1, src_len)`.
             rotation: rotary cosines and sines.
+            distances: of target positions from each other, `(tgt_len, tgt_len)`.
 
         Returns:
             `(batch, tgt_len, d_model)`.
         """
 
         def read_itself(y: Tensor) -> Tensor:
-            attended: Tensor = self.self_attention(y, is_causal=True, rotation=rotation)
+            attended: Tensor = self.self_attention(
+                y, is_causal=True, rotation=rotation, distances=distances
+            )
             return attended
 
         x = see(self, "in", x)
@@ -251,6 +260,7 @@ class DecoderLayer(nn.Module):
         memory_heads: tuple[Tensor, Tensor],
         src_mask: Tensor | None = None,
         rotation: Rotation | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Refine the newest target position, with what earlier ones left in the cache.
 
@@ -260,6 +270,7 @@ class DecoderLayer(nn.Module):
             memory_heads: cross-attention's keys `(n_sources, n_heads, src_len, d_k)` and values.
             src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`.
             rotation: rotary cosines and sines of this position.
+            distances: of all target positions so far from this one, `(1, length)`.
 
         Returns:
             `(n_sources * beam_size, 1, d_model)`.
@@ -274,7 +285,8 @@ class DecoderLayer(nn.Module):
             )
 
         x = self.around_self(
-            see(self, "in", x), lambda y: self.self_attention.extend(y, cache, rotation)
+            see(self, "in", x),
+            lambda y: self.self_attention.extend(y, cache, rotation, distances=distances),
         )
         x = self.around_cross(x, read_source)
         return see(self, "out", self.around_feed_forward(x, self.feed_forward))

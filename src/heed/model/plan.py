@@ -175,6 +175,10 @@ def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> I
     if config.output_projection:
         out = Block("", config.d_model, side)
         yield from _linear(config, f"{name}.project_out", values, side, out)
+    if config.positions == "shaw" and name.endswith("self_attention"):
+        n_distances = 2 * config.max_distance + 1
+        for part, width in (("keys", config.key_width), ("values", config.value_width)):
+            yield Weight(f"{name}.relative.{part}", (n_distances, width), "positions", side)
 
 
 def _convolution(config: ConvConfig, name: str, side: Side) -> Iterator[Weight]:

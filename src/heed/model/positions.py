@@ -1,7 +1,8 @@
 """Positions of tokens: computed tables, learned, rotary or none.
 
-Each class has the same two methods: `forward` adds to the embeddings, `rotation` rotates queries
-and keys inside self-attention; each kind does one of the two. `POSITIONS` names the kinds.
+Each class has the same three methods: `forward` adds to the embeddings, `rotation` rotates queries
+and keys inside self-attention, `distances` gives self-attention the distances of its keys, which
+`relative.py` reads. Each kind does one of the three. `POSITIONS` names the kinds.
 """
 
 import math
@@ -123,6 +124,10 @@ class NoPositions(nn.Module):
         """None: queries and keys stay as they are."""
         return None
 
+    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
+        """None: scores do not depend on distances."""
+        return None
+
 
 class SinusoidalPositions(nn.Module):
     """Adds fixed waves; works at any length."""
@@ -149,6 +154,10 @@ class SinusoidalPositions(nn.Module):
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """None: queries and keys stay as they are."""
+        return None
+
+    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
+        """None: scores do not depend on distances."""
         return None
 
     def _rows(self, n_positions: int) -> Tensor:
@@ -196,6 +205,10 @@ class LearnedPositions(nn.Module):
         """None: queries and keys stay as they are."""
         return None
 
+    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
+        """None: scores do not depend on distances."""
+        return None
+
 
 class RotaryPositions(nn.Module):
     """Turns queries and keys instead of adding to embeddings; works at any length."""
@@ -223,8 +236,48 @@ class RotaryPositions(nn.Module):
                 self.cosines, self.sines = cosines.to(self.cosines), sines.to(self.sines)
         return self.cosines[offset:end], self.sines[offset:end]
 
+    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
+        """None: scores do not depend on distances."""
+        return None
 
-Positions = NoPositions | SinusoidalPositions | LearnedPositions | RotaryPositions
+
+class RelativePositions(nn.Module):
+    """Distances for self-attention instead of anything added to embeddings; works at any length."""
+
+    def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
+        super().__init__()
+        self.places: Tensor
+        self.register_buffer("places", torch.arange(256), persistent=False)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Return `x` as it is, `(batch, length, d_model)`."""
+        return x
+
+    def rotation(self, length: int, offset: int = 0) -> Rotation | None:
+        """None: queries and keys stay as they are."""
+        return None
+
+    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
+        """How far behind each query each key stands; negative in front of it.
+
+        Args:
+            n_queries: number of queries; the first is at position `offset`.
+            n_keys: number of keys; the first is at position 0.
+            offset: position of the first query.
+
+        Returns:
+            Whole numbers, `(n_queries, n_keys)`.
+        """
+        end = max(n_keys, offset + n_queries)
+        if end > len(self.places):
+            with torch.inference_mode(False):
+                self.places = torch.arange(2 * end, device=self.places.device)
+        return self.places[:n_keys] - self.places[offset : offset + n_queries, None]
+
+
+Positions = (
+    NoPositions | SinusoidalPositions | LearnedPositions | RotaryPositions | RelativePositions
+)
 
 POSITIONS: dict[str, type[Positions]] = {
     "sinusoidal": SinusoidalPositions,
@@ -234,4 +287,6 @@ POSITIONS: dict[str, type[Positions]] = {
     "none": NoPositions,
     "absolute": AbsolutePositions,
     "seed1": Seed1Positions,
+    "shaw": RelativePositions,
+    "alibi": RelativePositions,
 }

@@ -64,6 +64,16 @@ class Embedding(nn.Module):
         """Rotary angles of positions `offset …`, if the positions are of that kind."""
         return self.positions.rotation(length, offset)
 
+    def distances(self, n_queries: int, n_keys: int, offset: int = 0) -> Tensor | None:
+        """Distances of keys from queries `(n_queries, n_keys)`, if the positions are of that kind.
+
+        Args:
+            n_queries: number of queries; the first is at position `offset`.
+            n_keys: number of keys; the first is at position 0.
+            offset: position of the first query.
+        """
+        return self.positions.distances(n_queries, n_keys, offset)
+
 
 class Transformer(TorchNetwork):
     """An encoder reads the source once, a decoder writes the target a token at a time.
@@ -121,9 +131,10 @@ class Transformer(TorchNetwork):
             layer's output every time (Vaswani et al. 2017, figure 1), or each layer's own.
         """
         x, rotation = self.embed_src(src), self.embed_src.rotation(src.size(1))
+        distances = self.embed_src.distances(src.size(1), src.size(1))
         outputs = []
         for layer in self.encoder:
-            x = self.through(layer, x, src_mask, rotation)
+            x = self.through(layer, x, src_mask, rotation, False, distances)
             outputs.append(x)
         if self.is_same_layer:
             return [
@@ -147,8 +158,9 @@ class Transformer(TorchNetwork):
             Decoder states before the output layer, `(batch, tgt_len, d_model)`.
         """
         x, rotation = self.embed_tgt(tgt_in), self.embed_tgt.rotation(tgt_in.size(1))
+        distances = self.embed_tgt.distances(tgt_in.size(1), tgt_in.size(1))
         for layer, memory in zip(self.decoder, memories, strict=True):
-            x = self.through(layer, x, memory, src_mask, rotation)
+            x = self.through(layer, x, memory, src_mask, rotation, distances)
         return see(self, "states", self.decoder_norm(x))
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
@@ -172,10 +184,11 @@ class Transformer(TorchNetwork):
         """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
         x = self.embed_tgt(tokens[:, None], state.position)
         rotation = self.embed_tgt.rotation(1, state.position)
+        distances = self.embed_tgt.distances(1, state.position + 1, state.position)
         for layer, cache, heads in zip(
             self._decoder_layers(), state.caches, state.memory_heads, strict=True
         ):
-            x = layer.extend(x, cache, heads, state.src_mask, rotation)
+            x = layer.extend(x, cache, heads, state.src_mask, rotation, distances)
         state.position += 1
         return self.logits(see(self, "states", self.decoder_norm(x))[:, 0])
 

@@ -88,6 +88,17 @@ def blocks_of(
     )
 
 
+def block_distances(window: int, *, is_causal: bool, device: torch.device | None = None) -> Tensor:
+    """How far behind each query of a block each of its keys stands, the same in all blocks.
+
+    Returns:
+        Whole numbers, with as many queries and keys as a row of `blocks_of` has.
+    """
+    size = block_len(window)
+    read_at = torch.arange((2 if is_causal else 3) * size, device=device) - size
+    return read_at - torch.arange(size, device=device)[:, None]
+
+
 def block_len(window: int) -> int:
     """How many queries a block has."""
     return max(window, MIN_BLOCK)

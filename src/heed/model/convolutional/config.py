@@ -31,6 +31,12 @@ class ConvConfig(ModelConfig):
         if self.kernel_size % 2 == 0:
             raise ConfigError(f"model.kernel_size must be odd, but is {self.kernel_size}.")
 
+        if self.positions in ("shaw", "alibi"):
+            raise ConfigError(
+                f"{self.positions} positions are distances inside self-attention, which "
+                "model.family = conv does not have. Set model.positions = sinusoidal."
+            )
+
     def summary(self) -> str:
         """The shape in words, for a model card."""
         return (

@@ -64,6 +64,7 @@ class GatedConvolution(nn.Module):
         mask: Tensor | None = None,
         is_causal: bool = False,
         rotation: Rotation | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """Let each position see its neighbors.
 
@@ -72,6 +73,7 @@ class GatedConvolution(nn.Module):
             mask: True at real positions, `(batch, 1, 1, length)`; others count as zero.
             is_causal: position t sees no position after t.
             rotation: not used.
+            distances: not used.
 
         Returns:
             `(batch, length, d_model)`.
@@ -93,6 +95,7 @@ class GatedConvolution(nn.Module):
         cache: KVCache,
         rotation: Rotation | None = None,
         mask: Tensor | None = None,
+        distances: Tensor | None = None,
     ) -> Tensor:
         """The newest position, with those before it.
 
@@ -101,6 +104,7 @@ class GatedConvolution(nn.Module):
             cache: the gated inputs so far, as keys of one head; grows by one.
             rotation: not used.
             mask: not used.
+            distances: not used.
 
         Returns:
             `(rows, 1, d_model)`.

@@ -50,6 +50,7 @@ class OneStackConfig:
         positions: how a token's place is told, as in `ModelConfig`.
         normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table of positions.
+        max_distance: the largest distance with a vector of its own, for `shaw`.
         tied: `three-way` takes the embedding table as the output matrix.
         bias: whether the linear layers add a bias.
         scale_embedding: multiply embeddings by √d_model.
@@ -83,6 +84,7 @@ class OneStackConfig:
     positions: PositionKind = "sinusoidal"
     normalize_positions: bool = False
     max_positions: Size = 1024
+    max_distance: Size = 16
     tied: Literal["three-way", "none"] = "three-way"
     bias: bool = True
     scale_embedding: bool = True

@@ -87,11 +87,12 @@ class DecoderOnly(TorchNetwork):
             [self.embed(src) + self.sides[SOURCE], self.embed(tgt_in) + self.sides[TARGET]], dim=1
         )
         rotation = _joined(self.embed.rotation(n_src), self.embed.rotation(n_tgt))
+        distances = self._distances(n_src, n_tgt)
         is_only_causal = not self.is_bidirectional and self.window is None
         is_causal = n_src == 0 or (src_mask is None and is_only_causal)
         mask = None if is_causal else self._mask(n_src, n_tgt, src_mask, src.device)
         for layer in self.decoder:
-            x = self.through(layer, x, mask, rotation, is_causal)
+            x = self.through(layer, x, mask, rotation, is_causal, distances)
         return see(self, "states", self.decoder_norm(x)[:, n_src:])
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderOnlyState:
@@ -102,9 +103,10 @@ class DecoderOnly(TorchNetwork):
         if src.size(1):
             x = self.embed(src) + self.sides[SOURCE]
             rotation = self.embed.rotation(src.size(1))
+            distances = self._distances(src.size(1), 0)
             mask = self._mask(src.size(1), 0, src_mask, src.device)
             for layer, cache in zip(layers, caches, strict=True):
-                x = layer.extend(x, cache, mask, rotation)
+                x = layer.extend(x, cache, mask, rotation, distances)
         rows = torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
         state = DecoderOnlyState(caches, src_mask)
         self.select(state, rows)
@@ -114,14 +116,15 @@ class DecoderOnly(TorchNetwork):
         """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
         x = self.embed(tokens[:, None], state.position) + self.sides[TARGET]
         rotation = self.embed.rotation(1, state.position)
-        mask = None
+        mask, n_src = None, state.caches[0].length - state.position
+        distances = self._from_side(1, n_src, state.position + 1, state.position)
         state.position += 1
         if state.src_mask is not None:
             n_tgt = min(state.position, self.window + 1) if self.window else state.position
             is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, n_tgt)
             mask = torch.cat([state.src_mask, is_tgt], dim=-1)
         for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
-            x = layer.extend(x, cache, mask, rotation)
+            x = layer.extend(x, cache, mask, rotation, distances)
         return self.logits(see(self, "states", self.decoder_norm(x))[:, 0])
 
     def select(self, state: DecoderOnlyState, rows: Tensor, sources: Tensor | None = None) -> None:
@@ -155,6 +158,17 @@ class DecoderOnly(TorchNetwork):
         whole = both(mask, torch.cat([src_mask, is_tgt], dim=-1))
         assert whole is not None
         return whole
+
+    def _distances(self, n_src: int, n_tgt: int) -> Tensor | None:
+        """From source and target to source and target, `(n_src + n_tgt, n_src + n_tgt)`."""
+        of_src, of_tgt = self._from_side(n_src, n_src, n_tgt), self._from_side(n_tgt, n_src, n_tgt)
+        return None if of_src is None or of_tgt is None else torch.cat([of_src, of_tgt])
+
+    def _from_side(self, n_queries: int, n_src: int, n_tgt: int, offset: int = 0) -> Tensor | None:
+        """From `n_queries` of either side to source and target, `(n_queries, n_src + n_tgt)`."""
+        to_src = self.embed.distances(n_queries, n_src, offset)
+        to_tgt = self.embed.distances(n_queries, n_tgt, offset)
+        return None if to_src is None or to_tgt is None else torch.cat([to_src, to_tgt], dim=1)
 
     def _decoder_layers(self) -> list[EncoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]  # ModuleList forgets its element type

@@ -65,8 +65,9 @@ class EncoderOnly(TorchNetwork):
             A state for each token, `(batch, src_len, d_model)`; pooled, one for each text.
         """
         x, rotation = self.embed(src), self.embed.rotation(src.size(1))
+        distances = self.embed.distances(src.size(1), src.size(1))
         for layer in self.encoder:
-            x = self.through(layer, x, src_mask, rotation)
+            x = self.through(layer, x, src_mask, rotation, False, distances)
         x = see(self, "memory", self.encoder_norm(x))
         if not self.is_pooled:
             return see(self, "states", x)
