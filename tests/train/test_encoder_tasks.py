@@ -175,7 +175,7 @@ def test_a_gap_is_filled_by_what_stands_beside_it(masked_run: Path) -> None:
 
 
 def test_two_gaps_are_filled_independently_even_with_an_impossible_pair(masked_run: Path) -> None:
-    """Claim 125: "old" is the commonest first word and "moon" the commonest second one."""
+    """Claim 123: "old" is the commonest first word and "moon" the commonest second one."""
     first, second = load_masked(masked_run).fill("<mask> <mask>")
     assert (first[0].word, second[0].word) == ("old", "moon")
     assert "old moon" not in LINES

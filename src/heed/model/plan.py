@@ -83,6 +83,18 @@ def encoder_plan(config: EncoderConfig) -> list[Weight]:
     return with_ties(_one_stack(config, "encoder", "src"), config.tied)
 
 
+def patches_plan(config: EncoderConfig, patch_width: int) -> list[Weight]:
+    """Every weight of an encoder of image patches: a linear map in the place of the table."""
+    width, tokens = config.d_model, "embed.tokens"
+    _, *others = encoder_plan(config)
+    blocks = (Block("", width, "src"),)
+    return [
+        Weight(f"{tokens}.weight", (width, patch_width), "matrix", "src", blocks),
+        Weight(f"{tokens}.bias", (width,), "bias", "src", blocks),
+        *others,
+    ]
+
+
 def with_ties(weights: Iterable[Weight], tied: str) -> list[Weight]:
     """The weights of a model whose embeddings are `tied` three-way, to the output, or not."""
     found = list(weights)

@@ -48,7 +48,7 @@ class Embedding(nn.Module):
         self, tokens: nn.Embedding, positions: Positions, *, is_scaled: bool, dropout: float
     ) -> None:
         super().__init__()
-        self.tokens = tokens
+        self.tokens: nn.Embedding | nn.Linear = tokens  # linear: a map of image patches
         self.positions = positions
         self.scale = math.sqrt(tokens.embedding_dim) if is_scaled else 1.0
         self.dropout = Dropout(dropout)

@@ -4,7 +4,6 @@ Source: Devlin et al. 2019, "BERT", section 3; here one text without segments, a
 tokens in place of the vector of `[CLS]`.
 """
 
-import torch
 from torch import Tensor, nn
 
 from heed.model.fast.dropout import Dropout
@@ -57,7 +56,7 @@ class EncoderOnly(TorchNetwork):
         """Read texts.
 
         Args:
-            src: their ids, `(batch, src_len)`.
+            src: their ids, `(batch, src_len)`; or image patches, `(batch, src_len, patch_width)`.
             tgt_in: not used: what is predicted does not depend on earlier predictions.
             src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
 
@@ -71,7 +70,7 @@ class EncoderOnly(TorchNetwork):
         x = see(self, "memory", self.encoder_norm(x))
         if not self.is_pooled:
             return see(self, "states", x)
-        is_real = torch.ones_like(src) if src_mask is None else src_mask[:, 0, 0]
+        is_real = x.new_ones(x.shape[:2]) if src_mask is None else src_mask[:, 0, 0]
         shares = is_real / is_real.sum(dim=1, keepdim=True).clamp(min=1)
         mean = shares[:, None].to(x) @ x
         pooled: Tensor = self.dropout(see(self, "states", mean))
