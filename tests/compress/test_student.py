@@ -65,6 +65,13 @@ def test_it_is_its_teacher_with_two_thirds_of_the_decoder_layers(teacher: Path) 
     }
 
 
+def test_heads_of_a_pruned_teacher_keep_their_width(tmp_path: Path) -> None:
+    pruned = make_teacher(tmp_path / "pruned", n_heads=3, d_k=8, d_v=8)
+    settings = student_settings({}, pruned)
+    assert settings["model"] == {**SHALLOW, "n_heads": 3, "d_k": 8, "d_v": 8}
+    assert settings["training"]["parent"] == str(pruned)
+
+
 @pytest.mark.parametrize(
     ("model", "begins_with_weights"),
     [

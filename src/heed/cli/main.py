@@ -43,6 +43,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "List, describe, verify or delete the models on this machine.",
         ),
         "quantize": ("heed.cli.quantize:quantize", "Round a model to int8: small and fast."),
+        "prune": ("heed.cli.prune:prune", "Remove the least important heads and features."),
         "distill": ("heed.cli.distill:distill", "Train a small, fast student from a model."),
         "doctor": ("heed.cli.doctor:doctor", "Show versions, processor and optional parts."),
         "completion": ("heed.cli.completion:completion", "Print a completion script for a shell."),

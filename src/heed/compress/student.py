@@ -65,5 +65,8 @@ def _shallow(teacher: AnyConfig) -> Values:
     """A Transformer's shape with two thirds of its decoder layers; for other families `student`."""
     if not isinstance(teacher, ModelConfig):
         return PRESETS["student"]
-    sizes = {key: getattr(teacher, key) for key in PRESETS["student"] if key != "dropout"}
+    keys = [key for key in PRESETS["student"] if key != "dropout"]
+    if teacher.d_k or teacher.d_v:  # of a pruned teacher
+        keys += ["d_k", "d_v"]
+    sizes = {key: getattr(teacher, key) for key in keys}
     return {**sizes, "n_decoder_layers": max(1, round(2 * teacher.n_decoder_layers / 3))}

@@ -1,0 +1,279 @@
+"""`heed prune`: remove the least important heads and features, and say what that costs.
+
+`compress/importance.py` measures, `compress/prune.py` removes.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.bundle.outputs import STANDARD, require_not_read, require_replaceable
+from heed.cli.command import Session, Threads, as_one, command, options
+from heed.cli.models import find_model
+from heed.cli.terminal import echo
+from heed.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from heed.bundle.bundle import Bundle
+    from heed.compress.importance import Scores, Sublayer
+    from heed.compress.sequences import Sequences
+    from heed.data.readers import Pair
+    from heed.model.network import TorchNetwork
+
+EXAMPLES = """
+heed prune run/ --keep 0.75 --out smaller/
+heed prune run/ --keep 0.5 --what features --out smaller/ --src test.en --ref test.de
+heed prune run/ --importance heads.tsv
+"""
+
+option = options("Options")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneFlags:
+    """The flags of `heed prune`.
+
+    Attributes:
+        keep: share of units that stay.
+        what: `heads`, `features` or `both`.
+        out: folder of the smaller model, or None.
+        force: a model that is there may be replaced.
+        src: lines to translate before and after, or None.
+        ref: their references.
+        importance: file for a table of all units; `-` is standard output.
+        threads: of a CPU; None = all cores.
+    """
+
+    keep: float
+    what: str
+    out: str | None
+    force: bool
+    src: str | None
+    ref: str | None
+    importance: str | None
+    threads: int | None
+
+
+@command("prune", "Remove the least important heads and features.", examples=EXAMPLES)
+@click.argument("model")
+@option(
+    "--keep",
+    click.FloatRange(0, 1, min_open=True),
+    "Share of the heads and features of each sublayer that stays.",
+    default=0.75,
+)
+@option("--what", ("heads", "features", "both"), "What to remove.", default="both")
+@option("--out", str, "Write the smaller model into a folder of its own.", metavar="FOLDER")
+@option("--force", bool, "Replace the model that FOLDER holds.")
+@option("--src", str, "Lines to translate before and after …", metavar="FILE")
+@option("--ref", str, "… and their references: what does it cost?", metavar="FILE")
+@option(
+    "--importance",
+    str,
+    "Write what each head and feature matters (.json or a table; - prints).",
+    metavar="FILE",
+)
+@option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
+@click.pass_obj
+@as_one(PruneFlags, "flags")
+def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
+    """Remove heads and inner features of MODEL that hardly change its loss.
+
+    A unit's importance is the mean size of the loss's gradient by a gate on what it passes on, over
+    training sequences of a run folder, or else over --src and --ref. Each sublayer keeps its most
+    important units, as many as every other. The smaller model is compared with MODEL on --src and
+    --ref, or on the development set of its run.
+
+    --importance also gives, for each head, the loss without it and how far its attention differs
+    from that of the other heads of its sublayer.
+    """
+    if (flags.src is None) != (flags.ref is None):
+        raise UsageError("Give --src and --ref together, or neither.")
+    if flags.out is None and flags.importance is None:
+        raise UsageError("Missing --out: where to write the smaller model, e.g. --out smaller/")
+    from heed.bundle.bundle import load_bundle, save_bundle
+    from heed.compress.importance import importance
+    from heed.compress.prune import most_important, opened, prunable, pruned, require_same_as_gated
+    from heed.machine.threads import choose_threads, set_threads
+
+    folder = find_model(model)
+    place = _place(folder, flags)
+    bundle = load_bundle(folder)
+    chosen = prunable(bundle.config, flags.what)
+    set_threads(choose_threads(flags.threads))
+    sequences = _sequences(folder, bundle, flags)
+    network, pad_id = opened(bundle), bundle.config.pad_id
+    session.say(f"Measuring {sum(each.n_units for each in chosen):,} heads and features …")
+    scores = importance(network, sequences.training, chosen, pad_id=pad_id)
+    if flags.importance is not None:
+        _write(flags.importance, _records(session, network, chosen, scores, sequences, pad_id))
+    if place is None:
+        return
+    kept = most_important(scores, flags.keep)
+    smaller = pruned(bundle, kept)
+    require_same_as_gated(bundle, smaller, kept, sequences.held_out[0])
+    save_bundle(place, smaller)
+    _show_size(str(flags.out), bundle, smaller)
+    if bundle.task == "translate":
+        _compare_translations(session, folder, place, sequences.pairs, flags.threads)
+    else:
+        _compare_losses(network, opened(smaller), sequences, pad_id)
+
+
+def _place(folder: Path, flags: PruneFlags) -> Path | None:
+    """The folder of the smaller model; refuses outputs in which something would be lost."""
+    from heed.bundle.find import find_model_folder
+
+    texts = [path for path in (flags.src, flags.ref) if path]
+    source = find_model_folder(folder)
+    files = [str(path) for path in source.iterdir() if path.is_file()]
+    if flags.importance not in (None, STANDARD):
+        require_not_read(str(flags.importance), [*files, *texts])
+    if flags.out is None:
+        return None
+    return require_replaceable(flags.out, [str(folder), *files, *texts], is_forced=flags.force)
+
+
+def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences":
+    """What the model is tried on.
+
+    Raises:
+        ConfigError: there is neither a run nor pairs, or pairs are given to another task's model.
+    """
+    from dataclasses import replace
+
+    from heed.compress.sequences import has_run, sequences_of_files, sequences_of_run
+
+    if flags.src and bundle.task != "translate":
+        raise ConfigError(
+            f"--src and --ref are for translators, but {folder} has the task {bundle.task}. Leave "
+            "them out: it is compared on the development set of its run."
+        )
+    pairs = _pairs(flags.src, flags.ref) if flags.src and flags.ref else []
+    if has_run(folder):
+        found = sequences_of_run(folder, bundle)
+        return replace(found, pairs=pairs) if pairs else found
+    if pairs:
+        return sequences_of_files(bundle, pairs)
+    raise ConfigError(
+        f"{folder} is a model without the corpus it learned from, on which heads and features are "
+        "measured. Name the run folder that heed train wrote, or pairs with --src and --ref."
+    )
+
+
+def _pairs(src: str, ref: str) -> "list[Pair]":
+    from heed.cli.evaluate import paired
+    from heed.data.readers import Pair
+
+    return [Pair(source, target) for source, target in paired(src, ref)]
+
+
+def _records(
+    session: Session,
+    network: "TorchNetwork",
+    chosen: "list[Sublayer]",
+    scores: "dict[str, Scores]",
+    sequences: "Sequences",
+    pad_id: int,
+) -> list[dict[str, Any]]:
+    """A record a unit; for heads with the loss without it and its distance from the others."""
+    from heed.compress.importance import ablation, sequence_losses
+    from heed.explain.heads import distances_by_sublayer
+
+    heads = [each for each in chosen if each.kind == "heads"]
+    session.say(f"Switching off {sum(each.n_units for each in heads)} heads, one at a time …")
+    nll, n_tokens = sequence_losses(network, sequences.held_out, pad_id=pad_id)
+    without = ablation(network, sequences.held_out, heads, pad_id=pad_id)
+    distances = distances_by_sublayer(network, sequences.singles) if heads else {}
+    records = []
+    for each in chosen:
+        for unit, score in enumerate(scores[each.name]):
+            record = {"sublayer": each.name, "kind": each.kind, "unit": unit, "importance": score}
+            if each.name in without:
+                others = distances[each.name][unit].sum().item() / max(1, each.n_units - 1)
+                record |= {
+                    "loss": nll.sum() / n_tokens.sum(),
+                    "loss_without": without[each.name][unit],
+                    "distance": others,
+                }
+            records.append(record)
+    return records
+
+
+def _write(path: str, records: list[dict[str, Any]]) -> None:
+    """Write records as JSON or as a table with tabs, by the name of the file."""
+    from heed.disk.files import to_json, write_atomically
+
+    columns = ("sublayer", "kind", "unit", "importance", "loss", "loss_without", "distance")
+    rows = ["\t".join(columns), *("\t".join(_cells(record, columns)) for record in records)]
+    if path == STANDARD:
+        for row in rows:
+            echo(row)
+    elif path.endswith(".json"):
+        write_atomically(path, to_json({"units": records}))
+    else:
+        write_atomically(path, "".join(f"{row}\n" for row in rows).encode())
+
+
+def _cells(record: dict[str, Any], columns: tuple[str, ...]) -> list[str]:
+    values = (record.get(name, "") for name in columns)
+    return [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
+
+
+def _show_size(out: str, bundle: "Bundle", smaller: "Bundle") -> None:
+    from heed.model.families import plan
+    from heed.model.plan import operations
+
+    before, after = bundle.config.to_dict(), smaller.config.to_dict()
+    whole, small = plan(bundle.config), plan(smaller.config)
+    n_whole, n_small = (
+        sum(weight.size for weight in weights if weight.tied_to is None)
+        for weights in (whole, small)
+    )
+    share = sum(operations(small)) / sum(operations(whole))
+    echo(
+        f"{out}: {after['n_heads']} of {before['n_heads']} heads and {after['d_ff']} of "
+        f"{before['d_ff']} features a sublayer; {n_small:,} of {n_whole:,} parameters, {share:.0%} "
+        "of the multiplications"
+    )
+
+
+def _compare_translations(
+    session: Session, folder: Path, place: Path, pairs: "list[Pair]", threads: int | None
+) -> None:
+    """Translate with both and print scores, difference and interval."""
+    from heed.cli.evaluate import show
+    from heed.evaluate.counts import Reading
+    from heed.evaluate.report import report
+    from heed.translate.translator import load
+
+    systems, target_lang = {}, ""
+    for name, path in (("before", folder), ("after", place)):
+        translator = load(path, device="cpu", dtype="float32", threads=threads, shortlist=False)
+        target_lang = translator.target_lang
+        lines = [
+            translator.reader.line(pair.src, pair.target_lang or target_lang) for pair in pairs
+        ]
+        session.say(f"Translating {len(lines)} lines with {os.fspath(path)} …")
+        systems[name] = [found.text for found in translator.translate_stream(lines)]
+    references = [[pair.tgt for pair in pairs]]
+    reading = Reading(target_lang=target_lang)
+    show(session, report(systems, references, metrics=("bleu", "chrf"), reading=reading))
+
+
+def _compare_losses(
+    before: "TorchNetwork", after: "TorchNetwork", sequences: "Sequences", pad_id: int
+) -> None:
+    """Print the held-out losses, and the interval of their difference."""
+    from heed.compress.importance import difference_of_losses, sequence_losses
+
+    nll, n_tokens = sequence_losses(before, sequences.held_out, pad_id=pad_id)
+    other, _ = sequence_losses(after, sequences.held_out, pad_id=pad_id)
+    value, low, high = difference_of_losses(nll, other, n_tokens)
+    echo(f"loss of {n_tokens.sum():,.0f} held-out labels, in nats")
+    echo(f"  before      {nll.sum() / n_tokens.sum():8.4f}")
+    echo(f"  after       {other.sum() / n_tokens.sum():8.4f}")
+    echo(f"  difference  {value:+8.4f}  [{low:+.4f}, {high:+.4f}]")

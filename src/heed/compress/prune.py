@@ -1,0 +1,158 @@
+"""Remove the least important heads and features of a model: a smaller model of the same family.
+
+Every attention sublayer loses as many heads, and every feed-forward as many features, so that the
+config stays a plain one; each keeps its own most important ones.
+
+Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 4.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heed.bundle.bundle import Bundle
+from heed.compress.importance import Scores, Sublayer, gated, sublayers
+from heed.data.batch import Batch
+from heed.errors import ConfigError
+from heed.model.config import AnyConfig
+from heed.model.decodable import TorchDecodable
+from heed.model.families import plan, stored_shapes, ties
+from heed.model.network import TorchNetwork
+
+TOLERANCE = 1e-3
+"""Most that a state may differ between a model without units and the whole one with them switched
+off, relative to the largest number of a state: both are computed in float32."""
+
+Units = NDArray[np.int64]
+
+
+def prunable(config: AnyConfig, what: str) -> list[Sublayer]:
+    """The sublayers that lose units.
+
+    Args:
+        config: the model's shape.
+        what: `heads`, `features` or `both`.
+
+    Raises:
+        ConfigError: the model has none, or its heads cannot be removed.
+    """
+    found = sublayers(config)
+    if not any(each.kind == "heads" for each in found):
+        raise ConfigError(
+            "heed prune is for models with attention heads, of the families transformer, conv, "
+            f"decoder and encoder, but this one is: {config.summary()}."
+        )
+    chosen = [each for each in found if what in (each.kind, "both")]
+    if what != "features" and not config.to_dict()["output_projection"]:
+        raise ConfigError(
+            "heads can be removed only where an output projection mixes them, but this model is: "
+            f"{config.summary()}. Prune its features: --what features."
+        )
+    return chosen
+
+
+def most_important(scores: Mapping[str, Scores], share: float) -> dict[str, Units]:
+    """The units that each sublayer keeps: a share of them, at least one, in ascending order."""
+    kept = {}
+    for name, values in scores.items():
+        n_kept = max(1, round(share * len(values)))
+        # Of equals the first stays.
+        kept[name] = np.sort(np.argsort(-values, kind="stable")[:n_kept])
+    return kept
+
+
+def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
+    """The model with some units only.
+
+    Args:
+        bundle: with float32 weights.
+        kept: by the name of a sublayer, its units that stay, in ascending order; as many in each
+            sublayer of a kind.
+
+    Raises:
+        ConfigError: everything would stay, or a weight beside the projections depends on the heads.
+    """
+    config = _pruned_config(bundle.config, kept)
+    if config == bundle.config:
+        raise ConfigError("--keep leaves every head and feature in its place. Lower it.")
+    of_units = {each.name: each for each in sublayers(bundle.config)}
+    weights = {}
+    for weight in plan(bundle.config):
+        if weight.tied_to is None:
+            array = bundle.weights[weight.name]
+            sublayer, _, matrix = weight.name.rpartition(".")[0].rpartition(".")
+            if sublayer in kept:
+                units, n_units = kept[sublayer], of_units[sublayer].n_units
+                if matrix in ("project_in", "expand"):
+                    n_rows = [block.n_rows for block in weight.blocks]
+                    array = array[_numbers(units, n_units, n_rows)]
+                elif weight.role == "matrix":
+                    array = array[:, _numbers(units, n_units, [weight.shape[1]])]
+            weights[weight.name] = array
+    if {name: array.shape for name, array in weights.items()} != stored_shapes(config):
+        raise _inseparable(bundle.config)
+    weights |= {alias: weights[first] for alias, first in ties(config).items()}
+    return replace(bundle, config=config, weights=weights, path=None)
+
+
+@torch.no_grad()
+def require_same_as_gated(
+    bundle: Bundle, smaller: Bundle, kept: Mapping[str, Units], batch: Batch
+) -> None:
+    """Compare the smaller model with the whole one whose other units are switched off.
+
+    Raises:
+        ConfigError: they differ, because a head depends on how many there are.
+    """
+    gates = {}
+    for each in sublayers(bundle.config):
+        if each.name in kept:
+            gates[each.reader] = torch.zeros(1, each.n_units)
+            gates[each.reader][0, torch.from_numpy(kept[each.name])] = 1.0
+    whole, small = opened(bundle), opened(smaller)
+    with gated(whole, gates):
+        expected = whole(batch.src, batch.tgt_in, batch.src_mask)
+    found = small(batch.src, batch.tgt_in, batch.src_mask)
+    if (found - expected).abs().max() > TOLERANCE * expected.abs().max():
+        raise _inseparable(bundle.config)
+
+
+def opened(bundle: Bundle) -> TorchNetwork:
+    """The model of a bundle in evaluation mode; its weights get no gradients."""
+    where, numbers = torch.device("cpu"), torch.float32
+    model = TorchDecodable.of(bundle.config, bundle.weights, device=where, dtype=numbers)
+    return model.network.requires_grad_(False)
+
+
+def _pruned_config(config: AnyConfig, kept: Mapping[str, Units]) -> AnyConfig:
+    changes: dict[str, Any] = {}
+    shape: Any = config
+    for each in sublayers(config):
+        if each.name in kept and len(kept[each.name]) < each.n_units:
+            n_kept = len(kept[each.name])
+            if each.kind == "features":
+                changes |= {"d_ff": n_kept}
+            else:
+                changes |= {"n_heads": n_kept, "d_k": shape.key_width, "d_v": shape.value_width}
+    return replace(shape, **changes)  # type: ignore[no-any-return]
+
+
+def _numbers(units: Units, n_units: int, lengths: list[int]) -> Units:
+    """The places of some units along an axis, which holds every unit once in each block."""
+    places, start = [], 0
+    for length in lengths:
+        width = length // n_units
+        places.append((start + units[:, None] * width + np.arange(width)).ravel())
+        start += length
+    return np.concatenate(places)
+
+
+def _inseparable(config: AnyConfig) -> ConfigError:
+    return ConfigError(
+        f"heads cannot be removed from this model, because what each computes depends on all of "
+        f"them: {config.summary()}. Prune its features: --what features."
+    )
