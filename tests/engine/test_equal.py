@@ -62,6 +62,8 @@ def test_float32_gives_what_torch_gives(
         ({"positions": "seed1"}, "4 heads of softmax attention, seed1 positions"),
         ({"positions": "shaw"}, "4 heads of softmax attention, shaw positions"),
         ({"positions": "alibi"}, "4 heads of softmax attention, alibi positions"),
+        ({"feed_forward": False}, "4 heads of softmax attention, no feed-forward networks"),
+        ({"share_layers": "all"}, "the layers of a stack share their weights"),
         ({"normalize_positions": True}, "4 heads of softmax attention, normalized positions"),
     ],
 )

@@ -213,6 +213,8 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "window": (1, {}),
         "residual": (False, {}),
         "output_projection": (False, {}),
+        "feed_forward": (False, {}),
+        "share_layers": ("all", {}),
         "positions": ("none", {}),
         "normalize_positions": (True, {}),
         "max_positions": (32, {"positions": "learned"}),

@@ -181,6 +181,24 @@ def test_encoder_layer_is_attention_then_feed_forward(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["post", "pre"])
+def test_a_layer_without_a_feed_forward_network_ends_with_its_attention(kind: str) -> None:
+    """Claim 93: the ablation. Beside the softmax and the norm nothing is left that bends."""
+    torch.manual_seed(0)
+    attention, _, residual = layer_parts(kind)
+    layer = shaken(EncoderLayer(attention(), None, residual=residual))
+    x = torch.randn(2, 5, 8)
+    norm = layer.around_self.norm
+    expected = norm(x + layer.self_attention(x))
+    if kind == "pre":
+        expected = x + layer.self_attention(norm(x))
+    assert torch.equal(layer(x), expected)
+    assert not [name for name, _ in layer.named_parameters() if "feed_forward" in name]
+    decoder = shaken(DecoderLayer(attention(), attention(), None, residual=residual))
+    assert decoder(x, x).shape == x.shape
+    assert not [name for name, _ in decoder.named_parameters() if "feed_forward" in name]
+
+
+@pytest.mark.parametrize("kind", ["post", "pre"])
 def test_decoder_layer_is_masked_self_then_cross_then_feed_forward(kind: str) -> None:
     """Claims 67, 87, 99: the decoder asks, the encoder's memory answers, never normed anew."""
     torch.manual_seed(0)
@@ -203,25 +221,50 @@ def test_decoder_layer_is_masked_self_then_cross_then_feed_forward(kind: str) ->
     assert torch.allclose(layer(x, memory, mask), expected, atol=1e-5)
 
 
-def gradient_through(depth: int, kind: str, *, is_residual: bool) -> float:
-    """Norm of the gradient of a stack's output, a unit vector's worth, at its input."""
+def gradients_through(depth: int, kind: str, *, is_residual: bool) -> list[float]:
+    """Norm of the gradient of a stack's output, a unit vector's worth, at the input of each layer.
+
+    The first is that of the whole stack's input.
+    """
     torch.manual_seed(0)
-    x = torch.randn(1, 4, 16, requires_grad=True)
-    y = x
+    inputs = [torch.randn(1, 4, 16, requires_grad=True)]
     for _ in range(depth):
         sublayer = FeedForward(16, 32)
         around = RESIDUALS[kind](16, dropout=0.0, eps=EPS, is_residual=is_residual)
-        y = around(y, sublayer)
-    direction = torch.randn_like(y)
-    (y * direction / direction.norm()).sum().backward()
-    assert x.grad is not None
-    return float(x.grad.norm())
+        inputs.append(around(inputs[-1], sublayer))
+    direction = torch.randn_like(inputs[-1])
+    total = (inputs[-1] * direction / direction.norm()).sum()
+    return [float(grad.norm()) for grad in torch.autograd.grad(total, inputs[:-1])]
 
 
 def test_gradients_vanish_without_residual_connections_and_grow_without_norms() -> None:
     """Claim 91: forty sublayers with torch's own first weights, and one for comparison."""
-    shallow = gradient_through(1, "pre", is_residual=True)
-    assert gradient_through(40, "none", is_residual=False) < 1e-12 * shallow
-    assert 0.1 * shallow < gradient_through(40, "pre", is_residual=True) < 10 * shallow
-    without, with_norm = (gradient_through(200, kind, is_residual=True) for kind in ("none", "pre"))
+    (shallow,) = gradients_through(1, "pre", is_residual=True)
+    assert gradients_through(40, "none", is_residual=False)[0] < 1e-12 * shallow
+    assert 0.1 * shallow < gradients_through(40, "pre", is_residual=True)[0] < 10 * shallow
+    without, with_norm = (
+        gradients_through(200, kind, is_residual=True)[0] for kind in ("none", "pre")
+    )
     assert without > 10 * with_norm
+
+
+def test_each_layer_s_gradient_in_the_four_combinations_of_norm_and_residual_connection() -> None:
+    """Claim 91: forty layers; the gradient of each, relative to that of the last.
+
+    Measured at layers 0, 16 and 32: with both 1.31, 1.26, 1.03; with residual connections alone
+    1.99, 1.57, 1.02; with norms alone 3e-4, 0.07, 0.44; with neither 0, 2e-15, 4e-5.
+    """
+    relative = {
+        (kind, is_residual): [gradient / gradients[-1] for gradient in gradients]
+        for kind in ("pre", "none")
+        for is_residual in (True, False)
+        for gradients in [gradients_through(40, kind, is_residual=is_residual)]
+    }
+    assert all(0.9 < gradient < 1.5 for gradient in relative["pre", True])
+    assert relative["none", True][0] > 1.3 * relative["pre", True][0]
+    norms_alone, neither = relative["pre", False], relative["none", False]
+    assert norms_alone[0] < 1e-2
+    assert neither[8] < 1e-15
+    for eighth in range(0, 32, 8):  # the deeper, the smaller
+        assert norms_alone[eighth] < norms_alone[eighth + 8]
+        assert neither[eighth] < 1e-3 * neither[eighth + 8]

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from heed.model.attention import MultiHeadAttention
-from heed.model.build import build_model
+from heed.model.build import build_model, count_parameters
 from heed.model.config import ModelConfig
+from heed.model.trace import recording
 from heed.model.transformer import Transformer
 
 Tiny = Callable[..., Transformer]
@@ -165,6 +167,44 @@ def test_layers_do_not_share_weights() -> None:
     assert not any(
         torch.equal(matrix, other) for i, matrix in enumerate(matrices) for other in matrices[:i]
     )
+
+
+def test_shared_layers_are_one_layer_s_weights() -> None:
+    """Claim 85, the option: each stack has the weights of one layer, and computes as with copies.
+
+    The gradient of a shared weight is the sum of the gradients of the copies. Tolerance: float64.
+    """
+    sizes: dict[str, Any] = {"src_vocab_size": 13, "tgt_vocab_size": 13, "d_model": 8, "n_heads": 2}
+    sizes |= {"d_ff": 12, "n_encoder_layers": 3, "n_decoder_layers": 4, "dropout": 0.0}
+    torch.manual_seed(0)
+    shared = build_model(ModelConfig(**sizes, share_layers="all")).double()
+    apart = build_model(ModelConfig(**sizes)).double()
+    apart.load_state_dict(shared.state_dict())
+    of_layers = [p for stack in (apart.encoder, apart.decoder) for p in stack[0].parameters()]
+    n_elsewhere = sum(p.numel() for name, p in apart.named_parameters() if "coder." not in name)
+    assert count_parameters(shared) == n_elsewhere + sum(p.numel() for p in of_layers)
+    for model in (shared, apart):
+        (model.teacher_forced(SRC, TGT_IN) ** 2).sum().backward()
+    assert torch.equal(shared.teacher_forced(SRC, TGT_IN), apart.teacher_forced(SRC, TGT_IN))
+    for name, parameter in shared.named_parameters():
+        stack, number, rest = [*name.split(".", 2), "", ""][:3]
+        names = [name]
+        if stack in ("encoder", "decoder"):
+            assert number == "0"
+            names = [f"{stack}.{i}.{rest}" for i in range(len(getattr(apart, stack)))]
+        gradients = [apart.get_parameter(each).grad for each in names]
+        total = sum(gradient for gradient in gradients if gradient is not None)
+        assert parameter.grad is not None
+        assert torch.allclose(parameter.grad, torch.as_tensor(total), atol=1e-9)
+
+
+def test_shared_layers_are_traced_one_by_one(tiny: Tiny) -> None:
+    model = tiny(share_layers="all")
+    with recording(model, "cross_attention.weights") as seen:
+        model.teacher_forced(SRC, TGT_IN)
+    assert list(seen) == [f"decoder.{i}.cross_attention.weights" for i in range(2)]
+    first, second = seen.values()
+    assert not torch.equal(first, second)
 
 
 def test_no_encoder_layer_at_all_leaves_the_embeddings_as_memory(tiny: Tiny) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 import heed
+from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
+from heed.disk.tensors import read_header
 from heed.errors import ConfigError
+from heed.model.families import stored_shapes
 from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 
@@ -25,8 +28,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 TINY = {"d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 1, "n_decoder_layers": 2}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "shaw": {**TINY, "positions": "shaw", "max_distance": 3},
-    "alibi": {**TINY, "positions": "alibi"},
+    "shaw, shared layers": {**TINY, "positions": "shaw", "share_layers": "all"},
+    "alibi, no feed-forward": {**TINY, "positions": "alibi", "feed_forward": False},
 }
 SRC = ["baum blau", "drei maus", "ein hund rot", "baum maus ein baum"]  # of the corpus
 TGT = [" ".join(word[::-1] for word in line.split()) for line in SRC]
@@ -128,6 +131,8 @@ def test_paused_and_continued_equals_undisturbed(
     assert run_training(asked, small_corpus, parts, report=report).is_finished
     name = "model.safetensors"
     assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    stored = read_header((whole / name).read_bytes(), name)
+    assert set(stored) == set(stored_shapes(load_bundle(str(whole)).config))  # ties once
     found = heed.load(whole).translate(SRC)
     assert [str(one) for one in heed.load(parts).translate(SRC)] == [str(one) for one in found]
 

@@ -6,7 +6,7 @@ The only code that reads the choices of `ModelConfig`; the parts take plain argu
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,8 @@ from heed.model.positions import POSITIONS
 from heed.model.relative import AlibiBias, Relative, ShawVectors
 from heed.model.transformer import Embedding, Transformer
 
+L = TypeVar("L", bound=nn.Module)
+
 FEED_FORWARDS: dict[str, Callable[..., FeedForward | SwiGLU]] = {
     "relu": functools.partial(FeedForward, activation=F.relu),
     "gelu": functools.partial(FeedForward, activation=F.gelu),
@@ -61,19 +63,21 @@ def build_transformer(config: ModelConfig) -> Transformer:
         plan=plan(config),
         embed_src=embed_src,
         embed_tgt=embed_tgt,
-        encoder=[
-            EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual)
-            for _ in range(config.n_encoder_layers)
-        ],
-        decoder=[
-            DecoderLayer(
+        encoder=_stack(
+            config,
+            config.n_encoder_layers,
+            lambda: EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual),
+        ),
+        decoder=_stack(
+            config,
+            config.n_decoder_layers,
+            lambda: DecoderLayer(
                 _self_attention(config),
                 _attention(config),
                 _feed_forward(config),
                 residual=residual,
-            )
-            for _ in range(config.n_decoder_layers)
-        ],
+            ),
+        ),
         encoder_norm=last_norm(),
         decoder_norm=last_norm(),
         output=output,
@@ -158,7 +162,9 @@ def residual_gain(config: ModelConfig) -> float:
     """
     if config.norm == "post" or not config.residual:
         return 1.0
-    return 1 / math.sqrt(max(2 * config.n_encoder_layers, 3 * config.n_decoder_layers))
+    of_encoder, of_decoder = (2, 3) if config.feed_forward else (1, 2)
+    n_sublayers = of_encoder * config.n_encoder_layers, of_decoder * config.n_decoder_layers
+    return 1 / math.sqrt(max(n_sublayers))
 
 
 def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
@@ -204,18 +210,19 @@ def _one_stack(
     else:
         output.weight = tokens.weight
     residual, last_norm = _residual(config)
-    layers = [
-        EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual)
-        for _ in range(config.n_layers)
-    ]
+    layers = _stack(
+        config,
+        config.n_layers,
+        lambda: EncoderLayer(_self_attention(config), _feed_forward(config), residual=residual),
+    )
     return _embedding(config, tokens), layers, last_norm(), output
 
 
 def _one_stack_gain(config: OneStackConfig) -> float:
-    """`residual_gain` of a stack whose layers have two sublayers."""
+    """`residual_gain` of one stack."""
     if config.norm == "post" or not config.residual:
         return 1.0
-    return 1 / math.sqrt(2 * config.n_layers)
+    return 1 / math.sqrt((2 if config.feed_forward else 1) * config.n_layers)
 
 
 def _embeddings(config: ModelConfig) -> tuple[Embedding, Embedding, nn.Linear]:
@@ -243,6 +250,21 @@ def _embedding(config: LayerConfig, tokens: nn.Embedding) -> Embedding:
     options = {"is_normalized": True} if config.normalize_positions else {}
     positions = POSITIONS[config.positions](*sizes, **options)
     return Embedding(tokens, positions, is_scaled=config.scale_embedding, dropout=config.dropout)
+
+
+def _stack(config: LayerConfig, n_layers: int, make: Callable[[], L]) -> list[L]:
+    """Layers with weights of their own, or each with those of the first.
+
+    Sources: Dehghani et al. 2019, "Universal Transformers"; Lan et al. 2020, "ALBERT".
+    """
+    layers = [make() for _ in range(n_layers)]
+    if config.share_layers == "all":
+        # Modules of their own, so that each has a name in the trace and a cache.
+        for layer in layers[1:]:
+            for name, parameter in layers[0].named_parameters():
+                owner, _, key = name.rpartition(".")
+                setattr(layer.get_submodule(owner), key, parameter)
+    return layers
 
 
 def _residual(
@@ -286,6 +308,8 @@ def _self_attention(config: LayerConfig) -> MultiHeadAttention | GatedConvolutio
     return _attention(config, window=config.window, relative=make(config) if make else None)
 
 
-def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU:
+def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU | None:
+    if not config.feed_forward:
+        return None
     shared: dict[str, Any] = {"dropout": config.activation_dropout, "bias": config.bias}
     return FEED_FORWARDS[config.activation](config.d_model, config.d_ff, **shared)

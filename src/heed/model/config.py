@@ -106,6 +106,9 @@ class ModelConfig:
         norm: `post` = LayerNorm(x + Sublayer(x)), the paper; `pre` = x + Sublayer(LayerNorm(x));
             `none` = x + Sublayer(x).
         residual: whether a sublayer's input is added to its output.
+        feed_forward: whether layers have the feed-forward network; without it `d_ff` and
+            `activation` mean nothing.
+        share_layers: `all` layers of a stack have the same weights, or `none`.
         output_projection: whether heads are mixed by W^O; without it `n_heads * d_v` must be
             `d_model`.
         positions: `sinusoidal` interleaves sine and cosine as the paper, `sinusoidal_halves` puts
@@ -148,6 +151,8 @@ class ModelConfig:
     activation: Activation = "relu"
     norm: Norm = "post"
     residual: bool = True
+    feed_forward: bool = True
+    share_layers: Literal["none", "all"] = "none"
     output_projection: bool = True
     positions: PositionKind = "sinusoidal"
     normalize_positions: bool = False
@@ -272,12 +277,15 @@ def departures(config: Any) -> str:
         "norm": config.norm == "none",
         "residual connections": not config.residual,
         "output projections": not config.output_projection,
+        "feed-forward networks": not config.feed_forward,
     }
     found = [f"no {part}" for part, is_missing in parts.items() if is_missing]
     if config.positions not in ENGINE_POSITIONS:
         found = [f"{config.positions} positions", *found]
     if config.normalize_positions:
         found = ["normalized positions", *found]
+    if config.share_layers == "all":
+        found.append("the layers of a stack share their weights")
     return "".join(f", {words}" for words in found)
 
 

@@ -121,6 +121,7 @@ def _build_transformer(config: ModelConfig) -> "TorchNetwork":
 
 def _is_for_engine(config: ModelConfig) -> bool:
     is_whole = config.norm != "none" and config.residual and config.output_projection
+    is_whole = is_whole and config.feed_forward and config.share_layers == "none"
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
     is_usual = config.attention == "softmax" and config.mask == "before" and config.window is None
     return is_usual and is_whole and are_known
@@ -144,8 +145,12 @@ def _outline_convolutional(
     return ConvConfig(**_outlined(sizes, src_vocab_size, tgt_vocab_size))
 
 
+OF_LAYERS = ("activation", "feed_forward", "share_layers")
+"""Settings that decide which matrices a layer has, besides the sizes."""
+
+
 def _outlined(sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> dict[str, Any]:
-    keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", "activation")
+    keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS)
     return {
         "src_vocab_size": src_vocab_size,
         "tgt_vocab_size": tgt_vocab_size,
@@ -184,7 +189,7 @@ def _outline_encoder(
 def _outline_one_stack(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> dict[str, Any]:
-    keys = ("d_model", "d_ff", "n_layers", "activation")
+    keys = ("d_model", "d_ff", "n_layers", *OF_LAYERS)
     return {
         "src_vocab_size": src_vocab_size,
         "tgt_vocab_size": tgt_vocab_size,

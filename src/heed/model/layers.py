@@ -130,12 +130,12 @@ class SwiGLU(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each inside a residual connection."""
+    """Self-attention, then feed-forward if it has one, each inside a residual connection."""
 
     def __init__(
         self,
         self_attention: MultiHeadAttention | GatedConvolution,
-        feed_forward: FeedForward | SwiGLU,
+        feed_forward: FeedForward | SwiGLU | None,
         *,
         residual: Callable[[], Around],
     ) -> None:
@@ -143,7 +143,8 @@ class EncoderLayer(nn.Module):
         self.self_attention = self_attention
         self.feed_forward = feed_forward
         self.around_self = residual()
-        self.around_feed_forward = residual()
+        if feed_forward is not None:
+            self.around_feed_forward = residual()
 
     def forward(
         self,
@@ -173,7 +174,7 @@ class EncoderLayer(nn.Module):
             return attended
 
         x = self.around_self(see(self, "in", x), read_itself)
-        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
+        return see(self, "out", self._fed_forward(x))
 
     def extend(
         self,
@@ -199,7 +200,10 @@ class EncoderLayer(nn.Module):
             see(self, "in", x),
             lambda y: self.self_attention.extend(y, cache, rotation, mask, distances),
         )
-        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
+        return see(self, "out", self._fed_forward(x))
+
+    def _fed_forward(self, x: Tensor) -> Tensor:
+        return x if self.feed_forward is None else self.around_feed_forward(x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -209,7 +213,7 @@ class DecoderLayer(nn.Module):
         self,
         self_attention: MultiHeadAttention | GatedConvolution,
         cross_attention: MultiHeadAttention,
-        feed_forward: FeedForward | SwiGLU,
+        feed_forward: FeedForward | SwiGLU | None,
         *,
         residual: Callable[[], Around],
     ) -> None:
@@ -219,7 +223,8 @@ class DecoderLayer(nn.Module):
         self.feed_forward = feed_forward
         self.around_self = residual()
         self.around_cross = residual()
-        self.around_feed_forward = residual()
+        if feed_forward is not None:
+            self.around_feed_forward = residual()
 
     def forward(
         self,
@@ -251,7 +256,7 @@ class DecoderLayer(nn.Module):
         x = see(self, "in", x)
         x = self.around_self(x, read_itself)
         x = self.around_cross(x, lambda y: self.cross_attention(y, memory, mask=src_mask))
-        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
+        return see(self, "out", self._fed_forward(x))
 
     def extend(
         self,
@@ -289,4 +294,7 @@ class DecoderLayer(nn.Module):
             lambda y: self.self_attention.extend(y, cache, rotation, distances=distances),
         )
         x = self.around_cross(x, read_source)
-        return see(self, "out", self.around_feed_forward(x, self.feed_forward))
+        return see(self, "out", self._fed_forward(x))
+
+    def _fed_forward(self, x: Tensor) -> Tensor:
+        return x if self.feed_forward is None else self.around_feed_forward(x, self.feed_forward)

@@ -6,6 +6,7 @@ Nothing is allocated, and torch is not needed. `families.py` finds the plan of a
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -18,6 +19,7 @@ Shape = tuple[int, ...]
 Role = Literal["table", "positions", "matrix", "bias", "norm", "output"]
 Side = Literal["src", "tgt", "both"]
 LayerConfig = ModelConfig | OneStackConfig
+_LAYER = re.compile(r"^(encoder|decoder)\.\d+\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +67,22 @@ class Weight:
 
 def transformer_plan(config: ModelConfig) -> list[Weight]:
     """Every weight of this Transformer in the order of its `state_dict`, tied ones too."""
-    return with_ties(_weights(config), config.tied)
+    return _shared(with_ties(_weights(config), config.tied), config)
 
 
 def decoder_plan(config: DecoderConfig) -> list[Weight]:
     """Every weight of this decoder-only model: source and target tokens meet all of them."""
-    return with_ties(_decoder_weights(config), config.tied)
+    return _shared(with_ties(_decoder_weights(config), config.tied), config)
 
 
 def convolutional_plan(config: ConvConfig) -> list[Weight]:
     """Every weight of this convolutional model: a Transformer's with another sublayer."""
-    return with_ties(_weights(config), config.tied)
+    return _shared(with_ties(_weights(config), config.tied), config)
 
 
 def encoder_plan(config: EncoderConfig) -> list[Weight]:
     """Every weight of this encoder-only model."""
-    return with_ties(_one_stack(config, "encoder", "src"), config.tied)
+    return _shared(with_ties(_one_stack(config, "encoder", "src"), config.tied), config)
 
 
 def patches_plan(config: EncoderConfig, patch_width: int) -> list[Weight]:
@@ -105,6 +107,17 @@ def with_ties(weights: Iterable[Weight], tied: str) -> list[Weight]:
     if tied == "three-way":
         ties |= dict.fromkeys([*tables[1:], "output.weight"], tables[0])
     return [replace(weight, tied_to=ties.get(weight.name)) for weight in found]
+
+
+def _shared(weights: list[Weight], config: LayerConfig) -> list[Weight]:
+    """Ties the weights of all layers of a stack to those of its first, if the layers share them."""
+    if config.share_layers == "none":
+        return weights
+    firsts = [_LAYER.sub(r"\1.0.", weight.name) for weight in weights]
+    return [
+        weight if first == weight.name else replace(weight, tied_to=first)
+        for weight, first in zip(weights, firsts, strict=True)
+    ]
 
 
 def operations(weights: list[Weight]) -> tuple[float, float]:
@@ -169,9 +182,12 @@ def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iter
         yield from _attention(config, f"{prefix}self_attention", side, memory=side)
     if cross:
         yield from _attention(config, f"{prefix}cross_attention", side, memory="src")
-    yield from _feed_forward(config, f"{prefix}feed_forward", side)
+    sublayers = ["self", "cross"] if cross else ["self"]
+    if config.feed_forward:
+        yield from _feed_forward(config, f"{prefix}feed_forward", side)
+        sublayers.append("feed_forward")
     if config.norm != "none":
-        for sublayer in ("self", "cross", "feed_forward") if cross else ("self", "feed_forward"):
+        for sublayer in sublayers:
             yield from _norm(config, f"{prefix}around_{sublayer}.norm", side)
 
 

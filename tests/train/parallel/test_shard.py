@@ -168,6 +168,13 @@ def test_an_old_torch_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
         shard(build_model(ModelConfig(**sizes)), Group(size=2))
 
 
+def test_layers_that_share_weights_are_not_shared_out() -> None:
+    sizes: dict[str, Any] = {"d_model": 8, "d_ff": 8, "n_heads": 2, "share_layers": "all"}
+    model = build_model(ModelConfig(src_vocab_size=9, tgt_vocab_size=9, **sizes))
+    with pytest.raises(ConfigError, match="model.share_layers = all gives all layers the same"):
+        shard(model, Group(size=2))
+
+
 def test_a_step_that_others_wait_in_is_not_made_again_in_parts() -> None:
     def compute(n_parts: int) -> None:
         raise MemoryError

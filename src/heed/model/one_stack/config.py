@@ -46,6 +46,9 @@ class OneStackConfig:
         activation: of the feed-forward network.
         norm: LayerNorm behind each sum (`post`), in front of each sublayer (`pre`), or `none`.
         residual: whether a sublayer's input is added to its output.
+        feed_forward: whether layers have the feed-forward network; without it `d_ff` and
+            `activation` mean nothing.
+        share_layers: `all` layers of a stack have the same weights, or `none`.
         output_projection: whether heads are mixed by W^O, as in `ModelConfig`.
         positions: how a token's place is told, as in `ModelConfig`.
         normalize_positions: divide each row of a sinusoidal table by its length.
@@ -80,6 +83,8 @@ class OneStackConfig:
     activation: Activation = "relu"
     norm: Norm = "pre"
     residual: bool = True
+    feed_forward: bool = True
+    share_layers: Literal["none", "all"] = "none"
     output_projection: bool = True
     positions: PositionKind = "sinusoidal"
     normalize_positions: bool = False

@@ -38,7 +38,7 @@ def shard(model: TorchNetwork, group: Group) -> None:
     """Keep only this process's rows of every parameter.
 
     Raises:
-        ConfigError: this version of torch cannot.
+        ConfigError: this version of torch cannot, or layers share weights.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard
@@ -46,6 +46,11 @@ def shard(model: TorchNetwork, group: Group) -> None:
     if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
         raise ConfigError(
             f"training.shard needs a newer torch: 2.13 can do it, but this is {torch.__version__}."
+        )
+    if any(weight.tied_to and weight.role == "matrix" for weight in model.plan):
+        raise ConfigError(
+            "training.shard shares out the weights of each layer, but model.share_layers = all "
+            "gives all layers the same. Set training.shard = false."
         )
     mesh = init_device_mesh(group.device.type, (group.size,))
     for layer in model.layers():

@@ -74,7 +74,7 @@ def orthogonalizing_flops(model: Mapping[str, Any], facts: Facts) -> float:
     """Operations of one update of Muon: for n x m, n ≤ m, each polynomial 4 n² m + 2 n³."""
     total = 0.0
     for weight in _planned(model, facts):
-        if weight.role == "matrix":
+        if weight.role == "matrix" and weight.tied_to is None:
             for block in weight.blocks:
                 least, most = sorted((block.n_rows, weight.shape[1]))
                 total += 4 * least**2 * most + 2 * least**3

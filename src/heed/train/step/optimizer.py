@@ -50,7 +50,7 @@ def matrix_blocks(model: TorchNetwork) -> list[Block]:
     """
     blocks: list[Block] = []
     for weight in model.plan:
-        if weight.role == "matrix":
+        if weight.role == "matrix" and weight.tied_to is None:
             ends = list(itertools.accumulate(block.n_rows for block in weight.blocks))
             parameter = model.get_parameter(weight.name)
             rows = zip([0, *ends], ends, strict=False)

@@ -296,7 +296,8 @@ def _recent_loss(steps: Sequence[tuple[int, float]]) -> float | None:
 def _tracked(trainer: Trainer) -> list[Tensor]:
     """A few numbers of every hidden matrix."""
     model = trainer.model
-    hidden = [w.name for w in model.plan if w.role in ("matrix", "positions")]
+    roles = ("matrix", "positions")
+    hidden = [w.name for w in model.plan if w.role in roles and w.tied_to is None]
     return [
         rows.flatten()[:: max(1, rows.numel() // N_TRACKED)].clone()
         for rows, _ in (rows_of(model.get_parameter(name)) for name in hidden)
