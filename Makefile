@@ -4,6 +4,7 @@
 #   make test         install, then run the tests, a short training among them
 #   make check        format, lint, strict types, spelling, walls, names in docs
 #   make docs         the documentation as a site, in site/; a broken link is an error
+#   make claims       docs/claims.md anew: which tests prove which claim
 #   make package      the release: source archive and wheel, installed into an empty venv and used
 #   make reliability  slower tests: faults, kills, full disks, several processes
 #   make soak         the engine with sanitizers compiled into it: its tests, then any bytes
@@ -25,7 +26,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 SOURCES = src tests benchmarks docs/reference.py hatch_build.py
 ENGINE = hatch_build.py $(wildcard engine/*)
 
-.PHONY: help demo test check docs package reliability soak fuzz learn format
+.PHONY: help demo test check docs claims package reliability soak fuzz learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -79,6 +80,9 @@ check: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+claims:
+	$(PYTHON) tests/docs/claims.py
 
 package: $(VENV)/.dev
 	$(BIN)/python tests/package.py

@@ -152,7 +152,7 @@ def test_encoder_decoder_and_whole_equal_torch_s_on_the_same_weights(seed: int) 
 def test_a_decoder_only_model_is_torchs_encoder_with_a_mask(
     tiny: Any, norm: str, prefix: str
 ) -> None:
-    """Claim 111: one stack reads [source; target]; the mask is written out place by place."""
+    """Claim 124: one stack reads [source; target]; the mask is written out place by place."""
     model = tiny(family="decoder", norm=norm, prefix=prefix).double()
     layer = nn.TransformerEncoderLayer(
         8, 2, 12, 0.0, layer_norm_eps=1e-6, batch_first=True, norm_first=norm == "pre"

@@ -165,7 +165,7 @@ def test_the_end_of_a_line_is_read_but_not_predicted(long_lines: Prepared) -> No
 
 
 def test_a_gap_is_filled_by_what_stands_beside_it(masked_run: Path) -> None:
-    """Claim 110."""
+    """Claim 123: what stands before the gap decides, and the other way round."""
     model = load_masked(masked_run)
     ((best, *_),) = model.fill("red <mask>")
     assert best.word == "moon"
@@ -300,7 +300,7 @@ def test_an_interval_holds_scores_of_its_own_kind(pairs: list[tuple[int, int]]) 
 
 
 def test_a_classifier_starts_from_a_masked_language_model(reviews: Path, tmp_path: Path) -> None:
-    """Claim 110: layers and embeddings are taken over, the labels' output begins fresh."""
+    """Claims 110, 111: layers and embeddings are taken over, the labels' output begins fresh."""
     parent = quiet(settings("mlm", 5), Corpus(text=(str(reviews),)), tmp_path / "mlm")
     asked = Asked({"task": "classify", "training": {"max_steps": 40, "parent": str(parent)}})
     run = quiet(asked, Corpus(labeled=(str(reviews),)), tmp_path / "run")
@@ -316,7 +316,7 @@ def test_a_classifier_starts_from_a_masked_language_model(reviews: Path, tmp_pat
 def test_a_translator_starts_from_a_masked_language_model(
     masked_run: Path, small_corpus: Corpus, tmp_path: Path
 ) -> None:
-    """Claim 110: its encoder is the masked language model's."""
+    """Claims 110, 111: its encoder is the masked language model's."""
     asked = Asked({"training": {"max_steps": 1, "parent": str(masked_run)}})
     run = quiet(asked, small_corpus, tmp_path / "run")
     before, after = load_bundle(masked_run), load_bundle(run)

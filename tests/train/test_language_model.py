@@ -152,7 +152,7 @@ def test_text_that_cannot_be_used_is_an_error_in_words(
 
 
 def test_it_goes_on_with_a_text(model: LanguageModel) -> None:
-    """Claim 111: the most probable continuation of a text that was learned by heart."""
+    """Claim 124: the most probable continuation of a text that was learned by heart."""
     assert model.generate(["and the dog"], length=25) == [" lay on the log\n\nwho is t"]
 
 
@@ -209,7 +209,7 @@ def test_paused_and_continued_equals_undisturbed(text: Path, tmp_path: Path) -> 
 
 
 def test_a_translator_starts_from_it(trained: Path, tmp_path: Path, small_corpus: Corpus) -> None:
-    """Claim 110: pre-training on text of one side, then pairs."""
+    """Claims 110, 111: pre-training on text of one side, then pairs."""
     asked = Asked({"training": {"max_steps": 2, "parent": str(trained)}})
     run_training(asked, small_corpus, tmp_path / "run", report=lambda event: None)
     assert isinstance(heed.load(tmp_path / "run")("baum"), str)
