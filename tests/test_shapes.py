@@ -26,7 +26,7 @@ from heed.model.attention import (
     attend_then_mask,
 )
 from heed.model.build import build_model
-from heed.model.cache import KVCache
+from heed.model.cache import KVCache, RunningState
 from heed.model.config import ModelConfig
 from heed.model.convolutional.convolution import GatedConvolution, convolve
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
@@ -61,6 +61,7 @@ from heed.model.positions import (
     sinusoidal_halves_table,
     sinusoidal_table,
 )
+from heed.model.recurrence import SSRU, AverageAttention, gated_sum, running_mean
 from heed.model.recurrent import network as recurrent
 from heed.model.recurrent.attention import AdditiveAttention, DotAttention
 from heed.model.recurrent.attention import attend as attend_to_states
@@ -305,6 +306,14 @@ def layer_calls() -> Iterator[Call]:
     yield GatedConvolution.forward, convolution, of_encoder
     of_step = {"x": newest, "cache": KVCache()}
     yield GatedConvolution.extend, convolution.extend, of_step
+    state = RunningState()
+    yield RunningState.update, state.update, {"value": newest}
+    yield RunningState.select, state.select, {"rows": chosen}
+    yield running_mean, running_mean, {"x": whole}
+    yield gated_sum, gated_sum, {"forget": whole, "candidate": whole}
+    for reader in (SSRU(size("d_model")), AverageAttention(size("d_model"), torch.nn.Identity())):
+        yield type(reader).forward, reader, {"x": whole}
+        yield type(reader).extend, reader.extend, {"x": newest, "cache": reader.new_cache()}
     kernel = torch.zeros(size("d_model"), size("kernel_size"))
     yield convolve, convolve, {"x": whole, "kernel": kernel, "n_before": 1}
     for network in (FeedForward(size("d_model"), 31), SwiGLU(size("d_model"), 31)):

@@ -78,6 +78,7 @@ def test_heads_of_a_pruned_teacher_keep_their_width(tmp_path: Path) -> None:
         ({"n_encoder_layers": 5, "n_decoder_layers": 2}, True),
         ({"dropout": 0.4}, True),
         ({"d_model": 16}, True),
+        ({"decoder_self": "ssru"}, True),
         ({"d_model": 8}, False),
         ({"d_ff": 32}, False),
         ({"n_heads": 4}, False),

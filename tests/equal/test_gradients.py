@@ -19,6 +19,7 @@ from heed.model.families import config_from
 from heed.model.layers import RESIDUALS, DecoderLayer, EncoderLayer, FeedForward, SwiGLU
 from heed.model.masks import causal_mask, padding_mask
 from heed.model.positions import POSITIONS, rotary_table, rotate
+from heed.model.recurrence import SSRU, AverageAttention
 from heed.model.trace import recording
 from heed.model.transformer import Embedding
 
@@ -215,3 +216,11 @@ def test_gradients_of_gated_convolution(is_causal: bool) -> None:
     module = GatedConvolution(4, 3)
     mask = None if is_causal else PADDING
     check_module(module, lambda x: module(x, mask=mask, is_causal=is_causal), numbers(2, 3, 4))
+
+
+@pytest.mark.parametrize("kind", ["average", "average, no FFN", "ssru"])
+def test_gradients_of_recurrent_sublayers(kind: str) -> None:
+    torch.manual_seed(0)
+    network = FeedForward(3, 5, activation=F.gelu) if kind == "average" else nn.Identity()
+    module = SSRU(3) if kind == "ssru" else AverageAttention(3, network)
+    check_module(module, module, numbers(2, 4, 3))

@@ -45,6 +45,15 @@ MODELS: dict[str, dict[str, Any]] = {
     "gaussian, rotary": {"attention": "gaussian", "positions": "rotary"},
     "window of 1": {"window": 1},
     "window of 3, rotary, cosine": {"window": 3, "positions": "rotary", "attention": "cosine"},
+    "average": {"decoder_self": "average", "positions": "learned"},
+    "average, no FFN, pre-norm": {
+        **{"decoder_self": "average", "average_feed_forward": False, "norm": "pre"},
+        "cross_from": "same",
+    },
+    "ssru": {"decoder_self": "ssru"},
+    "average, shaw": {"decoder_self": "average", "positions": "shaw"},
+    "ssru, pre-norm, rotary": {"decoder_self": "ssru", "norm": "pre", "positions": "rotary"},
+    "ssru, no bias": {"decoder_self": "ssru", "bias": False, "positions": "none"},
 }
 RECURRENT: dict[str, dict[str, Any]] = {
     f"rnn, {cell}, {attention}": {"family": "rnn", "cell": cell, "attention": attention}

@@ -62,6 +62,8 @@ RECURRENT = {"family": "rnn", "d_model": 128, "attention": "dot"}
 FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rnn": (RECURRENT, {"matrix_learning_rate": 0.04}),
     "conv": ({"family": "conv"}, {}),
+    "average": ({"decoder_self": "average"}, {}),
+    "ssru": ({"decoder_self": "ssru"}, {}),
     "decoder": ({"family": "decoder", "n_layers": 4}, {}),
 }
 

@@ -211,6 +211,8 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "attention": ("cosine", {}),
         "mask": ("after", {}),
         "window": (1, {}),
+        "decoder_self": ("ssru", {}),
+        "average_feed_forward": (False, {"decoder_self": "average"}),
         "residual": (False, {}),
         "output_projection": (False, {}),
         "feed_forward": (False, {}),

@@ -167,6 +167,15 @@ def test_missing_vocabulary_size_is_named(key: str) -> None:
             "model.cross_from = same needs an encoder layer for each decoder layer, but there "
             "are 4 and 3. Make both equal,",
         ),
+        (
+            {"average_feed_forward": False},
+            "model.average_feed_forward = false needs model.decoder_self = average, but it is "
+            "attention. Leave one of the two out.",
+        ),
+        (
+            {"decoder_self": "lstm"},
+            "model.decoder_self must be one of attention, average, ssru, but is 'lstm'.",
+        ),
         ({"pad_id": 100}, "model.pad_id must be below the vocabulary's size (100), but is 100."),
         (
             {"bos_id": 99, "tgt_vocab_size": 50, "tied": "output"},
@@ -210,6 +219,16 @@ def test_a_summary_says_how_heads_attend() -> None:
     assert config.summary().endswith("heads of softmax attention within 8 positions")
     config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, mask="after")
     assert config.summary().endswith("heads of softmax attention masked behind the softmax")
+
+
+def test_convolutions_leave_no_place_for_another_way_to_read_the_target() -> None:
+    with pytest.raises(ConfigError, match=r"so model.decoder_self cannot be ssru. Leave one"):
+        config_from({**SIZES, "family": "conv", "decoder_self": "ssru"})
+
+
+def test_a_summary_names_the_way_to_read_the_target() -> None:
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, decoder_self="ssru", residual=False)
+    assert "softmax attention, SSRU in the decoder, no residual" in config.summary()
 
 
 def test_a_summary_says_what_is_left_out() -> None:

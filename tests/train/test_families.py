@@ -24,6 +24,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "rnn, dot": {"family": "rnn", "d_model": 64, "attention": "dot"},
     "rnn, additive": {"family": "rnn", "d_model": 64, "cell": "gru", "attention": "additive"},
     "conv": {"family": "conv", "d_model": 64, "n_heads": 4, "d_ff": 96, "kernel_size": 5},
+    "ssru": {"decoder_self": "ssru", "d_model": 64, "n_heads": 4, "d_ff": 96},
+    "average": {"decoder_self": "average", "d_model": 64, "n_heads": 4, "d_ff": 96},
     "decoder": {"family": "decoder", "d_model": 64, "n_heads": 4, "d_ff": 96, "n_layers": 3},
 }
 TINY = {"d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 1, "n_decoder_layers": 2}
@@ -50,7 +52,10 @@ def settings(kind: str, max_steps: int, **training: Any) -> Asked:
     )
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("average", marks=pytest.mark.slow), *(k for k in KINDS if k != "average")],
+)
 def trained(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, write_corpus: Any
 ) -> tuple[str, Path]:

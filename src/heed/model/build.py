@@ -25,6 +25,7 @@ from heed.model.layers import (
     EncoderLayer,
     FeedForward,
     SwiGLU,
+    TargetReader,
 )
 from heed.model.network import TorchNetwork
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
@@ -32,6 +33,7 @@ from heed.model.one_stack.decoder import DecoderOnly
 from heed.model.one_stack.encoder import EncoderOnly
 from heed.model.plan import LayerConfig, decoder_plan, encoder_plan
 from heed.model.positions import POSITIONS
+from heed.model.recurrence import SSRU, AverageAttention
 from heed.model.relative import AlibiBias, Relative, ShawVectors
 from heed.model.transformer import Embedding, Transformer
 
@@ -72,7 +74,7 @@ def build_transformer(config: ModelConfig) -> Transformer:
             config,
             config.n_decoder_layers,
             lambda: DecoderLayer(
-                _self_attention(config),
+                _target_reader(config),
                 _attention(config),
                 _feed_forward(config),
                 residual=residual,
@@ -187,6 +189,13 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
         for block in module.project_in.weight.detach().chunk(2):
             nn.init.xavier_uniform_(block)
         nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
+    elif isinstance(module, SSRU):
+        forget, candidate = module.cell.weight.detach().chunk(2)
+        nn.init.xavier_uniform_(forget)
+        nn.init.xavier_uniform_(candidate, gain=residual_gain)
+    elif isinstance(module, AverageAttention):
+        for block in module.gate.weight.detach().chunk(2):
+            nn.init.xavier_uniform_(block)
     elif isinstance(module, FeedForward | SwiGLU):
         nn.init.xavier_uniform_(module.expand.weight)
         nn.init.xavier_uniform_(module.contract.weight, gain=residual_gain)
@@ -308,8 +317,19 @@ def _self_attention(config: LayerConfig) -> MultiHeadAttention | GatedConvolutio
     return _attention(config, window=config.window, relative=make(config) if make else None)
 
 
+def _target_reader(config: ModelConfig) -> TargetReader:
+    if config.decoder_self == "ssru":
+        return SSRU(config.d_model, bias=config.bias)
+    if config.decoder_self == "average":
+        network = _network(config) if config.average_feed_forward else nn.Identity()
+        return AverageAttention(config.d_model, network, bias=config.bias)
+    return _self_attention(config)
+
+
 def _feed_forward(config: LayerConfig) -> FeedForward | SwiGLU | None:
-    if not config.feed_forward:
-        return None
+    return _network(config) if config.feed_forward else None
+
+
+def _network(config: LayerConfig) -> FeedForward | SwiGLU:
     shared: dict[str, Any] = {"dropout": config.activation_dropout, "bias": config.bias}
     return FEED_FORWARDS[config.activation](config.d_model, config.d_ff, **shared)

@@ -1,7 +1,7 @@
-"""Keys and values of the target tokens so far, kept so that each is computed once.
+"""The target tokens so far, kept so that each is computed once: keys and values, or one vector.
 
-`attention.py` fills it; `transformer.py` owns one for each layer. The encoder's keys and values
-never grow and are in the decoder's state.
+`attention.py` and `recurrence.py` fill them; `transformer.py` owns one for each layer. The
+encoder's keys and values never grow and are in the decoder's state.
 """
 
 import torch
@@ -94,3 +94,27 @@ class KVCache:
         filled = buffer[:, :, : self._n_filled]
         picked[:, :, : self._n_filled] = torch.index_select(filled, 0, rows)
         return picked
+
+
+class RunningState:
+    """A vector for each row that stands for all tokens so far; its size never grows.
+
+    Attributes:
+        length: number of tokens so far.
+        value: `(rows, 1, d_model)`, or None before the first token.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.value: Tensor | None = None
+
+    def update(self, value: Tensor) -> Tensor:
+        """Set the value after one more token, `(rows, 1, d_model)`, and return it."""
+        self.length += 1
+        self.value = value
+        return value
+
+    def select(self, rows: Tensor) -> None:
+        """Keep, repeat or reorder rows `(new_rows,)`."""
+        if self.value is not None:
+            self.value = torch.index_select(self.value, 0, rows)

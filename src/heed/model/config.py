@@ -18,6 +18,7 @@ Id = Annotated[int, Range(0, LIMIT)]
 Rate = Annotated[float, Range(0, 1, below_high=True)]
 AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian"]
 MaskKind = Literal["before", "after"]
+TargetReading = Literal["attention", "average", "ssru"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre", "none"]
 PositionKind = Literal[
@@ -93,6 +94,13 @@ class ModelConfig:
             others are divided by their sum.
         window: positions to each side that a position reads in self-attention, besides its own;
             None = all.
+        decoder_self: how a decoder position reads the target before it: `attention`; `average`, the
+            gated mean of all positions so far (Zhang et al. 2018); `ssru`, a gated sum (Kim et al.
+            2019). Formulas in `recurrence.py`. A step of the last two takes the same time and
+            memory at any length. Positions that work inside attention (`rotary`, `shaw`, `alibi`)
+            do not reach them.
+        average_feed_forward: whether `average` maps the mean by a feed-forward network of width
+            d_ff, as in the paper.
         n_heads: attention heads a sublayer.
         d_k: width of a query or key in one head; None = `d_model // n_heads`.
         d_v: width of a value in one head; None = `d_model // n_heads`.
@@ -139,6 +147,8 @@ class ModelConfig:
     attention: AttentionKind = "softmax"
     mask: MaskKind = "before"
     window: Annotated[int | None, Range(1, LIMIT)] = None
+    decoder_self: TargetReading = "attention"
+    average_feed_forward: bool = True
     n_heads: Size = 4
     d_k: Annotated[int | None, Range(1, LIMIT)] = None
     d_v: Annotated[int | None, Range(1, LIMIT)] = None
@@ -195,12 +205,23 @@ class ModelConfig:
         return (
             f"Transformer, {self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
             f"layers, width {self.d_model}, {self.n_heads} heads of {kind_of_attention(self)}"
-            f"{departures(self)}"
+            f"{self._target_reading()}{departures(self)}"
         )
+
+    def _target_reading(self) -> str:
+        if self.decoder_self == "attention":
+            return ""
+        name = {"average": "averages", "ssru": "SSRU"}[self.decoder_self]
+        return f", {name} in the decoder"
 
     def _check_fit(self) -> None:
         require_fitting_widths(self)
         require_fitting_attention(self)
+        if not self.average_feed_forward and self.decoder_self != "average":
+            raise ConfigError(
+                "model.average_feed_forward = false needs model.decoder_self = average, but it is "
+                f"{self.decoder_self}. Leave one of the two out."
+            )
         require_tied(self)
         require_special_ids(self)
         # An encoder layer above the last decoder layer would not be read, and would learn nothing.

@@ -124,6 +124,7 @@ def _is_for_engine(config: ModelConfig) -> bool:
     is_whole = is_whole and config.feed_forward and config.share_layers == "none"
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
     is_usual = config.attention == "softmax" and config.mask == "before" and config.window is None
+    is_usual = is_usual and config.to_dict().get("decoder_self", "attention") == "attention"
     return is_usual and is_whole and are_known
 
 
@@ -150,7 +151,10 @@ OF_LAYERS = ("activation", "feed_forward", "share_layers")
 
 
 def _outlined(sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> dict[str, Any]:
-    keys = ("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS)
+    keys = (
+        *("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS),
+        *("decoder_self", "average_feed_forward"),
+    )
     return {
         "src_vocab_size": src_vocab_size,
         "tgt_vocab_size": tgt_vocab_size,

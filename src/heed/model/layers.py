@@ -5,6 +5,7 @@ of them.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.fast.dropout import Dropout
 from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
+from heed.model.recurrence import SSRU, AverageAttention
 from heed.model.trace import see
 
 
@@ -206,12 +208,16 @@ class EncoderLayer(nn.Module):
         return x if self.feed_forward is None else self.around_feed_forward(x, self.feed_forward)
 
 
+TargetReader = MultiHeadAttention | GatedConvolution | AverageAttention | SSRU
+"""How a decoder position reads those before it."""
+
+
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward, each inside a residual connection."""
 
     def __init__(
         self,
-        self_attention: MultiHeadAttention | GatedConvolution,
+        self_attention: TargetReader,
         cross_attention: MultiHeadAttention,
         feed_forward: FeedForward | SwiGLU | None,
         *,
@@ -261,7 +267,7 @@ class DecoderLayer(nn.Module):
     def extend(
         self,
         x: Tensor,
-        cache: KVCache,
+        cache: Any,
         memory_heads: tuple[Tensor, Tensor],
         src_mask: Tensor | None = None,
         rotation: Rotation | None = None,
@@ -271,7 +277,7 @@ class DecoderLayer(nn.Module):
 
         Args:
             x: `(n_sources * beam_size, 1, d_model)`.
-            cache: this layer's keys and values so far.
+            cache: from `new_cache` of the self-attention; what is kept of the target so far.
             memory_heads: cross-attention's keys `(n_sources, n_heads, src_len, d_k)` and values.
             src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`.
             rotation: rotary cosines and sines of this position.

@@ -178,6 +178,8 @@ def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iter
     """An encoder or decoder layer: its sublayers, then the norm around each of them."""
     if isinstance(config, ConvConfig):
         yield from _convolution(config, f"{prefix}self_attention", side)
+    elif cross and isinstance(config, ModelConfig) and config.decoder_self != "attention":
+        yield from _recurrence(config, f"{prefix}self_attention", side)
     else:
         yield from _attention(config, f"{prefix}self_attention", side, memory=side)
     if cross:
@@ -215,6 +217,19 @@ def _convolution(config: ConvConfig, name: str, side: Side) -> Iterator[Weight]:
     blocks = Block("value", width, side), Block("gate", width, side)
     yield from _linear(config, f"{name}.project_in", width, side, *blocks)
     yield from _linear(config, f"{name}.project_out", width, side, Block("", width, side))
+
+
+def _recurrence(config: ModelConfig, name: str, side: Side) -> Iterator[Weight]:
+    """The sublayers of `recurrence.py`."""
+    width = config.d_model
+    if config.decoder_self == "ssru":
+        blocks = Block("forget", width, side), Block("candidate", width, side)
+        yield from _linear(config, f"{name}.cell", width, side, *blocks)
+        return
+    if config.average_feed_forward:
+        yield from _feed_forward(config, f"{name}.feed_forward", side)
+    blocks = Block("input", width, side), Block("average", width, side)
+    yield from _linear(config, f"{name}.gate", 2 * width, side, *blocks)
 
 
 def _feed_forward(config: LayerConfig, name: str, side: Side) -> Iterator[Weight]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from heed.model.cache import KVCache
+from heed.model.cache import KVCache, RunningState
 from heed.model.fast.dropout import Dropout
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
@@ -25,14 +25,15 @@ class DecoderState:
     """The state of the decoder between two steps.
 
     Attributes:
-        caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`.
+        caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`, or
+            the state of a recurrent sublayer.
         memory_heads: one a decoder layer, cross-attention's keys and values of the source,
             `(n_sources, n_heads, src_len, d_k or d_v)`.
         src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`, or None.
         position: number of target tokens read so far.
     """
 
-    caches: list[KVCache]
+    caches: list[KVCache | RunningState]
     memory_heads: list[tuple[Tensor, Tensor]]
     src_mask: Tensor | None
     position: int = 0

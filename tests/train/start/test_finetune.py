@@ -163,6 +163,23 @@ def test_a_child_may_be_deeper_or_shallower_than_its_parent(
     assert load_bundle(grandchild).weights.keys() == old.keys()
 
 
+def test_a_child_may_read_its_target_without_its_parents_self_attention(
+    small_run: Run, parent: str, tmp_path: Path
+) -> None:
+    """As a student does: all other weights stay."""
+    rates = {"learning_rate": 0.0, "matrix_learning_rate": 0.0}
+    settings = {"model": {"decoder_self": "ssru"}}
+    small_run(tmp_path / "child", settings=settings, parent=parent, stop_at=1, **rates)
+    old, new = load_bundle(parent).weights, load_bundle(tmp_path / "child").weights
+    assert {name for name in new if name not in old} == {
+        f"decoder.0.self_attention.cell.{name}" for name in ("weight", "bias")
+    }
+    gone = {name for name in old if name not in new}
+    assert all(name.startswith("decoder.0.self_attention.") for name in gone)
+    for name in old.keys() & new.keys():
+        assert np.array_equal(old[name], new[name])
+
+
 def test_the_parents_very_pieces_can_be_kept(
     small_run: Run, parent: str, corpus: Corpus, tmp_path: Path
 ) -> None:

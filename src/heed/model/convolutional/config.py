@@ -30,6 +30,11 @@ class ConvConfig(ModelConfig):
             )
         if self.kernel_size % 2 == 0:
             raise ConfigError(f"model.kernel_size must be odd, but is {self.kernel_size}.")
+        if self.decoder_self != "attention":
+            raise ConfigError(
+                "model.family = conv has convolutions in the place of self-attention, so "
+                f"model.decoder_self cannot be {self.decoder_self}. Leave one of the two out."
+            )
 
         if self.positions in ("shaw", "alibi"):
             raise ConfigError(

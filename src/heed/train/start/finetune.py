@@ -40,8 +40,11 @@ FREE = (
     "activation_dropout",
     "n_encoder_layers",
     "n_decoder_layers",
+    "decoder_self",
+    "average_feed_forward",
 )
-"""Settings of a model that a run from it may change: layers are left out or repeated."""
+"""Settings of a model that a run from it may change: layers are left out or repeated, and another
+way to read the target begins fresh beside all that stays."""
 
 ENCODER_NAMES = {"embed.tokens.weight": "embed_src.tokens.weight"}
 """By its name in an encoder-only model, the name of a weight in an encoder–decoder."""
