@@ -8,6 +8,7 @@ import pytest
 def test_next_word_shows_probabilities_from_large_to_small(
     call: Callable[..., Any], model: str
 ) -> None:
+    """Claim 3."""
     code, out, _ = call("next-word", "-m", model, "纽约是一座城市", "--prefix", "New", "-k", "4")
     assert code == 0
     chances = [float(line.split()[0]) for line in out.splitlines()]
@@ -19,6 +20,7 @@ def test_next_word_shows_probabilities_from_large_to_small(
 
 
 def test_align_draws_a_row_per_target_piece(call: Callable[..., Any], model: str) -> None:
+    """Claim 65."""
     code, out, _ = call("align", "-m", model, "纽约是一座城市", "New York")
     assert code == 0
     record = json.loads(call("align", "-m", model, "纽约是一座城市", "New York", "--json")[1])

@@ -45,6 +45,7 @@ lengths = st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), max_size
 def test_every_pair_is_planned_once_and_no_batch_exceeds_the_limit(
     lengths: list[tuple[int, int]], max_tokens: int, seed: int
 ) -> None:
+    """Claim 109."""
     src = np.array([a for a, _ in lengths], dtype=np.int32)
     tgt = np.array([b for _, b in lengths], dtype=np.int32)
     plan = plan_epoch(src, tgt, max_tokens=max_tokens, seed=seed, epoch=0)
@@ -103,6 +104,7 @@ def test_a_batch_of_real_sentences_is_padded_by_two_percent_at_most(shared_data:
 
 
 def test_pad_share_is_what_a_hand_computes() -> None:
+    """Claim 13."""
     src, tgt = np.array([2, 4]), np.array([3, 3])
     assert pad_share([np.array([0, 1])], src, tgt) == pytest.approx(2 / 14)
     assert pad_share([np.array([0]), np.array([1])], src, tgt) == 0
@@ -121,6 +123,7 @@ def test_a_token_budget_below_one_is_refused() -> None:
 
 
 def test_a_batch_is_shifted_and_padded_as_teacher_forcing_needs() -> None:
+    """Claims 12, 13, 107."""
     batch = collate(Rows([[5, 6], [7]], [[8], [9, 10]]), [1, 0], **SPECIAL)
     assert batch.src.tolist() == [[7, 3, 0], [5, 6, 3]]
     assert batch.tgt_in.tolist() == [[2, 9, 10], [2, 8, 0]]

@@ -85,6 +85,7 @@ def stored(data: Any) -> list[tuple[str, str]]:
 
 
 def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
+    """Claim 21."""
     pairs, dev = numbered(60), numbered(10, offset=500)
     data = run(tmp_path, [plain(tmp_path, pairs)], dev=[plain(tmp_path, dev, "dev")])
     assert stored(data) == pairs

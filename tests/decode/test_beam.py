@@ -44,6 +44,7 @@ def test_a_beam_of_one_is_greedy(
     length_formula: str,
     is_coarse: bool,
 ) -> None:
+    """Claim 115."""
     model = fakes.hash_model(seed, vocab_size=vocab_size, n_kinds=3)
     if is_coarse:  # many equals: ties must be broken alike
         np.round(model.table, out=model.table)
@@ -117,6 +118,7 @@ def test_a_wide_beam_finds_the_best_of_all_answers_of_five_words(fakes: Any) -> 
 def test_a_narrow_beam_finds_what_a_plain_one_in_lists_finds(
     fakes: Any, beam_size: int, seed: int
 ) -> None:
+    """Claim 114."""
     model = fakes.hash_model(seed, vocab_size=5, n_kinds=4)
     options = DecodeOptions(
         beam_size=beam_size,
@@ -257,6 +259,7 @@ def test_one_hypothesis_that_is_no_number_is_not_passed_over(fakes: Any) -> None
 
 
 def test_the_observer_sees_who_is_kept_ended_and_dropped(fakes: Any) -> None:
+    """Claim 114."""
     model = fakes.hash_model(9, vocab_size=10, n_kinds=2)
     model.table[..., 1] += 1.0
     steps: list[Any] = []

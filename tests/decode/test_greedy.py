@@ -11,6 +11,7 @@ GREEDY = DecodeOptions(beam_size=1, max_length=12)
 
 
 def test_greedy_takes_the_likeliest_token_at_every_step(fakes: Any) -> None:
+    """Claims 112, 113."""
     model = fakes.hash_model(0, vocab_size=9, n_kinds=6)
     for kind, [found] in enumerate(decode(model, np.arange(6)[:, None], GREEDY, **TINY)):
         ids: list[Any] = []

@@ -26,10 +26,12 @@ def allowed(fakes: Any) -> Callable[..., Any]:
 
 
 def test_top_k_keeps_the_k_likeliest(allowed: Callable[..., Any]) -> None:
+    """Claim 116."""
     assert allowed([0.1, 0.4, 0.2, 0.3], top_k=2) == {1, 3}
 
 
 def test_top_p_keeps_the_smallest_set_above_p(allowed: Callable[..., Any]) -> None:
+    """Claim 117."""
     chances = [0.125, 0.5, 0.25, 0.125]  # exact in binary
     assert allowed(chances, top_p=0.4) == {1}
     assert allowed(chances, top_p=0.5) == {1, 2}  # 0.5 is not above 0.5
@@ -123,6 +125,7 @@ def test_n_best_gives_independent_samples_best_first(fakes: Any) -> None:
 
 
 def test_the_observer_learns_how_many_tokens_could_be_drawn(fakes: Any) -> None:
+    """Claim 117."""
     model = fakes.hash_model(3, vocab_size=20)
     steps: list[Any] = []
     options = DecodeOptions(sample=True, top_p=0.8, max_length=6)

@@ -11,6 +11,7 @@ WORDS: dict[str, Any] = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
 
 
 def test_pairs_are_scored_token_by_token_and_padding_counts_nothing(fakes: Any) -> None:
+    """Claim 1."""
     model = fakes.hash_model(0, vocab_size=9, n_kinds=3)
     tgt_in = np.array([[2, 5, 6], [2, 7, 0]])
     tgt_out = np.array([[5, 6, 3], [7, 3, 0]])
@@ -24,6 +25,7 @@ def test_pairs_are_scored_token_by_token_and_padding_counts_nothing(fakes: Any) 
 
 
 def test_the_chances_of_the_next_token_add_up(fakes: Any) -> None:
+    """Claim 3."""
     model = fakes.hash_model(0, vocab_size=9, n_kinds=3)
     prefixes = [[], [4, 5, 6]]
     found = next_token(model, np.array([[1], [2]]), prefixes, count=9, bos_id=2, pad_id=0)

@@ -58,6 +58,7 @@ def test_an_answer_does_not_depend_on_its_company(fakes: Any, way: str, batch_si
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_model_that_never_ends_is_stopped_at_its_limit(fakes: Any, way: str) -> None:
+    """Claim 112: until the end piece, or the limit."""
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     model.table[..., 3] = -math.inf
     src = padded([[5], [6, 6, 6], [7] * 30])

@@ -47,6 +47,7 @@ def test_the_vocabulary_stays_small() -> None:
 
 @pytest.mark.parametrize("example", WORKED, ids=lambda example: example[2])
 def test_worked_sentences_occur_verbatim_and_stay_in_training(example: tuple[str, ...]) -> None:
+    """Claims 2, 5, 6."""
     source_lang, target_lang, src, tgt = example
     assert translation(source_lang, target_lang, src) == tgt
     for seed in range(3):
@@ -127,6 +128,7 @@ def test_every_question_is_marked_as_its_language_does() -> None:
 
 
 def test_three_characters_in_five_orders_have_five_meanings() -> None:
+    """Claim 9."""
     orders = ["吃饭没", "没吃饭", "没饭吃", "饭吃没", "饭没吃"]
     assert len({translation("zh", "en", order) for order in orders}) == 5
     assert not set(orders) & {sentence.texts.get("es") for sentence in sentences()}

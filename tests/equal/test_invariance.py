@@ -135,7 +135,7 @@ def test_masked_after_the_softmax_what_is_forbidden_changes_rounding_only(
 
 @torch.no_grad()
 def test_one_parallel_pass_equals_six_separate_passes(tiny: Tiny) -> None:
-    """Claim 83. Tolerance: float64."""
+    """Claims 83, 108. Tolerance: float64."""
     model = tiny().double()
     parallel = states(model, SRC, TGT_IN)
     for length in range(1, 7):
@@ -231,7 +231,7 @@ def test_a_source_without_tokens_does_not_spoil_training(tiny: Tiny) -> None:
 @each_model
 @torch.no_grad()
 def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[str, Any]) -> None:
-    """Claim 96. Tolerance: float32 sums in another order; same best token."""
+    """Claims 96, 108. Tolerance: float32 sums in another order; same best token."""
     model = tiny(**changes)
     forced = model.teacher_forced(SRC, TGT_IN)
     state = model.start(SRC)

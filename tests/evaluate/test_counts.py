@@ -69,6 +69,7 @@ def test_a_score_equals_sacrebleu(
     n_references: int,
     corpus: list[tuple[str, ...]],
 ) -> None:
+    """Claim 118."""
     count, sacrebleu, reading = peer
     hypotheses, *references = map(list, zip(*corpus, strict=True))
     references = references[:n_references]
@@ -120,6 +121,7 @@ def test_many_sets_are_scored_at_once() -> None:
 
 def test_bleu_by_hand() -> None:
     # 5 of 6 words, 3 of 5 pairs, 2 of 4 triples, 1 of 3 fours; as long as the reference.
+    """Claim 118."""
     counts = count_bleu(["a b c d x f"], [["a b c d e f"]], Reading(tokenize="none"))
     assert counts.per_sentence[0].tolist() == [6, 6, 5, 3, 2, 1, 6, 5, 4, 3]
     expected = 100 * (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
@@ -223,6 +225,7 @@ def test_wer_of_a_line_with_too_many_words_is_a_bound_and_says_so(
 
 
 def test_wer_counts_words_of_the_nearest_reference() -> None:
+    """Claim 118."""
     counts = count_wer(["a b c"], [["a x c d"], ["a b c d"]], Reading())
     assert counts.per_sentence.tolist() == [[1, 4]]
     assert counts.of() == 25.0

@@ -28,6 +28,7 @@ def test_a_row_per_target_piece_and_a_head_line() -> None:
 
 
 def test_shades_grow_with_the_weight() -> None:
+    """Claim 65."""
     cells = [shades(weight, 1) for weight in (0.0, 0.25, 0.5, 0.75, 1.0)]
     assert cells == list(" ░▒▓█")
 

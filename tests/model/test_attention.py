@@ -299,6 +299,27 @@ def test_without_the_scale_wide_heads_saturate() -> None:
 
 
 @torch.no_grad()
+def test_the_scale_turns_nearly_one_hot_weights_into_smooth_ones() -> None:
+    """Claim 54: with d_k = 10 the numbers of the first seed, up to their rounding.
+
+    Its other weights share what is left to 1.
+    """
+    smooth = torch.tensor([0.01, 0.1, 0.85, 0.02, 0.02])
+    query = torch.zeros(1, 1, 1, 10)
+    query[..., 0] = math.sqrt(10)
+    key, value = torch.zeros(1, 1, 5, 10), torch.eye(5)[None, None]
+    key[..., 0] = smooth.log()
+    context, scaled = attend(query, key, value)
+    assert torch.allclose(scaled.flatten(), smooth, atol=1e-6)
+    assert torch.equal(context, scaled)
+    _, unscaled = attend(query * math.sqrt(10), key, value)
+    first, second, third = unscaled.flatten()[:3].tolist()
+    assert 0.5e-6 < first < 2e-6
+    assert 0.5e-3 < second < 2e-3
+    assert third > 0.99
+
+
+@torch.no_grad()
 def test_without_an_output_projection_heads_are_only_joined() -> None:
     """Claim 72: W^O is a linear map behind the same heads."""
     torch.manual_seed(0)

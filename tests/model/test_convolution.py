@@ -39,7 +39,7 @@ def test_the_sublayer_is_two_linear_maps_with_a_gate_and_a_convolution_between()
 
 
 def test_a_position_sees_its_neighbors_only() -> None:
-    """With kernels of 3, one layer moves information by one position."""
+    """Claim 126: with kernels of 3, one layer moves information by one position."""
     torch.manual_seed(0)
     module, x = GatedConvolution(4, 3).double(), torch.randn(1, 7, 4).double()
     other = x.clone()

@@ -121,6 +121,17 @@ def test_feed_forward_is_two_matrices_around_a_bend(
     assert torch.allclose(network(x), expected, atol=1e-5)
 
 
+def test_a_feed_forward_network_looks_up_in_a_table_that_no_sentence_changes() -> None:
+    """Claim 94: Σ_i max(0, x · k_i) v_i, keys and values being weights (Geva et al. 2021)."""
+    torch.manual_seed(0)
+    network, x = FeedForward(4, 6, bias=False).double(), torch.randn(2, 3, 4).double()
+    keys, values = network.expand.weight, network.contract.weight.T
+    found = sum(
+        (x @ key).clamp(min=0)[..., None] * value for key, value in zip(keys, values, strict=True)
+    )
+    assert (network(x) - found).abs().max() <= 1e-12
+
+
 def test_swiglu_gates_each_inner_feature() -> None:
     torch.manual_seed(0)
     network = shaken(SwiGLU(4, 9))

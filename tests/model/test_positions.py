@@ -125,8 +125,18 @@ def test_a_layer_norm_does_not_hide_absolute_positions() -> None:
     assert torch.allclose(hidden, hidden[:, :1].expand_as(hidden), atol=1e-5)
 
 
+def test_waves_get_longer_with_the_dimension() -> None:
+    """Claim 39: a table of 100 positions and 16 numbers changes its sign less and less often."""
+    signs = sinusoidal_table(100, 16).sign()[1:]
+    n_changes = (signs[1:] != signs[:-1]).sum(dim=0).tolist()
+    for of_one_kind in (n_changes[0::2], n_changes[1::2]):
+        assert of_one_kind == sorted(of_one_kind, reverse=True)
+    assert n_changes[0] == 31  # 98 / π
+    assert n_changes[-2:] == [0, 0]
+
+
 def test_city_has_index_four_and_five_behind_bos() -> None:
-    """Claims 41, 131."""
+    """Claims 41, 43, 131."""
     words = ["New", "York", "is", "a", "city"]
     assert words.index("city") == 4
     assert ["<bos>", *words].index("city") == 5

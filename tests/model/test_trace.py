@@ -14,6 +14,7 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.model.masks import causal_mask
+from heed.model.recurrent.network import Recurrent
 from heed.model.trace import listening, recording
 from heed.model.transformer import Transformer
 
@@ -154,3 +155,24 @@ def test_a_listener_changes_no_translation(tiny: Callable[..., Transformer]) -> 
     unheard = texts()
     with recording(model):
         assert texts() == unheard
+
+
+@pytest.mark.parametrize("kind", ["none", "dot", "additive"])
+def test_a_recurrent_model_shows_its_values_in_training_and_in_search(
+    tiny: Callable[..., Recurrent], kind: str
+) -> None:
+    model = tiny(family="rnn", attention=kind)
+    with torch.no_grad(), recording(model) as forced:
+        model.teacher_forced(SRC, TGT_IN)
+    assert torch.equal(forced["encoder.0.in"], forced["embedded_src"])
+    assert torch.equal(forced["encoder.1.in"], forced["encoder.0.out"])
+    assert torch.equal(forced["memory"], forced["encoder.1.out"])
+    with torch.no_grad(), recording(model) as searched:
+        state = model.start(SRC)
+        for position in range(4):
+            model.step(state, TGT_IN[:, position])
+            for name in ("states", "logits", *(["cross_attention.weights"] * (kind != "none"))):
+                now = forced[name].narrow(-2, position, 1).squeeze(-2)
+                found = searched[name].squeeze(-2) if searched[name].dim() > 2 else searched[name]
+                assert torch.allclose(found, now, atol=1e-6)
+    assert searched.keys() == forced.keys()

@@ -94,6 +94,7 @@ TEXTS = st.lists(
 def test_every_text_comes_back_unchanged_and_yields_no_control_id(
     vocabs: dict[str, Vocab], kind: Kind, text: str
 ) -> None:
+    """Claim 20."""
     vocab = vocabs[kind]
     ids = vocab.encode(text)
     assert vocab.decode(ids) == text
@@ -133,6 +134,7 @@ def test_a_hundred_thousand_characters_without_a_blank_are_no_trouble(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_special_ids_are_where_they_always_are(vocabs: dict[str, Vocab], kind: Kind) -> None:
+    """Claims 10, 11: a role is a number; what the piece is called does not matter."""
     vocab = vocabs[kind]
     assert (vocab.pad_id, vocab.unk_id, vocab.bos_id, vocab.eos_id, vocab.mask_id) == (
         0,
@@ -163,11 +165,18 @@ def test_bytes_that_are_no_utf8_become_replacement_characters(vocab: Vocab) -> N
 
 
 def test_known_words_are_pieces_and_unknown_ones_are_bytes(vocabs: dict[str, Vocab]) -> None:
+    """Claim 16."""
     vocab = vocabs["word"]
     assert vocab.pieces(vocab.encode("the Hund")) == ["▁the", "▁Hund"]
     assert vocab.pieces(vocab.encode("the xy")) == ["▁the", "<0x20>", "<0x78>", "<0x79>"]
     chars = vocabs["char"]
     assert chars.pieces(chars.encode("ein Ω")) == ["▁", "e", "i", "n", "▁", "<0xCE>", "<0xA9>"]
+
+
+def test_a_worked_sentence_is_read_one_character_at_a_time() -> None:
+    """Claim 4."""
+    vocab = train_vocab(["Why do we work?", "为什么要工作？"] * 50, size=300, kind="char")
+    assert vocab.pieces(vocab.encode("为什么要工作？")) == ["▁", *"为什么要工作？"]
 
 
 def test_each_digit_is_a_piece_of_its_own() -> None:
@@ -269,6 +278,7 @@ def test_keeping_chinese_characters_apart_leaves_other_scripts_alone(kind: Kind)
 
 
 def test_characters_are_apart_anyway_and_words_are_cut_at_blanks_only() -> None:
+    """Claim 16."""
     chars, words = with_han("char", split_han=True), with_han("word", split_han=True)
     assert chars.to_bytes() == with_han("char", split_han=False).to_bytes()
     assert words.to_bytes() == with_han("word", split_han=False).to_bytes()
@@ -458,6 +468,7 @@ def test_a_foreign_model_is_taken_only_if_it_keeps_our_promises(
 
 
 def test_more_pairs_never_mean_fewer_pieces() -> None:
+    """Claim 17."""
     sizes = [
         choose_vocab_size(n) for n in (0, 10, 10_000, 29_000, 200_000, 10**6, 5 * 10**6, 10**9)
     ]

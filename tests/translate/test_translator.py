@@ -321,11 +321,13 @@ def test_scores_of_a_translation_are_those_of_the_search(translator: Translator)
 
 
 def test_score_sums_token_scores_and_ends_with_eos(translator: Translator) -> None:
+    """Claim 1."""
     pairs = translator.score(SENTENCES, SENTENCES[::-1])
     alone = [translator.score([s], [t])[0] for s, t in zip(SENTENCES, SENTENCES[::-1], strict=True)]
     for pair, single, tgt in zip(pairs, alone, SENTENCES[::-1], strict=True):
         assert len(pair.tokens) == len(pair.token_scores) == len(translator.reader.tgt_ids(tgt)) + 1
         assert pair.log_prob == pytest.approx(single.log_prob, abs=1e-4)
+        assert pair.log_prob == pytest.approx(math.fsum(pair.token_scores), abs=1e-5)
         assert pair.score == pytest.approx(pair.log_prob / len(pair.tokens))
         assert pair.log_prob < 0
 
@@ -391,6 +393,7 @@ def test_align_refuses_a_long_source_before_it_translates(
 
 
 def test_next_word_gives_probabilities_that_sum_to_one(translator: Translator) -> None:
+    """Claim 3."""
     k = translator.tgt_vocab.size
     found = translator.next_word("A man", "Ein", k=k)
     assert [f.probability for f in found] == sorted((f.probability for f in found), reverse=True)

@@ -29,6 +29,15 @@ def test_what_is_written_comes_back_to_the_bit(tmp_path: Path) -> None:
     assert (tmp_path / "v.vec").read_text("utf-8").startswith("4 7\nking 0 3.40282347e+38")
 
 
+def test_the_table_of_the_seed_is_read_to_the_bit(tmp_path: Path) -> None:
+    """Claim 15: its eight words, of which these are three."""
+    text = "3 4\nNew 0.48 -1.2 -0.44 2.21\nYork 0.56 -0.35 -1.09 -0.43\ncity 0.65 -0.6 -0.87 0.59\n"
+    found = read_vectors(write(tmp_path / "v.vec", text))
+    new = np.array([0.48, -1.20, -0.44, 2.21], np.float32)
+    assert np.array_equal(found.matrix[found.rows["New"]], new)
+    assert found.matrix.shape == (3, 4)
+
+
 def test_a_file_as_gensim_writes_it_is_read(tmp_path: Path) -> None:
     """Claim 25. gensim: a first line of counts, then each word and the numbers as NumPy spells
     them."""

@@ -179,9 +179,9 @@ class Recurrent(TorchNetwork):
         else:
             lengths = src_mask.sum(dim=-1)[:, 0, 0]
         for number, layer in enumerate(self.encoder):
-            read = self.dropout(x)
+            read = self.dropout(see(layer, "in", x))
             x, last = layer(read, lengths)
-            x = x + read if number and self.is_residual else x
+            x = see(layer, "out", x + read if number and self.is_residual else x)
         states = see(self, "memory", x)
         return Memory(
             last=see(self, "last", last.masked_fill(lengths[:, None] == 0, 0.0)),
