@@ -61,6 +61,7 @@ void check_config(const heed::Config &c) {
     check_range("tgt_vocab_size", c.tgt_vocab_size, 1, kMostRows);
     check_range("activation", c.activation, 0, int(heed::Activation::swiglu));
     if (c.is_rotary && c.d_k % 2) refuse("d_k must be even for rotary positions");
+    if (c.is_one_stack && c.n_encoder_layers) refuse("a decoder-only model has no encoder layers");
     if (c.is_same_layer && c.n_encoder_layers != c.n_decoder_layers) refuse("there must be an encoder layer for each decoder layer");
 }
 
@@ -79,6 +80,10 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
 void check_best(const heed::Config &c, const heed::Best &best) {
     if (best.count < 0 || best.count > c.tgt_vocab_size) refuse("more scores are asked for than a row has");
     if (best.n_forbidden < 0 || best.n_forbidden > kMostRows) refuse("too many ids are forbidden");
+}
+
+void check_targets(const heed::Config &c, const int64_t *ids, int64_t n) {
+    if (!std::all_of(ids, ids + n, [&](int64_t id) { return id >= 0 && id < c.tgt_vocab_size; })) refuse("a target id is not in the vocabulary");
 }
 
 void check_scored(const heed::State &state, int n_rows) {
@@ -112,7 +117,8 @@ HEED_API const char *heed_kernels(const char *name) {
 // Matrices: source and target embedding, output; each encoder layer's in, out, expand, contract;
 // each decoder layer's in, out, query, memory, cross out, expand, contract. Norms, gain and bias
 // each: each encoder layer's self, feed-forward; each decoder layer's self, cross, feed-forward;
-// with pre-norm the encoder's and the decoder's own.
+// with pre-norm the encoder's and the decoder's own. A decoder-only model has those of the decoder
+// without query, memory, cross out and cross.
 // The caller owns all arrays, and must keep them.
 HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matrix *matrices, int32_t n_matrices, const float *const *norms, int32_t n_norms, const char *name, int32_t n_threads, heed::Model **out) {
     return guarded([&]() -> std::string {
@@ -120,8 +126,9 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
         if (!kernels) return std::string("this processor has no ") + name;
         if (n_threads < 1 || n_threads > 1024) return "threads must be 1 to 1024";
         check_config(*config);
-        const int matrices_wanted = 3 + 4 * config->n_encoder_layers + 7 * config->n_decoder_layers;
-        const int norms_wanted = 2 * (2 * config->n_encoder_layers + 3 * config->n_decoder_layers + (config->is_pre_norm ? 2 : 0));
+        const int has_cross = !config->is_one_stack;
+        const int matrices_wanted = 3 + 4 * config->n_encoder_layers + (4 + 3 * has_cross) * config->n_decoder_layers;
+        const int norms_wanted = 2 * (2 * config->n_encoder_layers + (2 + has_cross) * config->n_decoder_layers + (config->is_pre_norm ? 1 + has_cross : 0));
         check_range("n_matrices", n_matrices, matrices_wanted, matrices_wanted);
         check_range("n_norms", n_norms, norms_wanted, norms_wanted);
         auto model = std::make_unique<heed::Model>(*config, *kernels, n_threads);
@@ -142,18 +149,22 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
         };
         take_table(model->embed_src, config->src_vocab_size, d_model), take_table(model->embed_tgt, config->tgt_vocab_size, d_model);
         take(model->output, config->tgt_vocab_size, d_model);
+        const auto take_self = [&](heed::SelfAttention &self) { take(self.in, 2 * keys + values, d_model), take(self.out, d_model, values); };
+        const auto take_feed_forward = [&](heed::FeedForward &layer) { take(layer.expand, inner, d_model), take(layer.contract, d_model, config->d_ff); };
         for (auto &layer : model->encoder) {
-            take(layer.self.in, 2 * keys + values, d_model), take(layer.self.out, d_model, values);
-            take(layer.feed_forward.expand, inner, d_model), take(layer.feed_forward.contract, d_model, config->d_ff);
+            take_self(layer.self), take_feed_forward(layer.feed_forward);
             take_norm(layer.self.norm), take_norm(layer.feed_forward.norm);
         }
         for (auto &layer : model->decoder) {
-            take(layer.self.in, 2 * keys + values, d_model), take(layer.self.out, d_model, values);
-            take(layer.cross.query, keys, d_model), take(layer.cross.memory, keys + values, d_model), take(layer.cross.out, d_model, values);
-            take(layer.feed_forward.expand, inner, d_model), take(layer.feed_forward.contract, d_model, config->d_ff);
-            take_norm(layer.self.norm), take_norm(layer.cross.norm), take_norm(layer.feed_forward.norm);
+            take_self(layer.self);
+            if (has_cross) take(layer.cross.query, keys, d_model), take(layer.cross.memory, keys + values, d_model), take(layer.cross.out, d_model, values);
+            take_feed_forward(layer.feed_forward);
+            take_norm(layer.self.norm);
+            if (has_cross) take_norm(layer.cross.norm);
+            take_norm(layer.feed_forward.norm);
         }
-        if (config->is_pre_norm) take_norm(model->encoder_norm), take_norm(model->decoder_norm);
+        if (config->is_pre_norm && has_cross) take_norm(model->encoder_norm);
+        if (config->is_pre_norm) take_norm(model->decoder_norm);
         model->link();
         *out = model.release();
         return "";
@@ -165,10 +176,11 @@ HEED_API void heed_model_delete(heed::Model *model) { delete model; }
 // Positions are tables of the first n, for this call only.
 HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *positions, const int64_t *ids, const int32_t *lengths, int32_t n_sources, int32_t beam_size, heed::State **out) {
     return guarded([&]() -> std::string {
+        const int least = model->config.is_one_stack ? 0 : 1;
         int64_t total = 0;
         if (n_sources < 1 || beam_size < 1 || int64_t(n_sources) * beam_size > kMostRows) return "too few or too many rows";
         for (int s = 0; s < n_sources; s++) {
-            if (lengths[s] < 1) return "a source has no tokens";
+            if (lengths[s] < least) return "a source has no tokens";
             check_positions(model->config, *positions, lengths[s], "a source");
             total += lengths[s];
         }
@@ -214,9 +226,21 @@ HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *
         check_best(state->config(), *best);
         if (n_tokens != state->rows()) return "there must be one token for each row";
         check_positions(state->config(), *positions, int64_t(state->position()) + 1, "the target");
-        for (int r = 0; r < n_tokens; r++)
-            if (tokens[r] < 0 || tokens[r] >= state->config().tgt_vocab_size) return "a target id is not in the vocabulary";
+        check_targets(state->config(), tokens, n_tokens);
         state->step(*positions, tokens, *best, weights);
+        return "";
+    });
+}
+
+// Further tokens (n_rows, count), and the log-probs after each of them, if `log_probs` is not null:
+// (n_rows, count, tgt_vocab_size).
+HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, float *log_probs) {
+    return guarded([&]() -> std::string {
+        if (n_rows != state->rows()) return "there must be one token for each row";
+        if (count < 1 || int64_t(n_rows) * count > INT_MAX / 4) return "too few or too many tokens at once";
+        check_positions(state->config(), *positions, int64_t(state->position()) + count, "the target");
+        check_targets(state->config(), tokens, int64_t(n_rows) * count);
+        state->extend(*positions, tokens, count, log_probs);
         return "";
     });
 }

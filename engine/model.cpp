@@ -17,9 +17,11 @@ void Model::link() {
     };
     const auto then_feed_forward = [&](FeedForward &layer) { then(layer.expand), then(layer.contract); };
     for (EncoderLayer &layer : encoder) then(layer.self.in), then(layer.self.out), then_feed_forward(layer.feed_forward);
-    for (DecoderLayer &layer : decoder) then(layer.cross.memory);
+    for (DecoderLayer &layer : decoder)
+        if (!config.is_one_stack) then(layer.cross.memory);
     for (DecoderLayer &layer : decoder) {
-        then(layer.self.in), then(layer.self.out), then(layer.cross.query), then(layer.cross.out);
+        then(layer.self.in), then(layer.self.out);
+        if (!config.is_one_stack) then(layer.cross.query), then(layer.cross.out);
         then_feed_forward(layer.feed_forward);
     }
     then(always.ids.empty() ? output : always.matrix);
@@ -97,6 +99,35 @@ struct State::Work {
         if (!c.is_pre_norm) normalize(x, rows, norm, x);
     }
 
+    // `use` takes the queries, keys and values of each row of x, rotated, and the stride of a row.
+    template <class F>
+    void project_in(const SelfAttention &layer, float *x, const Positions &positions, const std::vector<int> &places, const F &use) {
+        const int rows = int(places.size());
+        float *heads = scratch.wide.data();
+        const size_t stride = layer.in.panels() * size_t(16);
+        linear(layer.in, x, config().width(), rows, heads, stride);
+        for (int r = 0; r < rows; r++) rotate(heads + r * stride, positions, places[r]);
+        use(heads, stride);
+    }
+
+    // `attend` takes the same, and leaves in `joined` what each row reads.
+    template <class F>
+    void self_attention(const SelfAttention &layer, const Positions &positions, const std::vector<int> &places, const F &attend) {
+        const int rows = int(places.size());
+        residual(rows, layer.norm, [&](float *x) {
+            project_in(layer, x, positions, places, attend);
+            project(layer.out, rows);
+        });
+    }
+
+    // The input of a layer's self-attention, whose output nobody needs.
+    float *silent_input(const SelfAttention &layer, int rows) {
+        float *x = scratch.x.data(), *y = scratch.y.data();
+        if (!config().is_pre_norm) return x;
+        normalize(x, rows, layer.norm, y);
+        return y;
+    }
+
     void feed_forward(const FeedForward &layer, int rows) {
         const Config &c = config();
         const size_t inner = layer.expand.panels() * size_t(16);
@@ -106,17 +137,19 @@ struct State::Work {
         });
     }
 
-    void embed(const Matrix &table, const Positions &positions, const int64_t *ids, const int *places, int rows) {
+    // Ids of groups of `count`, `stride` apart.
+    void embed(const Matrix &table, const Positions &positions, const int64_t *ids, const std::vector<int> &places, int count, size_t stride) {
         const Config &c = config();
-        for (int r = 0; r < rows; r++) {
+        for (size_t r = 0; r < places.size(); r++) {
             float *x = scratch.x.data() + r * size_t(c.width());
-            const int column = int(ids[r] % 16);
-            const char *panel = table.panel(int(ids[r] / 16));
+            const int64_t id = ids[r / count * stride + r % count];
+            const int column = int(id % 16);
+            const char *panel = table.panel(int(id / 16));
             if (table.floats) {
                 for (int i = 0; i < c.d_model; i++) x[i] = ((const float *)panel)[i * 16 + column] * c.embedding_scale;
             } else {
                 const int8_t *four = (const int8_t *)panel + column * 4;
-                const float scale = table.scales[ids[r]];
+                const float scale = table.scales[id];
                 for (int i = 0; i < c.d_model; i += 4, four += 64)
                     for (int j = 0; j < 4 && i + j < c.d_model; j++) x[i + j] = float(four[j]) * scale * c.embedding_scale;
             }
@@ -206,6 +239,8 @@ struct State::Work {
 
 // Rows that go through all layers together: their intermediate results stay in the cache.
 constexpr int kRowsAtOnce = 256;
+// Numbers of `Kernels::log_total`.
+constexpr int kTops = 16;
 
 // Every thread takes sources of its own; if there are too few, all share the columns.
 template <class Rows, class F>
@@ -233,11 +268,15 @@ State::State(Model &model, const Positions &positions, const int64_t *ids, const
         sources_.push_back({n_tokens_, lengths[s]});
         n_tokens_ += lengths[s];
     }
-    memory_ = arena_.take(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * n_tokens_ * c.width());
+    if (!n_tokens_) {
+        heads_.resize(c.n_decoder_layers);
+        return;
+    }
+    if (!c.is_one_stack) memory_ = arena_.take(size_t(c.is_same_layer ? c.n_encoder_layers : 1) * n_tokens_ * c.width());
     for (int l = 0; l < c.n_decoder_layers; l++) heads_.push_back(arena_.take(n_tokens_ * words_));
     split([&](int s) { return sources_[s].length; }, [&](int first, int last, Work &work) {
         encode(ids, first, last, work);
-        remember(first, last, work);
+        if (!c.is_one_stack) remember(first, last, work);
     });
 }
 
@@ -260,36 +299,41 @@ float *State::memory(int layer, int token) {
 void State::encode(const int64_t *ids, int first, int last, Work &work) {
     const Config &c = model_.config;
     const Span tokens = span(first, last);
-    const int begin = tokens.begin, rows = tokens.rows;
-    const size_t width = c.width();
+    const int begin = tokens.begin, rows = tokens.rows, n_layers = model_.n_source_layers();
+    const size_t width = c.width(), out_stride = padded(c.value_width());
+    if (!rows) return;
     work.reserve(rows, longest());
     Scratch &scratch = work.scratch;
     std::vector<int> places(rows);
     for (int s = first; s < last; s++)
         for (int i = 0; i < sources_[s].length; i++) places[sources_[s].offset - begin + i] = i;
-    work.embed(model_.embed_src, positions_, ids + begin, places.data(), rows);
-    const auto keep = [&](int l) {
+    work.embed(model_.embed_src, positions_, ids + begin, places, 1, 1);
+    const auto keep_output = [&](int l) {
         if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory(l, begin));
         else std::memcpy(memory(l, begin), scratch.x.data(), rows * width * sizeof(float));
     };
-    if (!c.n_encoder_layers) keep(0);
-    for (int l = 0; l < c.n_encoder_layers; l++) {
-        const EncoderLayer &layer = model_.encoder[l];
-        const size_t stride = layer.self.in.panels() * size_t(16), out_stride = padded(c.value_width());
-        work.residual(rows, layer.self.norm, [&](float *x) {
-            float *heads = scratch.wide.data();
-            work.linear(layer.self.in, x, width, rows, heads, stride);
-            for (int r = 0; r < rows; r++) work.rotate(heads + r * stride, positions_, places[r]);
+    if (!n_layers) keep_output(0);
+    for (int l = 0; l < n_layers; l++) {
+        const EncoderLayer &layer = model_.source_layer(l);
+        // The target of a decoder-only model reads them too, so they are read as they are kept.
+        const auto keep = [&](const float *heads, size_t stride) {
+            for (int r = 0; r < rows; r++) work.remember(heads + r * stride + c.key_width(), remembered(l, begin + r));
+        };
+        if (c.is_one_stack && l + 1 == n_layers) return work.project_in(layer.self, work.silent_input(layer.self, rows), positions_, places, keep);
+        work.self_attention(layer.self, positions_, places, [&](float *heads, size_t stride) {
+            if (c.is_one_stack) keep(heads, stride);
             for (int s = first; s < last; s++) {
                 const int from = sources_[s].offset - begin, length = sources_[s].length;
-                for (int i = 0; i < length; i++) work.recall(i, heads + (from + i) * stride + c.key_width(), c.key_width());
+                for (int i = 0; i < length; i++) {
+                    if (c.is_one_stack) work.recall(i, remembered(l, begin + from + i), model_.key_words());
+                    else work.recall(i, heads + (from + i) * stride + c.key_width(), c.key_width());
+                }
                 work.turn();
-                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, length, false, scratch.joined.data() + (from + i) * out_stride);
+                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, c.is_causal ? i + 1 : length, c.is_one_stack && model_.is_bfloat16(), scratch.joined.data() + (from + i) * out_stride);
             }
-            work.project(layer.self.out, rows);
         });
         work.feed_forward(layer.feed_forward, rows);
-        if (l + 1 == c.n_encoder_layers || c.is_same_layer) keep(l);
+        if (!c.is_one_stack && (l + 1 == n_layers || c.is_same_layer)) keep_output(l);
     }
 }
 
@@ -320,48 +364,87 @@ void State::make_room() {
     totals_.resize(rows());
 }
 
-void State::step(const Positions &positions, const int64_t *tokens, const Best &best, float *weights) {
-    const Config &c = model_.config;
-    positions_ = positions;
-    make_room();
-    Page page;
-    page.rows = rows();
-    page.data = arena_.take(c.n_decoder_layers * page.rows * words_);
-    for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
-    pages_.push_back(std::move(page));
-    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) { advance(tokens, first, last, best, weights, work); });
+// For the next tokens of all rows.
+void State::make_pages(int count) {
+    for (int i = 0; i < count; i++) {
+        Page page;
+        page.rows = rows();
+        page.data = arena_.take(model_.config.n_decoder_layers * page.rows * words_);
+        for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
+        pages_.push_back(std::move(page));
+    }
 }
 
-void State::advance(const int64_t *tokens, int first_source, int last_source, const Best &best, float *weights, Work &work) {
+void State::step(const Positions &positions, const int64_t *tokens, const Best &best, float *weights) {
+    positions_ = positions;
+    make_room();
+    make_pages(1);
+    split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) {
+        advance({tokens, 1, 1, false, weights}, first, last, work);
+        if (own_.empty()) score(first, last, best, work);
+        else choose(first, last, best, work);
+    });
+}
+
+void State::extend(const Positions &positions, const int64_t *tokens, int count, float *log_probs) {
+    positions_ = positions;
+    totals_.clear();
+    const size_t n = model_.config.tgt_vocab_size;
+    for (int done = 0, some; done < count; done += some) {
+        some = std::min(kRowsAtOnce, count - done);
+        make_pages(some);
+        split([&](int) { return beam_size_ * some; }, [&](int first, int last, Work &work) {
+            advance({tokens + done, some, size_t(count), !log_probs, nullptr}, first, last, work);
+            if (!log_probs) return;
+            std::vector<float *> to;
+            for (int r = first * beam_size_; r < last * beam_size_; r++)
+                for (int t = 0; t < some; t++) to.push_back(log_probs + (size_t(r) * count + done + t) * n);
+            write_log_probs(int(to.size()), to.data(), work);
+        });
+    }
+}
+
+void State::advance(const Tokens &tokens, int first_source, int last_source, Work &work) {
     const Config &c = model_.config;
-    const int first = first_source * beam_size_, rows = last_source * beam_size_ - first, n = position();
-    const int key_words = model_.key_words();
+    const int first = first_source * beam_size_, n_rows = last_source * beam_size_ - first, count = tokens.count, rows = n_rows * count;
+    const int n = position(), begin = n - count, key_words = model_.key_words();
     const size_t width = c.width(), out_stride = padded(c.value_width());
-    work.reserve(rows, std::max(n, longest()));
+    work.reserve(rows, c.is_one_stack ? n + longest() : std::max(n, longest()));
     Scratch &scratch = work.scratch;
-    const std::vector<int> places(rows, n - 1);
-    work.embed(model_.embed_tgt, positions_, tokens + first, places.data(), rows);
+    std::vector<int> places(rows);
+    for (int r = 0; r < rows; r++) places[r] = begin + r % count;
+    work.embed(model_.embed_tgt, positions_, tokens.ids + first * tokens.stride, places, count, tokens.stride);
+    // Source tokens that a row's self-attention reads.
+    const auto before = [&](int r) { return c.is_one_stack ? sources_[(first + r) / beam_size_].length : 0; };
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const DecoderLayer &layer = model_.decoder[l];
-        work.residual(rows, layer.self.norm, [&](float *x) {
-            float *heads = scratch.wide.data();
-            const size_t stride = layer.self.in.panels() * size_t(16);
-            work.linear(layer.self.in, x, width, rows, heads, stride);
+        const auto keep = [&](const float *heads, size_t stride, int r) {
+            for (int t = 0; t < count; t++) work.remember(heads + (r * count + t) * stride + c.key_width(), remembered(pages_[begin + t], l, first + r));
+        };
+        if (tokens.is_last_layer_silent && l + 1 == c.n_decoder_layers)
+            return work.project_in(layer.self, work.silent_input(layer.self, rows), positions_, places, [&](float *heads, size_t stride) {
+                for (int r = 0; r < n_rows; r++) keep(heads, stride, r);
+            });
+        work.self_attention(layer.self, positions_, places, [&](float *heads, size_t stride) {
             const auto recall = [&](int r) {
-                for (int i = 0; i < n; i++) work.recall(i, remembered(pages_[i], l, pages_[i].row_of[first + r]), key_words);
+                const int length = before(r);
+                for (int i = 0; i < length; i++) work.recall(i, remembered(l, sources_[(first + r) / beam_size_].offset + i), key_words);
+                for (int i = 0; i < n; i++) work.recall(length + i, remembered(pages_[i], l, pages_[i].row_of[first + r]), key_words);
             };
             recall(0);
-            for (int r = 0; r < rows; r++) {
-                float *row = heads + r * stride;
-                work.rotate(row, positions_, n - 1);
-                work.remember(row + c.key_width(), remembered(pages_.back(), l, first + r));
+            for (int r = 0; r < n_rows; r++) {
+                keep(heads, stride, r);
                 work.turn();
-                if (r + 1 < rows) recall(r + 1);
-                work.attend(row, n, model_.is_bfloat16(), scratch.joined.data() + r * out_stride);
+                if (r + 1 < n_rows) recall(r + 1);
+                float *kept = tokens.weights && c.is_one_stack ? scratch.weights.data() : nullptr;
+                for (int row = r * count; row < (r + 1) * count; row++) {
+                    const int n_keys = before(r) + places[row] + 1;
+                    work.attend(heads + row * stride, n_keys, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
+                    if (kept) write_weights(l, first + r, kept, n_keys, before(r), tokens.weights);
+                }
             }
-            work.project(layer.self.out, rows);
         });
-        work.residual(rows, layer.cross.norm, [&](float *x) {
+        if (!c.is_one_stack) work.residual(rows, layer.cross.norm, [&](float *x) {
             float *queries = scratch.wide.data();
             const size_t stride = layer.cross.query.panels() * size_t(16);
             work.linear(layer.cross.query, x, width, rows, queries, stride);
@@ -370,16 +453,13 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, co
             };
             recall(first_source);
             for (int s = first_source; s < last_source; s++) {
-                const int length = sources_[s].length;
+                const int length = sources_[s].length, at_once = beam_size_ * count;
                 work.turn();
                 if (s + 1 < last_source) recall(s + 1);
-                for (int r = s * beam_size_ - first; r < (s + 1) * beam_size_ - first; r++) {
-                    float *kept = weights ? scratch.weights.data() : nullptr;
-                    work.attend(queries + r * stride, length, model_.is_bfloat16(), scratch.joined.data() + r * out_stride, kept);
-                    for (int h = 0; h < c.n_heads && weights; h++) {
-                        float *to = weights + ((size_t(l) * this->rows() + first + r) * c.n_heads + h) * longest();
-                        std::fill(std::copy_n(kept + size_t(h) * length, length, to), to + longest(), 0.0f);
-                    }
+                for (int row = s * at_once - first * count; row < (s + 1) * at_once - first * count; row++) {
+                    float *kept = tokens.weights ? scratch.weights.data() : nullptr;
+                    work.attend(queries + row * stride, length, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
+                    if (kept) write_weights(l, first + row, kept, length, length, tokens.weights);
                 }
             }
             work.project(layer.cross.out, rows);
@@ -387,12 +467,35 @@ void State::advance(const int64_t *tokens, int first_source, int last_source, co
         work.feed_forward(layer.feed_forward, rows);
     }
     if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.decoder_norm, scratch.x.data());
-    if (own_.empty()) score(first_source, last_source, best, work);
-    else choose(first_source, last_source, best, work);
+}
+
+// The first `length` of each head's weights `kept`, (n_heads, n_keys), to their place.
+void State::write_weights(int l, int row, const float *kept, int n_keys, int length, float *weights) {
+    const int n_heads = model_.config.n_heads;
+    for (int h = 0; h < n_heads; h++) {
+        float *to = weights + ((size_t(l) * rows() + row) * n_heads + h) * longest();
+        std::fill(std::copy_n(kept + size_t(h) * n_keys, length, to), to + longest(), 0.0f);
+    }
+}
+
+// Of the whole vocabulary, after each row of x.
+void State::write_log_probs(int rows, float *const *to, Work &work) {
+    constexpr int kOnce = 48;  // so that their logits stay in the cache
+    const int n = model_.config.tgt_vocab_size;
+    const size_t stride = padded(n), width = model_.config.width();
+    work.scratch.logits.resize(std::max(work.scratch.logits.size(), stride * kOnce));
+    for (int begin = 0; begin < rows; begin += kOnce) {
+        const int some = std::min(kOnce, rows - begin);
+        float *x = work.scratch.logits.data(), tops[kTops];
+        work.linear(model_.output, work.scratch.x.data() + begin * width, width, some, x, stride);
+        for (int r = begin; r < begin + some; r++, x += stride) {
+            const float total = work.kernels().log_total(x, n, tops);
+            for (int i = 0; i < n; i++) to[r][i] = x[i] - total;
+        }
+    }
 }
 
 // At least `count` of a row's sixteen tops are no less than the result.
-constexpr int kTops = 16;
 float least_of(const float *tops, int count) { return count <= kTops ? tops[count - 1] : -std::numeric_limits<float>::infinity(); }
 
 void State::score(int first_source, int last_source, const Best &best, Work &work) {

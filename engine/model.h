@@ -1,4 +1,7 @@
-// An encoder–decoder Transformer that translates: weights, and the state of one batch of sources.
+// A Transformer that translates or goes on with a text: weights, and the state of one batch.
+//
+// An encoder–decoder has two stacks. A decoder-only model has one, `decoder`, without cross-attention:
+// it reads the source too, and its self-attention reads the keys of both.
 //
 // Searches are in heed/decode, which calls one step after another;
 // loops over numbers in kernels.inc, the interface to Python in api.cpp.
@@ -16,7 +19,9 @@ namespace heed {
 
 struct Config {
     int32_t d_model, n_heads, d_k, d_v, d_ff, n_encoder_layers, n_decoder_layers;
-    int32_t is_pre_norm, activation, is_rotary, is_same_layer, src_vocab_size, tgt_vocab_size;
+    int32_t is_pre_norm, activation, is_rotary, is_same_layer;
+    int32_t is_one_stack, is_causal;  // decoder-only; a source token reads no later one
+    int32_t src_vocab_size, tgt_vocab_size;
     float norm_eps, embedding_scale;
 
     int width() const { return padded(d_model); }
@@ -48,10 +53,8 @@ struct EncoderLayer {
     FeedForward feed_forward;
 };
 
-struct DecoderLayer {
-    SelfAttention self;
-    CrossAttention cross;
-    FeedForward feed_forward;
+struct DecoderLayer : EncoderLayer {
+    CrossAttention cross;  // not in a decoder-only model
 };
 
 // Added to embeddings, or rotates queries and keys; for positions 0 … n - 1.
@@ -76,6 +79,9 @@ struct Model {
     // Words of a position's keys, and of its values, in the cache.
     int key_words() const { return words(config.d_k); }
     int value_words() const { return words(config.d_v); }
+    // Layers that read the source.
+    int n_source_layers() const { return config.is_one_stack ? config.n_decoder_layers : config.n_encoder_layers; }
+    const EncoderLayer &source_layer(int l) const { return config.is_one_stack ? decoder[l] : encoder[l]; }
     // Sets the successor of each matrix.
     void link();
 
@@ -96,7 +102,7 @@ struct Model {
 
 // Buffers of one thread.
 struct Scratch {
-    std::vector<float> x, y, wide, joined, scales, scores, weights, largest;
+    std::vector<float> x, y, wide, joined, scales, scores, weights, largest, logits;
     std::vector<int64_t> largest_ids;
     std::vector<std::pair<float, int64_t>> ranked;
     std::vector<char> quantized;
@@ -134,9 +140,12 @@ class State {
     int longest() const;
 
     // One more token for each row, and the largest log-probs of the next.
-    // `weights`, if not null: of the cross-attention, (n_decoder_layers, rows, n_heads, longest()),
-    // zeros behind each source.
+    // `weights`, if not null: with which each row reads the source, (n_decoder_layers, rows, n_heads,
+    // longest()), zeros behind each source.
     void step(const Positions &, const int64_t *tokens, const Best &, float *weights);
+    // `count` more tokens for each row, (rows, count), all at once. `log_probs`, if not null: of the
+    // next tokens after each, (rows, count, tgt_vocab_size), without shortlists.
+    void extend(const Positions &, const int64_t *tokens, int count, float *log_probs);
 
     // Rows of the last step, none after a selection; the largest log-probs of the next tokens,
     // and all of them, (scored(), tgt_vocab_size).
@@ -160,6 +169,14 @@ class State {
         int begin, rows;
     };
     struct Work;
+    // The newest tokens of all rows: (rows, count), and where the first row begins in memory.
+    struct Tokens {
+        const int64_t *ids;
+        int count;
+        size_t stride;  // from row to row
+        bool is_last_layer_silent;  // nothing follows them, so only their keys and values are wanted
+        float *weights;             // see `step`; null if not wanted
+    };
 
     Span span(int first_source, int last_source) const;
     // The encoder output for a decoder layer, from a source token on.
@@ -170,7 +187,10 @@ class State {
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void make_room();
-    void advance(const int64_t *tokens, int first, int last, const Best &, float *weights, Work &);
+    void make_pages(int count);
+    void advance(const Tokens &, int first, int last, Work &);
+    void write_weights(int layer, int row, const float *kept, int n_keys, int length, float *weights);
+    void write_log_probs(int rows, float *const *to, Work &);
     void score(int first, int last, const Best &, Work &);
     void choose(int first, int last, const Best &, Work &);
     void total(int row, float *logits, int n, const Best &, Work &);

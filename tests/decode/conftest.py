@@ -51,6 +51,10 @@ class HashModel:
             log_softmax(self.table[state.kinds.repeat(state.beam_size), state.hashes])
         )
 
+    def extend(self, state: HashState, tokens: np.ndarray) -> None:
+        for column in tokens.T:
+            self.step(state, column)
+
     def select(self, state: HashState, rows: np.ndarray, sources: np.ndarray | None = None) -> None:
         if sources is None:
             sources = np.arange(len(state.kinds))

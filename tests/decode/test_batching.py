@@ -26,7 +26,7 @@ class Model:
     def no_search(self, *_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    start = step = select = teacher_forced = cross_attention = no_search
+    start = step = extend = select = teacher_forced = cross_attention = no_search
 
 
 class OneAtATime:

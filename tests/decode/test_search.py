@@ -150,6 +150,32 @@ def test_logits_that_are_not_numbers_are_refused(fakes: Any, way: str) -> None:
         decode(model, padded([[5], [6]]), WAYS[way], **WORDS)
 
 
+@pytest.mark.parametrize("way", ["greedy", "sample"])
+@pytest.mark.parametrize("prefixes", [[[8, 8, 8], [9, 5]], [[7], []]], ids=str)
+def test_prefixes_that_are_not_scored_change_no_answer(
+    fakes: Any, way: str, prefixes: list[list[int]]
+) -> None:
+    model = fakes.hash_model(4, vocab_size=20, n_kinds=20)
+    n_read = min(map(len, prefixes))
+    scored, read = (
+        decode(
+            model,
+            padded([[5], [6]]),
+            WAYS[way],
+            prefixes=prefixes,
+            score_prefixes=score_prefixes,
+            **WORDS,
+        )
+        for score_prefixes in (True, False)
+    )
+    for answers, others in zip(scored, read, strict=True):
+        by_ids = {tuple(answer.ids): answer for answer in answers}
+        for other in others:
+            answer = by_ids[tuple(other.ids)]
+            assert other.token_log_probs[:n_read] == [0.0] * n_read
+            assert other.token_log_probs[n_read:] == answer.token_log_probs[n_read:]
+
+
 def test_a_prefix_that_leaves_no_room_is_refused(fakes: Any) -> None:
     model = fakes.hash_model(0, vocab_size=40, n_kinds=40)
     options = DecodeOptions(max_length=3)

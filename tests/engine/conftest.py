@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from heed.engine import native
-from heed.engine.network import Network
+from heed.engine.network import Network, engine_config
 from heed.engine.runtime import Engine
 from heed.engine.shortlist import Shortlist
 from heed.model.build import build_model
-from heed.model.config import ModelConfig
+from heed.model.config import AnyConfig
+from heed.model.families import config_from
 from heed.model.interface import Floats, Ids
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 
 needs_compiler = pytest.mark.skipif(
     not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
@@ -35,10 +36,29 @@ ODD: dict[str, Any] = {
     "max_positions": 64,
     "tied": "none",
 }
-
+ODD_DECODER: dict[str, Any] = {
+    "family": "decoder",
+    "src_vocab_size": 70,
+    "tgt_vocab_size": 70,
+    "d_model": 42,
+    "n_heads": 3,
+    "d_ff": 73,
+    "n_layers": 3,
+    "max_positions": 64,
+}
 
 LENGTHS = (5, 3, 17, 1)
 BEAM_SIZE = 2
+
+
+NO_SOURCES = np.zeros((len(LENGTHS), 0), np.int64)
+"""As many as `sources`, all empty."""
+
+
+def config_of(changes: dict[str, Any]) -> AnyConfig:
+    """The config of a small model: `changes` of `ODD`, or of `ODD_DECODER` if it is a decoder."""
+    odd = ODD_DECODER if changes.get("family") == "decoder" else ODD
+    return config_from(odd | changes)
 
 
 def sources() -> Ids:
@@ -77,12 +97,12 @@ def engine(
 
 
 @pytest.fixture
-def torch_model() -> Callable[..., Transformer]:
+def torch_model() -> Callable[..., TorchNetwork]:
     """`torch_model(norm="pre")`: seeded, in eval mode, no bias or gain at 0 or 1."""
 
-    def make(**changes: Any) -> Transformer:
+    def make(**changes: Any) -> TorchNetwork:
         torch.manual_seed(3)
-        model = build_model(ModelConfig(**(ODD | changes)))
+        model = build_model(config_of(changes))
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
@@ -92,13 +112,12 @@ def torch_model() -> Callable[..., Transformer]:
 
 
 @pytest.fixture
-def network(torch_model: Callable[..., Transformer]) -> Callable[..., Network]:
+def network(torch_model: Callable[..., TorchNetwork]) -> Callable[..., Network]:
     """`network(is_quantized=True, norm="pre")`: the same weights, laid out for the engine."""
 
     def make(*, is_quantized: bool = False, **changes: Any) -> Network:
         model = torch_model(**changes)
         weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-        config = ModelConfig(**(ODD | changes))
-        return Network.of(config, weights, is_quantized=is_quantized)
+        return Network.of(engine_config(config_of(changes)), weights, is_quantized=is_quantized)
 
     return make

@@ -26,6 +26,7 @@ void heed_model_delete(heed::Model *);
 const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **);
 void heed_state_delete(heed::State *);
 const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *, float *);
+const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, float *);
 const char *heed_state_log_probs(heed::State *, float *, int32_t);
 const char *heed_state_best(heed::State *, const heed::Best *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
@@ -115,8 +116,9 @@ void damage(Bytes &bytes, Matrix &m) {
 Config some_config(Bytes &bytes) {
     Config c{};
     c.d_model = 1 + bytes.up_to(39), c.n_heads = 1 + bytes.up_to(3), c.d_k = 1 + bytes.up_to(19), c.d_v = 1 + bytes.up_to(79), c.d_ff = 1 + bytes.up_to(39);
-    c.n_encoder_layers = bytes.up_to(2), c.n_decoder_layers = 1 + bytes.up_to(1);
-    c.is_pre_norm = bytes.up_to(1), c.activation = bytes.up_to(3), c.is_rotary = bytes.up_to(1), c.is_same_layer = bytes.up_to(1);
+    c.is_one_stack = bytes.up_to(1), c.is_causal = c.is_one_stack && bytes.up_to(1);
+    c.n_encoder_layers = c.is_one_stack ? 0 : bytes.up_to(2), c.n_decoder_layers = 1 + bytes.up_to(1);
+    c.is_pre_norm = bytes.up_to(1), c.activation = bytes.up_to(3), c.is_rotary = bytes.up_to(1), c.is_same_layer = !c.is_one_stack && bytes.up_to(1);
     c.src_vocab_size = 1 + bytes.up_to(39), c.tgt_vocab_size = 1 + bytes.up_to(39);
     c.norm_eps = 1e-6f, c.embedding_scale = 1.0f;
     return c;
@@ -126,6 +128,7 @@ Config some_config(Bytes &bytes) {
 heed::Model *some_model(Bytes &bytes, Arrays &arrays, Config &c) {
     c = some_config(bytes);
     const bool is_quantized = bytes.up_to(1), has_bias = bytes.up_to(1);
+    const int has_cross = !c.is_one_stack;
     const int d = c.d_model, keys = c.key_width(), values = c.value_width(), inner = c.d_ff * (c.activation == 3 ? 2 : 1);
     std::vector<Matrix> matrices;
     std::vector<const float *> norms;
@@ -133,15 +136,15 @@ heed::Model *some_model(Bytes &bytes, Arrays &arrays, Config &c) {
     add(c.src_vocab_size, d), add(c.tgt_vocab_size, d), add(c.tgt_vocab_size, d);
     for (int l = 0; l < c.n_encoder_layers + c.n_decoder_layers; l++) {
         add(2 * keys + values, d), add(d, values);
-        if (l >= c.n_encoder_layers) add(keys, d), add(keys + values, d), add(d, values);
+        if (l >= c.n_encoder_layers && has_cross) add(keys, d), add(keys + values, d), add(d, values);
         add(inner, d), add(d, c.d_ff);
     }
-    const int n_norms = 2 * (2 * c.n_encoder_layers + 3 * c.n_decoder_layers + (c.is_pre_norm ? 2 : 0));
+    const int n_norms = 2 * (2 * c.n_encoder_layers + (2 + has_cross) * c.n_decoder_layers + (c.is_pre_norm ? 1 + has_cross : 0));
     for (int i = 0; i < n_norms; i++) norms.push_back(arrays.some_floats(c.width()));
     if (bytes.is_rare()) damage(bytes, matrices[bytes.up_to(int(matrices.size()) - 1)]);
     if (bytes.is_rare()) norms[bytes.up_to(n_norms - 1)] = nullptr;
     // All fields but the last two are int32.
-    if (bytes.is_rare()) reinterpret_cast<int32_t *>(&c)[bytes.up_to(12)] = bytes.up_to(1) ? bytes.any() : bytes.up_to(7);
+    if (bytes.is_rare()) reinterpret_cast<int32_t *>(&c)[bytes.up_to(14)] = bytes.up_to(1) ? bytes.any() : bytes.up_to(7);
     constexpr const char *names[] = {"", "avxvnni", "avx2", "portable", "abacus"};
     heed::Model *model = nullptr;
     allocations_left = bytes.is_rare() ? bytes.up_to(40) : -1;
@@ -188,7 +191,7 @@ struct Batch {
         state = nullptr;
         lengths.assign(1 + bytes.up_to(4), 0);
         int64_t total = 0;
-        for (int32_t &length : lengths) length = bytes.number(1, 9), total += length > 0 ? length : 0;
+        for (int32_t &length : lengths) length = bytes.number(c.is_one_stack ? 0 : 1, 9), total += length > 0 ? length : 0;
         // Numbers that the interface lets pass must be true.
         const bool is_refused_unread = total > std::numeric_limits<int32_t>::max() / 4;
         if (total > 1000 && !is_refused_unread) return;
@@ -221,6 +224,19 @@ struct Batch {
         Largest largest(bytes, c, rows);
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
         heed_state_step(state, &positions, tokens.data(), int(tokens.size()), &largest.wanted, bytes.up_to(1) ? weights.data() : nullptr);
+        allocations_left = -1;
+    }
+
+    void extend(Bytes &bytes, const Positions &positions, const Config &c) {
+        const int rows = bytes.is_rare() ? bytes.up_to(20) : int(lengths.size()) * beam_size;
+        // Numbers that the interface lets pass must be true.
+        const int count = bytes.is_rare() ? bytes.any() : bytes.up_to(9);
+        if (count > 9 && count <= std::numeric_limits<int32_t>::max() / 4) return;
+        std::vector<int64_t> tokens(size_t(rows) * std::max(0, std::min(count, 9)));
+        for (int64_t &token : tokens) token = bytes.number(0, c.tgt_vocab_size - 1);
+        std::vector<float> log_probs(tokens.size() * c.tgt_vocab_size);
+        allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
+        heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? log_probs.data() : nullptr);
         allocations_left = -1;
     }
 
@@ -280,12 +296,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int i = 0; model && i < 40 && !bytes.is_over(); i++) {
             Batch &batch = batches[bytes.up_to(1)];
             const Positions positions = some_positions(bytes, arrays, c);
-            const int order = bytes.up_to(9);
+            const int order = bytes.up_to(10);
             if (!batch.state || order == 7) batch.start(bytes, model, positions, c);
             else if (order < 4) batch.step(bytes, positions, c);
             else if (order < 6) batch.select(bytes);
             else if (order == 8) batch.shorten(bytes, model, c);
             else if (order == 9) batch.tell(bytes, c);
+            else if (order == 10) batch.extend(bytes, positions, c);
             else find_largest(bytes, arrays);
         }
     }

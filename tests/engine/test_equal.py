@@ -19,7 +19,7 @@ from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.model.families import family_of
 from heed.model.interface import Changes, Floats, Ids, largest
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 
 ARCHITECTURES: list[dict[str, Any]] = [
     {"norm": norm, "activation": activation, "positions": positions}
@@ -36,6 +36,21 @@ ARCHITECTURES: list[dict[str, Any]] = [
     {"tied": "three-way", "src_vocab_size": 70},
     {"tied": "output", "scale_embedding": False},
 ]
+DECODERS: list[dict[str, Any]] = [
+    {"family": "decoder", "prefix": prefix, "norm": norm, "positions": positions}
+    for prefix in ("bidirectional", "causal")
+    for norm, positions in (
+        ("pre", "sinusoidal"),
+        ("post", "sinusoidal_halves"),
+        ("pre", "learned"),
+        ("pre", "rotary"),
+        ("post", "none"),
+    )
+] + [
+    {"family": "decoder", "activation": "gelu", "bias": False, "tied": "none"},
+    {"family": "decoder", "activation": "swiglu", "n_layers": 1, "d_k": 6, "d_v": 10},
+]
+ARCHITECTURES += DECODERS
 
 
 def words(architecture: dict[str, Any]) -> str:
@@ -45,7 +60,7 @@ def words(architecture: dict[str, Any]) -> str:
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=words)
 def test_float32_gives_what_torch_gives(
     architecture: dict[str, Any],
-    torch_model: Callable[..., Transformer],
+    torch_model: Callable[..., TorchNetwork],
     network: Callable[..., Network],
 ) -> None:
     wanted = walk(TorchDecodable(torch_model(**architecture), torch.device("cpu")))
@@ -90,7 +105,7 @@ def test_int8_gives_the_same_bits_in_numpy_as_compiled(
 @needs_compiler
 @pytest.mark.parametrize("kernels", KERNELS[:-1])
 def test_int8_sums_hold_when_every_number_is_the_largest(
-    kernels: str, torch_model: Callable[..., Transformer], network: Callable[..., Network]
+    kernels: str, torch_model: Callable[..., TorchNetwork], network: Callable[..., Network]
 ) -> None:
     weights = {name: tensor.numpy() for name, tensor in torch_model().state_dict().items()}
     for name, weight in weights.items():
@@ -210,7 +225,7 @@ def test_equal_sources_are_read_once_and_each_goes_its_own_way(
 def test_searches_find_the_same_as_with_torch(
     kernels: str,
     options: dict[str, Any],
-    torch_model: Callable[..., Transformer],
+    torch_model: Callable[..., TorchNetwork],
     network: Callable[..., Network],
 ) -> None:
     ids: dict[str, Any] = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2, 3]}
@@ -233,7 +248,7 @@ def test_searches_find_the_same_as_with_torch(
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])
 def test_cross_attention_and_forced_scores_are_those_of_torch(
-    kernels: str, torch_model: Callable[..., Transformer], network: Callable[..., Network]
+    kernels: str, torch_model: Callable[..., TorchNetwork], network: Callable[..., Network]
 ) -> None:
     tgt_in = np.random.default_rng(1).integers(4, 70, (4, 6))
     tgt_in[:, 0] = 2

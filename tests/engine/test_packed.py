@@ -10,13 +10,15 @@ from heed.engine.network import Network, relative_errors
 from heed.engine.packed import expected, from_arrays, to_arrays
 from heed.engine.runtime import Engine
 from heed.errors import FormatError
-from heed.model.transformer import Transformer
+from heed.model.network import TorchNetwork
 
 ARCHITECTURES: list[dict[str, Any]] = [
     {},
     {"tied": "three-way", "src_vocab_size": 70, "bias": False},
     {"tied": "output", "norm": "pre", "activation": "swiglu"},
     {"positions": "learned", "cross_from": "same", "d_v": 5},
+    {"family": "decoder", "positions": "learned"},
+    {"family": "decoder", "tied": "none", "bias": False, "positions": "rotary"},
 ]
 
 
@@ -69,7 +71,7 @@ def test_arrays_that_do_not_fit_the_config_are_refused(network: Callable[..., Ne
 
 
 def test_the_error_of_rounding_is_told_by_matrix(
-    network: Callable[..., Network], torch_model: Callable[..., Transformer]
+    network: Callable[..., Network], torch_model: Callable[..., TorchNetwork]
 ) -> None:
     rounded = network(is_quantized=True)
     weights = {name: tensor.numpy() for name, tensor in torch_model().state_dict().items()}

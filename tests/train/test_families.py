@@ -100,9 +100,15 @@ def test_the_commands_work_with_it(trained: tuple[str, Path], call: Call, tmp_pa
     else:
         assert code == 0
         assert all(word in out for word in (*SRC[0].split(), *TGT[0].split()))
-    code, _, err = call("quantize", str(run))
-    assert code == 1
-    assert "Transformer with softmax attention, but this model is:" in err
+    code, out, err = call("quantize", str(run), *files)
+    if kind == "decoder":
+        assert code == 0
+        assert "MB of int8 instead of" in out
+        code, out, _ = call("translate", "-m", str(run), "--dtype", "int8", *SRC)
+        assert out.splitlines() == TGT
+    else:
+        assert code == 1
+        assert "with softmax attention and every part of the paper's layer, but this model" in err
 
 
 def test_a_run_from_it_keeps_its_shape(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from heed.decode.constraints import Choice
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import ENDED, Hypothesis, Step, Sums, Task, check_alive, make_hypothesis
-from heed.model.interface import Decodable, Floats, Ids
+from heed.model.interface import Decodable, Floats, Ids, State
 
 Choose = Callable[[Choice, int, Ids], tuple[Ids, Floats, Ids | None]]
 """`(choice, step, sources) -> (ids, scores, n_allowed or None)`; see `choose_likeliest`."""
@@ -88,7 +88,9 @@ def greedy_search(
     state = model.start(src, required_ids=task.constraints.prefixes)
     rows = _begin(task)
     last = np.full(len(src), task.bos_id)
-    number = 0
+    number = task.n_unscored
+    if number:
+        last = _read(model, state, rows, last, task)
     while len(rows.sources):
         following = model.step(state, last)
         choice = task.constraints.apply(following, rows.tokens[:, :number], rows.sources)
@@ -112,6 +114,15 @@ def greedy_search(
                 if len(stay):
                     model.select(state, stay, stay)
     return [results[source] for source in range(len(src))]
+
+
+def _read(model: Decodable, state: State, rows: Rows, last: Ids, task: Task) -> Ids:
+    """Read the first tokens of all prefixes at once, and return the last of them, `(rows,)`."""
+    first = task.constraints.prefixes[:, : task.n_unscored]
+    rows.tokens[:, : task.n_unscored] = first
+    rows.token_log_probs[:, : task.n_unscored] = 0.0
+    model.extend(state, np.concatenate([last[:, None], first[:, :-1]], axis=1))
+    return first[:, -1]
 
 
 def _begin(task: Task) -> Rows:

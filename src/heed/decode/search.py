@@ -27,6 +27,7 @@ def decode(
     pad_id: int,
     forbidden: Sequence[int] = (),
     prefixes: Sequence[Sequence[int]] | None = None,
+    score_prefixes: bool = True,
     keys: Sequence[int] | None = None,
     observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
@@ -39,6 +40,8 @@ def decode(
         bos_id: the target token before the first; `eos_id` is the one that ends a hypothesis.
         forbidden: target ids never produced; `eos_id` is allowed even if listed.
         prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
+        score_prefixes: False = greedy search and sampling read at once the first tokens of all
+            prefixes, as many as the shortest has, and leave their log-probs at 0.
         keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
         observer: gets a record of every step.
 
@@ -65,6 +68,7 @@ def decode(
         eos_id=eos_id,
         limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes),
         constraints=Constraints.of(options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes),
+        n_unscored=0 if score_prefixes else min(map(len, prefixes)),
         n_samples=n_samples,
         observer=observer,
     )

@@ -82,6 +82,7 @@ class Task:
         eos_id: the token that ends a hypothesis.
         limits: most tokens predicted for each source, `(n_sources,)`.
         constraints: which tokens are not allowed.
+        n_unscored: tokens of every prefix that are read at once and not scored.
         n_samples: how many consecutive sources each sentence of the call has.
         observer: called after every step, or None.
     """
@@ -91,6 +92,7 @@ class Task:
     eos_id: int
     limits: Ids
     constraints: Constraints
+    n_unscored: int
     n_samples: int
     observer: Observer | None
 

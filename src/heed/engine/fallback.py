@@ -273,7 +273,8 @@ class FallbackState:
         config = model.config
         if len(ids) and (ids.min() < 0 or ids.max() >= config.src_vocab_size):
             raise HeedError("engine: a source id is not in the vocabulary.")
-        if not (lengths > 0).all():
+        stacks = model.network.stacks
+        if not (stacks.is_one_stack or (lengths > 0).all()):
             raise HeedError("engine: a source has no tokens.")
         self.model = model
         self.beam_size = beam_size
@@ -281,7 +282,7 @@ class FallbackState:
         self.position = 0
         self._own: list[_Columns] = []
         self._log_probs = np.empty((0, config.tgt_vocab_size), np.float32)
-        self._caches = [_Cache() for _ in range(config.n_decoder_layers)]
+        self._caches = [_Cache() for _ in range(stacks.n_decoder_layers)]
         self._memories = [
             self._remember(source) for source in np.split(ids, np.cumsum(lengths)[:-1])
         ]
@@ -304,25 +305,34 @@ class FallbackState:
             raise HeedError("engine: a target id is not in the vocabulary.")
         if len(tokens) != self.n_sources * self.beam_size:
             raise HeedError("engine: there must be one token for each row.")
-        places = np.full(len(tokens), self.position)
+        places, is_one_stack = (
+            np.full(len(tokens), self.position),
+            model.network.stacks.is_one_stack,
+        )
         x = model.embed("tgt", tokens, places)
         for number, cache in enumerate(self._caches):
             layer = f"decoder.{number}"
 
-            def read_target(y: Floats, layer: str = layer, cache: _Cache = cache) -> Floats:
+            def read_target(
+                y: Floats, layer: str = layer, number: int = number, cache: _Cache = cache
+            ) -> Floats:
                 query, key, value = model.heads("tgt", model.linear(f"{layer}.in", y), places)
                 cache.keys.append(model.remembered(key))
                 cache.values.append(model.remembered(value))
-                context, _ = attend(query, np.stack(cache.keys, 1), np.stack(cache.values, 1))
+                if is_one_stack:
+                    context = self._attend_to_source(number, query, weights, cache)
+                else:
+                    context, _ = attend(query, np.stack(cache.keys, 1), np.stack(cache.values, 1))
                 return model.linear(f"{layer}.out", context)
 
             def read_source(y: Floats, layer: str = layer, number: int = number) -> Floats:
                 query = model.linear(f"{layer}.query", y).reshape(len(y), config.n_heads, -1)
-                context = self._cross(number, query, None if weights is None else weights[number])
+                context = self._attend_to_source(number, query, weights)
                 return model.linear(f"{layer}.cross_out", context)
 
             x = model.residual(f"{layer}.self", x, read_target)
-            x = model.residual(f"{layer}.cross", x, read_source)
+            if not is_one_stack:
+                x = model.residual(f"{layer}.cross", x, read_source)
             x = model.residual(f"{layer}.feed_forward", x, partial(model.feed_forward, layer))
         if config.norm == "pre":
             x = model.normalize("decoder", x)
@@ -330,6 +340,13 @@ class FallbackState:
         self._log_probs = (
             self._shortened(x) if self._own else log_softmax(model.linear("output", x))
         )
+
+    def extend(self, tokens: Ids, *, log_probs: Floats | None = None) -> None:
+        """Advance every row by several tokens, one after another; see `NativeState.extend`."""
+        for t, column in enumerate(tokens.T):
+            self.step(column)
+            if log_probs is not None:
+                log_probs[:, t] = self._log_probs
 
     def log_probs(self) -> Floats:
         """Log-probs after the last step, of each row; see `NativeState.log_probs`."""
@@ -368,41 +385,86 @@ class FallbackState:
 
     def _remember(self, source: Ids) -> list[tuple[Floats, Floats]]:
         """Keys and values of one source for every decoder layer, `(src_len, n_heads, width)`."""
-        model, config = self.model, self.model.config
-        places = np.arange(len(source))
-        x = model.embed("src", source, places)
-        outputs = [x]
-        for number in range(config.n_encoder_layers):
-            layer = f"encoder.{number}"
-
-            def read(y: Floats, layer: str = layer) -> Floats:
-                query, key, value = model.heads("src", model.linear(f"{layer}.in", y), places)
-                context, _ = attend(query, key[None], value[None])
-                return model.linear(f"{layer}.out", context)
-
-            x = model.residual(f"{layer}.self", x, read)
-            x = model.residual(f"{layer}.feed_forward", x, partial(model.feed_forward, layer))
-            outputs.append(x)
+        model, config, stacks = self.model, self.model.config, self.model.network.stacks
+        if not len(source):
+            key, value = (
+                np.empty((0, config.n_heads, width), np.float32)
+                for width in (config.key_width, config.value_width)
+            )
+            return [(key, value)] * stacks.n_decoder_layers
+        if stacks.is_one_stack:
+            return self._pass(source, "decoder", stacks.n_decoder_layers)[1]
+        outputs, _ = self._pass(source, "encoder", stacks.n_encoder_layers)
         if config.norm == "pre":
             outputs = [model.normalize("encoder", x) for x in outputs]
         memories = []
-        for number in range(config.n_decoder_layers):
-            memory = outputs[number + 1 if config.cross_from == "same" else -1]
+        for number in range(stacks.n_decoder_layers):
+            memory = outputs[number + 1 if stacks.is_same_layer else -1]
             both = model.remembered(model.linear(f"decoder.{number}.memory", memory))
             key, value = np.split(both, [config.n_heads * config.key_width], axis=1)
             heads = [part.reshape(len(source), config.n_heads, -1) for part in (key, value)]
             memories.append((heads[0], heads[1]))
         return memories
 
-    def _cross(self, number: int, query: Floats, weights: Floats | None) -> Floats:
-        """Cross-attention of each row, `(rows, n_heads * d_v)`."""
+    def _pass(
+        self, source: Ids, stack: str, n_layers: int
+    ) -> tuple[list[Floats], list[tuple[Floats, Floats]]]:
+        """Read one source with a stack: the input of each layer and the last output, keys, values.
+
+        What a decoder-only model reads is also what its target reads, so it is rounded as kept.
+        """
+        model, stacks = self.model, self.model.network.stacks
+        places, is_one_stack = np.arange(len(source)), stacks.is_one_stack
+        heads: list[tuple[Floats, Floats]] = []
+
+        def read(y: Floats, layer: str) -> Floats:
+            query, key, value = model.heads("src", model.linear(f"{layer}.in", y), places)
+            if is_one_stack:
+                key, value = model.remembered(key), model.remembered(value)
+            heads.append((key, value))
+            # Position i reads up to i, or all of them everything.
+            ends = [(i, i + 1) for i in places] if stacks.is_causal else [(0, len(source))]
+            contexts = [
+                attend(query[first:end], key[None, :end], value[None, :end])[0]
+                for first, end in ends
+            ]
+            return model.linear(f"{layer}.out", np.concatenate(contexts))
+
+        x = model.embed("src", source, places)
+        outputs = [x]
+        for layer in (f"{stack}.{number}" for number in range(n_layers)):
+            x = model.residual(f"{layer}.self", x, partial(read, layer=layer))
+            x = model.residual(f"{layer}.feed_forward", x, partial(model.feed_forward, layer))
+            outputs.append(x)
+        return outputs, heads
+
+    def _attend_to_source(
+        self, number: int, query: Floats, weights: Floats | None, cache: _Cache | None = None
+    ) -> Floats:
+        """What each row reads of its source, and of its target in the cache.
+
+        Args:
+            number: of the decoder layer.
+            query: `(rows, n_heads, d_k)`.
+            weights: filled with those of the source, as in `step`.
+            cache: of the target; None = the source alone.
+
+        Returns:
+            `(rows, n_heads * d_v)`.
+        """
         contexts = []
         for source, memories in enumerate(self._memories):
-            key, value = memories[number]
+            key, value = (part[None] for part in memories[number])
+            n_keys = key.shape[1]
             rows = slice(source * self.beam_size, (source + 1) * self.beam_size)
-            context, found = attend(query[rows], key[None], value[None])
+            if cache is not None:
+                key, value = (
+                    np.concatenate([part.repeat(self.beam_size, 0), np.stack(so_far, 1)[rows]], 1)
+                    for part, so_far in ((key, cache.keys), (value, cache.values))
+                )
+            context, found = attend(query[rows], key, value)
             contexts.append(context)
             if weights is not None:
-                weights[rows] = 0.0
-                weights[rows, :, : len(key)] = found
+                weights[number, rows] = 0.0
+                weights[number, rows, :, :n_keys] = found[:, :, :n_keys]
         return np.concatenate(contexts)

@@ -29,6 +29,7 @@ class _Config(Structure):
         *((name, c_int32) for name in ("d_model", "n_heads", "d_k", "d_v", "d_ff")),
         *((name, c_int32) for name in ("n_encoder_layers", "n_decoder_layers", "is_pre_norm")),
         *((name, c_int32) for name in ("activation", "is_rotary", "is_same_layer")),
+        *((name, c_int32) for name in ("is_one_stack", "is_causal")),
         *((name, c_int32) for name in ("src_vocab_size", "tgt_vocab_size")),
         *((name, c_float) for name in ("norm_eps", "embedding_scale")),
     ]
@@ -98,6 +99,7 @@ def _library() -> ctypes.CDLL:
             words,
             [handle, POINTER(_Positions), ids, c_int32, POINTER(_Best), floats],
         ),
+        "state_extend": (words, [handle, POINTER(_Positions), ids, c_int32, c_int32, floats]),
         "state_log_probs": (words, [handle, floats, c_int32]),
         "state_best": (words, [handle, POINTER(_Best), c_int32]),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
@@ -281,7 +283,7 @@ class NativeState:
         self._handle = c_void_p()
         ids, lengths = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(lengths, np.int32)
         assert ids.shape == (lengths.sum(),)
-        places = model.positions("src", int(lengths.max()))
+        places = model.positions("src", max(1, int(lengths.max())))
         _check(
             _library().heed_state_new(
                 model._handle,
@@ -318,7 +320,7 @@ class NativeState:
 
         Args:
             tokens: the last of each row, `(rows,)`.
-            weights: filled with the cross-attention of this step,
+            weights: filled with those by which each row reads the source in this step,
                 `(n_decoder_layers, rows, n_heads, longest source)`.
         """
         config, n_rows = self.model.network.config, len(tokens)
@@ -328,7 +330,8 @@ class NativeState:
         found = self._largest
         self._tokens.array[:n_rows] = tokens
         if weights is not None:
-            shape = (config.n_decoder_layers, n_rows, config.n_heads, int(self.lengths.max()))
+            n_layers = self.model.network.stacks.n_decoder_layers
+            shape = (n_layers, n_rows, config.n_heads, int(self.lengths.max()))
             assert weights.shape == shape
             assert weights.dtype == np.float32
             assert weights.flags.c_contiguous
@@ -345,6 +348,34 @@ class NativeState:
             )
         )
         self.position = found.position = self.position + 1
+
+    def extend(self, tokens: Ids, *, log_probs: Floats | None = None) -> None:
+        """Advance every row by several tokens at once; there are no `log_probs` or `best` then.
+
+        Args:
+            tokens: the next of each row, `(rows, n_tokens)`.
+            log_probs: filled with those after each token, over the whole vocabulary,
+                `(rows, n_tokens, tgt_vocab_size)`; None = not wanted.
+        """
+        n_rows, n_tokens = tokens.shape
+        if log_probs is not None:
+            assert log_probs.shape == (*tokens.shape, self.model.network.config.tgt_vocab_size)
+            assert log_probs.dtype == np.float32
+            assert log_probs.flags.c_contiguous
+        tokens = np.ascontiguousarray(tokens, np.int64)
+        places = self.model.positions("tgt", self.position + n_tokens)
+        self._log_probs, self._largest.position = None, 0
+        _check(
+            _library().heed_state_extend(
+                self._handle,
+                byref(places),
+                _address(tokens),
+                n_rows,
+                n_tokens,
+                _address(log_probs),
+            )
+        )
+        self.position += n_tokens
 
     def log_probs(self) -> Floats:
         """Log-probs after the last step, `(rows, tgt_vocab_size)`.
@@ -443,19 +474,21 @@ def _matrix(matrix: Matrix) -> _Matrix:
 
 
 def _config(network: Network) -> _Config:
-    config = network.config
+    config, stacks = network.config, network.stacks
     return _Config(
         config.d_model,
         config.n_heads,
         config.key_width,
         config.value_width,
         config.d_ff,
-        config.n_encoder_layers,
-        config.n_decoder_layers,
+        stacks.n_encoder_layers,
+        stacks.n_decoder_layers,
         config.norm == "pre",
         ACTIVATIONS.index(config.activation),
         config.positions == "rotary",
-        config.cross_from == "same",
+        stacks.is_same_layer,
+        stacks.is_one_stack,
+        stacks.is_causal,
         config.src_vocab_size,
         config.tgt_vocab_size,
         config.norm_eps,

@@ -6,7 +6,7 @@ Names of weights are those of `heed.model`; only `Network.of` splits them and la
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -14,14 +14,10 @@ from heed.engine.matrices import Floats, Matrix, float_matrix, int8_matrix, pad
 from heed.errors import ConfigError
 from heed.model.config import AnyConfig, ModelConfig
 from heed.model.families import family_of, plan, ties
+from heed.model.one_stack.config import DecoderConfig
 from heed.model.plan import Block
 
-EMBEDDINGS = {
-    "embed_src.tokens.weight": "embed_src",
-    "embed_tgt.tokens.weight": "embed_tgt",
-    "output.weight": "output",
-}
-"""Weight → its role in the engine, in the engine's order."""
+EngineConfig = ModelConfig | DecoderConfig
 
 ROLES = {
     "self_attention.project_in": ("in",),
@@ -38,6 +34,73 @@ Norm = tuple[Floats, Floats]
 """Gain and bias, each `(d_model,)` padded to a multiple of 16."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stacks:
+    """What the engine has to know of a family.
+
+    Attributes:
+        n_encoder_layers: depth of the encoder; 0 with one stack.
+        n_decoder_layers: depth of the decoder.
+        is_one_stack: the decoder reads the source too, and has no cross-attention.
+        is_causal: a source token attends to no later one.
+        is_same_layer: decoder layer i reads encoder layer i, not the last one.
+        embeddings: role → weight of the embeddings and the output, in the engine's order.
+        tables: side → weight of its learned positions, if the model has them.
+    """
+
+    n_encoder_layers: int
+    n_decoder_layers: int
+    is_one_stack: bool
+    is_causal: bool
+    is_same_layer: bool
+    embeddings: Mapping[str, str]
+    tables: Mapping[str, str]
+
+
+def _transformer_stacks(config: ModelConfig) -> Stacks:
+    return Stacks(
+        n_encoder_layers=config.n_encoder_layers,
+        n_decoder_layers=config.n_decoder_layers,
+        is_one_stack=False,
+        is_causal=False,
+        is_same_layer=config.cross_from == "same",
+        embeddings={
+            "embed_src": "embed_src.tokens.weight",
+            "embed_tgt": "embed_tgt.tokens.weight",
+            "output": "output.weight",
+        },
+        tables={"src": "embed_src.positions.table", "tgt": "embed_tgt.positions.table"},
+    )
+
+
+def _decoder_stacks(config: DecoderConfig) -> Stacks:
+    return Stacks(
+        n_encoder_layers=0,
+        n_decoder_layers=config.n_layers,
+        is_one_stack=True,
+        is_causal=config.prefix == "causal",
+        is_same_layer=False,
+        embeddings={
+            "embed_src": "embed.tokens.weight",
+            "embed_tgt": "embed.tokens.weight",
+            "output": "output.weight",
+        },
+        tables={"src": "embed.positions.table", "tgt": "embed.positions.table"},
+    )
+
+
+STACKS: dict[str, Callable[[Any], Stacks]] = {
+    "transformer": _transformer_stacks,
+    "decoder": _decoder_stacks,
+}
+"""By the name of a family that the engine computes."""
+
+
+def stacks_of(config: EngineConfig) -> Stacks:
+    """What the engine has to know of this model's family."""
+    return STACKS[config.family](config)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Network:
     """All weights of a model.
@@ -49,22 +112,26 @@ class Network:
             `memory` (keys and values of the source), `cross_out`. Tied ones are one object.
         norms: by role: `encoder.0.self`, `encoder.0.feed_forward`, `decoder.0.cross`, …; with
             pre-norm also `encoder` and `decoder`.
-        tables: learned positions of `src` and `tgt`, `(max_positions, d_model)`; or none.
+        tables: learned positions of `src` and `tgt`, `(max_positions, d_model)`; or none. With one
+            stack they are one object.
+        sides: with one stack, the vectors that tell source and target apart, `(2, d_model)`.
     """
 
-    config: ModelConfig
+    config: EngineConfig
     matrices: dict[str, Matrix]
     norms: dict[str, Norm]
     tables: dict[str, Floats]
+    sides: Floats | None = None
 
     @classmethod
     def of(
-        cls, config: ModelConfig, weights: Mapping[str, Floats], *, is_quantized: bool = False
+        cls, config: EngineConfig, weights: Mapping[str, Floats], *, is_quantized: bool = False
     ) -> Self:
         """Lay out weights that come by the names of `heed.model.plan`."""
         make = int8_matrix if is_quantized else float_matrix
-        tables_made = _once(make, [weights[name] for name in EMBEDDINGS])
-        matrices = dict(zip(EMBEDDINGS.values(), tables_made, strict=True))
+        embeddings = stacks_of(config).embeddings
+        tables_made = _once(make, [weights[name] for name in embeddings.values()])
+        matrices = dict(zip(embeddings, tables_made, strict=True))
         norms: dict[str, Norm] = {}
         for product in _products(config):
             bias = weights.get(f"{product.name}.bias")
@@ -74,12 +141,14 @@ class Network:
             )
         for role, name in _norms(config):
             norms[role] = (_padded(weights[f"{name}.weight"]), _padded(weights[f"{name}.bias"]))
-        tables = {
-            side: weights[f"embed_{side}.positions.table"]
-            for side in ("src", "tgt")
-            if config.positions == "learned"
-        }
-        return cls(config=config, matrices=matrices, norms=norms, tables=tables)
+        tables = {side: weights[name] for side, name in tables_of(config).items()}
+        sides = weights["sides"] if stacks_of(config).is_one_stack else None
+        return cls(config=config, matrices=matrices, norms=norms, tables=tables, sides=sides)
+
+    @property
+    def stacks(self) -> Stacks:
+        """What the engine has to know of the model's family."""
+        return stacks_of(self.config)
 
     @property
     def is_quantized(self) -> bool:
@@ -87,7 +156,7 @@ class Network:
         return self.matrices["output"].is_quantized
 
 
-def engine_config(config: AnyConfig) -> ModelConfig:
+def engine_config(config: AnyConfig) -> EngineConfig:
     """The config of a model that the engine computes.
 
     Raises:
@@ -95,23 +164,29 @@ def engine_config(config: AnyConfig) -> ModelConfig:
     """
     if not family_of(config).runs_on_engine(config):
         raise ConfigError(
-            f"heed's engine and int8 weights are for the whole Transformer with softmax attention, "
-            f"but this model is: {config.summary()}. It runs with torch: --runtime torch, or auto."
+            "heed's engine and int8 weights are for Transformers, encoder–decoder or decoder-only, "
+            "with softmax attention and every part of the paper's layer, but this model is: "
+            f"{config.summary()}. It runs with torch: --runtime torch, or auto."
         )
-    return cast(ModelConfig, config)
+    return cast(EngineConfig, config)
 
 
-def roles(config: ModelConfig) -> list[str]:
+def roles(config: EngineConfig) -> list[str]:
     """The names of `Network.matrices` in the engine's order."""
-    return [*EMBEDDINGS.values(), *(product.role for product in _products(config))]
+    return [*stacks_of(config).embeddings, *(product.role for product in _products(config))]
 
 
-def sizes(config: ModelConfig) -> dict[str, tuple[int, int, bool]]:
+def tables_of(config: EngineConfig) -> dict[str, str]:
+    """Side → weight of its learned positions; empty if the model has none."""
+    return dict(stacks_of(config).tables) if config.positions == "learned" else {}
+
+
+def sizes(config: EngineConfig) -> dict[str, tuple[int, int, bool]]:
     """Outputs, inputs and whether it has a bias, for each of `Network.matrices`."""
+    shapes = {weight.name: weight.shape for weight in plan(config)}
     tables = {
-        EMBEDDINGS[weight.name]: (weight.shape[0], weight.shape[1], False)
-        for weight in plan(config)
-        if weight.name in EMBEDDINGS
+        role: (shapes[name][0], shapes[name][1], False)
+        for role, name in stacks_of(config).embeddings.items()
     }
     products = {
         product.role: (product.rows.stop - product.rows.start, product.n_inputs, config.bias)
@@ -120,12 +195,19 @@ def sizes(config: ModelConfig) -> dict[str, tuple[int, int, bool]]:
     return {**tables, **products}
 
 
-def tied_roles(config: ModelConfig) -> dict[str, str]:
+def tied_roles(config: EngineConfig) -> dict[str, str]:
     """For each matrix that is tied to an earlier one, the role of that one."""
-    return {EMBEDDINGS[name]: EMBEDDINGS[first] for name, first in ties(config).items()}
+    stored_as = ties(config)
+    embeddings = stacks_of(config).embeddings
+    firsts: dict[str, str] = {}
+    found = {
+        role: firsts.setdefault(stored_as.get(name, name), role)
+        for role, name in embeddings.items()
+    }
+    return {role: first for role, first in found.items() if role != first}
 
 
-def norm_roles(config: ModelConfig) -> list[str]:
+def norm_roles(config: EngineConfig) -> list[str]:
     """The names of `Network.norms` in the engine's order."""
     return [role for role, _ in _norms(config)]
 
@@ -147,7 +229,7 @@ class _Product:
     n_inputs: int
 
 
-def _products(config: ModelConfig) -> list[_Product]:
+def _products(config: EngineConfig) -> list[_Product]:
     """The products of every layer; those with source and with target tokens are separate."""
     products = []
     for weight in plan(config):
@@ -169,7 +251,7 @@ def _met_together(blocks: Sequence[Block]) -> list[list[Block]]:
     return [list(group) for _, group in grouped]
 
 
-def _norms(config: ModelConfig) -> list[tuple[str, str]]:
+def _norms(config: EngineConfig) -> list[tuple[str, str]]:
     """Role and name of every LayerNorm: `decoder.0.cross` of `decoder.0.around_cross.norm`."""
     names = [weight.name for weight in plan(config) if weight.role == "norm"]
     return [

@@ -13,9 +13,18 @@ from numpy.typing import NDArray
 
 from heed.bundle.bundle import Bundle, save_int8
 from heed.engine.matrices import COLUMNS, GROUP, MOST_INT, Matrix
-from heed.engine.network import Network, engine_config, norm_roles, roles, sizes, tied_roles
+from heed.engine.network import (
+    EngineConfig,
+    Network,
+    engine_config,
+    norm_roles,
+    roles,
+    sizes,
+    stacks_of,
+    tables_of,
+    tied_roles,
+)
 from heed.errors import FormatError
-from heed.model.config import ModelConfig
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -41,10 +50,13 @@ def to_arrays(network: Network) -> Arrays:
             arrays[f"{role}.bias"] = matrix.bias
     for role, (gain, bias) in network.norms.items():
         arrays |= {f"{role}.norm.gain": gain, f"{role}.norm.bias": bias}
-    return arrays | {f"{side}.positions": table for side, table in network.tables.items()}
+    if network.sides is not None:
+        arrays["sides"] = network.sides
+    stored = set(_stored_tables(network.config).values())
+    return arrays | {f"{side}.positions": network.tables[side] for side in sorted(stored)}
 
 
-def expected(config: ModelConfig) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+def expected(config: EngineConfig) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """Type and shape of every array that such a model must have."""
     ints, floats = np.dtype(np.int8), np.dtype(np.float32)
     found: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
@@ -59,14 +71,14 @@ def expected(config: ModelConfig) -> dict[str, tuple[np.dtype[Any], tuple[int, .
     width = -(-config.d_model // COLUMNS) * COLUMNS
     for role in norm_roles(config):
         found |= {f"{role}.norm.{part}": (floats, (width,)) for part in ("gain", "bias")}
-    if config.positions == "learned":
-        table = (config.max_positions, config.d_model)
-        found |= {f"{side}.positions": (floats, table) for side in ("src", "tgt")}
-    return found
+    if stacks_of(config).is_one_stack:
+        found["sides"] = floats, (2, config.d_model)
+    table = (config.max_positions, config.d_model)
+    return found | {f"{s}.positions": (floats, table) for s in _stored_tables(config).values()}
 
 
 def from_arrays(
-    config: ModelConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
+    config: EngineConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
 ) -> Network:
     """The network of arrays as `to_arrays` gives them; they are not copied.
 
@@ -115,12 +127,17 @@ def from_arrays(
             for role in norm_roles(config)
         },
         tables={
-            side: arrays[f"{side}.positions"]
-            for side in ("src", "tgt")
-            if config.positions == "learned"
+            side: arrays[f"{stored}.positions"] for side, stored in _stored_tables(config).items()
         },
+        sides=arrays.get("sides"),
     )
 
 
-def _stored(config: ModelConfig) -> list[str]:
+def _stored(config: EngineConfig) -> list[str]:
     return [role for role in roles(config) if role not in tied_roles(config)]
+
+
+def _stored_tables(config: EngineConfig) -> dict[str, str]:
+    """For each side with learned positions, the first side that has the same table."""
+    firsts: dict[str, str] = {}
+    return {side: firsts.setdefault(name, side) for side, name in tables_of(config).items()}

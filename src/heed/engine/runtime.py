@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from heed.engine import fallback, native
-from heed.engine.network import Network
+from heed.engine.network import EngineConfig, Network
 from heed.engine.shortlist import Shortlist
 from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids
 
@@ -56,7 +56,7 @@ class StateNextTokens:
 
 
 class Engine:
-    """A network that translates; implements `heed.model.interface.Decodable`.
+    """A network to search with; implements `heed.model.interface.Decodable`.
 
     Args:
         network: the weights, float32 or int8.
@@ -83,7 +83,8 @@ class Engine:
         kernels: str = "",
         shortlist: Shortlist | None = None,
     ) -> None:
-        self.config, self.network = network.config, network
+        self.config: EngineConfig = network.config
+        self.network = network
         self.is_native = native.is_compiled() and kernels != "numpy"
         self._model: native.NativeModel | fallback.FallbackModel = (
             native.NativeModel(network, threads=threads, kernels=kernels)
@@ -136,6 +137,10 @@ class Engine:
         state.step(tokens)
         return StateNextTokens(state, len(tokens), self.config.tgt_vocab_size)
 
+    def extend(self, state: State, tokens: Ids) -> None:
+        """Advance every row by several tokens `(rows, n_tokens)`; see `Decodable.extend`."""
+        state.extend(tokens)
+
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
         state.select(rows, sources)
@@ -143,22 +148,18 @@ class Engine:
     def teacher_forced(self, src: Ids, tgt_in: Ids) -> ArrayNextTokens:
         """The next tokens after each token of given targets; see `Decodable.teacher_forced`.
 
-        Step by step, so that the numbers are those that a search sees.
+        The numbers are those that a search sees.
         """
-        batch, tgt_len = tgt_in.shape
-        state = self._start(src)
-        log_probs = np.empty((batch, tgt_len, self.config.tgt_vocab_size), np.float32)
-        for t in range(tgt_len):
-            state.step(tgt_in[:, t])
-            log_probs[:, t] = state.log_probs()
-        return _in_array(log_probs.reshape(batch * tgt_len, -1))
+        log_probs = np.empty((*tgt_in.shape, self.config.tgt_vocab_size), np.float32)
+        self._start(src).extend(tgt_in, log_probs=log_probs)
+        return _in_array(log_probs.reshape(tgt_in.size, -1))
 
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Cross-attention of every decoder layer; see `Inspectable.cross_attention`."""
+        """Attention of every decoder layer to the source; see `Inspectable.cross_attention`."""
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
         config, state = self.config, self._start(src)
         longest = int(state.lengths.max())
-        shape = (config.n_decoder_layers, batch, config.n_heads)
+        shape = (self.network.stacks.n_decoder_layers, batch, config.n_heads)
         weights = np.zeros((*shape, tgt_len, src_len), np.float32)
         step = np.empty((*shape, longest), np.float32)
         for t in range(tgt_len):

@@ -19,7 +19,7 @@ from heed.disk.folders import read_directory, read_manifest, update_directory
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.engine.matrices import COLUMNS, Matrix, ShortIds, with_mean
 from heed.errors import FormatError
-from heed.model.config import ModelConfig
+from heed.model.config import AnyConfig
 from heed.model.interface import Ids
 
 Flags = NDArray[np.bool_]
@@ -54,7 +54,7 @@ class Shortlist:
 
     @classmethod
     def from_arrays(
-        cls, config: ModelConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
+        cls, config: AnyConfig, arrays: Mapping[str, NDArray[Any]], where: str | PathLike[str]
     ) -> Self:
         """A shortlist from the arrays of `to_arrays`; nothing is copied.
 
@@ -181,7 +181,7 @@ def save_shortlist(folder: Path, shortlist: Shortlist | None) -> None:
         (folder / SHORTLIST).unlink(missing_ok=True)
 
 
-def load_shortlist(folder: Path, config: ModelConfig) -> Shortlist | None:
+def load_shortlist(folder: Path, config: AnyConfig) -> Shortlist | None:
     """The shortlist of a model folder, if it has one.
 
     Raises:

@@ -13,6 +13,8 @@ from heed.engine.matrices import COLUMNS, Floats
 from heed.engine.network import Network
 from heed.errors import DataError
 
+SIDES = ("src", "tgt")
+"""Of the rows of `Network.sides`."""
 _FIRST = 256
 
 
@@ -22,7 +24,8 @@ class PositionRows:
 
     Attributes:
         n: positions there are.
-        added: to embeddings, `(n, d_model padded to a multiple of 16)`.
+        added: to embeddings, with the vector of a side that has one,
+            `(n, d_model padded to a multiple of 16)`.
         cosines: of rotary positions, `(n, d_k)`; `sines` likewise.
     """
 
@@ -45,6 +48,7 @@ class PositionTables:
     def __init__(self, network: Network, side: str) -> None:
         self._config = network.config
         self._learned = network.tables.get(side)
+        self._side = None if network.sides is None else network.sides[SIDES.index(side)]
         self._positions = PositionRows()
 
     def first(self, n: int) -> PositionRows:
@@ -54,7 +58,7 @@ class PositionTables:
             DataError: the model learned fewer.
         """
         found = self._positions
-        if n > found.n and self._config.positions != "none":
+        if n > found.n and (self._config.positions != "none" or self._side is not None):
             found = self._positions = self._made(n)
         return found
 
@@ -66,23 +70,32 @@ class PositionTables:
                     f"{len(self._learned)} (model.max_positions). Split the text, or use "
                     "sinusoidal or rotary positions."
                 )
-            return PositionRows(n=len(self._learned), added=_padded(self._learned))
+            return PositionRows(n=len(self._learned), added=self._added(self._learned))
         n = max(_FIRST, 2 * n)
-        if self._config.positions == "rotary":
+        if self._config.positions in ("rotary", "none"):
+            nothing = np.zeros((n, self._config.d_model), np.float32)
+            added = None if self._side is None else self._added(nothing)
+            if self._config.positions == "none":
+                return PositionRows(n=n, added=added)
             angles = np.tile(_angles(n, self._config.key_width), 2)
             cosines, sines = (turn(angles).astype(np.float32) for turn in (np.cos, np.sin))
-            return PositionRows(n=n, cosines=cosines, sines=sines)
+            return PositionRows(n=n, added=added, cosines=cosines, sines=sines)
         angles = _angles(n, self._config.d_model)
         waves = [np.sin(angles), np.cos(angles)]
         is_halved = self._config.positions == "sinusoidal_halves"
         table = np.concatenate(waves, axis=1) if is_halved else np.stack(waves, axis=2)
-        return PositionRows(n=n, added=_padded(table.reshape(n, -1).astype(np.float32)))
+        return PositionRows(n=n, added=self._added(table.reshape(n, -1).astype(np.float32)))
+
+    def _added(self, table: Floats) -> Floats:
+        """Rows `(n, d_model)` with the vector of the side, padded."""
+        return _padded(table if self._side is None else table + self._side)
 
 
 def tables_of(network: Network) -> dict[str, PositionTables]:
-    """The tables of `src` and `tgt`: the same ones, unless they are learned."""
+    """The tables of `src` and `tgt`: the same ones, unless something of them is learned."""
     src = PositionTables(network, "src")
-    return {"src": src, "tgt": PositionTables(network, "tgt") if network.tables else src}
+    is_learned = bool(network.tables) or network.sides is not None
+    return {"src": src, "tgt": PositionTables(network, "tgt") if is_learned else src}
 
 
 def _angles(n_positions: int, width: int) -> NDArray[np.float64]:

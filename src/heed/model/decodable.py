@@ -119,6 +119,11 @@ class TorchDecodable:
         return TorchNextTokens(see(self.network, "log_probs", log_probs))
 
     @torch.inference_mode()
+    def extend(self, state: TorchState, tokens: Ids) -> None:
+        """Advance every row by several tokens `(rows, n_tokens)`; see `Decodable.extend`."""
+        self.network.extend(state.decoder, self._tensor(tokens))
+
+    @torch.inference_mode()
     def select(self, state: TorchState, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
         stay = None if sources is None else self._tensor(sources)

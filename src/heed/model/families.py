@@ -119,7 +119,7 @@ def _build_transformer(config: ModelConfig) -> "TorchNetwork":
     return build_transformer(config)
 
 
-def _is_for_engine(config: ModelConfig) -> bool:
+def _is_for_engine(config: ModelConfig | DecoderConfig) -> bool:
     is_whole = config.norm != "none" and config.residual and config.output_projection
     is_whole = is_whole and config.feed_forward and config.share_layers == "none"
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
@@ -241,7 +241,7 @@ FAMILIES: dict[str, Family] = {
             config=DecoderConfig,
             plan=decoder_plan,
             build=_build_decoder,
-            runs_on_engine=lambda config: False,
+            runs_on_engine=_is_for_engine,
             presets=DECODER_PRESETS,
             usual=lambda is_joint: {},
             outline=_outline_decoder,

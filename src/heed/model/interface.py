@@ -110,6 +110,15 @@ class Decodable(Protocol):
         """
         ...
 
+    def extend(self, state: State, tokens: Ids) -> None:
+        """Advance every row by several tokens at once, as that many steps would.
+
+        Args:
+            state: from `start`; changed in place.
+            tokens: the next of each row, `(rows, n_tokens)`.
+        """
+        ...
+
     def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows, in place.
 

@@ -76,6 +76,16 @@ class TorchNetwork(nn.Module):
         """
         raise NotImplementedError
 
+    def extend(self, state: Any, tokens: Tensor) -> None:
+        """Advance every row by several tokens; a network that can do so at once overrides this.
+
+        Args:
+            state: from `start`; changed in place.
+            tokens: the next of each row, `(rows, n_tokens)`.
+        """
+        for column in tokens.unbind(1):
+            self.step(state, column)
+
     def select(self, state: Any, rows: Tensor, sources: Tensor | None = None) -> None:
         """Keep, repeat or reorder rows, in place.
 

@@ -153,6 +153,7 @@ class LanguageModel:
                 pad_id=self.vocab.pad_id,
                 forbidden=self.vocab.control_ids,
                 prefixes=prefixes,
+                score_prefixes=False,
                 keys=keys,
             )
             for new, prefix, (answer,) in zip(found, prefixes, answers, strict=True):

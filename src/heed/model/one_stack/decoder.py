@@ -114,18 +114,15 @@ class DecoderOnly(TorchNetwork):
 
     def step(self, state: DecoderOnlyState, tokens: Tensor) -> Tensor:
         """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
-        x = self.embed(tokens[:, None], state.position) + self.sides[TARGET]
-        rotation = self.embed.rotation(1, state.position)
-        mask, n_src = None, state.caches[0].length - state.position
-        distances = self._from_side(1, n_src, state.position + 1, state.position)
-        state.position += 1
-        if state.src_mask is not None:
-            n_tgt = min(state.position, self.window + 1) if self.window else state.position
-            is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, n_tgt)
-            mask = torch.cat([state.src_mask, is_tgt], dim=-1)
-        for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
-            x = layer.extend(x, cache, mask, rotation, distances)
+        x = self._extended(state, tokens[:, None])
         return self.logits(see(self, "states", self.decoder_norm(x))[:, 0])
+
+    def extend(self, state: DecoderOnlyState, tokens: Tensor) -> None:
+        """Advance every row by tokens `(rows, n_tokens)` at once; see `TorchNetwork.extend`."""
+        if self.window is not None:  # the cache then has what one new token reads
+            super().extend(state, tokens)
+            return
+        self._extended(state, tokens)
 
     def select(self, state: DecoderOnlyState, rows: Tensor, sources: Tensor | None = None) -> None:
         """Keep, repeat or reorder rows `(new_rows,)`; see `TorchNetwork.select`."""
@@ -140,6 +137,24 @@ class DecoderOnly(TorchNetwork):
             self(src, tgt_in, padding_mask(src, self.pad_id))
         n_src = src.size(1)
         return [weights[:, :, n_src:, :n_src] for weights in caught.values()]
+
+    def _extended(self, state: DecoderOnlyState, tokens: Tensor) -> Tensor:
+        """The last layer's output for new tokens `(rows, n_new)`, `(rows, n_new, d_model)`."""
+        n_new, first, mask = tokens.size(1), state.position, None
+        n_src = state.caches[0].length - first
+        x: Tensor = self.embed(tokens, first) + self.sides[TARGET]
+        rotation = self.embed.rotation(n_new, first)
+        distances = self._from_side(n_new, n_src, first + n_new, first)
+        state.position += n_new
+        if state.src_mask is not None:
+            n_tgt = min(state.position, self.window + 1) if self.window else state.position
+            is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, n_tgt)
+            mask = torch.cat([state.src_mask, is_tgt], dim=-1)
+        if n_new > 1:
+            mask = both(mask, causal_mask(n_new, n_src + state.position, tokens.device))
+        for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
+            x = layer.extend(x, cache, mask, rotation, distances)
+        return x
 
     def _mask(
         self, n_src: int, n_tgt: int, src_mask: Tensor | None, device: torch.device

@@ -1,0 +1,268 @@
+"""Decoder-only models on the engine, and several tokens at once for every model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.engine.conftest import (
+    BEAM_SIZE,
+    KERNELS,
+    LENGTHS,
+    NO_SOURCES,
+    engine,
+    needs_compiler,
+    sources,
+    walk,
+)
+
+from heed.engine import native
+from heed.engine.network import Network, engine_config
+from heed.engine.runtime import Engine
+from heed.errors import ConfigError, DataError, HeedError
+from heed.model.config import ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.model.interface import Decodable, Floats, Ids
+from heed.model.network import TorchNetwork
+from heed.model.one_stack.config import DecoderConfig, EncoderConfig
+
+KINDS: dict[str, dict[str, Any]] = {
+    "transformer": {"positions": "rotary"},
+    "decoder": {"family": "decoder"},
+    "causal": {"family": "decoder", "prefix": "causal", "norm": "post", "positions": "rotary"},
+}
+
+
+def random_ids(*shape: int) -> Ids:
+    return np.random.default_rng(sum(shape)).integers(4, 70, shape)
+
+
+def in_steps(model: Engine, src: Ids, tokens: Ids) -> Floats:
+    """Log-probs after each of `tokens` `(n_sources, n_tokens)`, one step after another."""
+    state = model.start(src)
+    steps = [model.step(state, column).all_log_probs() for column in tokens.T]
+    return np.stack(steps, axis=1)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize("kind", ["decoder", "causal"])
+def test_a_text_without_a_source_gets_what_torch_gives(
+    kind: str,
+    kernels: str,
+    torch_model: Callable[..., TorchNetwork],
+    network: Callable[..., Network],
+) -> None:
+    """Claim 111: a language model on the engine."""
+    wanted = walk(TorchDecodable(torch_model(**KINDS[kind]), torch.device("cpu")), src=NO_SOURCES)
+    found = walk(engine(network(**KINDS[kind]), kernels), src=NO_SOURCES)
+    for one, other in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(other, one, atol=2e-5)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("src", [sources(), NO_SOURCES], ids=["sources", "no sources"])
+def test_every_road_gives_the_same_bits(
+    kernels: str, threads: int, src: Ids, network: Callable[..., Network]
+) -> None:
+    int8 = network(is_quantized=True, **KINDS["causal"])
+    for one, other in zip(
+        walk(engine(int8, "portable"), src=src),
+        walk(engine(int8, kernels, threads), src=src),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize("is_quantized", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_at_once_give_the_bits_of_steps(
+    kind: str, is_quantized: bool, kernels: str, network: Callable[..., Network]
+) -> None:
+    for threads in (1, 2, 5) if kernels == "" else (1,):
+        model = engine(network(is_quantized=is_quantized, **KINDS[kind]), kernels, threads)
+        tokens = random_ids(len(LENGTHS), 9)
+        wanted = in_steps(model, sources(), tokens)
+        found = model.teacher_forced(sources(), tokens).all_log_probs()
+        np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+        state = model.start(sources())
+        model.extend(state, tokens[:, :3])
+        model.extend(state, tokens[:, 3:8])
+        last = model.step(state, tokens[:, 8]).all_log_probs()
+        np.testing.assert_array_equal(last, wanted[:, 8])
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_tokens_than_are_computed_together(kind: str, network: Callable[..., Network]) -> None:
+    model = engine(network(is_quantized=True, **KINDS[kind]), "", 2)
+    tokens = random_ids(2, 600)
+    wanted = in_steps(model, sources()[:2], tokens)
+    found = model.teacher_forced(sources()[:2], tokens).all_log_probs()
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_beam_may_change_places_before_tokens_at_once(
+    kind: str, network: Callable[..., Network]
+) -> None:
+    tokens, rows = random_ids(len(LENGTHS) * BEAM_SIZE, 4), np.array([1, 1, 2, 3, 5, 4, 7, 6])
+
+    def run(extend: Callable[[Decodable, Any, Ids], None]) -> Floats:
+        model = engine(network(**KINDS[kind]))
+        state = model.start(sources(), beam_size=BEAM_SIZE)
+        model.step(state, tokens[:, 0])
+        model.select(state, rows)
+        extend(model, state, tokens[:, 1:3])
+        return model.step(state, tokens[:, 3]).all_log_probs()
+
+    def step(model: Decodable, state: Any, tokens: Ids) -> None:
+        for column in tokens.T:
+            model.step(state, column)
+
+    at_once = run(lambda model, state, tokens: model.extend(state, tokens))
+    np.testing.assert_array_equal(at_once, run(step))
+
+
+@pytest.mark.parametrize("src", [sources(), NO_SOURCES], ids=["sources", "no sources"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_torch_takes_tokens_at_once_too(
+    kind: str, src: Ids, torch_model: Callable[..., TorchNetwork]
+) -> None:
+    if kind == "transformer" and not src.size:
+        pytest.skip("it has a source")
+    tokens, model = (
+        random_ids(4, 6),
+        TorchDecodable(torch_model(**KINDS[kind]), torch.device("cpu")),
+    )
+    state, other = model.start(src), model.start(src)
+    model.extend(state, tokens[:, :2])
+    model.extend(state, tokens[:, 2:5])
+    for column in tokens[:, :5].T:
+        model.step(other, column)
+    one, two = (model.step(each, tokens[:, 5]).all_log_probs() for each in (state, other))
+    np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize("kind", ["decoder", "causal"])
+def test_a_source_gets_the_same_bits_alone_as_in_company(
+    kind: str, kernels: str, network: Callable[..., Network]
+) -> None:
+    model = engine(network(is_quantized=True, **KINDS[kind]), kernels)
+    tokens = random_ids(len(LENGTHS), 3)
+    together = in_steps(model, sources(), tokens)
+    for row, source, own in zip(together, sources(), tokens, strict=True):
+        alone = source[source != 0][None]
+        np.testing.assert_array_equal(in_steps(model, alone, own[None])[0], row)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+def test_an_empty_source_may_stand_beside_others(
+    kernels: str, network: Callable[..., Network]
+) -> None:
+    model = engine(network(is_quantized=True, **KINDS["decoder"]), kernels)
+    src, tokens = sources(), random_ids(len(LENGTHS), 3)
+    src[1] = 0
+    together = in_steps(model, src, tokens)
+    alone = in_steps(model, np.zeros((1, 0), np.int64), tokens[1:2])
+    np.testing.assert_array_equal(together[1], alone[0])
+
+
+def test_the_prefix_says_what_a_source_token_reads(network: Callable[..., Network]) -> None:
+    """Read in both directions and without positions, a source is a set of tokens."""
+    tokens = random_ids(1, 1)
+    for prefix in ("causal", "bidirectional"):
+        model = Engine(network(family="decoder", prefix=prefix, positions="none", n_layers=2))
+        one, other = (
+            in_steps(model, np.array([source]), tokens) for source in ([5, 6, 7], [7, 6, 5])
+        )
+        assert np.allclose(one, other, atol=1e-5) == (prefix == "bidirectional")
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+def test_attention_to_the_source_is_that_of_torch(
+    kernels: str, torch_model: Callable[..., TorchNetwork], network: Callable[..., Network]
+) -> None:
+    tgt_in = random_ids(len(LENGTHS), 5)
+    theirs = TorchDecodable(torch_model(**KINDS["decoder"]), torch.device("cpu"))
+    found = engine(network(**KINDS["decoder"]), kernels).cross_attention(sources(), tgt_in)
+    wanted = theirs.cross_attention(sources(), tgt_in)
+    assert len(found) == len(wanted) == 3
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------- what is refused
+
+
+@needs_compiler
+def test_tokens_at_once_that_do_not_fit_are_refused(network: Callable[..., Network]) -> None:
+    model = native.NativeModel(network(**KINDS["decoder"]))
+    state = model.start(np.array([4, 5, 6]), np.array([3, 0], np.int32), 1)
+    for tokens, words in (
+        ([[70, 4], [4, 4]], "target id is not in the vocabulary"),
+        ([[4, 4], [4, -1]], "target id is not in the vocabulary"),
+        ([[4, 4]], "one token for each row"),
+        ([[], []], "too few or too many tokens at once"),
+    ):
+        with pytest.raises(HeedError, match=words):
+            state.extend(np.array(tokens, np.int64))
+    state.extend(np.array([[4, 4], [5, 5]]))
+    with pytest.raises(HeedError, match="the number of rows differs from that of the last step"):
+        state.log_probs()
+    state.step(np.array([4, 4]))
+    assert np.isfinite(state.log_probs()).all()
+
+
+def test_a_learned_table_has_an_end_for_tokens_at_once(network: Callable[..., Network]) -> None:
+    model = engine(network(family="decoder", positions="learned", max_positions=4))
+    state = model.start(np.zeros((1, 0), np.int64))
+    model.extend(state, random_ids(1, 3))
+    with pytest.raises(DataError, match="5 positions, but this model learned only 4"):
+        model.extend(state, random_ids(1, 2))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_encoder_layers": 1}, "a decoder-only model has no encoder layers"),
+        ({"n_decoder_layers": 2}, "n_matrices must be 11 to 11, but is 15"),
+        ({"is_pre_norm": 0}, "n_norms must be 12 to 12, but is 14"),
+        ({"is_one_stack": 0}, "n_matrices must be 24 to 24, but is 15"),
+        ({"src_vocab_size": 71}, "matrix 0 must be 71 x 42 by the config, but is 70 x 42"),
+    ],
+)
+def test_weights_that_do_not_fit_the_config_are_refused(
+    change: dict[str, int],
+    words: str,
+    network: Callable[..., Network],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shape = native._config(network(**KINDS["decoder"]))
+    for name, value in change.items():
+        setattr(shape, name, value)
+    monkeypatch.setattr(native, "_config", lambda _: shape)
+    with pytest.raises(ConfigError, match=words):
+        native.NativeModel(network(**KINDS["decoder"]))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DecoderConfig(src_vocab_size=9, tgt_vocab_size=9, attention="cosine"),
+        DecoderConfig(src_vocab_size=9, tgt_vocab_size=9, norm="none"),
+        DecoderConfig(src_vocab_size=9, tgt_vocab_size=9, residual=False),
+        DecoderConfig(src_vocab_size=9, tgt_vocab_size=9, output_projection=False),
+        EncoderConfig(src_vocab_size=9, tgt_vocab_size=9),
+        ModelConfig(src_vocab_size=9, tgt_vocab_size=9, attention="gaussian"),
+    ],
+    ids=lambda config: config.summary(),
+)
+def test_models_that_the_engine_does_not_compute_are_named(config: Any) -> None:
+    with pytest.raises(ConfigError, match="with softmax attention .* but this model is: .*Transf"):
+        engine_config(config)
