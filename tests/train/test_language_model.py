@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,6 +236,27 @@ def test_the_commands(trained: Path, call: Call, text: Path) -> None:
     assert json.loads(out)["bits_per_character"] < 0.5
 
 
+def test_int8_generates_without_torch(
+    trained: Path, call: Call, text: Path, tmp_path: Path
+) -> None:
+    small = str(tmp_path / "small")
+    code, out, _ = call("quantize", str(trained), "--out", small, "--text", str(text))
+    assert code == 0
+    losses = [float(line.split()[2]) for line in out.splitlines() if " loss " in line]
+    assert len(losses) == 2
+    assert losses[0] == pytest.approx(losses[1], abs=0.02)
+    generate = ["generate", "-m", small, "and the dog", "--length", "8"]
+    program = (
+        "import sys, heed.cli.main as m; code = m.run(sys.argv[1:]);"
+        "assert 'torch' not in sys.modules; sys.exit(code)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program, *generate], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "and the dog lay on \n"
+    assert call("models", "show", small)[1].splitlines()[1] == "task       lm"
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -246,6 +269,8 @@ def test_the_commands(trained: Path, call: Call, text: Path) -> None:
         (["train", "--task", "lm", "--src", "a", "--out", "o"], "--src is for another task"),
         (["train", "--text", "TEXT", "--out", "o"], "give --task lm or mlm too"),
         (["train", "--task", "lm", "--text", "-", "--out", "o"], "--text must be a file"),
+        (["quantize", "RUN", "--shortlist"], "--shortlist is for a model that was trained with"),
+        (["quantize", "RUN", "--src", "a", "--ref", "b"], "--src is for a model that was trained"),
         (["evaluate", "--text", "TEXT"], "Give the model: -m RUN"),
         (
             ["evaluate", "-m", "RUN", "--text", "TEXT", "--ref", "a"],

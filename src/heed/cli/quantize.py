@@ -18,6 +18,7 @@ heed quantize run/
 heed quantize run/ --src test.en --ref test.de
 heed quantize run/ --shortlist
 heed quantize run/ --out small/
+heed quantize lm/ --text test.txt
 """
 
 DEV_LINES = 1000
@@ -32,6 +33,7 @@ option = options("Options")
 @option("--force", bool, "Replace the model that FOLDER holds.")
 @option("--src", str, "Lines to translate before and after …", metavar="FILE")
 @option("--ref", str, "… and their references: what does it cost?", metavar="FILE")
+@option("--text", str, "Of a language model: text to predict before and after.", metavar="FILE")
 @option("--shortlist", bool, "Also learn which words may follow, by the source: faster.")
 @option(
     "--max-changed",
@@ -50,6 +52,7 @@ def quantize(
     force: bool,
     src: str | None,
     ref: str | None,
+    text: str | None,
     shortlist: bool,
     max_changed: float,
     threads: int | None,
@@ -77,8 +80,10 @@ def quantize(
             f"{folder} had no manifest.json. Its config, vocabulary and weights fit together, so "
             "it was written again; a changed number in the weights cannot be noticed that way."
         )
-    place = _place(folder, out, [path for path in (src, ref) if path], is_forced=force)
+    place = _place(folder, out, [path for path in (src, ref, text) if path], is_forced=force)
     bundle = load_bundle(folder)
+    given = {"--src": src, "--shortlist": shortlist, "--text": text}
+    _require_task(bundle.task, [flag for flag, value in given.items() if value])
     target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
@@ -96,6 +101,23 @@ def quantize(
         _add_shortlist(session, Path(folder), target, max_changed, threads)
     if src and ref:
         _compare(session, bundle.path, target, src, ref, threads)
+    if text:
+        _compare_losses(session, bundle.path, target, text, threads)
+
+
+def _require_task(task: str, flags: list[str]) -> None:
+    """Refuse a flag that is for models of another task.
+
+    Raises:
+        UsageError: names the flag.
+    """
+    for flag in flags:
+        wanted = "lm" if flag == "--text" else "translate"
+        if task != wanted:
+            raise UsageError(
+                f"{flag} is for a model that was trained with --task {wanted}, but this one was "
+                f"trained with --task {task}."
+            )
 
 
 def _place(model: Path, out: str | None, texts: list[str], *, is_forced: bool) -> Path | None:
@@ -183,3 +205,19 @@ def _compare(
         systems[name] = [found.text for found in translator.translate_stream(lines)]
     reading = Reading(target_lang=target_lang)
     show(session, report(systems, [read_all(ref)], metrics=("bleu", "chrf"), reading=reading))
+
+
+def _compare_losses(
+    session: Session, folder: Path | None, target: Path, path: str, threads: int | None
+) -> None:
+    """Print how well both predict a text."""
+    from heed.cli.evaluate import read_all
+    from heed.translate.language_model import load_language_model
+
+    text = "".join(f"{line}\n" for line in read_all(path))
+    for name, place in (("float32", folder), ("int8", target)):
+        assert place is not None
+        session.say(f"Reading {len(text):,} characters with {name} …")
+        model = load_language_model(place, device="cpu", dtype=name, threads=threads)
+        found = model.score(text)
+        echo(f"{name:<8} loss {found.loss:.4f} nats a token, {found.bits:.4f} bits a character")
