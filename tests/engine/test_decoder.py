@@ -128,7 +128,16 @@ def test_a_beam_may_change_places_before_tokens_at_once(
 
 
 @pytest.mark.parametrize("src", [sources(), NO_SOURCES], ids=["sources", "no sources"])
-@pytest.mark.parametrize("settings", [*KINDS.values(), {"family": "decoder", "window": 2}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *KINDS.values(),
+        {"family": "decoder", "window": 2},
+        {"family": "decoder", "positions": "alibi"},
+        {"family": "decoder", "positions": "shaw", "prefix": "causal"},
+    ],
+    ids=str,
+)
 def test_torch_takes_tokens_at_once_too(
     settings: dict[str, Any], src: Ids, torch_model: Callable[..., TorchNetwork]
 ) -> None:

@@ -195,7 +195,7 @@ def test_what_a_gru_cannot_do_is_an_error_in_words(trained: Path, call: Call) ->
     with pytest.raises(ConfigError, match="this model has no attention to the source"):
         translator.translate(["rot hund"], alignment=True)
     with pytest.raises(
-        ConfigError, match="Transformer with softmax attention, but this model is: GRU, width"
+        ConfigError, match="every part of the paper.s layer, but this model is: GRU, width"
     ):
         heed.load(trained, runtime="engine")
     code, _, err = call("quantize", str(trained))
