@@ -43,6 +43,7 @@ from heed.model.layers import (
     SwiGLU,
 )
 from heed.model.masks import causal_mask, padding_mask
+from heed.model.merged import MergedDecoderLayer
 from heed.model.network import TorchNetwork
 from heed.model.one_stack.decoder import DecoderOnly
 from heed.model.one_stack.encoder import EncoderOnly
@@ -177,13 +178,13 @@ def ids(axes: str, highest: int = 20) -> Tensor:
 
 
 @functools.cache
-def model() -> Transformer:
+def model(**changes: Any) -> Transformer:
     torch.manual_seed(0)
     shape = {
         name: SIZES[name]
         for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "n_heads", "d_k", "d_v")
     }
-    return build_model(ModelConfig(**shape, d_ff=31, tied="output", norm="pre")).eval()
+    return build_model(ModelConfig(**shape, d_ff=31, tied="output", norm="pre", **changes)).eval()
 
 
 def started(n_steps: int) -> Any:
@@ -287,16 +288,21 @@ def layer_calls() -> Iterator[Call]:
         tensor("n_sources, n_heads, src_len, d_k"),
         tensor("n_sources, n_heads, src_len, d_v"),
     )
-    yield (
-        DecoderLayer.extend,
-        decoder.extend,
-        {
-            "x": newest,
-            "cache": filled_cache("rows"),
-            "memory_heads": memory_heads,
-            "src_mask": mask("n_sources, 1, 1, src_len"),
-        },
-    )
+    merged: Any = model(decoder_attention="merged").decoder[0]
+    of_tgt = {"x": tgt, "memory": src, "src_mask": mask(SRC_MASK)}
+    yield MergedDecoderLayer.forward, merged, of_tgt
+    for layer in (decoder, merged):
+        yield type(layer).project_memory, layer.project_memory, {"memory": src}
+        yield (
+            type(layer).extend,
+            layer.extend,
+            {
+                "x": newest,
+                "cache": filled_cache("rows"),
+                "memory_heads": memory_heads,
+                "src_mask": mask("n_sources, 1, 1, src_len"),
+            },
+        )
     sizes = size("d_model"), size("d_k"), 99
     for kind in (PostNorm, PreNorm, NoNorm):
         around = kind(size("d_model"), dropout=0.0, eps=1e-6)

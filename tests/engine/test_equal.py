@@ -77,6 +77,7 @@ def test_float32_gives_what_torch_gives(
         ({"positions": "seed1"}, "4 heads of softmax attention, seed1 positions"),
         ({"positions": "shaw"}, "4 heads of softmax attention, shaw positions"),
         ({"positions": "alibi"}, "4 heads of softmax attention, alibi positions"),
+        ({"decoder_attention": "merged"}, "4 heads of softmax attention, merged in the decoder"),
         ({"feed_forward": False}, "4 heads of softmax attention, no feed-forward networks"),
         ({"share_layers": "all"}, "the layers of a stack share their weights"),
         ({"normalize_positions": True}, "4 heads of softmax attention, normalized positions"),

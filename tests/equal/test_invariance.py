@@ -22,6 +22,22 @@ MODELS: dict[str, dict[str, Any]] = {
     **{f"{kind}, pre-norm": {"positions": kind, "norm": "pre"} for kind in POSITIONS},
     "windowed, shaw": {"window": 2, "positions": "shaw", "max_distance": 1},
     "windowed, alibi": {"window": 2, "positions": "alibi"},
+    "merged": {"decoder_attention": "merged"},
+    "merged, pre-norm, same layer": {
+        "decoder_attention": "merged",
+        "norm": "pre",
+        "cross_from": "same",
+    },
+    "merged, shaw, no feed-forward networks": {
+        "decoder_attention": "merged",
+        "positions": "shaw",
+        "feed_forward": False,
+    },
+    "merged, alibi, cosine": {
+        "decoder_attention": "merged",
+        "positions": "alibi",
+        "attention": "cosine",
+    },
     "no feed-forward networks": {"feed_forward": False},
     "no feed-forward networks, pre-norm": {"feed_forward": False, "norm": "pre"},
     "shared layers": {"share_layers": "all"},

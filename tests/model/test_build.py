@@ -216,6 +216,7 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "residual": (False, {}),
         "output_projection": (False, {}),
         "feed_forward": (False, {}),
+        "decoder_attention": ("merged", {}),
         "share_layers": ("all", {}),
         "positions": ("none", {}),
         "normalize_positions": (True, {}),

@@ -77,6 +77,8 @@ FAMILIES_APART: list[dict[str, Any]] = [
     {"family": "rnn", "tied": "none", "src_vocab_size": 17},
     {"family": "conv"},
     {"family": "conv", "kernel_size": 3, "norm": "pre", "tied": "none", "bias": False},
+    {"decoder_attention": "merged", "n_encoder_layers": 3, "norm": "pre"},
+    {"decoder_attention": "merged", "positions": "shaw", "feed_forward": False, "norm": "none"},
     {"family": "conv", "feed_forward": False, "share_layers": "all"},
     {"family": "decoder", "feed_forward": False, "share_layers": "all", "n_layers": 3},
     {"family": "encoder", "share_layers": "all", "positions": "shaw", "max_distance": 5},

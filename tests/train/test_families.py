@@ -31,7 +31,12 @@ KINDS: dict[str, dict[str, Any]] = {
 TINY = {"d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 1, "n_decoder_layers": 2}
 VARIANTS: dict[str, dict[str, Any]] = {
     "shaw, shared layers": {**TINY, "positions": "shaw", "share_layers": "all"},
-    "alibi, no feed-forward": {**TINY, "positions": "alibi", "feed_forward": False},
+    "merged": {
+        **TINY,
+        "decoder_attention": "merged",
+        "positions": "alibi",
+        "feed_forward": False,
+    },
 }
 SRC = ["baum blau", "drei maus", "ein hund rot", "baum maus ein baum"]  # of the corpus
 TGT = [" ".join(word[::-1] for word in line.split()) for line in SRC]

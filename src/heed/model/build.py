@@ -27,6 +27,7 @@ from heed.model.layers import (
     SwiGLU,
     TargetReader,
 )
+from heed.model.merged import MergedDecoderLayer
 from heed.model.network import TorchNetwork
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 from heed.model.one_stack.decoder import DecoderOnly
@@ -73,12 +74,7 @@ def build_transformer(config: ModelConfig) -> Transformer:
         decoder=_stack(
             config,
             config.n_decoder_layers,
-            lambda: DecoderLayer(
-                _target_reader(config),
-                _attention(config),
-                _feed_forward(config),
-                residual=residual,
-            ),
+            functools.partial(_decoder_layer, config, residual),
         ),
         encoder_norm=last_norm(),
         decoder_norm=last_norm(),
@@ -165,6 +161,7 @@ def residual_gain(config: ModelConfig) -> float:
     if config.norm == "post" or not config.residual:
         return 1.0
     of_encoder, of_decoder = (2, 3) if config.feed_forward else (1, 2)
+    of_decoder -= config.decoder_attention == "merged"
     n_sublayers = of_encoder * config.n_encoder_layers, of_decoder * config.n_decoder_layers
     return 1 / math.sqrt(max(n_sublayers))
 
@@ -261,6 +258,17 @@ def _embedding(config: LayerConfig, tokens: nn.Embedding) -> Embedding:
     return Embedding(tokens, positions, is_scaled=config.scale_embedding, dropout=config.dropout)
 
 
+def _decoder_layer(
+    config: ModelConfig, residual: Callable[[], Around]
+) -> DecoderLayer | MergedDecoderLayer:
+    if config.decoder_attention == "merged":
+        attention = _attention(config, relative=_relative(config))
+        return MergedDecoderLayer(attention, _feed_forward(config), residual=residual)
+    return DecoderLayer(
+        _target_reader(config), _attention(config), _feed_forward(config), residual=residual
+    )
+
+
 def _stack(config: LayerConfig, n_layers: int, make: Callable[[], L]) -> list[L]:
     """Layers with weights of their own, or each with those of the first.
 
@@ -313,8 +321,12 @@ def _attention(
 def _self_attention(config: LayerConfig) -> MultiHeadAttention | GatedConvolution:
     if isinstance(config, ConvConfig):
         return GatedConvolution(config.d_model, config.kernel_size, bias=config.bias)
+    return _attention(config, window=config.window, relative=_relative(config))
+
+
+def _relative(config: LayerConfig) -> Relative | None:
     make = RELATIVES.get(config.positions)
-    return _attention(config, window=config.window, relative=make(config) if make else None)
+    return make(config) if make else None
 
 
 def _target_reader(config: ModelConfig) -> TargetReader:

@@ -127,6 +127,8 @@ class ModelConfig:
         normalize_positions: divide each row of a sinusoidal table by its length.
         max_positions: rows of a learned table; the other kinds have no limit.
         max_distance: the largest distance with a vector of its own, for `shaw`.
+        decoder_attention: `separate` sublayers read the target and the source, or a `merged` one
+            reads both in one softmax (He et al. 2018).
         cross_from: decoder layers read the `last` encoder layer (the paper) or the `same` one.
         tied: `three-way` shares source, target and output embedding, `output` the last two.
         bias: whether the linear layers add a bias.
@@ -168,6 +170,7 @@ class ModelConfig:
     normalize_positions: bool = False
     max_positions: Size = 1024
     max_distance: Size = 16
+    decoder_attention: Literal["separate", "merged"] = "separate"
     cross_from: Literal["last", "same"] = "last"
     tied: Literal["three-way", "output", "none"] = "three-way"
     bias: bool = True
@@ -209,10 +212,30 @@ class ModelConfig:
         )
 
     def _target_reading(self) -> str:
+        if self.decoder_attention == "merged":
+            return ", merged in the decoder"
         if self.decoder_self == "attention":
             return ""
         name = {"average": "averages", "ssru": "SSRU"}[self.decoder_self]
         return f", {name} in the decoder"
+
+    def _require_mergeable(self) -> None:
+        if self.positions == "rotary":
+            raise ConfigError(
+                "rotary positions turn a query for all its keys, but model.decoder_attention = "
+                "merged has keys of the source too, which stand in another sequence. Set "
+                "model.positions = sinusoidal, shaw or alibi."
+            )
+        if self.decoder_self != "attention":
+            raise ConfigError(
+                "model.decoder_attention = merged has one softmax over source and target, but "
+                f"model.decoder_self is {self.decoder_self}. Leave one of the two out."
+            )
+        if self.window is not None:
+            raise ConfigError(
+                "model.decoder_attention = merged reads the whole source, but model.window is "
+                f"{self.window}. Leave model.window out."
+            )
 
     def _check_fit(self) -> None:
         require_fitting_widths(self)
@@ -224,6 +247,8 @@ class ModelConfig:
             )
         require_tied(self)
         require_special_ids(self)
+        if self.decoder_attention == "merged":
+            self._require_mergeable()
         # An encoder layer above the last decoder layer would not be read, and would learn nothing.
         if self.cross_from == "same" and self.n_encoder_layers != self.n_decoder_layers:
             raise ConfigError(

@@ -124,7 +124,9 @@ def _is_for_engine(config: ModelConfig | DecoderConfig) -> bool:
     is_whole = is_whole and config.feed_forward and config.share_layers == "none"
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
     is_usual = config.attention == "softmax" and config.mask == "before" and config.window is None
-    is_usual = is_usual and config.to_dict().get("decoder_self", "attention") == "attention"
+    usual = {"decoder_self": "attention", "decoder_attention": "separate"}
+    values = config.to_dict()  # a decoder-only model has neither
+    is_usual = is_usual and all(values.get(name, word) == word for name, word in usual.items())
     return is_usual and is_whole and are_known
 
 
@@ -153,7 +155,7 @@ OF_LAYERS = ("activation", "feed_forward", "share_layers")
 def _outlined(sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> dict[str, Any]:
     keys = (
         *("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS),
-        *("decoder_self", "average_feed_forward"),
+        *("decoder_attention", "decoder_self", "average_feed_forward"),
     )
     return {
         "src_vocab_size": src_vocab_size,

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.model.attention import MultiHeadAttention
-from heed.model.cache import KVCache
+from heed.model.cache import KVCache, RunningState
 from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.fast.dropout import Dropout
 from heed.model.fast.products import Linear
@@ -232,6 +232,21 @@ class DecoderLayer(nn.Module):
         if feed_forward is not None:
             self.around_feed_forward = residual()
 
+    def new_cache(self) -> KVCache | RunningState:
+        """What `extend` keeps of the target."""
+        return self.self_attention.new_cache()
+
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a memory, computed once a source.
+
+        Args:
+            memory: the encoder's output, `(batch, src_len, d_model)`.
+
+        Returns:
+            Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`.
+        """
+        return self.cross_attention.project_memory(memory)
+
     def forward(
         self,
         x: Tensor,
@@ -277,7 +292,7 @@ class DecoderLayer(nn.Module):
 
         Args:
             x: `(n_sources * beam_size, 1, d_model)`.
-            cache: from `new_cache` of the self-attention; what is kept of the target so far.
+            cache: from `new_cache`; what is kept of the target so far.
             memory_heads: cross-attention's keys `(n_sources, n_heads, src_len, d_k)` and values.
             src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`.
             rotation: rotary cosines and sines of this position.

@@ -130,6 +130,9 @@ class TorchNetwork(nn.Module):
     def source_attention(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
         """Attention weights from target to source in one pass, in each layer that has them.
 
+        Where one softmax is over source and target, the weights of the source are as they are: they
+        sum to less than 1.
+
         Args:
             src: source ids, padded, `(batch, src_len)`.
             tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
@@ -137,9 +140,9 @@ class TorchNetwork(nn.Module):
         Returns:
             Each `(batch, n_heads, tgt_len, src_len)`.
         """
-        with recording(self, "cross_attention.weights") as caught:
+        with recording(self, "cross_attention.weights", "joint_attention.weights") as caught:
             self(src, tgt_in, padding_mask(src, self.pad_id))
-        return list(caught.values())
+        return [weights[..., : src.size(1)] for weights in caught.values()]
 
 
 @functools.cache

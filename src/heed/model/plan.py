@@ -176,15 +176,18 @@ def _embedding(config: ModelConfig, side: Side, vocab_size: int) -> Iterator[Wei
 
 def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iterator[Weight]:
     """An encoder or decoder layer: its sublayers, then the norm around each of them."""
-    if isinstance(config, ConvConfig):
+    is_merged = cross and isinstance(config, ModelConfig) and config.decoder_attention == "merged"
+    if is_merged:
+        yield from _attention(config, f"{prefix}joint_attention", side, memory="both")
+    elif isinstance(config, ConvConfig):
         yield from _convolution(config, f"{prefix}self_attention", side)
     elif cross and isinstance(config, ModelConfig) and config.decoder_self != "attention":
         yield from _recurrence(config, f"{prefix}self_attention", side)
     else:
         yield from _attention(config, f"{prefix}self_attention", side, memory=side)
-    if cross:
+    if cross and not is_merged:
         yield from _attention(config, f"{prefix}cross_attention", side, memory="src")
-    sublayers = ["self", "cross"] if cross else ["self"]
+    sublayers = ["joint"] if is_merged else ["self", "cross"] if cross else ["self"]
     if config.feed_forward:
         yield from _feed_forward(config, f"{prefix}feed_forward", side)
         sublayers.append("feed_forward")
@@ -205,7 +208,7 @@ def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> I
     if config.output_projection:
         out = Block("", config.d_model, side)
         yield from _linear(config, f"{name}.project_out", values, side, out)
-    if config.positions == "shaw" and name.endswith("self_attention"):
+    if config.positions == "shaw" and not name.endswith("cross_attention"):
         n_distances = 2 * config.max_distance + 1
         for part, width in (("keys", config.key_width), ("values", config.value_width)):
             yield Weight(f"{name}.relative.{part}", (n_distances, width), "positions", side)

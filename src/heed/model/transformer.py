@@ -14,6 +14,7 @@ from heed.model.cache import KVCache, RunningState
 from heed.model.fast.dropout import Dropout
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
+from heed.model.merged import MergedDecoderLayer
 from heed.model.network import TorchNetwork
 from heed.model.plan import Weight
 from heed.model.positions import Positions, Rotation
@@ -27,7 +28,7 @@ class DecoderState:
     Attributes:
         caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`, or
             the state of a recurrent sublayer.
-        memory_heads: one a decoder layer, cross-attention's keys and values of the source,
+        memory_heads: one a decoder layer, keys and values of the source,
             `(n_sources, n_heads, src_len, d_k or d_v)`.
         src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`, or None.
         position: number of target tokens read so far.
@@ -99,7 +100,7 @@ class Transformer(TorchNetwork):
         embed_src: Embedding,
         embed_tgt: Embedding,
         encoder: list[EncoderLayer],
-        decoder: list[DecoderLayer],
+        decoder: list[DecoderLayer | MergedDecoderLayer],
         encoder_norm: nn.Module,
         decoder_norm: nn.Module,
         output: nn.Linear,
@@ -173,9 +174,9 @@ class Transformer(TorchNetwork):
         src_mask = padding_mask(src, self.pad_id)
         memories = self.encode(src, src_mask)
         return DecoderState(
-            caches=[layer.self_attention.new_cache() for layer in self._decoder_layers()],
+            caches=[layer.new_cache() for layer in self._decoder_layers()],
             memory_heads=[
-                layer.cross_attention.project_memory(memory)
+                layer.project_memory(memory)
                 for layer, memory in zip(self._decoder_layers(), memories, strict=True)
             ],
             src_mask=src_mask,
@@ -205,5 +206,5 @@ class Transformer(TorchNetwork):
             if state.src_mask is not None:
                 state.src_mask = state.src_mask[sources]
 
-    def _decoder_layers(self) -> list[DecoderLayer]:
+    def _decoder_layers(self) -> list[DecoderLayer | MergedDecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]  # ModuleList forgets its element type

@@ -36,6 +36,11 @@ class ConvConfig(ModelConfig):
                 f"model.decoder_self cannot be {self.decoder_self}. Leave one of the two out."
             )
 
+        if self.decoder_attention == "merged":
+            raise ConfigError(
+                "model.decoder_attention = merged needs self-attention to merge with, which "
+                "model.family = conv does not have. Set model.decoder_attention = separate."
+            )
         if self.positions in ("shaw", "alibi"):
             raise ConfigError(
                 f"{self.positions} positions are distances inside self-attention, which "
