@@ -29,7 +29,6 @@ from heed.compress.prune import (
 from heed.data.batch import Batch
 from heed.decode.batching import padded
 from heed.errors import ConfigError
-from heed.model.attention import ATTENTIONS, MultiHeadAttention
 from heed.model.build import build_model
 from heed.model.families import config_from
 from heed.text.vocab import Vocab, train_vocab
@@ -45,6 +44,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         **BOTH,
     },
     "cosine": {"attention": "cosine", **BOTH},
+    "vectors of distances, window": {"positions": "shaw", "window": 2, **BOTH},
     "conv": {"family": "conv", **BOTH},
     "decoder": {"family": "decoder", **ONE},
     "encoder": {"family": "encoder", **ONE},
@@ -260,18 +260,14 @@ def test_keeping_all_is_refused(bundle_of: Callable[..., Bundle]) -> None:
         pruned(bundle, {each.name: np.arange(each.n_units) for each in sublayers(bundle.config)})
 
 
+@pytest.mark.parametrize("name", ["transformer", "decoder"])
 def test_heads_that_depend_on_their_number_are_refused(
-    bundle_of: Callable[..., Bundle], batch: Batch, monkeypatch: pytest.MonkeyPatch
+    bundle_of: Callable[..., Bundle], batch: Batch, name: str
 ) -> None:
-    """As those of an attention whose heads differ in slope or window by their place."""
-
-    class Numbered(MultiHeadAttention):
-        def attend_heads(self, query: Tensor, *others: Tensor, **masks: Any) -> Tensor:
-            places = torch.arange(self.n_heads)[:, None, None]
-            return super().attend_heads(query * (1 + places), *others, **masks)
-
-    monkeypatch.setitem(ATTENTIONS, "softmax", Numbered)
-    bundle = bundle_of(**BOTH)
-    kept = {each.name: np.array([1, 3]) for each in prunable(bundle.config, "heads")}
-    with pytest.raises(ConfigError, match="depends on all of them"):
+    """ALiBi's slope of a head follows from its place among all."""
+    bundle = bundle_of(**{**FAMILIES[name], "positions": "alibi"})
+    kept = {each.name: np.array([0, 1]) for each in prunable(bundle.config, "heads")}
+    with pytest.raises(ConfigError, match="depends on all of them: .* Prune its features"):
         require_same_as_gated(bundle, pruned(bundle, kept), kept, batch)
+    kept = {each.name: np.array([1, 3]) for each in prunable(bundle.config, "features")}
+    require_same_as_gated(bundle, pruned(bundle, kept), kept, batch)
