@@ -143,6 +143,9 @@ def test_nothing_is_overwritten(call: Call, run: Path, tmp_path: Path) -> None:
     assert code == 2 and err.startswith("heed: Missing --out")
     code, _, err = call("prune", str(run), "--out", str(tmp_path / "x"), "--src", "a")
     assert code == 2 and "Give --src and --ref together" in err
+    for share in ("0", "1.5", "nan"):
+        code, _, err = call("prune", str(run), "--keep", share, "--out", str(tmp_path / "x"))
+        assert code == 2 and "--keep must be above 0 and 1 at most, but is" in err
     code, _, err = call("prune", str(run), "--out", str(run))
     assert code == 2 and "which is read. Use another --out" in err
     code, _, err = call("prune", str(run), "--importance", str(run / "model.safetensors"))

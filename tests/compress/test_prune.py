@@ -13,6 +13,7 @@ from heed.bundle.bundle import Bundle
 from heed.compress.importance import (
     Sublayer,
     ablation,
+    by_reader,
     difference_of_losses,
     gated,
     importance,
@@ -45,6 +46,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "cosine": {"attention": "cosine", **BOTH},
     "vectors of distances, window": {"positions": "shaw", "window": 2, **BOTH},
+    "layers that share": {"share_layers": "all", **BOTH},
     "conv": {"family": "conv", **BOTH},
     "decoder": {"family": "decoder", **ONE},
     "encoder": {"family": "encoder", **ONE},
@@ -99,11 +101,11 @@ def without(bundle: Bundle, off: Mapping[str, list[int]]) -> Bundle:
     """The model with zeros in the columns of its output projections that read these units."""
     weights = dict(bundle.weights)
     for each in sublayers(bundle.config):
-        matrix = weights[f"{each.reader}.weight"].copy()
+        matrix = weights[f"{each.readers[0]}.weight"].copy()
         width = matrix.shape[1] // each.n_units
         for unit in off.get(each.name, []):
             matrix[:, unit * width : (unit + 1) * width] = 0
-        weights[f"{each.reader}.weight"] = matrix
+        weights |= {f"{reader}.weight": matrix for reader in each.readers}
     return replace(bundle, weights=weights)
 
 
@@ -114,13 +116,25 @@ def states(bundle: Bundle, batch: Batch) -> Tensor:
 
 def test_every_sublayer_with_units_is_found(bundle_of: Callable[..., Bundle]) -> None:
     assert sublayers(bundle_of(**FAMILIES["conv"]).config)[:3] == [
-        Sublayer("encoder.0.feed_forward", "features", "encoder.0.feed_forward.contract", 10),
-        Sublayer("decoder.0.cross_attention", "heads", "decoder.0.cross_attention.project_out", 4),
-        Sublayer("decoder.0.feed_forward", "features", "decoder.0.feed_forward.contract", 10),
+        Sublayer("encoder.0.feed_forward", "features", 10, ("encoder.0.feed_forward.contract",)),
+        Sublayer(
+            "decoder.0.cross_attention", "heads", 4, ("decoder.0.cross_attention.project_out",)
+        ),
+        Sublayer("decoder.0.feed_forward", "features", 10, ("decoder.0.feed_forward.contract",)),
     ]
     names = [each.name for each in sublayers(bundle_of(**FAMILIES["encoder"]).config)]
     parts = ("self_attention", "feed_forward")
     assert names == [f"encoder.{i}.{part}" for i in (0, 1) for part in parts]
+
+
+def test_layers_that_share_their_weights_share_their_units(
+    bundle_of: Callable[..., Bundle],
+) -> None:
+    found = sublayers(bundle_of(**FAMILIES["layers that share"]).config)
+    assert [each.name for each in found if "decoder" in each.name] == [
+        f"decoder.0.{part}" for part in ("self_attention", "cross_attention", "feed_forward")
+    ]
+    assert found[-1].readers == tuple(f"decoder.{i}.feed_forward.contract" for i in (0, 1))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -146,11 +160,12 @@ def test_a_pruned_model_is_the_whole_one_with_zeros_for_what_is_gone(
     require_same_as_gated(bundle, smaller, kept, batch)
 
 
+@pytest.mark.parametrize("name", ["transformer", "layers that share"])
 def test_importance_is_the_slope_of_the_loss_by_a_gate(
-    bundle_of: Callable[..., Bundle], batch: Batch
+    bundle_of: Callable[..., Bundle], batch: Batch, name: str
 ) -> None:
     """Michel et al. 2019, equation 2, by finite differences of each sequence's loss."""
-    bundle = bundle_of(**FAMILIES["transformer"])
+    bundle = bundle_of(**FAMILIES[name])
     model, pad_id = opened(bundle).double(), bundle.config.pad_id
     chosen = sublayers(bundle.config)
     found = importance(model, [batch], chosen, pad_id=pad_id)
@@ -160,7 +175,7 @@ def test_importance_is_the_slope_of_the_loss_by_a_gate(
             for step in (1e-4, -1e-4):
                 gate = torch.ones(1, each.n_units, dtype=torch.float64)
                 gate[0, unit] += step
-                with gated(model, {each.reader: gate}):
+                with gated(model, by_reader([each], [gate])):
                     # float32 logits would hide the difference.
                     x = model(batch.src, batch.tgt_in, batch.src_mask)
                 logits = x @ model.output.weight.T
@@ -252,6 +267,15 @@ def test_heads_that_nothing_mixes_cannot_go(bundle_of: Callable[..., Bundle], ba
     chosen = prunable(bundle.config, "features")
     scores = importance(opened(bundle), [batch], chosen, pad_id=bundle.config.pad_id)
     assert pruned(bundle, most_important(scores, 0.5)).config.to_dict()["d_ff"] == 5
+
+
+def test_a_model_without_feed_forward_networks_has_no_features(
+    bundle_of: Callable[..., Bundle],
+) -> None:
+    bundle = bundle_of(feed_forward=False, **BOTH)
+    with pytest.raises(ConfigError, match="this model has no feed-forward features"):
+        prunable(bundle.config, "features")
+    assert len(prunable(bundle.config, "both")) == 5
 
 
 def test_keeping_all_is_refused(bundle_of: Callable[..., Bundle]) -> None:

@@ -60,10 +60,7 @@ class PruneFlags:
 @command("prune", "Remove the least important heads and features.", examples=EXAMPLES)
 @click.argument("model")
 @option(
-    "--keep",
-    click.FloatRange(0, 1, min_open=True),
-    "Share of the heads and features of each sublayer that stays.",
-    default=0.75,
+    "--keep", float, "Share of the heads and features of each sublayer that stays.", default=0.75
 )
 @option("--what", ("heads", "features", "both"), "What to remove.", default="both")
 @option("--out", str, "Write the smaller model into a folder of its own.", metavar="FOLDER")
@@ -92,6 +89,8 @@ def prune(session: Session, /, model: str, flags: PruneFlags) -> None:
     """
     if (flags.src is None) != (flags.ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
+    if not 0 < flags.keep <= 1:
+        raise UsageError(f"--keep must be above 0 and 1 at most, but is {flags.keep}.")
     if flags.out is None and flags.importance is None:
         raise UsageError("Missing --out: where to write the smaller model, e.g. --out smaller/")
     from heed.bundle.bundle import load_bundle, save_bundle
@@ -224,10 +223,13 @@ def _cells(record: dict[str, Any], columns: tuple[str, ...]) -> list[str]:
 
 
 def _show_size(out: str, bundle: "Bundle", smaller: "Bundle") -> None:
+    from heed.compress.importance import sublayers
     from heed.model.families import plan
     from heed.model.plan import operations
 
-    before, after = bundle.config.to_dict(), smaller.config.to_dict()
+    before = {each.kind: each.n_units for each in sublayers(bundle.config)}
+    after = {each.kind: each.n_units for each in sublayers(smaller.config)}
+    units = " and ".join(f"{after[kind]} of {before[kind]} {kind}" for kind in before)
     whole, small = plan(bundle.config), plan(smaller.config)
     n_whole, n_small = (
         sum(weight.size for weight in weights if weight.tied_to is None)
@@ -235,9 +237,8 @@ def _show_size(out: str, bundle: "Bundle", smaller: "Bundle") -> None:
     )
     share = sum(operations(small)) / sum(operations(whole))
     echo(
-        f"{out}: {after['n_heads']} of {before['n_heads']} heads and {after['d_ff']} of "
-        f"{before['d_ff']} features a sublayer; {n_small:,} of {n_whole:,} parameters, {share:.0%} "
-        "of the multiplications"
+        f"{out}: {units} a sublayer; {n_small:,} of {n_whole:,} parameters, {share:.0%} of the "
+        "multiplications"
     )
 
 

@@ -6,7 +6,7 @@ gate, `ablation` the loss with the gate shut. `prune.py` removes units for good.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,27 +31,38 @@ class Sublayer:
     Attributes:
         name: of the sublayer in the plan, such as `decoder.0.cross_attention`.
         kind: `heads` or `features`.
-        reader: the module that reads what the units pass on, the numbers of one behind another.
         n_units: how many there are.
+        readers: the module that reads what the units pass on, the numbers of one behind another;
+            several where layers share these weights.
     """
 
     name: str
     kind: str
-    reader: str
     n_units: int
+    readers: tuple[str, ...]
 
 
 def sublayers(config: AnyConfig) -> list[Sublayer]:
-    """The sublayers with units, in the order of the plan; none where the family has no heads."""
-    found = []
+    """The sublayers with units, in the order of the plan; of layers that share weights, the first.
+
+    None where the family has no heads.
+    """
+    found: dict[str, Sublayer] = {}
     for weight in plan(config):
         name, _, matrix = weight.name.removesuffix(".weight").rpartition(".")
         if matrix == "project_in" and weight.blocks and weight.blocks[0].name == "query":
             n_heads: int = config.to_dict()["n_heads"]
-            found.append(Sublayer(name, "heads", f"{name}.project_out", n_heads))
+            each = Sublayer(name, "heads", n_heads, (f"{name}.project_out",))
         elif matrix == "contract" and weight.role == "matrix":
-            found.append(Sublayer(name, "features", f"{name}.contract", weight.shape[1]))
-    return found
+            each = Sublayer(name, "features", weight.shape[1], (f"{name}.contract",))
+        else:
+            continue
+        if weight.tied_to is None:
+            found[weight.name] = each
+        else:
+            first = found[weight.tied_to]
+            found[weight.tied_to] = replace(first, readers=first.readers + each.readers)
+    return list(found.values())
 
 
 @contextmanager
@@ -60,7 +71,7 @@ def gated(model: nn.Module, gates: Mapping[str, Tensor]) -> Iterator[None]:
 
     Args:
         model: the model.
-        gates: by `Sublayer.reader`, `(batch, n_units)` or `(1, n_units)`.
+        gates: by the name of a reader, `(batch, n_units)` or `(1, n_units)`.
     """
 
     def through(gate: Tensor) -> Callable[[nn.Module, tuple[Tensor, ...]], Tensor]:
@@ -101,10 +112,8 @@ def importance(
     totals: dict[str, Any] = {each.name: np.zeros(each.n_units) for each in chosen}
     for batch in batches:
         n_rows = len(batch.tgt_out)
-        gates = {
-            each.reader: torch.ones(n_rows, each.n_units, requires_grad=True) for each in chosen
-        }
-        with gated(model, gates):
+        gates = [torch.ones(n_rows, each.n_units, requires_grad=True) for each in chosen]
+        with gated(model, by_reader(chosen, gates)):
             loss, _ = losses(
                 model,
                 batch,
@@ -114,7 +123,7 @@ def importance(
                 dtype=torch.float32,
             )
         # A row's gates act on that row alone: one pass gives the gradients of every sequence.
-        gradients = torch.autograd.grad(loss, list(gates.values()))
+        gradients = torch.autograd.grad(loss, gates)
         for each, gradient in zip(chosen, gradients, strict=True):
             totals[each.name] += gradient.abs().sum(dim=0).double().numpy()
     n_sequences = sum(len(batch.tgt_out) for batch in batches)
@@ -135,10 +144,17 @@ def ablation(
         for unit in range(each.n_units):
             gate = torch.ones(1, each.n_units)
             gate[0, unit] = 0.0
-            with gated(model, {each.reader: gate}):
+            with gated(model, by_reader([each], [gate])):
                 nll, n_tokens = sequence_losses(model, batches, pad_id=pad_id)
             found[each.name][unit] = nll.sum() / n_tokens.sum()
     return found
+
+
+def by_reader(chosen: Sequence[Sublayer], gates: Sequence[Tensor]) -> dict[str, Tensor]:
+    """The gate of each sublayer in front of all its readers, for `gated`."""
+    return {
+        reader: gate for each, gate in zip(chosen, gates, strict=True) for reader in each.readers
+    }
 
 
 @torch.inference_mode()

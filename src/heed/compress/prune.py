@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from heed.bundle.bundle import Bundle
-from heed.compress.importance import Scores, Sublayer, gated, sublayers
+from heed.compress.importance import Scores, Sublayer, by_reader, gated, sublayers
 from heed.data.batch import Batch
 from heed.errors import ConfigError
 from heed.model.config import AnyConfig
@@ -47,6 +47,8 @@ def prunable(config: AnyConfig, what: str) -> list[Sublayer]:
             f"decoder and encoder, but this one is: {config.summary()}."
         )
     chosen = [each for each in found if what in (each.kind, "both")]
+    if not chosen:
+        raise ConfigError(f"this model has no feed-forward features: {config.summary()}.")
     if what != "features" and not config.to_dict()["output_projection"]:
         raise ConfigError(
             "heads can be removed only where an output projection mixes them, but this model is: "
@@ -108,13 +110,14 @@ def require_same_as_gated(
     Raises:
         ConfigError: they differ, because a head depends on how many there are.
     """
-    gates = {}
-    for each in sublayers(bundle.config):
-        if each.name in kept:
-            gates[each.reader] = torch.zeros(1, each.n_units)
-            gates[each.reader][0, torch.from_numpy(kept[each.name])] = 1.0
+    chosen = [each for each in sublayers(bundle.config) if each.name in kept]
+    gates = []
+    for each in chosen:
+        gate = torch.zeros(1, each.n_units)
+        gate[0, torch.from_numpy(kept[each.name])] = 1.0
+        gates.append(gate)
     whole, small = opened(bundle), opened(smaller)
-    with gated(whole, gates):
+    with gated(whole, by_reader(chosen, gates)):
         expected = whole(batch.src, batch.tgt_in, batch.src_mask)
     found = small(batch.src, batch.tgt_in, batch.src_mask)
     if (found - expected).abs().max() > TOLERANCE * expected.abs().max():
