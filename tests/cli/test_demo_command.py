@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from heed.cli import train
+from heed.demo.grammar import word_text
 
 
 def test_a_folder_with_other_files_is_refused_before_anything_is_written(
@@ -39,3 +40,11 @@ def test_a_demo_that_was_killed_before_training_goes_on(
             call("demo", "--out", str(folder), "--time", "30s")
     assert (folder / "corpus" / "train.zh-en.zh").exists()
     assert json.loads((folder / "asked.json").read_text())["training"]["time_s"] == "30s"
+
+
+def test_its_text_is_written_for_word_vectors(call: Callable[..., Any], tmp_path: Path) -> None:
+    for language in ("en", "es"):
+        path = tmp_path / language
+        assert call("demo", "--write-text", str(path), "--language", language) == (0, "", "")
+        assert path.read_text("utf-8").splitlines() == word_text(language)
+    assert not (tmp_path / "heed-demo").exists()

@@ -1,10 +1,23 @@
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from heed.demo.grammar import DIRECTIONS, WORKED, compositional_split, demo_corpus, pairs, tokens
-from heed.demo.synchronous import sentences
+from heed.demo.grammar import (
+    DIRECTIONS,
+    WORKED,
+    compositional_split,
+    demo_corpus,
+    pairs,
+    tokens,
+    word_text,
+)
+from heed.demo.synchronous import portraits, sentences
 from heed.errors import ConfigError
+from heed.vectors.config import VectorsConfig
+from heed.vectors.corpus import split_words
+from heed.vectors.learn import learn_vectors
+from heed.vectors.table import analogy
 
 
 @pytest.fixture(params=DIRECTIONS, ids="-".join)
@@ -210,3 +223,59 @@ def test_other_languages_are_refused(source_lang: str, target_lang: str) -> None
         pairs(source_lang, target_lang)
     with pytest.raises(ConfigError, match=message):
         compositional_split(source_lang, target_lang, seed=1)
+
+
+def test_portraits_say_the_same_in_every_language() -> None:
+    said = {
+        portrait.texts["en"]: (portrait.texts["zh"], portrait.texts["es"], portrait.texts["fr"])
+        for portrait in portraits()
+    }
+    assert len(said) == len(portraits()) > 500
+    assert said["The queen wears a crown because she is busy"] == (
+        "女王戴着王冠，因为她很忙",
+        "La reina lleva una corona porque está ocupada",
+        "La reine porte une couronne parce qu'elle est occupée",
+    )
+    assert said["When he is sad the boy learns to read"] == (
+        "他难过的时候男孩学认字",
+        "Cuando está triste el niño aprende a leer",
+        "Quand il est triste le garçon apprend à lire",
+    )
+    assert said["The man drinks coffee and he has a brother"] == (
+        "男人喝咖啡，他有一个哥哥",
+        "El hombre bebe café y él tiene un hermano",
+        "Le monsieur boit du café et il a un frère",
+    )
+
+
+def test_portraits_are_no_part_of_what_is_translated() -> None:
+    translated = {text for sentence in sentences() for text in sentence.texts.values()}
+    assert not [p for p in portraits() if translated & set(p.texts.values())]
+
+
+def test_the_text_for_word_vectors_is_everything_once() -> None:
+    text = word_text("fr")
+    assert len(text) == sum("fr" in s.texts for s in (*sentences(), *portraits()))
+    assert text == word_text("fr") != word_text("fr", seed=2)
+    with pytest.raises(ConfigError, match="has zh, en, es, fr, but is asked for de"):
+        word_text("de")
+
+
+ANALOGIES = {
+    "en": ["king man woman queen", "prince boy girl princess", "boy man woman girl"],
+    "es": ["rey hombre mujer reina", "príncipe niño niña princesa"],
+    "fr": ["roi monsieur dame reine", "prince garçon fille princesse"],
+}
+
+
+@pytest.mark.parametrize("kind", ["skipgram", "cbow", "counts"])
+@pytest.mark.parametrize(
+    ("language", "seed"), [("en", 1), ("en", 2), ("en", 3), ("es", 1), ("fr", 1)]
+)
+def test_king_minus_man_plus_woman_is_queen(kind: Any, language: str, seed: int) -> None:
+    """Claim 27."""
+    text = split_words(word_text(language), lowercase=True, split_punctuation=True)
+    vectors = learn_vectors(text, VectorsConfig(kind=kind, size=50, epochs=12, seed=seed))
+    for words in ANALOGIES[language]:
+        word, minus, plus, wanted = words.split()
+        assert analogy(vectors, word, minus, plus, 1)[0].word == wanted

@@ -11,7 +11,9 @@ import click
 
 from heed.cli.command import Session, Threads, check_duration, command, options
 from heed.cli.look import draw
+from heed.cli.streams import open_output
 from heed.cli.terminal import echo
+from heed.demo.inflection import LANGUAGES
 
 if TYPE_CHECKING:
     from heed.data.readers import ParallelFiles
@@ -61,17 +63,41 @@ SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
 option = options("Options")
 
 
-@command("demo", "Train and try a small translator in three minutes.", examples="heed demo")
+EXAMPLES = """
+heed demo
+heed demo --write-text demo.en
+"""
+
+
+@command("demo", "Train and try a small translator in three minutes.", examples=EXAMPLES)
 @option("--out", str, "Run folder, kept afterwards.", default="heed-demo", metavar="RUN")
 @option("--time", str, "Time limit of training.", metavar="DURATION", callback=check_duration)
 @option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
+@option(
+    "--write-text",
+    str,
+    "Only write the corpus in one language, to learn word vectors from.",
+    metavar="FILE",
+)
+@option("--language", LANGUAGES, "Of that text.", default="en")
 @click.pass_obj
-def demo(session: Session, /, out: str, time: str | None, threads: int | None) -> None:
+def demo(
+    session: Session,
+    /,
+    out: str,
+    time: str | None,
+    threads: int | None,
+    write_text: str | None,
+    language: str,
+) -> None:
     """Train a translator on the built-in corpus, and show what it learned.
 
     It translates zh→en, en→es, en→fr and en→zh. The sentences of the test are new: each combines
     words that never met in training.
     """
+    if write_text:
+        _write_text(write_text, language)
+        return
     from heed.cli.train import finish, start
     from heed.data.corpus import Corpus
     from heed.demo.grammar import demo_corpus
@@ -108,6 +134,15 @@ def demo(session: Session, /, out: str, time: str | None, threads: int | None) -
     echo("\nWhat each target piece (row) read in the source (column):")
     draw(translator.align(*SEEN_INSIDE, target_lang="en"))
     echo(f"\n{NEXT.format(out=out).strip()}")
+
+
+def _write_text(path: str, language: str) -> None:
+    """Write the sentences of one language, one a line."""
+    from heed.demo.grammar import word_text
+
+    with open_output(path) as file:
+        for line in word_text(language):
+            file.write(line)
 
 
 NEXT = """

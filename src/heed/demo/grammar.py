@@ -13,7 +13,7 @@ from itertools import combinations
 
 from heed.data.readers import Pair
 from heed.demo.inflection import LANGUAGES
-from heed.demo.synchronous import Sentence, sentences
+from heed.demo.synchronous import Sentence, portraits, sentences
 from heed.errors import ConfigError
 
 DIRECTIONS = (("zh", "en"), ("en", "es"), ("en", "fr"), ("en", "zh"))
@@ -78,6 +78,29 @@ def pairs(source_lang: str, target_lang: str) -> list[Pair]:
     """
     _check_languages(source_lang, target_lang)
     return _project(sentences(), source_lang, target_lang)
+
+
+def word_text(language: str, *, seed: int = 1) -> list[str]:
+    """Lines to learn word vectors from: all sentences, and portraits of people, in random order.
+
+    The portraits describe a king, a queen, a man, a woman and four others by what they do: what is
+    royal or common, old or young, he or she occurs with each in the same way. They are not among
+    the `pairs`.
+
+    Args:
+        language: zh, en, es or fr.
+        seed: decides the order.
+
+    Raises:
+        ConfigError: if the language is another.
+    """
+    if language not in LANGUAGES:
+        raise ConfigError(
+            f"The built-in corpus has {', '.join(LANGUAGES)}, but is asked for {language}."
+        )
+    spoken = [s.texts[language] for s in (*sentences(), *portraits()) if language in s.texts]
+    random.Random(seed).shuffle(spoken)
+    return spoken
 
 
 def _known_by_heart() -> set[int]:

@@ -172,10 +172,16 @@ def _grammar() -> tuple[list[GrammarRule], dict[str, Scope]]:
 @cache
 def sentences() -> tuple[Sentence, ...]:
     """All sentences of the grammar, in a fixed order, distinct in every language."""
-    rules, small = _grammar()
-    known = _lexicon()
-    for rule in rules:
-        known.setdefault(rule.makes, []).extend(expand(rule, known, small))
+    return _spelled("sentence")
+
+
+@cache
+def portraits() -> tuple[Sentence, ...]:
+    """Further sentences, which are not translated: of people, to learn word vectors from."""
+    return _spelled("portrait")
+
+
+def _spelled(category: str) -> tuple[Sentence, ...]:
     return tuple(
         Sentence(
             meaning.words,
@@ -184,5 +190,15 @@ def sentences() -> tuple[Sentence, ...]:
                 for language, phrase in meaning.phrases.items()
             },
         )
-        for meaning in known["sentence"]
+        for meaning in _known()[category]
     )
+
+
+@cache
+def _known() -> Known:
+    """Everything that the grammar makes, by category."""
+    rules, small = _grammar()
+    known = _lexicon()
+    for rule in rules:
+        known.setdefault(rule.makes, []).extend(expand(rule, known, small))
+    return known
