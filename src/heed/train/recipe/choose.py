@@ -191,8 +191,8 @@ def choose_rates(
         # Adam updates embeddings, biases and norms: wider ones need a lower rate, and embeddings
         # that start nearly right a still lower one.
         begins_with = training.get("first_embeddings", TrainConfig.first_embeddings)
-        is_by_cooccurrence = begins_with == "cooccurrence" and not training.get("parent")
-        rate = min(0.008, (0.256 if is_by_cooccurrence else 1.024) / d_model)
+        is_nearly_right = begins_with != "random" and not training.get("parent")
+        rate = min(0.008, (0.256 if is_nearly_right else 1.024) / d_model)
         return {"learning_rate": share * rate, "matrix_learning_rate": matrix_rate}
     # The paper's schedule has its rate in the formula.
     return {"learning_rate": share * (1.0 if training.get("schedule") == "paper" else 1e-3)}

@@ -67,6 +67,7 @@ class Draft:
         threads: of a CPU; 0 = as many as there are cores.
         seed: of everything random.
         shard: whether several processes share out the weights.
+        first_embeddings: where embeddings begin.
         parent: the model that training starts from; "" = none.
     """
 
@@ -78,6 +79,7 @@ class Draft:
     threads: int
     seed: int
     shard: bool
+    first_embeddings: str
     parent: str
 
 
@@ -109,6 +111,7 @@ def draft(asked: Asked) -> Draft:
         threads=training.threads,
         seed=training.seed,
         shard=training.shard,
+        first_embeddings=training.first_embeddings,
         parent=training.parent,
     )
 

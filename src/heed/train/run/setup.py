@@ -26,7 +26,7 @@ from heed.train.recipe.recipe import Draft, Recipe, load_recipe
 from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
-from heed.train.start.cooccurrence import cooccurrence_weights
+from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
 from heed.train.step.averages import copy_into
 from heed.train.step.events import Report
@@ -49,6 +49,8 @@ def set_up(
     require_same_asked(out, asked)
     remove_temporaries(out, OWN_FILES)
     finish_update(out)
+    if not parent and not step_folders(out):
+        require_way(draft.first_embeddings)
     if parent:
         require_same_parent(parent, out)
     if parent:
@@ -61,22 +63,31 @@ def set_up(
         return group.size * measure_gflops(group.device)
 
     recipe = settle(out, asked, data, gflops, parent.settings(data, draft.task) if parent else {})
-    if not step_folders(out) and (parent or recipe.training.first_embeddings == "cooccurrence"):
+    if recipe.training.freeze_embeddings:
+        report({"kind": "note", "text": frozen_in_words(recipe.model)})
+    if not step_folders(out) and (parent or recipe.training.first_embeddings != "random"):
         phase(report, "making the first weights")
         # Only the leader does this; it needs only the state of a fresh trainer.
-        _begin(make_trainer(recipe, data, Group(device=group.device)), recipe, data, parent, out)
+        trainer = make_trainer(recipe, data, Group(device=group.device))
+        _begin(trainer, recipe, data, parent, out, report)
     return recipe, data
 
 
 def _begin(
-    trainer: Trainer, recipe: Recipe, data: Prepared, parent: Parent | None, out: Path
+    trainer: Trainer,
+    recipe: Recipe,
+    data: Prepared,
+    parent: Parent | None,
+    out: Path,
+    report: Report,
 ) -> None:
     """Write the initial weights into the run folder, as the checkpoint of step 0."""
     fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
     if parent:
         weights = inherited(parent, recipe.model, data, fresh)
     else:
-        weights = cooccurrence_weights(fresh, recipe.model, data.train, seed=recipe.training.seed)
+        way, seed = recipe.training.first_embeddings, recipe.training.seed
+        weights = first_weights(fresh, recipe.model, data, way, report, seed=seed)
     checkpoint.save(
         out,
         0,
@@ -99,6 +110,8 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     config, device = recipe.training, group.device
     seed_everything(config.seed, "weights")
     model = build_model(recipe.model)
+    if config.freeze_embeddings:
+        freeze(model)
     is_sharded = config.shard and group.size > 1
     if is_sharded:
         shard(model, group)

@@ -18,7 +18,8 @@ from heed.data.portions import random_portions
 from heed.data.store import Store
 from heed.machine.seeds import derive_seed
 from heed.model.config import AnyConfig
-from heed.model.families import plan
+from heed.train.start.rows import own_target_rows, with_rows
+from heed.vectors.counts import information
 
 MAX_MEETINGS = 1 << 24
 """Most co-occurrences counted: bounds time (seconds) and memory (0.4 GB). It is the number in
@@ -50,17 +51,9 @@ def cooccurrence_weights(
         The weights; rows have the length of random ones, and pieces without neighbors keep
         theirs.
     """
-    n_src = config.src_vocab_size
-    tables = [w for w in plan(config) if w.role in ("table", "output") and w.tied_to is None]
-    n_own = config.tgt_vocab_size if any(weight.side == "tgt" for weight in tables) else 0
+    n_src, n_own = config.src_vocab_size, own_target_rows(config)
     rows = cooccurrence_rows(pairs, n_src, n_own, config.d_model, seed=seed)
-    rows_of = {"src": rows[:n_src], "tgt": rows[n_src:]}
-    found = dict(weights)
-    for weight in tables:
-        old, table = found[weight.name], rows_of[weight.side]
-        length = old.norm(dim=1).mean()
-        found[weight.name] = torch.where(table.any(dim=1, keepdim=True), table * length, old)
-    return found
+    return with_rows(weights, config, rows[:n_src], rows[n_src:])
 
 
 def cooccurrence_rows(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed: int) -> Tensor:
@@ -81,8 +74,8 @@ def cooccurrence_rows(pairs: Store, n_src: int, n_tgt: int, width: int, *, seed:
     # A single co-occurrence may be chance: without those a model learns faster.
     met, times = met[times > 1], times[times > 1]
     one, other = np.divmod(met, n)
-    sharing = _information(np.append(one, other), np.append(other, one), np.tile(times, 2), n)
-    following = _information(*np.divmod(followed, n), counts, n)
+    sharing = information(np.append(one, other), np.append(other, one), np.tile(times, 2), n)
+    following = information(*np.divmod(followed, n), counts, n)
     preceding = following[1], following[0], following[2]
     return _directions([sharing, following, preceding], n, width, seed=seed)
 
@@ -118,17 +111,6 @@ def _summed(found: Sequence[Counts]) -> Counts:
     counts = np.zeros(len(keys), np.int64)
     np.add.at(counts, places, np.concatenate([counts for _, counts in found]))
     return keys, counts
-
-
-def _information(rows: Numbers, columns: Numbers, counts: Numbers, n: int) -> Entries:
-    """Positive pointwise mutual information of co-occurrences.
-
-    Source: Levy and Goldberg 2014, section 3.3.
-    """
-    of_row, of_column = (np.bincount(ids, counts, n) for ids in (rows, columns))
-    information = np.log(counts * counts.sum() / (of_row[rows] * of_column[columns]))
-    is_more = information > 0
-    return rows[is_more], columns[is_more], information[is_more]
 
 
 def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -> Tensor:

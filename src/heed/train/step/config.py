@@ -70,8 +70,12 @@ class TrainConfig:
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
         first_embeddings: `cooccurrence` gives pieces that occur with the same others in the corpus
-            similar embeddings (`start/cooccurrence.py`); `random` is the paper's. A run with a
-            parent has the parent's.
+            similar embeddings (`start/cooccurrence.py`); `word2vec` learns them from each side of
+            the corpus by skip-gram; `random` is the paper's; anything else is a file of word
+            vectors, word2vec's or GloVe's text format, for the pieces that are words in it. All
+            rows have the usual length. A run with a parent has the parent's.
+        freeze_embeddings: the embeddings keep their first values; so does an output layer that is
+            tied to them.
         parent: model folder whose weights and pieces the run starts from; "" = from nothing.
         seed: decides initial weights, batches, dropout and sampling.
         device: `auto`, `cpu` or `cuda`.
@@ -114,7 +118,8 @@ class TrainConfig:
     checkpoint_every: Annotated[int | None, Range(1, 1_000_000_000)] = None
     checkpoint_every_s: Annotated[float, Range(1, 1e8)] = 300.0
     keep_checkpoints: Annotated[int, Range(1, 1000)] = 2
-    first_embeddings: Literal["cooccurrence", "random"] = "cooccurrence"
+    first_embeddings: str = "cooccurrence"
+    freeze_embeddings: bool = False
     parent: str = ""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -123,6 +128,16 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check(self, "training")
+        if not self.first_embeddings:
+            raise ConfigError(
+                "training.first_embeddings must be cooccurrence, word2vec, random or a file, but "
+                "is empty."
+            )
+        if self.freeze_embeddings and self.shard:
+            raise ConfigError(
+                "training.freeze_embeddings and training.shard cannot go together. Set one of them "
+                "to false."
+            )
         if self.compile and self.shard:
             raise ConfigError(
                 "training.compile and training.shard cannot go together: what is compiled does "

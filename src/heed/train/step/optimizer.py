@@ -116,7 +116,7 @@ class Muon:
 
 
 class Optimizer:
-    """All of a model's parameters, updated together.
+    """All of a model's parameters that are not frozen, updated together.
 
     Args:
         model: the model; tied parameters are updated once.
@@ -125,7 +125,7 @@ class Optimizer:
 
     def __init__(self, model: TorchNetwork, config: TrainConfig) -> None:
         self.config = config
-        self.parameters = dict(model.named_parameters())
+        self.parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
         blocks = matrix_blocks(model)
         matrices = {id(parameter) for _, parameter, _, _ in blocks}
         self.muon: Muon | None = None

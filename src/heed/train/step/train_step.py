@@ -70,7 +70,7 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
     n_parts *= max((needed_parts(batch, trainer.progress.at_once) for batch in batches), default=1)
     trainer.progress.splits += n_parts > 1
     if not trainer.config.shard:
-        group.sum_gradients(trainer.model.parameters())
+        group.sum_gradients(trainer.optimizer.parameters.values())
     norm = trainer.optimizer.clip()
     (nll_sum,) = group.sum(total_nll.item())
     is_skipped = not math.isfinite(norm.item() + nll_sum)
