@@ -61,6 +61,9 @@ void check_config(const heed::Config &c) {
     check_range("tgt_vocab_size", c.tgt_vocab_size, 1, kMostRows);
     check_range("activation", c.activation, 0, int(heed::Activation::swiglu));
     if (c.is_rotary && c.d_k % 2) refuse("d_k must be even for rotary positions");
+    check_range("target_reading", c.target_reading, 0, int(heed::TargetReading::ssru));
+    if (c.is_one_stack && c.is_recurrent()) refuse("a decoder-only model has no recurrent layers");
+    if (c.is_recurrent()) check_range("2 * d_model", 2 * int64_t(c.d_model), 1, kMostInputs);
     if (c.is_one_stack && c.n_encoder_layers) refuse("a decoder-only model has no encoder layers");
     if (c.is_same_layer && c.n_encoder_layers != c.n_decoder_layers) refuse("there must be an encoder layer for each decoder layer");
 }
@@ -118,7 +121,8 @@ HEED_API const char *heed_kernels(const char *name) {
 // each decoder layer's in, out, query, memory, cross out, expand, contract. Norms, gain and bias
 // each: each encoder layer's self, feed-forward; each decoder layer's self, cross, feed-forward;
 // with pre-norm the encoder's and the decoder's own. A decoder-only model has those of the decoder
-// without query, memory, cross out and cross.
+// without query, memory, cross out and cross. Decoder layers that are recurrent have one matrix
+// instead of in and out, and before it, with a feed-forward network for the mean, that one's two.
 // The caller owns all arrays, and must keep them.
 HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matrix *matrices, int32_t n_matrices, const float *const *norms, int32_t n_norms, const char *name, int32_t n_threads, heed::Model **out) {
     return guarded([&]() -> std::string {
@@ -127,7 +131,8 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
         if (n_threads < 1 || n_threads > 1024) return "threads must be 1 to 1024";
         check_config(*config);
         const int has_cross = !config->is_one_stack;
-        const int matrices_wanted = 3 + 4 * config->n_encoder_layers + (4 + 3 * has_cross) * config->n_decoder_layers;
+        const int in_decoder = config->is_recurrent() ? (config->reading() == heed::TargetReading::average_feed_forward ? 8 : 6) : 4 + 3 * has_cross;
+        const int matrices_wanted = 3 + 4 * config->n_encoder_layers + in_decoder * config->n_decoder_layers;
         const int norms_wanted = 2 * (2 * config->n_encoder_layers + (2 + has_cross) * config->n_decoder_layers + (config->is_pre_norm ? 1 + has_cross : 0));
         check_range("n_matrices", n_matrices, matrices_wanted, matrices_wanted);
         check_range("n_norms", n_norms, norms_wanted, norms_wanted);
@@ -156,7 +161,9 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
             take_norm(layer.self.norm), take_norm(layer.feed_forward.norm);
         }
         for (auto &layer : model->decoder) {
-            take_self(layer.self);
+            if (config->reading() == heed::TargetReading::average_feed_forward) take_feed_forward(layer.average);
+            if (config->is_recurrent()) take(layer.self.in, 2 * d_model, config->is_average() ? 2 * d_model : d_model);
+            else take_self(layer.self);
             if (has_cross) take(layer.cross.query, keys, d_model), take(layer.cross.memory, keys + values, d_model), take(layer.cross.out, d_model, values);
             take_feed_forward(layer.feed_forward);
             take_norm(layer.self.norm);

@@ -64,6 +64,14 @@ struct Kernels {
     // out = LayerNorm(x) for each row of n numbers; x may be out.
     void (*normalize)(const float *x, size_t x_stride, int rows, int n, const float *gain, const float *bias, float eps, float *out, size_t stride);
     void (*add)(float *x, size_t x_stride, const float *y, size_t y_stride, int rows, int n);
+    // c = f * before + (1 - f) * z, out = max(c, 0), for n numbers; `of` has those of f before its
+    // sigmoid, then those of z. before may be c; the padding of c and out becomes zeros.
+    void (*gated_sum)(const float *of, const float *before, int n, float *c, float *out);
+    // sum = before + x, mean = sum / count, for n numbers and their padding; before may be sum.
+    void (*running_mean)(const float *x, const float *before, int count, int n, float *sum, float *mean);
+    // out = sigmoid(i) * x + sigmoid(f) * g, for n numbers; `gates` has those of i, then those of f,
+    // `of` those of x, then those of g. The padding of out becomes zeros.
+    void (*gated)(const float *gates, const float *of, int n, float *out);
     // Rotate each head of width d by its position's angle (halves layout).
     void (*rotate)(float *x, int n_heads, int d, const float *cosines, const float *sines);
     // Round each head of width d to bfloat16, half to even: of 32 numbers, word i gets i and 16 + i,

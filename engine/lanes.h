@@ -266,6 +266,9 @@ inline Lanes gelu(Lanes x) {
     return all(0.5f) * x * (all(1.0f) + with_sign(erf, x));
 }
 
-inline Lanes silu(Lanes x) { return x / (all(1.0f) + exponential(smaller(all(0.0f) - x, all(88.0f)))); }
+// 1 + e^-x.
+inline Lanes one_and_power(Lanes x) { return all(1.0f) + exponential(smaller(all(0.0f) - x, all(88.0f))); }
+inline Lanes silu(Lanes x) { return x / one_and_power(x); }
+inline Lanes sigmoid(Lanes x) { return all(1.0f) / one_and_power(x); }
 
 }  // namespace HEED_ISA

@@ -20,7 +20,9 @@ void Model::link() {
     for (DecoderLayer &layer : decoder)
         if (!config.is_one_stack) then(layer.cross.memory);
     for (DecoderLayer &layer : decoder) {
-        then(layer.self.in), then(layer.self.out);
+        if (config.reading() == TargetReading::average_feed_forward) then_feed_forward(layer.average);
+        then(layer.self.in);
+        if (!config.is_recurrent()) then(layer.self.out);
         if (!config.is_one_stack) then(layer.cross.query), then(layer.cross.out);
         then_feed_forward(layer.feed_forward);
     }
@@ -40,14 +42,15 @@ struct State::Work {
     void reserve(int rows, int n_positions) {
         const Config &c = config();
         const size_t inner = padded(c.d_ff * (c.activation == int(Activation::swiglu) ? 2 : 1));
-        const size_t heads = padded(2 * c.key_width() + c.value_width());
-        const size_t deepest = std::max<size_t>({inner, heads, size_t(c.width())});
+        const size_t heads = padded(2 * c.key_width() + c.value_width()), both = c.is_recurrent() ? padded(2 * c.d_model) : 0;
+        const size_t deepest = std::max<size_t>({inner, heads, both, size_t(c.width())});
         const auto grow = [](auto &v, size_t n, auto... filling) {
             if (v.size() < n) v.resize(n, filling...);
         };
         grow(scratch.x, rows * size_t(c.width()));
         grow(scratch.y, rows * size_t(c.width()));
-        grow(scratch.joined, rows * size_t(padded(c.value_width())));
+        grow(scratch.joined, rows * std::max<size_t>(padded(c.value_width()), both));
+        if (c.is_average()) grow(scratch.means, rows * size_t(c.width()));
         grow(scratch.wide, rows * deepest);
         grow(scratch.scales, rows);
         grow(scratch.quantized, rows * kernels().quantized_stride(int(deepest)));
@@ -129,12 +132,22 @@ struct State::Work {
     }
 
     void feed_forward(const FeedForward &layer, int rows) {
+        residual(rows, layer.norm, [&](float *x) { feed_forward(layer, x, rows, scratch.y.data()); });
+    }
+
+    void feed_forward(const FeedForward &layer, float *x, int rows, float *out) {
         const Config &c = config();
         const size_t inner = layer.expand.panels() * size_t(16);
-        residual(rows, layer.norm, [&](float *x) {
-            linear(layer.expand, x, c.width(), rows, scratch.wide.data(), inner);
-            linear(layer.contract, scratch.wide.data(), inner, rows, scratch.y.data(), c.width(), Activation(c.activation));
-        });
+        linear(layer.expand, x, c.width(), rows, scratch.wide.data(), inner);
+        linear(layer.contract, scratch.wide.data(), inner, rows, out, c.width(), Activation(c.activation));
+    }
+
+    // The gated sum of x and g, which are behind each other in the rows of `joined`.
+    void gate(const Matrix &gate, int rows) {
+        const int d = config().d_model;
+        const size_t stride = padded(2 * d), width = config().width();
+        linear(gate, scratch.joined.data(), stride, rows, scratch.wide.data(), stride);
+        for (int r = 0; r < rows; r++) kernels().gated(scratch.wide.data() + r * stride, scratch.joined.data() + r * stride, d, scratch.y.data() + r * width);
     }
 
     // Ids of groups of `count`, `stride` apart.
@@ -366,12 +379,17 @@ void State::make_room() {
 
 // For the next tokens of all rows.
 void State::make_pages(int count) {
-    for (int i = 0; i < count; i++) {
-        Page page;
+    const bool is_recurrent = config().is_recurrent();
+    for (int i = 0; i < (is_recurrent ? 1 : count); i++) {
+        const bool are_two = is_recurrent && pages_.size() == 2;
+        Page page = are_two ? pages_[0] : Page();
+        if (page.rows < rows()) page.data = arena_.take(config().n_decoder_layers * rows() * page_words());
         page.rows = rows();
-        page.data = arena_.take(model_.config.n_decoder_layers * page.rows * words_);
+        page.row_of.clear();
         for (int r = 0; r < page.rows; r++) page.row_of.push_back(r);
+        if (are_two) pages_.erase(pages_.begin());
         pages_.push_back(std::move(page));
+        position_ += is_recurrent ? count : 1;
     }
 }
 
@@ -418,14 +436,17 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
     const auto before = [&](int r) { return c.is_one_stack ? sources_[(first + r) / beam_size_].length : 0; };
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const DecoderLayer &layer = model_.decoder[l];
+        const bool is_silent = tokens.is_last_layer_silent && l + 1 == c.n_decoder_layers;
         const auto keep = [&](const float *heads, size_t stride, int r) {
             for (int t = 0; t < count; t++) work.remember(heads + (r * count + t) * stride + c.key_width(), remembered(pages_[begin + t], l, first + r));
         };
-        if (tokens.is_last_layer_silent && l + 1 == c.n_decoder_layers)
+        if (c.is_recurrent() && is_silent) return recur(l, work.silent_input(layer.self, rows), first, n_rows, count, work);
+        if (is_silent)
             return work.project_in(layer.self, work.silent_input(layer.self, rows), positions_, places, [&](float *heads, size_t stride) {
                 for (int r = 0; r < n_rows; r++) keep(heads, stride, r);
             });
-        work.self_attention(layer.self, positions_, places, [&](float *heads, size_t stride) {
+        if (c.is_recurrent()) work.residual(rows, layer.self.norm, [&](float *x) { recur(l, x, first, n_rows, count, work); });
+        else work.self_attention(layer.self, positions_, places, [&](float *heads, size_t stride) {
             const auto recall = [&](int r) {
                 const int length = before(r);
                 for (int i = 0; i < length; i++) work.recall(i, remembered(l, sources_[(first + r) / beam_size_].offset + i), key_words);
@@ -467,6 +488,44 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
         work.feed_forward(layer.feed_forward, rows);
     }
     if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.decoder_norm, scratch.x.data());
+}
+
+// A recurrent layer: the newest `count` tokens of each row, whose inputs are x and whose outputs go
+// to y.
+void State::recur(int l, float *x, int first, int n_rows, int count, Work &work) {
+    const Config &c = model_.config;
+    const DecoderLayer &layer = model_.decoder[l];
+    Scratch &scratch = work.scratch;
+    const int rows = n_rows * count, d = c.d_model;
+    const size_t width = c.width(), stride = padded(2 * d);
+    const std::vector<float> nothing(width);
+    // f(token, what was kept before it, where to keep what is kept after it)
+    const auto in_order = [&](const auto &f) {
+        for (int r = 0; r < n_rows; r++) {
+            const Page *last = pages_.size() == 2 ? &pages_[0] : nullptr;
+            const float *before = last ? remembered(*last, l, last->row_of[first + r]) : nothing.data();
+            float *state = remembered(pages_.back(), l, first + r);
+            for (int t = 0; t < count; t++, before = state) f(r * count + t, t, before, state);
+        }
+    };
+    if (c.reading() == TargetReading::ssru) {
+        work.linear(layer.self.in, x, width, rows, scratch.wide.data(), stride);
+        return in_order([&](int token, int, const float *before, float *state) {
+            work.kernels().gated_sum(scratch.wide.data() + token * stride, before, d, state, scratch.y.data() + token * width);
+        });
+    }
+    float *means = scratch.means.data();
+    in_order([&](int token, int t, const float *before, float *state) {
+        work.kernels().running_mean(x + token * width, before, position_ - count + t + 1, d, state, means + token * width);
+    });
+    if (c.reading() == TargetReading::average_feed_forward) work.feed_forward(layer.average, means, rows, means);
+    for (int r = 0; r < rows; r++) {
+        float *both = scratch.joined.data() + r * stride;
+        std::copy_n(x + r * width, d, both);
+        std::copy_n(means + r * width, d, both + d);
+        std::fill(both + 2 * d, both + stride, 0.0f);
+    }
+    work.gate(layer.self.in, rows);
 }
 
 // The first `length` of each head's weights `kept`, (n_heads, n_keys), to their place.

@@ -17,16 +17,23 @@
 
 namespace heed {
 
+// What stands where a decoder layer has self-attention.
+enum class TargetReading : int32_t { attention, average, average_feed_forward, ssru };
+
 struct Config {
     int32_t d_model, n_heads, d_k, d_v, d_ff, n_encoder_layers, n_decoder_layers;
     int32_t is_pre_norm, activation, is_rotary, is_same_layer;
     int32_t is_one_stack, is_causal;  // decoder-only; a source token reads no later one
+    int32_t target_reading;           // of an encoder–decoder: a TargetReading
     int32_t src_vocab_size, tgt_vocab_size;
     float norm_eps, embedding_scale;
 
     int width() const { return padded(d_model); }
     int key_width() const { return n_heads * d_k; }
     int value_width() const { return n_heads * d_v; }
+    TargetReading reading() const { return TargetReading(target_reading); }
+    bool is_recurrent() const { return reading() != TargetReading::attention; }
+    bool is_average() const { return is_recurrent() && reading() != TargetReading::ssru; }
 };
 
 struct Norm {
@@ -53,7 +60,10 @@ struct EncoderLayer {
     FeedForward feed_forward;
 };
 
+// Recurrent layers have no `self.out`; `self.in` is the matrix of their gates, with SSRU also of
+// what is gated.
 struct DecoderLayer : EncoderLayer {
+    FeedForward average;   // of the mean, before the gates; has no norm
     CrossAttention cross;  // not in a decoder-only model
 };
 
@@ -102,7 +112,7 @@ struct Model {
 
 // Buffers of one thread.
 struct Scratch {
-    std::vector<float> x, y, wide, joined, scales, scores, weights, largest, logits;
+    std::vector<float> x, y, wide, joined, means, scales, scores, weights, largest, logits;
     std::vector<int64_t> largest_ids;
     std::vector<std::pair<float, int64_t>> ranked;
     std::vector<char> quantized;
@@ -120,6 +130,7 @@ struct Best {
 };
 
 // Keys and values of one target position, all layers: row r of layer l at (l * rows + r) * words.
+// Or the vector that a recurrent layer keeps, of as many words as it is wide.
 struct Page {
     float *data = nullptr;
     int rows = 0;
@@ -136,7 +147,7 @@ class State {
     int beam_size() const { return beam_size_; }
     int rows() const { return int(sources_.size()) * beam_size_; }
     int n_sources() const { return int(sources_.size()); }
-    int position() const { return int(pages_.size()); }
+    int position() const { return position_; }
     int longest() const;
 
     // One more token for each row, and the largest log-probs of the next.
@@ -183,11 +194,13 @@ class State {
     float *memory(int layer, int token);
     // The cache of a source token, or of a target position and row, for a decoder layer.
     float *remembered(int layer, int token) { return heads_[layer] + size_t(token) * words_; }
-    float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * words_; }
+    float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * page_words(); }
+    size_t page_words() const { return config().is_recurrent() ? config().width() : words_; }
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void make_room();
     void make_pages(int count);
+    void recur(int layer, float *x, int first, int n_rows, int count, Work &);
     void advance(const Tokens &, int first, int last, Work &);
     void write_weights(int layer, int row, const float *kept, int n_keys, int length, float *weights);
     void write_log_probs(int rows, float *const *to, Work &);
@@ -208,7 +221,9 @@ class State {
     int n_tokens_ = 0;             // of all sources
     float *memory_ = nullptr;      // (n_encoder_layers or 1, n_tokens, width)
     std::vector<float *> heads_;   // of each decoder layer (n_tokens, words)
+    // Of each target position; of recurrent layers the last two states, the newest last.
     std::vector<Page> pages_;
+    int position_ = 0;             // target tokens so far
     float *logits_ = nullptr;      // of the last step, (rows, stride_): the output's columns, or of the shortlist
     size_t stride_ = 0, room_ = 0;
     std::vector<float> totals_;    // what log softmax takes off them, (rows,)

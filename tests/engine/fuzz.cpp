@@ -118,6 +118,7 @@ Config some_config(Bytes &bytes) {
     c.d_model = 1 + bytes.up_to(39), c.n_heads = 1 + bytes.up_to(3), c.d_k = 1 + bytes.up_to(19), c.d_v = 1 + bytes.up_to(79), c.d_ff = 1 + bytes.up_to(39);
     c.is_one_stack = bytes.up_to(1), c.is_causal = c.is_one_stack && bytes.up_to(1);
     c.n_encoder_layers = c.is_one_stack ? 0 : bytes.up_to(2), c.n_decoder_layers = 1 + bytes.up_to(1);
+    c.target_reading = c.is_one_stack ? 0 : bytes.up_to(3);
     c.is_pre_norm = bytes.up_to(1), c.activation = bytes.up_to(3), c.is_rotary = bytes.up_to(1), c.is_same_layer = !c.is_one_stack && bytes.up_to(1);
     c.src_vocab_size = 1 + bytes.up_to(39), c.tgt_vocab_size = 1 + bytes.up_to(39);
     c.norm_eps = 1e-6f, c.embedding_scale = 1.0f;
@@ -135,7 +136,11 @@ heed::Model *some_model(Bytes &bytes, Arrays &arrays, Config &c) {
     const auto add = [&](int n, int k) { matrices.push_back(some_matrix(arrays, is_quantized, has_bias, n, k)); };
     add(c.src_vocab_size, d), add(c.tgt_vocab_size, d), add(c.tgt_vocab_size, d);
     for (int l = 0; l < c.n_encoder_layers + c.n_decoder_layers; l++) {
-        add(2 * keys + values, d), add(d, values);
+        if (l < c.n_encoder_layers || !c.is_recurrent()) add(2 * keys + values, d), add(d, values);
+        else {
+            if (c.reading() == heed::TargetReading::average_feed_forward) add(inner, d), add(d, c.d_ff);
+            add(2 * d, c.is_average() ? 2 * d : d);
+        }
         if (l >= c.n_encoder_layers && has_cross) add(keys, d), add(keys + values, d), add(d, values);
         add(inner, d), add(d, c.d_ff);
     }
@@ -144,7 +149,7 @@ heed::Model *some_model(Bytes &bytes, Arrays &arrays, Config &c) {
     if (bytes.is_rare()) damage(bytes, matrices[bytes.up_to(int(matrices.size()) - 1)]);
     if (bytes.is_rare()) norms[bytes.up_to(n_norms - 1)] = nullptr;
     // All fields but the last two are int32.
-    if (bytes.is_rare()) reinterpret_cast<int32_t *>(&c)[bytes.up_to(14)] = bytes.up_to(1) ? bytes.any() : bytes.up_to(7);
+    if (bytes.is_rare()) reinterpret_cast<int32_t *>(&c)[bytes.up_to(15)] = bytes.up_to(1) ? bytes.any() : bytes.up_to(7);
     constexpr const char *names[] = {"", "avxvnni", "avx2", "portable", "abacus"};
     heed::Model *model = nullptr;
     allocations_left = bytes.is_rare() ? bytes.up_to(40) : -1;

@@ -29,6 +29,8 @@ from heed.model.one_stack.config import DecoderConfig, EncoderConfig
 
 KINDS: dict[str, dict[str, Any]] = {
     "transformer": {"positions": "rotary"},
+    "ssru": {"decoder_self": "ssru", "norm": "pre"},
+    "average": {"decoder_self": "average"},
     "decoder": {"family": "decoder"},
     "causal": {"family": "decoder", "prefix": "causal", "norm": "post", "positions": "rotary"},
 }

@@ -50,7 +50,16 @@ DECODERS: list[dict[str, Any]] = [
     {"family": "decoder", "activation": "gelu", "bias": False, "tied": "none"},
     {"family": "decoder", "activation": "swiglu", "n_layers": 1, "d_k": 6, "d_v": 10},
 ]
-ARCHITECTURES += DECODERS
+RECURRENT: list[dict[str, Any]] = [
+    {"decoder_self": "ssru"},
+    {"decoder_self": "ssru", "norm": "pre", "positions": "rotary", "bias": False},
+    {"decoder_self": "ssru", "d_model": 48, "n_heads": 4},
+    {"decoder_self": "average"},
+    {"decoder_self": "average", "norm": "pre", "activation": "swiglu", "bias": False},
+    {"decoder_self": "average", "activation": "gelu", "positions": "learned"},
+    {"decoder_self": "average", "average_feed_forward": False, "norm": "pre"},
+]
+ARCHITECTURES += DECODERS + RECURRENT
 
 
 def words(architecture: dict[str, Any]) -> str:
@@ -122,10 +131,12 @@ def test_int8_sums_hold_when_every_number_is_the_largest(
 @needs_compiler
 @pytest.mark.parametrize("kernels", KERNELS[:-1])
 @pytest.mark.parametrize("is_quantized", [False, True])
+@pytest.mark.parametrize("decoder_self", ["attention", "average", "ssru"])
 def test_every_instruction_set_and_number_of_threads_gives_the_same_bits(
-    kernels: str, is_quantized: bool, network: Callable[..., Network]
+    kernels: str, is_quantized: bool, decoder_self: str, network: Callable[..., Network]
 ) -> None:
-    weights = network(is_quantized=is_quantized, activation="gelu", positions="rotary")
+    changes = {"activation": "gelu", "positions": "rotary", "decoder_self": decoder_self}
+    weights = network(is_quantized=is_quantized, **changes)
     wanted = walk(engine(weights, "portable"))
     for threads in (1, 2, 3, 8):
         for one, other in zip(wanted, walk(engine(weights, kernels, threads)), strict=True):
@@ -133,10 +144,11 @@ def test_every_instruction_set_and_number_of_threads_gives_the_same_bits(
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize("decoder_self", ["attention", "average", "ssru"])
 def test_a_source_gets_the_same_bits_alone_as_in_company(
-    kernels: str, network: Callable[..., Network]
+    kernels: str, decoder_self: str, network: Callable[..., Network]
 ) -> None:
-    model = engine(network(is_quantized=True), kernels)
+    model = engine(network(is_quantized=True, decoder_self=decoder_self), kernels)
     together = model.step(model.start(sources()), np.full(4, 2)).all_log_probs()
     for row, source in zip(together, sources(), strict=True):
         # Alone it has no padding either.

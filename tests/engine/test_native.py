@@ -126,6 +126,10 @@ def test_only_rows_of_the_last_step_have_log_probs(network: Callable[..., Networ
         ({"activation": 9}, "activation must be 0 to 3, but is 9"),
         ({"activation": 3}, "matrix 5 must be 146 x 42 by the config, but is 73 x 42"),
         ({"d_k": 13, "is_rotary": 1}, "d_k must be even for rotary positions"),
+        ({"target_reading": 4}, "target_reading must be 0 to 3, but is 4"),
+        ({"target_reading": 1}, "n_matrices must be 23 to 23, but is 25"),
+        ({"target_reading": 3, "is_one_stack": 1}, "decoder-only model has no recurrent layers"),
+        ({"target_reading": 1, "d_model": 40_000}, r"2 \* d_model must be 1 to 65536, but is 8"),
         ({"n_decoder_layers": 1, "is_same_layer": 1}, "an encoder layer for each decoder layer"),
     ],
 )

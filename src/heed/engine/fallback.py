@@ -13,149 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.matrices import COLUMNS, Floats, Matrix, ShortIds, rounded, take
+from heed.engine.lanes import (
+    ACTIVATIONS,
+    attend,
+    log_softmax,
+    multiply,
+    normalize,
+    relu,
+    sigmoid,
+    to_bfloat16,
+)
+from heed.engine.matrices import Floats, Matrix, ShortIds, take
 from heed.engine.network import Network
 from heed.engine.tables import tables_of
 from heed.errors import HeedError
 from heed.model.interface import Ids
-
-_ONE, _HALF = np.float32(1.0), np.float32(0.5)
-
-
-# ---- the arithmetic of engine/lanes.h
-
-
-def lane_sum(x: Floats) -> Floats:
-    """Sum over the last axis, a multiple of 16, in the engine's order."""
-    lanes = np.zeros((*x.shape[:-1], COLUMNS), np.float32)
-    for start in range(0, x.shape[-1], COLUMNS):
-        lanes += x[..., start : start + COLUMNS]
-    for half in (8, 4, 2, 1):
-        lanes = lanes[..., :half] + lanes[..., half : 2 * half]
-    total: Floats = lanes[..., 0]
-    return total
-
-
-def to_bfloat16(x: Floats) -> Floats:
-    """The nearest numbers of eight bits each (half to even), still as float32."""
-    bits = np.ascontiguousarray(x).view(np.uint32)
-    nearest = bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))
-    result: Floats = (nearest & np.uint32(0xFFFF0000)).view(np.float32)
-    return result
-
-
-def exponential(x: Floats) -> Floats:
-    """e^x, x up to 88, as the engine computes it: Cody and Waite's reduction, then a polynomial."""
-    x = np.maximum(x, np.float32(-87.0))
-    n = np.rint(x * np.float32(1.44269504))
-    r = x - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
-    square = r * r
-    low = r * np.float32(1.6667114e-1) + np.float32(4.999923e-1)
-    high = r * np.float32(8.312521e-3) + np.float32(4.1890156e-2)
-    p = (high * square + low) * square + (r + _ONE)
-    result: Floats = np.ldexp(p, n.astype(np.int32))
-    return result
-
-
-def relu(x: Floats) -> Floats:
-    """max(x, 0)."""
-    result: Floats = np.maximum(x, np.float32(0.0))
-    return result
-
-
-def gelu(x: Floats) -> Floats:
-    """x Φ(x), with erf by Abramowitz and Stegun, 7.1.26."""
-    z = np.abs(x) * np.float32(0.70710678)
-    t = _ONE / (_ONE + np.float32(0.3275911) * z)
-    p = np.full_like(t, np.float32(1.061405429))
-    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        p = p * t + np.float32(coefficient)
-    erf = _ONE - p * t * exponential(np.float32(0.0) - z * z)
-    result: Floats = _HALF * x * (_ONE + np.copysign(erf, x))
-    return result
-
-
-def swiglu(x: Floats) -> Floats:
-    """Swish of the first half times the second."""
-    gate, inner = np.split(x, 2, axis=-1)
-    power = np.minimum(np.float32(0.0) - gate, np.float32(88.0))
-    silu: Floats = gate / (_ONE + exponential(power))
-    return silu * inner
-
-
-ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {"relu": relu, "gelu": gelu, "swiglu": swiglu}
-
-
-def normalize(x: Floats, gain: Floats, bias: Floats, eps: float) -> Floats:
-    """LayerNorm of rows `(rows, d_model)`."""
-    width = x.shape[-1]
-    mean = lane_sum(_padded(x)) / np.float32(width)
-    deviation = x - mean[:, None]
-    squares = _padded(deviation)
-    variance = lane_sum(squares * squares) / np.float32(width)
-    scale = _ONE / np.sqrt(variance + np.float32(eps))
-    result: Floats = deviation * scale[:, None] * gain[:width] + bias[:width]
-    return result
-
-
-def attend(query: Floats, key: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """The context and the weights of some queries.
-
-    Args:
-        query: `(rows, n_heads, d_k)`.
-        key: `(rows or 1, n_keys, n_heads, d_k)`.
-        value: `(rows or 1, n_keys, n_heads, d_v)`.
-
-    Returns:
-        `(rows, n_heads * d_v)` and `(rows, n_heads, n_keys)`.
-    """
-    n_keys, d_k = key.shape[1], key.shape[3]
-    dots = lane_sum(_padded(query[:, None] * key)).transpose(0, 2, 1)
-    scores = dots * (_ONE / np.sqrt(np.float32(d_k)))
-    weights = exponential(scores - scores.max(axis=-1, keepdims=True))
-    weights = weights * (_ONE / lane_sum(_padded(weights)))[:, :, None]
-    context = np.zeros((*query.shape[:2], value.shape[3]), np.float32)
-    for t in range(n_keys):
-        context += weights[:, :, t, None] * value[:, t]
-    return context.reshape(len(query), -1), weights
-
-
-def multiply(x: Floats, matrix: Matrix, dense: NDArray[Any]) -> Floats:
-    """x W^T + b of rows `(rows, k)`; int8 rounds each row by its largest magnitude.
-
-    Args:
-        x: `(rows, k)`.
-        matrix: scales and bias.
-        dense: its entries, `(n, k)`: float32, or the integers as float64.
-    """
-    if matrix.scales is None:
-        product: Floats = x @ dense.T
-    else:
-        ints, scales = rounded(x)
-        # In float64 each of these sums is exact: below 2^53.
-        sums = ints.astype(np.float64) @ dense.T
-        product = sums.astype(np.float32) * (scales[:, None] * matrix.scales[: matrix.n])
-    if matrix.bias is not None:
-        product += matrix.bias[: matrix.n]
-    return product
-
-
-def log_softmax(x: Floats) -> Floats:
-    """Log-probs of rows of logits."""
-    most = x.max(axis=1, keepdims=True)
-    padded = _padded(x, fill=-np.inf)
-    total = lane_sum(exponential(padded - most))[:, None]
-    log_probs: Floats = x - (most + np.log(total.astype(np.float64)).astype(np.float32))
-    return log_probs
-
-
-def _padded(x: Floats, fill: float = 0.0) -> Floats:
-    """Pad the last axis with zeros to a multiple of 16."""
-    missing = -x.shape[-1] % COLUMNS
-    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)], constant_values=fill)
-
-
-# ---- the model, as in engine/model.cpp
 
 
 class FallbackModel:
@@ -199,8 +71,30 @@ class FallbackModel:
 
     def feed_forward(self, layer: str, x: Floats) -> Floats:
         """A feed-forward sublayer."""
+        return self._feed_forward(f"{layer}.", x)
+
+    def _feed_forward(self, prefix: str, x: Floats) -> Floats:
         activation = ACTIVATIONS[self.config.activation]
-        return self.linear(f"{layer}.contract", activation(self.linear(f"{layer}.expand", x)))
+        return self.linear(f"{prefix}contract", activation(self.linear(f"{prefix}expand", x)))
+
+    def gated_sum(self, layer: str, x: Floats, before: Floats) -> tuple[Floats, Floats]:
+        """An SSRU sublayer: what it gives and what it keeps, both `(rows, d_model)`."""
+        of_forget, candidate = np.split(self.linear(f"{layer}.cell", x), 2, axis=1)
+        forget = sigmoid(of_forget)
+        kept = (np.float32(1.0) - forget) * candidate + forget * before
+        return relu(kept), kept
+
+    def gated_mean(
+        self, layer: str, x: Floats, before: Floats, count: int
+    ) -> tuple[Floats, Floats]:
+        """A sublayer of average attention, likewise; `count` positions with this one."""
+        kept = before + x
+        average: Floats = kept / np.float32(count)
+        if f"{layer}.average_expand" in self.network.matrices:
+            average = self._feed_forward(f"{layer}.average_", average)
+        gates = sigmoid(self.linear(f"{layer}.gate", np.concatenate([x, average], axis=1)))
+        of_input, of_average = np.split(gates, 2, axis=1)
+        return of_input * x + of_average * average, kept
 
     def embed(self, side: str, ids: Ids, places: Ids) -> Floats:
         """Embeddings of ids at their positions, `(rows, d_model)`."""
@@ -258,10 +152,14 @@ class _Columns:
 
 @dataclass
 class _Cache:
-    """Keys and values of one decoder layer so far, `(rows, position, n_heads, width)`."""
+    """Keys and values of one decoder layer so far, `(rows, position, n_heads, width)`.
+
+    Or what a recurrent layer keeps, `(rows, d_model)`.
+    """
 
     keys: list[Floats] = field(default_factory=list)
     values: list[Floats] = field(default_factory=list)
+    state: Floats | None = None
 
 
 class FallbackState:
@@ -316,6 +214,8 @@ class FallbackState:
             def read_target(
                 y: Floats, layer: str = layer, number: int = number, cache: _Cache = cache
             ) -> Floats:
+                if model.network.stacks.target_reading != "attention":
+                    return self._recur(layer, y, cache)
                 query, key, value = model.heads("tgt", model.linear(f"{layer}.in", y), places)
                 cache.keys.append(model.remembered(key))
                 cache.values.append(model.remembered(value))
@@ -363,11 +263,21 @@ class FallbackState:
         for cache in self._caches:
             cache.keys = [key[rows] for key in cache.keys]
             cache.values = [value[rows] for value in cache.values]
+            cache.state = None if cache.state is None else cache.state[rows]
         if sources is not None:
             self._memories = [self._memories[source] for source in sources]
             self.lengths = self.lengths[sources]
             if self._own:
                 self._own = [self._own[source] for source in sources]
+
+    def _recur(self, layer: str, y: Floats, cache: _Cache) -> Floats:
+        """A recurrent sublayer of the decoder."""
+        before = np.zeros_like(y) if cache.state is None else cache.state
+        if self.model.network.stacks.target_reading == "ssru":
+            read, cache.state = self.model.gated_sum(layer, y, before)
+        else:
+            read, cache.state = self.model.gated_mean(layer, y, before, self.position + 1)
+        return read
 
     def _shortened(self, x: Floats) -> Floats:
         """Log-probs of each row, restricted to its ids, `(rows, tgt_vocab_size)`."""

@@ -22,6 +22,7 @@ from heed.model.interface import Ids
 LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
 """The variable names another build, such as that of `make soak`."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
+TARGET_READINGS = ("attention", "average", "average_feed_forward", "ssru")
 
 
 class _Config(Structure):
@@ -29,7 +30,7 @@ class _Config(Structure):
         *((name, c_int32) for name in ("d_model", "n_heads", "d_k", "d_v", "d_ff")),
         *((name, c_int32) for name in ("n_encoder_layers", "n_decoder_layers", "is_pre_norm")),
         *((name, c_int32) for name in ("activation", "is_rotary", "is_same_layer")),
-        *((name, c_int32) for name in ("is_one_stack", "is_causal")),
+        *((name, c_int32) for name in ("is_one_stack", "is_causal", "target_reading")),
         *((name, c_int32) for name in ("src_vocab_size", "tgt_vocab_size")),
         *((name, c_float) for name in ("norm_eps", "embedding_scale")),
     ]
@@ -489,6 +490,7 @@ def _config(network: Network) -> _Config:
         stacks.is_same_layer,
         stacks.is_one_stack,
         stacks.is_causal,
+        TARGET_READINGS.index(stacks.target_reading),
         config.src_vocab_size,
         config.tgt_vocab_size,
         config.norm_eps,

@@ -22,6 +22,10 @@ EngineConfig = ModelConfig | DecoderConfig
 ROLES = {
     "self_attention.project_in": ("in",),
     "self_attention.project_out": ("out",),
+    "self_attention.cell": ("cell",),
+    "self_attention.gate": ("gate",),
+    "self_attention.feed_forward.expand": ("average_expand",),
+    "self_attention.feed_forward.contract": ("average_contract",),
     "cross_attention.project_in": ("query", "memory"),
     "cross_attention.project_out": ("cross_out",),
     "feed_forward.expand": ("expand",),
@@ -44,6 +48,7 @@ class Stacks:
         is_one_stack: the decoder reads the source too, and has no cross-attention.
         is_causal: a source token attends to no later one.
         is_same_layer: decoder layer i reads encoder layer i, not the last one.
+        target_reading: `decoder_self`, or `average_feed_forward` if the mean passes through one.
         embeddings: role → weight of the embeddings and the output, in the engine's order.
         tables: side → weight of its learned positions, if the model has them.
     """
@@ -53,6 +58,7 @@ class Stacks:
     is_one_stack: bool
     is_causal: bool
     is_same_layer: bool
+    target_reading: str
     embeddings: Mapping[str, str]
     tables: Mapping[str, str]
 
@@ -64,6 +70,11 @@ def _transformer_stacks(config: ModelConfig) -> Stacks:
         is_one_stack=False,
         is_causal=False,
         is_same_layer=config.cross_from == "same",
+        target_reading=(
+            "average_feed_forward"
+            if config.decoder_self == "average" and config.average_feed_forward
+            else config.decoder_self
+        ),
         embeddings={
             "embed_src": "embed_src.tokens.weight",
             "embed_tgt": "embed_tgt.tokens.weight",
@@ -80,6 +91,7 @@ def _decoder_stacks(config: DecoderConfig) -> Stacks:
         is_one_stack=True,
         is_causal=config.prefix == "causal",
         is_same_layer=False,
+        target_reading="attention",
         embeddings={
             "embed_src": "embed.tokens.weight",
             "embed_tgt": "embed.tokens.weight",
@@ -109,7 +121,9 @@ class Network:
         config: the model's shape.
         matrices: by role: `embed_src`, `embed_tgt`, `output`; `encoder.0.` and `in` (queries,
             keys and values), `out`, `expand`, `contract`; `decoder.0.` and these and `query`,
-            `memory` (keys and values of the source), `cross_out`. Tied ones are one object.
+            `memory` (keys and values of the source), `cross_out`; instead of a recurrent decoder's
+            `in` and `out`, `cell`, or `gate` with or without `average_expand` and
+            `average_contract`. Tied ones are one object.
         norms: by role: `encoder.0.self`, `encoder.0.feed_forward`, `decoder.0.cross`, …; with
             pre-norm also `encoder` and `decoder`.
         tables: learned positions of `src` and `tgt`, `(max_positions, d_model)`; or none. With one

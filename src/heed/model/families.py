@@ -124,9 +124,8 @@ def _is_for_engine(config: ModelConfig | DecoderConfig) -> bool:
     is_whole = is_whole and config.feed_forward and config.share_layers == "none"
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
     is_usual = config.attention == "softmax" and config.mask == "before" and config.window is None
-    usual = {"decoder_self": "attention", "decoder_attention": "separate"}
-    values = config.to_dict()  # a decoder-only model has neither
-    is_usual = is_usual and all(values.get(name, word) == word for name, word in usual.items())
+    # A decoder-only model does not have the setting.
+    is_usual = is_usual and config.to_dict().get("decoder_attention", "separate") == "separate"
     return is_usual and is_whole and are_known
 
 

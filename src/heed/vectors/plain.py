@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.fallback import exponential, lane_sum
+from heed.engine.lanes import exponential, lane_sum
 from heed.vectors.table import Floats
 
 _ONE, _MOST = np.float32(1.0), np.float32(88.0)
