@@ -48,12 +48,20 @@ SECONDS = 1.0
 
 
 class System:
-    """One system in its own process."""
+    """One system in its own process.
 
-    def __init__(self, name: str, python: Path, folder: Path, threads: int) -> None:
+    Args:
+        name: of the system in `script`.
+        script: `translators.py`, or another that calls its `serve`.
+        python: which runs the script.
+        folder: of the weights.
+        threads: of a CPU.
+    """
+
+    def __init__(self, name: str, script: Path, python: Path, folder: Path, threads: int) -> None:
         self.name = name
         self._process = subprocess.Popen(
-            [str(python), str(TRANSLATORS), "run", str(folder), name, str(threads)],
+            [str(python), str(script), "run", str(folder), name, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -61,10 +69,9 @@ class System:
         )
         self._answer()
 
-    def measure(self, batch: int, beam: int, batches: int) -> dict[str, Any]:
-        """Translate so many batches."""
+    def measure(self, **asked: int) -> dict[str, Any]:
+        """What the script measures."""
         assert self._process.stdin is not None
-        asked = {"batch": batch, "beam": beam, "batches": batches}
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         return self._answer()
@@ -83,24 +90,31 @@ class System:
         return dict(json.loads(line))
 
 
-def start(names: list[str], folder: Path, settings: argparse.Namespace) -> list[System]:
-    """Install the systems, give them the weights, and start them."""
+def start(
+    script: Path,
+    packages: dict[str, tuple[str, ...]],
+    names: list[str],
+    folder: Path,
+    settings: argparse.Namespace,
+) -> list[System]:
+    """Install the systems of a script, give them the weights, and start them."""
     products = [name.rpartition(" ")[0] for name in names]
-    pythons = {each: peers.install(PACKAGES[each], settings.peers.absolute()) for each in products}
-    make = [sys.executable, str(TRANSLATORS), "make", str(folder), settings.size]
-    subprocess.run(make, check=True)
+    pythons = {each: peers.install(packages[each], settings.peers.absolute()) for each in products}
+    subprocess.run([sys.executable, str(script), "make", str(folder), settings.size], check=True)
     for product, python in pythons.items():
-        if PACKAGES[product]:
-            export = [str(python), str(TRANSLATORS), "export", str(folder), product]
+        if packages[product]:
+            export = [str(python), str(script), "export", str(folder), product]
             subprocess.run(export, check=True, stdout=sys.stderr)
     return [
-        System(name, pythons[product], folder, settings.threads)
+        System(name, script, pythons[product], folder, settings.threads)
         for name, product in zip(names, products, strict=True)
     ]
 
 
-def measure_all(settings: argparse.Namespace, systems: list[System]) -> dict[str, Any]:
-    """Shape → system → tokens a second, one for each round.
+def measure_all(
+    settings: argparse.Namespace, systems: list[System], axes: tuple[str, str] = ("batch", "beam")
+) -> dict[str, Any]:
+    """Shape → system → tokens a second, one for each round. A shape has two sizes, the `axes`.
 
     And of each system the most memory, and which share of its tokens is that of `EXACT`.
     """
@@ -109,17 +123,17 @@ def measure_all(settings: argparse.Namespace, systems: list[System]) -> dict[str
     memory: dict[str, float] = {}
     written: dict[str, list[int]] = {system.name: [] for system in systems}
     for shape in settings.shapes:
-        batch, beam = roofline.sizes(shape)
+        asked = dict(zip(axes, roofline.sizes(shape), strict=True))
         found = rates.setdefault(shape, {system.name: [] for system in systems})
         # The first batch also warms up.
-        firsts = {system.name: system.measure(batch, beam, 1) for system in systems}
+        firsts = {system.name: system.measure(**asked, batches=1) for system in systems}
         batches = {name: max(1, round(SECONDS / first[clock])) for name, first in firsts.items()}
         for name, first in firsts.items():
             written[name] += [token for ids in first["found"] for token in ids]
         for turn in range(settings.repeat):
             print(f"{shape}: {turn + 1} of {settings.repeat}", file=sys.stderr)
             for system in systems:
-                answer = system.measure(batch, beam, batches[system.name])
+                answer = system.measure(**asked, batches=batches[system.name])
                 found[system.name].append(answer["tokens"] / answer[clock])
                 memory[system.name] = answer["memory_mb"]
     exact = written.get(EXACT)
@@ -132,11 +146,11 @@ def same_share(ids: list[int], others: list[int]) -> float:
     return statistics.mean(a == b for a, b in zip(ids, others, strict=True))
 
 
-def table(results: dict[str, Any], peer: str) -> str:
+def table(results: dict[str, Any], peer: str, shapes: str = "batch x beam") -> str:
     """Markdown: a row for each system, a column for each shape; medians, and ratios to the peer."""
     rates = results["rates"]
     names = list(next(iter(rates.values())))
-    lines = [f"| tokens/s, batch x beam | {' | '.join(rates)} | memory, MB | same tokens |"]
+    lines = [f"| tokens/s, {shapes} | {' | '.join(rates)} | memory, MB | same tokens |"]
     lines.append("|---|" + "--:|" * (len(rates) + 2))
     for name in names:
         cells = [f"{statistics.median(found[name]):,.0f}" for found in rates.values()]
@@ -198,7 +212,7 @@ def measure(settings: argparse.Namespace) -> dict[str, Any]:
     """Install, make the weights, measure the machine and the systems in turn."""
     settings.shapes = settings.shapes.split(",")
     with tempfile.TemporaryDirectory(prefix="heed-translate-") as name:
-        systems = start(settings.systems.split(","), Path(name), settings)
+        systems = start(TRANSLATORS, PACKAGES, settings.systems.split(","), Path(name), settings)
         config = json.loads((Path(name) / "config.json").read_text())
         sets = [roofline.step_bytes(config, is_rounded=rounded) for rounded in (True, False)]
         before = machine.measure(settings.threads, sets)

@@ -270,21 +270,30 @@ def run(folder: Path, system: str, threads: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
     translate = SYSTEMS[system](folder, threads)
     vocab_size = read_config(folder)["src_vocab_size"]
+
+    def work(asked: dict[str, int]) -> list[list[int]]:
+        random = np.random.default_rng(7)
+        src = random.integers(4, vocab_size, (asked["batches"], asked["batch"], N_TOKENS))
+        return [ids for batch in src for ids in translate(batch, asked["beam"])]
+
+    serve(system, work, N_TOKENS)
+
+
+def serve(system: str, work: Callable[[dict[str, int]], list[list[int]]], n_tokens: int) -> None:
+    """Time `work` for each line of standard input; each list of ids must have `n_tokens`."""
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        random = np.random.default_rng(7)
-        src = random.integers(4, vocab_size, (asked["batches"], asked["batch"], N_TOKENS))
         cpu_s, wall_s = time.process_time(), time.perf_counter()
-        found = [ids for batch in src for ids in translate(batch, asked["beam"])]
+        found = work(asked)
         cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
-        if any(len(ids) != N_TOKENS for ids in found):
+        if any(len(ids) != n_tokens for ids in found):
             raise SystemExit(f"{system} wrote {sorted({len(ids) for ids in found})} tokens")
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
         answer = {
             "cpu_s": cpu_s,
             "wall_s": wall_s,
-            "tokens": len(found) * N_TOKENS,
+            "tokens": len(found) * n_tokens,
             "memory_mb": memory,
             "found": found[: asked["batch"]],
         }

@@ -55,7 +55,7 @@ def test_a_text_without_a_source_gets_what_torch_gives(
     torch_model: Callable[..., TorchNetwork],
     network: Callable[..., Network],
 ) -> None:
-    """Claim 111: a language model on the engine."""
+    """Claim 124: a language model on the engine."""
     wanted = walk(TorchDecodable(torch_model(**KINDS[kind]), torch.device("cpu")), src=NO_SOURCES)
     found = walk(engine(network(**KINDS[kind]), kernels), src=NO_SOURCES)
     for one, other in zip(wanted, found, strict=True):
