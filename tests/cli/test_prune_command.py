@@ -138,6 +138,16 @@ def test_a_model_without_its_run_needs_pairs(call: Call, run: Path, tmp_path: Pa
     assert load_bundle(twice).config.to_dict()["d_ff"] == 11
 
 
+def test_pairs_that_are_too_long_are_left_out(call: Call, run: Path, tmp_path: Path) -> None:
+    once, long = tmp_path / "once", tmp_path / "long.txt"
+    assert call("prune", str(run), "--keep", "0.5", "--out", str(once))[0] == 0
+    long.write_text("rot " * 300 + "\n")
+    pairs = ("--src", str(long), "--ref", str(long))
+    code, _, err = call("prune", str(once), "--importance", "-", *pairs)
+    assert code == 1
+    assert "there is no pair with 254 pieces on each side at most" in err
+
+
 def test_nothing_is_overwritten(call: Call, run: Path, tmp_path: Path) -> None:
     code, _, err = call("prune", str(run))
     assert code == 2 and err.startswith("heed: Missing --out")

@@ -25,7 +25,7 @@ N_BATCHES = 16
 """Batches of each kind at most: some 2,000 sentences tell the units of a sublayer apart."""
 N_SINGLES = 100
 LONGEST = 256
-"""Most pieces of a side of a pair; a longer one is left out."""
+"""Most tokens of a side of a pair; a longer one is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +94,11 @@ class EncodedPairs:
 
     def __init__(self, bundle: Bundle, pairs: Iterable[Pair]) -> None:
         self._rows = []
+        longest = min(LONGEST, bundle.config.source_limit or LONGEST) - 2  # tag and `<eos>`
         for pair in pairs:
             src = bundle.src_vocab.encode(normalize(pair.src))
             tgt = bundle.tgt_vocab.encode(normalize(pair.tgt))
-            if max(len(src), len(tgt)) < min(LONGEST, bundle.config.source_limit or LONGEST):
+            if max(len(src), len(tgt)) <= longest:
                 language = pair.target_lang or bundle.target_lang
                 tag = [bundle.src_vocab.language_id(language)] if bundle.target_langs else []
                 self._rows.append((np.array(tag + src), np.array(tgt)))
@@ -129,7 +130,7 @@ def _batches(
     order = plan_epoch(pairs.src_lengths, pairs.tgt_lengths, max_tokens=max_tokens, seed=1, epoch=0)
     if not order:
         raise DataError(
-            f"there is no pair with fewer than {LONGEST} pieces on each side to try the model on."
+            f"there is no pair with {LONGEST - 2} pieces on each side at most to try the model on."
         )
     special_ids = {"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id}
     return [lay_out(pairs, rows, **special_ids) for rows in order[:n]]
