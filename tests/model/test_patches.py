@@ -82,7 +82,7 @@ def test_more_patches_than_positions_are_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_digits_are_labeled() -> None:
     """Claim 125: of five parts of the digits each is labeled by a model of the other four."""
     digits = runpy.run_path(str(SCRIPT))
