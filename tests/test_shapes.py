@@ -42,7 +42,20 @@ from heed.model.layers import (
     PreNorm,
     SwiGLU,
 )
-from heed.model.masks import causal_mask, padding_mask
+from heed.model.linear_attention import (
+    Features,
+    RunningSums,
+    advance,
+    attend_causally,
+    draw_directions,
+    elu_features,
+    favor_features,
+    read,
+    readable,
+    summed,
+    weights_of,
+)
+from heed.model.masks import causal_mask, padding_mask, prefix_mask
 from heed.model.merged import MergedDecoderLayer
 from heed.model.network import TorchNetwork
 from heed.model.one_stack.decoder import DecoderOnly
@@ -69,6 +82,7 @@ from heed.model.recurrent.attention import attend as attend_to_states
 from heed.model.recurrent.network import Recurrent
 from heed.model.relative import AlibiBias, ShawVectors, for_all_keys
 from heed.model.transformer import Embedding, Transformer
+from heed.model.variants import FavorAttention, LinearAttention
 from heed.model.window import blocks_of, window_mask
 
 SIZES = {
@@ -101,6 +115,7 @@ SIZES = {
     "n_inputs": 28,
     "width": 32,
     "kernel_size": 33,
+    "n_features": 35,
 }
 SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
 
@@ -230,6 +245,7 @@ def function_calls() -> Iterator[Call]:
     yield attend_fused, attend_fused, {**heads, "mask": mask("batch, 1, q_len, k_len")}
     yield attend_then_mask, attend_then_mask, {**heads, "mask": mask("q_len, k_len")}
     yield causal_mask, causal_mask, {"q_len": size("q_len"), "k_len": size("k_len")}
+    yield prefix_mask, prefix_mask, {"length": size("length"), "n_prefix": 3}
     near = {"q_len": size("q_len"), "k_len": size("k_len"), "window": 2}
     yield window_mask, window_mask, near
     whole = {name: heads[name][:, :, :1].expand(-1, -1, size("length"), -1) for name in heads}
@@ -242,6 +258,53 @@ def function_calls() -> Iterator[Call]:
     yield normalized, normalized, {"table": tensor("n_positions, d_model")}
     rotation = rotary_table(size("length"), size("d_k"))
     yield rotate, rotate, {"x": tensor("batch, n_heads, length, d_k"), "rotation": rotation}
+
+
+def linear_attention_calls() -> Iterator[Call]:
+    directions = tensor("n_features, d_k")
+    x = {"x": tensor("batch, n_heads, length, d_k")}
+    yield elu_features, lambda x: elu_features(x).values, x
+    yield (
+        favor_features,
+        lambda **given: favor_features(**given).values,
+        {**x, "directions": directions},
+    )
+    yield draw_directions, draw_directions, {"directions": directions}
+    key, value = Features(tensor("batch, n_heads, k_len, n_features")), tensor(VALUE)
+    masked = {"key": key, "mask": mask("batch, 1, 1, k_len")}
+    yield readable, readable, masked
+    yield summed, lambda **given: summed(**given).values, {"key": key, "value": value}
+    query = tensor("batch, n_heads, q_len, n_features")
+    yield read, read, {"query": query, "sums": summed(key, value)}
+    yield weights_of, weights_of, {"query": query, **masked}
+    new = tensor("batch, n_heads, n_new, n_features")
+    of_new = {"query": new, "key": Features(new), "value": tensor("batch, n_heads, n_new, d_v")}
+    yield advance, lambda **given: advance(**given, sums=None)[0], of_new
+    whole = tensor("batch, n_heads, length, n_features")
+    of_all = {"query": whole, "key": Features(whole)}
+    of_all["value"] = tensor("batch, n_heads, length, d_v")
+    yield attend_causally, lambda **given: attend_causally(**given)[0], of_all
+    sums = RunningSums()
+    sums.sums = summed(
+        Features(tensor("rows, n_heads, length, n_features")), tensor("rows, n_heads, length, d_v")
+    )
+    chosen = torch.zeros(size("new_rows"), dtype=torch.long)
+    yield RunningSums.select, sums.select, {"rows": chosen}
+    widths: dict[str, Any] = {name: size(name) for name in ("d_k", "d_v")}
+    favor = FavorAttention(
+        size("d_model"), size("n_heads"), n_features=size("n_features"), **widths
+    )
+    draw_directions(favor.directions)
+    for module in (LinearAttention(size("d_model"), size("n_heads"), **widths), favor):
+        of = type(module)
+        if "features" in vars(of):
+            heads = tensor("batch, n_heads, length, d_k")
+            yield of.features, lambda x, module=module: module.features(x).values, {"x": heads}
+    memory = {"memory": tensor("batch, k_len, d_model"), "mask": mask("batch, 1, 1, k_len")}
+    linear_kind: Any = LinearAttention(size("d_model"), size("n_heads"), **widths)
+    yield LinearAttention.remember, lambda **given: linear_kind.remember(**given), memory
+    x = {"x": tensor("batch, q_len, d_model"), "heads": linear_kind.remember(**memory)}
+    yield LinearAttention.recall, linear_kind.recall, x
 
 
 def layer_calls() -> Iterator[Call]:
@@ -261,6 +324,10 @@ def layer_calls() -> Iterator[Call]:
         attention.extend,
         {"x": newest, "cache": filled_cache("rows"), "mask": mask("rows, 1, 1, length")},
     )
+    remembered = {"memory": memory, "mask": mask("batch, 1, 1, k_len")}
+    yield MultiHeadAttention.remember, attention.remember, remembered
+    recalled = {"x": x, "heads": attention.remember(memory), "mask": mask("batch, 1, 1, k_len")}
+    yield MultiHeadAttention.recall, attention.recall, recalled
     yield MultiHeadAttention.project_query, attention.project_query, {"x": x}
     yield MultiHeadAttention.project_memory, attention.project_memory, {"memory": memory}
     yield (
@@ -468,6 +535,7 @@ def interface_calls() -> Iterator[Call]:
 ARRAYS: Any = Tensor | np.ndarray | tuple | list
 CALLS = [
     *function_calls(),
+    *linear_attention_calls(),
     *layer_calls(),
     *model_calls(),
     *family_calls(),

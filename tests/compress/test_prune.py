@@ -50,6 +50,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "SSRU": {"decoder_self": "ssru", **BOTH},
     "merged": {"decoder_attention": "merged", **BOTH},
     "layers that share": {"share_layers": "all", **BOTH},
+    "linear": {"attention": "linear", **BOTH},
+    "favor": {"attention": "favor", "n_features": 5, **BOTH},
     "conv": {"family": "conv", **BOTH},
     "decoder": {"family": "decoder", **ONE},
     "encoder": {"family": "encoder", **ONE},

@@ -21,11 +21,11 @@ import torch.nn.functional as F
 
 import heed
 from heed.errors import ConfigError
-from heed.model.attention import QKNormAttention
 from heed.model.build import build_model, build_unfilled
 from heed.model.config import ModelConfig
 from heed.model.families import plan, stored_shapes
 from heed.model.trace import recording
+from heed.model.variants import QKNormAttention
 
 torch.manual_seed(1)
 config = ModelConfig(

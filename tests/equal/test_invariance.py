@@ -59,6 +59,17 @@ MODELS: dict[str, dict[str, Any]] = {
     "no output projection": {"output_projection": False},
     "cosine": {"attention": "cosine"},
     "gaussian, rotary": {"attention": "gaussian", "positions": "rotary"},
+    "linear": {"attention": "linear"},
+    "linear, same layer, pre-norm": {"attention": "linear", "cross_from": "same", "norm": "pre"},
+    "favor": {"attention": "favor"},
+    "favor, rotary, odd head widths": {
+        "attention": "favor",
+        "positions": "rotary",
+        "n_heads": 3,
+        "d_k": 4,
+        "d_v": 3,
+        "n_features": 7,
+    },
     "window of 1": {"window": 1},
     "window of 3, rotary, cosine": {"window": 3, "positions": "rotary", "attention": "cosine"},
     "average": {"decoder_self": "average", "positions": "learned"},
@@ -87,12 +98,16 @@ DECODER_ONLY: dict[str, dict[str, Any]] = {
     "decoder, no feed-forward networks": {"family": "decoder", "feed_forward": False},
     "decoder, causal prefix": {"family": "decoder", "prefix": "causal"},
     "decoder, post-norm, untied": {"family": "decoder", "norm": "post", "tied": "none"},
+    "decoder, linear": {"family": "decoder", "attention": "linear"},
+    "decoder, favor": {"family": "decoder", "attention": "favor"},
+    "decoder, favor, causal": {"family": "decoder", "attention": "favor", "prefix": "causal"},
     "decoder, window": {"family": "decoder", "window": 2},
     "decoder, window, causal prefix": {"family": "decoder", "window": 1, "prefix": "causal"},
 }
 CONVOLUTIONAL: dict[str, dict[str, Any]] = {
     "conv": {"family": "conv"},
     "conv, kernels of 3, pre-norm": {"family": "conv", "kernel_size": 3, "norm": "pre"},
+    "conv, linear": {"family": "conv", "attention": "linear"},
     "conv, no positions, no bias": {"family": "conv", "positions": "none", "bias": False},
 }
 MASKED_AFTER: dict[str, dict[str, Any]] = {

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.model.attention import ATTENTIONS, MultiHeadAttention, attend, attend_fused
+from heed.model.attention import MultiHeadAttention, attend, attend_fused
 from heed.model.cache import KVCache
 from heed.model.positions import rotary_table
 from heed.model.trace import recording
+from heed.model.variants import ATTENTIONS
 
 
 def heads(*lengths_and_widths: tuple[int, int], seed: int = 0) -> list[Tensor]:

@@ -209,6 +209,7 @@ def test_every_field_of_the_config_reaches_the_model(tiny: Tiny) -> None:
         "activation": ("gelu", {}),
         "norm": ("pre", {}),
         "attention": ("cosine", {}),
+        "n_features": (9, {"attention": "favor"}),
         "mask": ("after", {}),
         "window": (1, {}),
         "decoder_self": ("ssru", {}),

@@ -1,6 +1,8 @@
 """ModelConfig: what it refuses, in which words, and before anything is allocated."""
 
 import json
+import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -212,6 +214,33 @@ def test_a_window_before_and_a_mask_behind_the_softmax_contradict_each_other() -
     assert "model.mask = after computes the softmax of all positions, but model.window (8)" in said
     with pytest.raises(ConfigError, match=r"model.window is a setting of self-attention"):
         config_from({**SIZES, "family": "conv", "window": 8})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"attention": "favor", "window": 8}, "model.window needs the keys of single positions"),
+        ({"attention": "linear", "mask": "after"}, "model.mask = after is for weights of a softm"),
+        ({"attention": "linear", "attention_dropout": 0.1}, "model.attention_dropout drops single"),
+        ({"attention": "linear", "positions": "rotary"}, "Set model.attention = favor, or model."),
+        ({"attention": "linear", "positions": "shaw"}, "shaw positions add to the scores of a sof"),
+        ({"attention": "favor", "positions": "alibi"}, "alibi positions add to the scores of a so"),
+        ({"n_features": 8}, "model.n_features is a setting of model.attention = favor, but att"),
+    ],
+)
+@pytest.mark.parametrize("family", ["transformer", "decoder", "encoder", "conv"])
+def test_what_linear_attention_cannot_do_is_refused(
+    changes: dict[str, Any], words: str, family: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        config_from({**SIZES, "family": family, **changes})
+
+
+def test_favor_has_features_for_the_width_of_a_head() -> None:
+    config = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, attention="favor")
+    assert config.feature_count == round(64 * math.log(64)) == 266
+    narrow = ModelConfig(src_vocab_size=9, tgt_vocab_size=9, attention="favor", d_k=2)
+    assert narrow.feature_count == 2
 
 
 def test_a_summary_says_how_heads_attend() -> None:

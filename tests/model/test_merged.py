@@ -136,6 +136,7 @@ def test_it_has_one_attention_less_than_two_sublayers(tiny: Callable[..., Transf
             {"decoder_self": "ssru"},
             "source and target, but model.decoder_self is ssru",
         ),
+        (ModelConfig, {"attention": "linear"}, "but model.attention is linear. Set model.decod"),
         (ModelConfig, {"window": 4}, "merged reads the whole source, but model.window is 4"),
         (ConvConfig, {}, "merged needs self-attention to merge with, which model.family = conv"),
     ],

@@ -146,7 +146,9 @@ def test_long_decoding_equals_one_forced_pass(tiny: Tiny, changes: dict[str, Any
     forced = model.teacher_forced(src, tgt_in)
     alone = model.teacher_forced(src[1:, :50], tgt_in[1:])
     assert (forced[1] - alone[0]).abs().max() <= 1e-6  # logits are float32
-    state = model.start(src)
-    for position in range(120):
-        logits = model.step(state, tgt_in[:, position])
-        assert (logits - forced[:, position]).abs().max() <= 1e-6
+    for n_at_once in (0, 20):
+        state = model.start(src)
+        model.extend(state, tgt_in[:, :n_at_once])
+        for position in range(n_at_once, 120):
+            logits = model.step(state, tgt_in[:, position])
+            assert (logits - forced[:, position]).abs().max() <= 1e-6

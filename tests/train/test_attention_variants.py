@@ -17,6 +17,8 @@ Call = Callable[..., tuple[int, str, str]]
 ATTENTIONS: dict[str, dict[str, Any]] = {
     "window": {"window": 2},
     "masked after": {"mask": "after"},
+    "linear": {"attention": "linear"},
+    "favor": {"attention": "favor", "n_features": 12},
 }
 FAMILIES: dict[str, dict[str, Any]] = {
     "transformer": {"n_encoder_layers": 1, "n_decoder_layers": 1},

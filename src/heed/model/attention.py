@@ -1,13 +1,12 @@
 """Attention: the equation, its fused version, and the multi-head sublayer around them.
 
 `attend` is the paper's equation 1 and returns the weights; `attend_fused` computes the same faster.
-Masks are in `masks.py`, windows in `window.py`.
+Masks are in `masks.py`, windows in `window.py`, other similarities in `variants.py`.
 """
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,11 +14,15 @@ from torch import Tensor, nn
 
 from heed.model.cache import KVCache
 from heed.model.fast.products import Linear, linear
-from heed.model.masks import both, causal_mask
+from heed.model.linear_attention import RunningSums
+from heed.model.masks import both, causal_mask, prefix_mask
 from heed.model.positions import Rotation, rotate
 from heed.model.relative import Relative, ShawVectors, for_all_keys
 from heed.model.trace import is_heard, see
 from heed.model.window import block_distances, block_len, blocks_of, window_mask
+
+Cache = KVCache | RunningSums
+"""What self-attention keeps of the positions so far."""
 
 
 def attend(
@@ -207,6 +210,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
+        n_prefix: int = 0,
     ) -> Tensor:
         """Let every position of `x` read from `memory`, or from `x` itself.
 
@@ -219,6 +223,7 @@ class MultiHeadAttention(nn.Module):
             is_causal: position t also reads no position after t.
             rotation: rotary cosines and sines of these positions.
             distances: of keys from queries, `(q_len, k_len)`.
+            n_prefix: with `is_causal`, first positions that read each other in both directions.
 
         Returns:
             What was read, `(batch, q_len, d_model)`.
@@ -229,32 +234,36 @@ class MultiHeadAttention(nn.Module):
             query, (key, value) = self.project_query(x), self.project_memory(memory)
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
+        if n_prefix:
+            return self._attend_prefix(query, key, value, mask, distances, n_prefix)
         if self.window is not None and (mask is None or mask.size(-2) == 1):
             return self._attend_window(query, key, value, mask, distances, is_causal=is_causal)
         return self.attend_heads(
             query, key, value, mask=mask, is_causal=is_causal, distances=distances
         )
 
-    def new_cache(self, n_prefix: int = 0) -> KVCache:
+    def new_cache(self, n_prefix: int = 0) -> Cache:
         """What `extend` keeps of a sequence; its first `n_prefix` positions are always read."""
         return KVCache(window=self.window, n_prefix=n_prefix)
 
     def extend(
         self,
         x: Tensor,
-        cache: KVCache,
+        cache: Cache,
         rotation: Rotation | None = None,
         mask: Tensor | None = None,
         distances: Tensor | None = None,
+        is_causal: bool = False,
     ) -> Tensor:
         """Self-attention of new positions over all so far.
 
         Args:
             x: the new positions, `(rows, n_new, d_model)`.
-            cache: keys and values so far; grows by the new ones.
+            cache: keys and values so far, from `new_cache`; grows by the new ones.
             rotation: rotary cosines and sines of the new positions.
             mask: True where reading is allowed, broadcasts to `(rows, n_heads, n_new, length)`.
             distances: of all positions from the new ones, `(n_new, length)`.
+            is_causal: a new position reads no later one.
 
         Returns:
             What was read, `(rows, n_new, d_model)`.
@@ -262,12 +271,38 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self._heads(self.project_in(x))
         if rotation is not None:
             query, key = self._rotated(query, key, rotation)
+        assert isinstance(cache, KVCache)
         key, value = cache.append(key, value)
         if distances is not None and key.size(2) < distances.size(1):
             n_near = key.size(2) - cache.n_prefix
             parts = distances[:, : cache.n_prefix], distances[:, -n_near:]
             distances = torch.cat(parts, dim=1)
-        return self.attend_heads(query, key, value, mask=mask, distances=distances)
+        return self.attend_heads(
+            query, key, value, mask=mask, is_causal=is_causal, distances=distances
+        )
+
+    def remember(self, memory: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        """What `recall` needs of a memory, computed once a source; each has a row for each source.
+
+        Args:
+            memory: the encoder's output, `(batch, k_len, d_model)`.
+            mask: True at real source tokens, `(batch, 1, 1, k_len)`.
+        """
+        return self.project_memory(memory)
+
+    def recall(self, x: Tensor, heads: tuple[Tensor, ...], mask: Tensor | None = None) -> Tensor:
+        """Let every position of `x` read a memory.
+
+        Args:
+            x: `(batch, q_len, d_model)`.
+            heads: from `remember`.
+            mask: True at real source tokens, `(batch, 1, 1, k_len)`.
+
+        Returns:
+            What was read, `(batch, q_len, d_model)`.
+        """
+        key, value = heads
+        return self.attend_heads(self.project_query(x), key, value, mask=mask)
 
     def project_query(self, x: Tensor) -> Tensor:
         """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""
@@ -345,8 +380,25 @@ class MultiHeadAttention(nn.Module):
         if isinstance(relative, ShawVectors) and distances is not None:
             near = weights[..., key.size(2) - distances.size(1) :]
             context = context + see(self, "relative", relative.context(near, distances))
+        return self._projected(context)
+
+    def _projected(self, context: Tensor) -> Tensor:
         joined = see(self, "joined", context.transpose(1, 2).flatten(2))
         return see(self, "out", self.project_out(joined))
+
+    def _attend_prefix(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        distances: Tensor | None,
+        n_prefix: int,
+    ) -> Tensor:
+        """`attend_heads` where later positions are hidden, except for those of the prefix."""
+        length = query.size(2)
+        allowed = both(mask, prefix_mask(length, n_prefix, query.device))
+        return self.attend_heads(query, key, value, mask=allowed, distances=distances)
 
     def _attend_window(
         self,
@@ -392,54 +444,3 @@ class MultiHeadAttention(nn.Module):
         """`(batch, length, n_heads * width)` → `(batch, n_heads, length, width)`."""
         batch, length, _ = x.shape
         return x.view(batch, length, self.n_heads, width).transpose(1, 2)
-
-
-class UnscaledAttention(MultiHeadAttention):
-    """softmax(q·k) v: without 1/√d_k the scores of wide heads saturate the softmax.
-
-    Source: Vaswani et al. 2017, section 3.2.1, on why they scale.
-    """
-
-    def attend_heads(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Tensor:
-        """As `MultiHeadAttention.attend_heads`."""
-        return super().attend_heads(math.sqrt(self.d_k) * query, key, value, **masks)
-
-
-class CosineAttention(MultiHeadAttention):
-    """softmax(√d_k cos(q, k)) v: only directions count.
-
-    Source: Graves et al. 2014, "Neural Turing Machines", equations 5 and 6; there a key strength is
-    learned in the place of √d_k.
-    """
-
-    def attend_heads(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Tensor:
-        """As `MultiHeadAttention.attend_heads`."""
-        # `attend` divides by √d_k.
-        query = self.d_k * F.normalize(query, dim=-1)
-        return super().attend_heads(query, F.normalize(key, dim=-1), value, **masks)
-
-
-class GaussianAttention(MultiHeadAttention):
-    """softmax(-|q - k|² / (2 √d_k)) v: a query reads the keys near it.
-
-    |q - k|² = |q|² - 2 q·k + |k|², and |q|² is the same for all keys, so the softmax is that of
-    (q·k - |k|²/2) / √d_k.
-
-    Source: Tsai et al. 2019, "Transformer Dissection", section 3.2 (the RBF kernel).
-    """
-
-    def attend_heads(self, query: Tensor, key: Tensor, value: Tensor, **masks: Any) -> Tensor:
-        """As `MultiHeadAttention.attend_heads`."""
-        # One more feature carries -|k|²/2; `attend` divides by the root of the new width.
-        query = math.sqrt((self.d_k + 1) / self.d_k) * F.pad(query, (0, 1), value=1.0)
-        key = torch.cat([key, -key.square().sum(dim=-1, keepdim=True) / 2], dim=-1)
-        return super().attend_heads(query, key, value, **masks)
-
-
-ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
-    "softmax": MultiHeadAttention,
-    "unscaled": UnscaledAttention,
-    "cosine": CosineAttention,
-    "gaussian": GaussianAttention,
-}
-"""By `ModelConfig.attention`, the module of the three attention sublayers."""

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from heed.model.attention import ATTENTIONS, MultiHeadAttention
+from heed.model.attention import MultiHeadAttention
 from heed.model.config import AnyConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.convolutional.convolution import GatedConvolution
@@ -27,6 +27,7 @@ from heed.model.layers import (
     SwiGLU,
     TargetReader,
 )
+from heed.model.linear_attention import draw_directions
 from heed.model.merged import MergedDecoderLayer
 from heed.model.network import TorchNetwork
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
@@ -37,6 +38,7 @@ from heed.model.positions import POSITIONS
 from heed.model.recurrence import SSRU, AverageAttention
 from heed.model.relative import AlibiBias, Relative, ShawVectors
 from heed.model.transformer import Embedding, Transformer
+from heed.model.variants import ATTENTIONS, FavorAttention
 
 L = TypeVar("L", bound=nn.Module)
 
@@ -145,7 +147,7 @@ class _Unfilled(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.empty:
             return func(*args, **{**kwargs, "device": self.device})
-        is_filling = func in (torch.Tensor.normal_, torch.Tensor.uniform_)
+        is_filling = func in (torch.Tensor.normal_, torch.Tensor.uniform_, draw_directions)
         if is_filling or getattr(func, "__module__", "") == nn.init.__name__:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
         return func(*args, **kwargs)
@@ -182,6 +184,8 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
             nn.init.xavier_uniform_(block)
         if isinstance(module.project_out, nn.Linear):
             nn.init.xavier_uniform_(module.project_out.weight, gain=residual_gain)
+        if isinstance(module, FavorAttention):
+            draw_directions(module.directions)
     elif isinstance(module, GatedConvolution):
         for block in module.project_in.weight.detach().chunk(2):
             nn.init.xavier_uniform_(block)
@@ -202,7 +206,7 @@ def initialize(module: nn.Module, residual_gain: float = 1.0) -> None:
 
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers, each shared tensor counted once."""
-    return sum(parameter.numel() for parameter in model.parameters())
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 def _one_stack(
@@ -304,6 +308,7 @@ def _residual(
 def _attention(
     config: LayerConfig, *, window: int | None = None, relative: Relative | None = None
 ) -> MultiHeadAttention:
+    features = {"n_features": config.feature_count} if config.attention == "favor" else {}
     return ATTENTIONS[config.attention](
         config.d_model,
         config.n_heads,
@@ -315,6 +320,7 @@ def _attention(
         window=window,
         masks_after=config.mask == "after",
         relative=relative,
+        **features,
     )
 
 

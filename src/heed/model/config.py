@@ -3,6 +3,7 @@
 Field names are the paper's. `build.py` turns a config into modules.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, Protocol
 
@@ -16,7 +17,9 @@ Size = Annotated[int, Range(1, LIMIT)]
 Depth = Annotated[int, Range(0, 1000)]
 Id = Annotated[int, Range(0, LIMIT)]
 Rate = Annotated[float, Range(0, 1, below_high=True)]
-AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian"]
+AttentionKind = Literal["softmax", "unscaled", "cosine", "gaussian", "linear", "favor"]
+LINEAR = ("linear", "favor")
+"""Kinds of attention without a softmax."""
 MaskKind = Literal["before", "after"]
 TargetReading = Literal["attention", "average", "ssru"]
 Activation = Literal["relu", "gelu", "swiglu"]
@@ -89,7 +92,10 @@ class ModelConfig:
         tgt_vocab_size: rows of the target embedding and of the output layer.
         d_model: width of every position's vector.
         attention: how a head compares queries and keys: `softmax`, the paper's equation 1; the same
-            `unscaled`; by `cosine`; `gaussian`, by their distance. Formulas in `attention.py`.
+            `unscaled`; by `cosine`; `gaussian`, by their distance; `linear`, without a softmax;
+            `favor`, which approximates the softmax. Formulas in `variants.py`.
+        n_features: random features of `favor` attention; None = d_k ln d_k, rounded, and not fewer
+            than d_k.
         mask: forbid positions `before` the softmax, or `after` it: their weights become 0 and the
             others are divided by their sum.
         window: positions to each side that a position reads in self-attention, besides its own;
@@ -147,6 +153,7 @@ class ModelConfig:
     tgt_vocab_size: Size
     d_model: Size = 256
     attention: AttentionKind = "softmax"
+    n_features: Annotated[int | None, Range(1, LIMIT)] = None
     mask: MaskKind = "before"
     window: Annotated[int | None, Range(1, LIMIT)] = None
     decoder_self: TargetReading = "attention"
@@ -194,6 +201,11 @@ class ModelConfig:
         """d_v, resolved."""
         return self.d_v or self.d_model // self.n_heads
 
+    @property
+    def feature_count(self) -> int:
+        """n_features, resolved."""
+        return self.n_features or feature_count(self.key_width)
+
     def to_dict(self) -> dict[str, Any]:
         """The config as JSON values."""
         return asdict(self)
@@ -230,6 +242,11 @@ class ModelConfig:
             raise ConfigError(
                 "model.decoder_attention = merged has one softmax over source and target, but "
                 f"model.decoder_self is {self.decoder_self}. Leave one of the two out."
+            )
+        if self.attention in LINEAR:
+            raise ConfigError(
+                "model.decoder_attention = merged has one softmax over source and target, but "
+                f"model.attention is {self.attention}. Set model.decoder_attention = separate."
             )
         if self.window is not None:
             raise ConfigError(
@@ -301,12 +318,57 @@ def require_fitting_attention(config: Any) -> None:
             f"({config.window}) leaves out most of them. Set model.mask = before, or leave "
             "model.window out."
         )
+    if config.attention in LINEAR:
+        _require_fitting_linear(config)
     if config.positions == "shaw" and config.attention not in ("softmax", "unscaled"):
         raise ConfigError(
             "shaw positions add a vector to each key, for products of queries and keys, but "
             f"model.attention is {config.attention}. Set model.attention = softmax, or "
             "model.positions = alibi."
         )
+    if config.n_features is not None and config.attention != "favor":
+        raise ConfigError(
+            "model.n_features is a setting of model.attention = favor, but attention is "
+            f"{config.attention}. Leave it out."
+        )
+
+
+def _require_fitting_linear(config: Any) -> None:
+    """Refuse what needs the weights of a softmax."""
+    kind = f"model.attention = {config.attention}"
+    if config.mask == "after":
+        raise ConfigError(
+            f"model.mask = after is for weights of a softmax, but {kind} has none. Set model.mask "
+            "= before."
+        )
+    if config.window is not None:
+        raise ConfigError(
+            f"model.window needs the keys of single positions, but {kind} keeps only their sum. "
+            "Leave model.window out, or set model.attention = softmax."
+        )
+    if config.attention_dropout:
+        raise ConfigError(
+            f"model.attention_dropout drops single weights, but {kind} computes none. Set "
+            "model.attention_dropout = 0."
+        )
+    if config.positions in ("shaw", "alibi"):
+        raise ConfigError(
+            f"{config.positions} positions add to the scores of a softmax, but {kind} has none. "
+            "Set model.positions = sinusoidal."
+        )
+    if config.attention == "linear" and config.positions == "rotary":
+        raise ConfigError(
+            f"rotary positions tell distances by products of queries and keys, but {kind} has "
+            "other products. Set model.attention = favor, or model.positions = sinusoidal."
+        )
+
+
+def feature_count(d_k: int) -> int:
+    """Random features that `favor` attention has unless told: d_k ln d_k, at least d_k.
+
+    Source: Choromanski et al. 2021, theorem 4: so many, up to a factor, keep the error small.
+    """
+    return max(d_k, round(d_k * math.log(d_k)))
 
 
 def kind_of_attention(config: Any) -> str:

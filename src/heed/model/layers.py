@@ -10,8 +10,8 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heed.model.attention import MultiHeadAttention
-from heed.model.cache import KVCache, RunningState
+from heed.model.attention import Cache, MultiHeadAttention
+from heed.model.cache import RunningState
 from heed.model.convolutional.convolution import GatedConvolution
 from heed.model.fast.dropout import Dropout
 from heed.model.fast.products import Linear
@@ -155,6 +155,7 @@ class EncoderLayer(nn.Module):
         rotation: Rotation | None = None,
         is_causal: bool = False,
         distances: Tensor | None = None,
+        n_prefix: int = 0,
     ) -> Tensor:
         """Refine every position.
 
@@ -164,6 +165,7 @@ class EncoderLayer(nn.Module):
             rotation: rotary cosines and sines.
             is_causal: position t also reads no position after t.
             distances: of keys from queries, `(length, length)`.
+            n_prefix: with `is_causal`, first positions that read each other in both directions.
 
         Returns:
             `(batch, length, d_model)`.
@@ -171,7 +173,12 @@ class EncoderLayer(nn.Module):
 
         def read_itself(y: Tensor) -> Tensor:
             attended: Tensor = self.self_attention(
-                y, mask=mask, rotation=rotation, is_causal=is_causal, distances=distances
+                y,
+                mask=mask,
+                rotation=rotation,
+                is_causal=is_causal,
+                distances=distances,
+                n_prefix=n_prefix,
             )
             return attended
 
@@ -181,10 +188,11 @@ class EncoderLayer(nn.Module):
     def extend(
         self,
         x: Tensor,
-        cache: KVCache,
+        cache: Cache,
         mask: Tensor | None = None,
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
+        is_causal: bool = False,
     ) -> Tensor:
         """Refine new positions, which read all those in the cache and themselves.
 
@@ -194,13 +202,14 @@ class EncoderLayer(nn.Module):
             mask: True where reading is allowed, broadcasts to `(rows, n_heads, n_new, length)`.
             rotation: rotary cosines and sines of the new positions.
             distances: of all positions from the new ones, `(n_new, length)`.
+            is_causal: a new position reads no later one.
 
         Returns:
             `(rows, n_new, d_model)`.
         """
         x = self.around_self(
             see(self, "in", x),
-            lambda y: self.self_attention.extend(y, cache, rotation, mask, distances),
+            lambda y: self.self_attention.extend(y, cache, rotation, mask, distances, is_causal),
         )
         return see(self, "out", self._fed_forward(x))
 
@@ -232,20 +241,22 @@ class DecoderLayer(nn.Module):
         if feed_forward is not None:
             self.around_feed_forward = residual()
 
-    def new_cache(self) -> KVCache | RunningState:
+    def new_cache(self) -> Cache | RunningState:
         """What `extend` keeps of the target."""
         return self.self_attention.new_cache()
 
-    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a memory, computed once a source.
+    def project_memory(self, memory: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        """What the target reads of a memory, computed once a source.
 
         Args:
             memory: the encoder's output, `(batch, src_len, d_model)`.
+            src_mask: True at real source tokens, `(batch, 1, 1, src_len)`.
 
         Returns:
-            Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`.
+            Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`, or
+            their sums.
         """
-        return self.cross_attention.project_memory(memory)
+        return self.cross_attention.remember(memory, src_mask)
 
     def forward(
         self,
@@ -283,7 +294,7 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         cache: Any,
-        memory_heads: tuple[Tensor, Tensor],
+        memory_heads: tuple[Tensor, ...],
         src_mask: Tensor | None = None,
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
@@ -293,7 +304,7 @@ class DecoderLayer(nn.Module):
         Args:
             x: `(n_sources * beam_size, 1, d_model)`.
             cache: from `new_cache`; what is kept of the target so far.
-            memory_heads: cross-attention's keys `(n_sources, n_heads, src_len, d_k)` and values.
+            memory_heads: from `project_memory`.
             src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`.
             rotation: rotary cosines and sines of this position.
             distances: of all target positions so far from this one, `(1, length)`.
@@ -305,10 +316,8 @@ class DecoderLayer(nn.Module):
         def read_source(y: Tensor) -> Tensor:
             # All beams of a source ask its memory together: no copy of the memory per beam.
             n_sources = memory_heads[0].size(0)
-            query = self.cross_attention.project_query(y.reshape(n_sources, -1, y.size(-1)))
-            return self.cross_attention.attend_heads(query, *memory_heads, mask=src_mask).reshape(
-                y.shape
-            )
+            together = y.reshape(n_sources, -1, y.size(-1))
+            return self.cross_attention.recall(together, memory_heads, src_mask).reshape(y.shape)
 
         x = self.around_self(
             see(self, "in", x),

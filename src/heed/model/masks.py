@@ -36,6 +36,19 @@ def causal_mask(q_len: int, k_len: int, device: torch.device | None = None) -> T
     return torch.ones(q_len, k_len, dtype=torch.bool, device=device).tril(k_len - q_len)
 
 
+def prefix_mask(length: int, n_prefix: int, device: torch.device | None = None) -> Tensor:
+    """The causal mask of a sequence whose first `n_prefix` positions all read one another.
+
+    Returns:
+        Bool matrix, `(length, length)`.
+
+    Source: Raffel et al. 2020, figure 4 ("causal with prefix").
+    """
+    mask = causal_mask(length, length, device)
+    mask[:n_prefix, :n_prefix] = True
+    return mask
+
+
 def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """What both masks allow; None allows everything."""
     if first is None:

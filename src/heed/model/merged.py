@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heed.model.attention import MultiHeadAttention
-from heed.model.cache import KVCache
+from heed.model.attention import Cache, MultiHeadAttention
 from heed.model.layers import Around, FeedForward, SwiGLU
 from heed.model.positions import Rotation
 from heed.model.trace import see
@@ -39,15 +38,16 @@ class MergedDecoderLayer(nn.Module):
         if feed_forward is not None:
             self.around_feed_forward = residual()
 
-    def new_cache(self) -> KVCache:
+    def new_cache(self) -> Cache:
         """What `extend` keeps of the target."""
         return self.joint_attention.new_cache()
 
-    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def project_memory(self, memory: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, ...]:
         """Keys and values of a memory; see `MultiHeadAttention.project_memory`.
 
         Args:
             memory: the encoder's output, `(batch, src_len, d_model)`.
+            src_mask: not used.
 
         Returns:
             Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`.
@@ -89,7 +89,7 @@ class MergedDecoderLayer(nn.Module):
         self,
         x: Tensor,
         cache: Any,
-        memory_heads: tuple[Tensor, Tensor],
+        memory_heads: tuple[Tensor, ...],
         src_mask: Tensor | None = None,
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
@@ -118,8 +118,8 @@ class MergedDecoderLayer(nn.Module):
     def _read(
         self,
         y: Tensor,
-        memory_heads: tuple[Tensor, Tensor],
-        target_heads: tuple[Tensor, Tensor],
+        memory_heads: tuple[Tensor, ...],
+        target_heads: tuple[Tensor, ...],
         src_mask: Tensor | None,
         *,
         is_causal: bool = False,

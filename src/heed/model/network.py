@@ -96,7 +96,7 @@ class TorchNetwork(nn.Module):
         """
         raise NotImplementedError
 
-    def through(self, layer: nn.Module, *inputs: Tensor | Rotation | bool | None) -> Tensor:
+    def through(self, layer: nn.Module, *inputs: Tensor | Rotation | int | None) -> Tensor:
         """Run a layer in training as is set; its output is `(batch, length, d_model)`."""
         is_learning = self.training and torch.is_grad_enabled()
         run: Callable[..., Tensor] = layer

@@ -16,7 +16,7 @@ from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 
 Shape = tuple[int, ...]
-Role = Literal["table", "positions", "matrix", "bias", "norm", "output"]
+Role = Literal["table", "positions", "matrix", "bias", "norm", "output", "fixed"]
 Side = Literal["src", "tgt", "both"]
 LayerConfig = ModelConfig | OneStackConfig
 _LAYER = re.compile(r"^(encoder|decoder)\.\d+\.")
@@ -46,7 +46,8 @@ class Weight:
         name: its name in `state_dict`.
         shape: its shape; a matrix is `(n_outputs, n_inputs)`.
         role: `table` (embeddings), `positions` (a learned table), `matrix`, `bias`, `norm` (gain or
-            bias of a LayerNorm), `output` (the map to the target vocabulary).
+            bias of a LayerNorm), `output` (the map to the target vocabulary), `fixed` (drawn once
+            and never trained).
         side: the tokens that meet it; of a fused matrix whose blocks differ, those of the query.
         blocks: the rows of a matrix or bias, first to last; one block unless it is fused.
         tied_to: the name of the weight it is the same tensor as, or None.
@@ -198,6 +199,9 @@ def _layer(config: LayerConfig, prefix: str, side: Side, *, cross: bool) -> Iter
 
 def _attention(config: LayerConfig, name: str, side: Side, *, memory: Side) -> Iterator[Weight]:
     """W^Q, W^K and W^V of all heads as one matrix, then W^O (section 3.2.2)."""
+    if config.attention == "favor":
+        shape = (config.feature_count, config.key_width)
+        yield Weight(f"{name}.directions", shape, "fixed", side)
     keys, values = config.n_heads * config.key_width, config.n_heads * config.value_width
     projections = (
         Block("query", keys, side),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from heed.model.cache import KVCache, RunningState
+from heed.model.attention import Cache
+from heed.model.cache import RunningState
 from heed.model.fast.dropout import Dropout
 from heed.model.layers import DecoderLayer, EncoderLayer
 from heed.model.masks import padding_mask
@@ -26,16 +27,16 @@ class DecoderState:
     """The state of the decoder between two steps.
 
     Attributes:
-        caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`, or
-            the state of a recurrent sublayer.
+        caches: one a decoder layer, keys and values `(rows, n_heads, position, d_k or d_v)`, their
+            sums, or the state of a recurrent sublayer.
         memory_heads: one a decoder layer, keys and values of the source,
-            `(n_sources, n_heads, src_len, d_k or d_v)`.
+            `(n_sources, n_heads, src_len, d_k or d_v)`, or their sums.
         src_mask: True at real source tokens, `(n_sources, 1, 1, src_len)`, or None.
         position: number of target tokens read so far.
     """
 
-    caches: list[KVCache | RunningState]
-    memory_heads: list[tuple[Tensor, Tensor]]
+    caches: list[Cache | RunningState]
+    memory_heads: list[tuple[Tensor, ...]]
     src_mask: Tensor | None
     position: int = 0
 
@@ -176,7 +177,7 @@ class Transformer(TorchNetwork):
         return DecoderState(
             caches=[layer.new_cache() for layer in self._decoder_layers()],
             memory_heads=[
-                layer.project_memory(memory)
+                layer.project_memory(memory, src_mask)
                 for layer, memory in zip(self._decoder_layers(), memories, strict=True)
             ],
             src_mask=src_mask,
@@ -200,8 +201,8 @@ class Transformer(TorchNetwork):
             cache.select(rows)
         if sources is not None:
             state.memory_heads = [
-                (torch.index_select(key, 0, sources), torch.index_select(value, 0, sources))
-                for key, value in state.memory_heads
+                tuple(torch.index_select(part, 0, sources) for part in heads)
+                for heads in state.memory_heads
             ]
             if state.src_mask is not None:
                 state.src_mask = state.src_mask[sources]

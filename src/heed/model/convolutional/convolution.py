@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heed.model.attention import Cache
 from heed.model.cache import KVCache
 from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
@@ -65,6 +66,7 @@ class GatedConvolution(nn.Module):
         is_causal: bool = False,
         rotation: Rotation | None = None,
         distances: Tensor | None = None,
+        n_prefix: int = 0,
     ) -> Tensor:
         """Let each position see its neighbors.
 
@@ -74,6 +76,7 @@ class GatedConvolution(nn.Module):
             is_causal: position t sees no position after t.
             rotation: not used.
             distances: not used.
+            n_prefix: not used.
 
         Returns:
             `(batch, length, d_model)`.
@@ -92,10 +95,11 @@ class GatedConvolution(nn.Module):
     def extend(
         self,
         x: Tensor,
-        cache: KVCache,
+        cache: Cache,
         rotation: Rotation | None = None,
         mask: Tensor | None = None,
         distances: Tensor | None = None,
+        is_causal: bool = False,
     ) -> Tensor:
         """The newest position, with those before it.
 
@@ -105,10 +109,12 @@ class GatedConvolution(nn.Module):
             rotation: not used.
             mask: not used.
             distances: not used.
+            is_causal: not used.
 
         Returns:
             `(rows, 1, d_model)`.
         """
+        assert isinstance(cache, KVCache)
         gated = self._gated(x)[:, None]
         seen, _ = cache.append(gated, gated[..., :0])
         kernel = self.kernel[:, self.kernel_size - seen.size(2) :]

@@ -16,6 +16,7 @@ from heed.model.config import (
     Rate,
     Size,
     departures,
+    feature_count,
     kind_of_attention,
     require_fitting_attention,
     require_fitting_widths,
@@ -32,6 +33,7 @@ class OneStackConfig:
         tgt_vocab_size: rows of the output layer.
         d_model: width of a token's vector.
         attention: how a head compares queries and keys, as in `ModelConfig`.
+        n_features: random features of `favor` attention, as in `ModelConfig`.
         mask: forbid positions `before` or `after` the softmax, as in `ModelConfig`.
         window: positions to each side that a position reads; none = all. The target of a
             translation reads the whole source.
@@ -70,6 +72,7 @@ class OneStackConfig:
     tgt_vocab_size: Size
     d_model: Size = 256
     attention: AttentionKind = "softmax"
+    n_features: Annotated[int | None, Range(1, LIMIT)] = None
     mask: MaskKind = "before"
     window: Annotated[int | None, Range(1, LIMIT)] = None
     n_heads: Size = 4
@@ -113,6 +116,11 @@ class OneStackConfig:
     def value_width(self) -> int:
         """d_v, resolved."""
         return self.d_v or self.d_model // self.n_heads
+
+    @property
+    def feature_count(self) -> int:
+        """n_features, resolved."""
+        return self.n_features or feature_count(self.key_width)
 
     @property
     def source_limit(self) -> int | None:

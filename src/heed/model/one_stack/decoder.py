@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from heed.model.cache import KVCache
+from heed.model.attention import Cache
 from heed.model.layers import EncoderLayer
-from heed.model.masks import both, causal_mask, padding_mask
+from heed.model.masks import both, padding_mask, prefix_mask
 from heed.model.network import TorchNetwork
 from heed.model.plan import Weight
 from heed.model.positions import Rotation
@@ -29,12 +29,12 @@ class DecoderOnlyState:
     """The state between two steps.
 
     Attributes:
-        caches: one a layer, keys and values of the source and of the target so far.
+        caches: one a layer, keys and values of the source and of the target so far, or their sums.
         src_mask: True at real source tokens, `(rows, 1, 1, src_len)`, or None.
         position: number of target tokens read so far.
     """
 
-    caches: list[KVCache]
+    caches: list[Cache]
     src_mask: Tensor | None
     position: int = 0
 
@@ -88,11 +88,10 @@ class DecoderOnly(TorchNetwork):
         )
         rotation = _joined(self.embed.rotation(n_src), self.embed.rotation(n_tgt))
         distances = self._distances(n_src, n_tgt)
-        is_only_causal = not self.is_bidirectional and self.window is None
-        is_causal = n_src == 0 or (src_mask is None and is_only_causal)
-        mask = None if is_causal else self._mask(n_src, n_tgt, src_mask, src.device)
+        mask, is_causal = self._mask(n_src, n_tgt, src_mask, src.device)
+        n_prefix = n_src if is_causal and self.is_bidirectional else 0
         for layer in self.decoder:
-            x = self.through(layer, x, mask, rotation, is_causal, distances)
+            x = self.through(layer, x, mask, rotation, is_causal, distances, n_prefix)
         return see(self, "states", self.decoder_norm(x)[:, n_src:])
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> DecoderOnlyState:
@@ -104,9 +103,10 @@ class DecoderOnly(TorchNetwork):
             x = self.embed(src) + self.sides[SOURCE]
             rotation = self.embed.rotation(src.size(1))
             distances = self._distances(src.size(1), 0)
-            mask = self._mask(src.size(1), 0, src_mask, src.device)
+            mask, is_causal = self._mask(src.size(1), 0, src_mask, src.device)
+            is_causal = is_causal and not self.is_bidirectional
             for layer, cache in zip(layers, caches, strict=True):
-                x = layer.extend(x, cache, mask, rotation, distances)
+                x = layer.extend(x, cache, mask, rotation, distances, is_causal)
         rows = torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
         state = DecoderOnlyState(caches, src_mask)
         self.select(state, rows)
@@ -150,29 +150,26 @@ class DecoderOnly(TorchNetwork):
             n_tgt = min(state.position, self.window + 1) if self.window else state.position
             is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, n_tgt)
             mask = torch.cat([state.src_mask, is_tgt], dim=-1)
-        if n_new > 1:
-            mask = both(mask, causal_mask(n_new, n_src + state.position, tokens.device))
         for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
-            x = layer.extend(x, cache, mask, rotation, distances)
+            x = layer.extend(x, cache, mask, rotation, distances, n_new > 1)
         return x
 
     def _mask(
         self, n_src: int, n_tgt: int, src_mask: Tensor | None, device: torch.device
-    ) -> Tensor:
-        """True where a row may attend, broadcasts to `(batch, 1, length, length)`."""
-        mask = causal_mask(n_src + n_tgt, n_src + n_tgt, device)
-        if self.is_bidirectional:
-            mask[:n_src, :n_src] = True
-        if self.window is not None:
-            near = window_mask(n_src + n_tgt, n_src + n_tgt, self.window, device)
-            near[n_src:, :n_src] = True
-            mask &= near
-        if src_mask is None:
-            return mask
-        is_tgt = src_mask.new_ones(len(src_mask), 1, 1, n_tgt)
-        whole = both(mask, torch.cat([src_mask, is_tgt], dim=-1))
-        assert whole is not None
-        return whole
+    ) -> tuple[Tensor | None, bool]:
+        """The mask of source and target, and whether it leaves the causal part to the layers."""
+        if n_src == 0:
+            return None, True
+        keys = None
+        if src_mask is not None:
+            keys = torch.cat([src_mask, src_mask.new_ones(len(src_mask), 1, 1, n_tgt)], dim=-1)
+        if self.window is None:
+            return keys, True
+        length = n_src + n_tgt
+        near = window_mask(length, length, self.window, device)
+        near[n_src:, :n_src] = True
+        earlier = prefix_mask(length, n_src if self.is_bidirectional else 0, device)
+        return both(keys, near & earlier), False
 
     def _distances(self, n_src: int, n_tgt: int) -> Tensor | None:
         """From source and target to source and target, `(n_src + n_tgt, n_src + n_tgt)`."""

@@ -114,6 +114,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     for section, values in BY_TASK.get(_task(asked), {}).items():
         chosen[section] |= values
+    if asked.get("model.attention", "") == "linear" and "positions" in chosen["model"]:
+        chosen["model"]["positions"] = "sinusoidal"  # its products would not tell rotary distances
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
