@@ -45,7 +45,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python hatch_build.py $(VENV)/libheed-sanitized.so $(SANITIZE)
 	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so.6)" \
-	  $(BIN)/python -m pytest -p no:xdist tests/engine
+	  $(BIN)/python -m pytest -p no:xdist tests/engine tests/vectors/test_word2vec.py
 	$(MAKE) fuzz
 
 # clang brings libFuzzer, which looks for bytes that go new ways; without it they come at random.

@@ -30,6 +30,7 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     names = "import heed.engine.native as n; print(n.kernels())"
     tests = ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     tests += [str(HERE / "test_equal.py"), str(HERE / "test_native.py")]
+    tests += [str(ROOT / "tests" / "vectors" / "test_word2vec.py")]
     environment = {**os.environ, "HEED_LIBRARY": str(library)}
     outputs = [
         subprocess.run(

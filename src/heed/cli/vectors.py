@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -16,9 +16,9 @@ from heed.cli.terminal import echo
 from heed.data.lines import STDIN
 from heed.data.progress import Report, counted, silent
 from heed.errors import ConfigError, UsageError
+from heed.vectors.config import Kind, VectorsConfig
 
 if TYPE_CHECKING:
-    from heed.vectors.config import VectorsConfig
     from heed.vectors.table import Neighbor, WordVectors
 
 TRAIN_EXAMPLES = """
@@ -36,7 +36,6 @@ heed vectors analogy glove.6B.100d.txt.gz king man woman --count 1
 
 option = options("Options")
 learning_option = options("Learning")
-KINDS = ("skipgram", "cbow", "counts")
 
 
 @command("train", "Learn word vectors from text.", examples=TRAIN_EXAMPLES)
@@ -47,16 +46,25 @@ KINDS = ("skipgram", "cbow", "counts")
 @option("--force", bool, "Replace word vectors that V holds.")
 @option("--lowercase", bool, "Read The as the.")
 @option("--split-punctuation", bool, "Make signs words of their own.")
-@learning_option("--kind", KINDS, "counts = PPMI and SVD.", default="skipgram")
-@learning_option("--size", int, "Numbers a vector.", default=100)
-@learning_option("--window", int, "Most words to each side.", default=5)
-@learning_option("--negative", int, "Random words against each one.", default=5)
-@learning_option("--epochs", int, "Times that the text is read.", default=5)
-@learning_option("--min-count", int, "Leave rarer words out.", default=5)
-@learning_option("--sample", float, "Share above which words are thinned out.", default=1e-3)
-@learning_option("--learning-rate", float, "At the start.", default=0.025)
-@learning_option("--threads", Threads(1, 1024), "More than 1: not the same each time.", default=1)
-@learning_option("--seed", int, "The same seed, the same vectors.", default=1)
+@learning_option("--kind", get_args(Kind), "counts = PPMI and SVD.", default=VectorsConfig.kind)
+@learning_option("--size", int, "Numbers a vector.", default=VectorsConfig.size)
+@learning_option("--window", int, "Most words to each side.", default=VectorsConfig.window)
+@learning_option(
+    "--negative", int, "Random words against each one.", default=VectorsConfig.negative
+)
+@learning_option("--epochs", int, "Times that the text is read.", default=VectorsConfig.epochs)
+@learning_option("--min-count", int, "Leave rarer words out.", default=VectorsConfig.min_count)
+@learning_option(
+    "--sample", float, "Share above which words are thinned out.", default=VectorsConfig.sample
+)
+@learning_option("--learning-rate", float, "At the start.", default=VectorsConfig.learning_rate)
+@learning_option(
+    "--threads",
+    Threads(1, 1024),
+    "More than 1: not the same each time.",
+    default=VectorsConfig.threads,
+)
+@learning_option("--seed", int, "The same seed, the same vectors.", default=VectorsConfig.seed)
 @click.pass_obj
 def train(
     session: Session,
@@ -169,10 +177,8 @@ def open_vectors(name: str, side: str | None) -> "WordVectors":
     return read_vectors(name)
 
 
-def _config(settings: dict[str, Any]) -> "VectorsConfig":
+def _config(settings: dict[str, Any]) -> VectorsConfig:
     """The settings that the flags name; a mistake in one names its flag."""
-    from heed.vectors.config import VectorsConfig
-
     assert settings.keys() == {field.name for field in fields(VectorsConfig)}
     try:
         return VectorsConfig(**settings)

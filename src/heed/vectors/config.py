@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from heed.config import Range, check
 
+Kind = Literal["skipgram", "cbow", "counts"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsConfig:
@@ -30,7 +32,7 @@ class VectorsConfig:
         ConfigError: a value out of range.
     """
 
-    kind: Literal["skipgram", "cbow", "counts"] = "skipgram"
+    kind: Kind = "skipgram"
     size: Annotated[int, Range(1, 65536)] = 100
     window: Annotated[int, Range(1, 1000)] = 5
     negative: Annotated[int, Range(1, 1000)] = 5

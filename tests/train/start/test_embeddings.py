@@ -163,8 +163,7 @@ def test_a_broken_file_is_refused_by_its_line(
         small_run(tmp_path / "run", first_embeddings=str(tmp_path / "v.vec"))
 
 
-@pytest.mark.parametrize("family", ["transformer", "conv"])
-@pytest.mark.parametrize("tied", ["three-way", "none"])
+@pytest.mark.parametrize(("family", "tied"), [("transformer", "three-way"), ("conv", "none")])
 def test_frozen_embeddings_keep_their_first_values(
     family: str, tied: str, tmp_path: Path, small_run: Callable[..., Any]
 ) -> None:
