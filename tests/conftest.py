@@ -163,7 +163,7 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
     if not folder.is_dir():
         pytest.skip("this is a source distribution, which has no benchmarks")
     names = ["curves", "exports", "machine", "peers", "roofline", "scale", "speed"]
-    names += ("time_to_quality", "train_speed", "translate_speed")
+    names += ("attention", "time_to_quality", "train_speed", "translate_speed")
     names += ("generate_speed", "generators", "translators")
     sys.path.insert(0, str(folder))
     yield {name: importlib.import_module(name) for name in names}
