@@ -192,10 +192,9 @@ def _records(
         for unit, score in enumerate(scores[each.name]):
             record = {"sublayer": each.name, "kind": each.kind, "unit": unit, "importance": score}
             if each.name in without:
+                others = distances[each.name][unit].sum().item()
                 record["loss"] = nll.sum() / n_tokens.sum()
                 record["loss_without"] = without[each.name][unit]
-            if each.name in distances:  # not of attention that computes no weights
-                others = distances[each.name][unit].sum().item()
                 record["distance"] = others / max(1, each.n_units - 1)
             records.append(record)
     return records
