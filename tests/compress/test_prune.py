@@ -283,6 +283,16 @@ def test_a_model_without_feed_forward_networks_has_no_features(
     assert len(prunable(bundle.config, "both")) == 5
 
 
+def test_heads_of_alibi_depend_on_their_number(
+    bundle_of: Callable[..., Bundle], batch: Batch
+) -> None:
+    """The slopes of two heads of four are not those of two heads."""
+    bundle = bundle_of(positions="alibi", **BOTH)
+    kept = {each.name: np.array([0, 1]) for each in prunable(bundle.config, "heads")}
+    with pytest.raises(ConfigError, match="depends on all of them"):
+        require_same_as_gated(bundle, pruned(bundle, kept), kept, batch)
+
+
 def test_keeping_all_is_refused(bundle_of: Callable[..., Bundle]) -> None:
     bundle = bundle_of(**BOTH)
     with pytest.raises(ConfigError, match="leaves every head and feature in its place. Lower it"):

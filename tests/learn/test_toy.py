@@ -81,6 +81,23 @@ def test_other_families_answer_unseen_sentences_exactly(
     assert learned.exact_match(unseen) > floor
 
 
+VARIANTS: dict[str, dict[str, Any]] = {
+    "shaw": {"positions": "shaw"},
+    "alibi": {"positions": "alibi"},
+    "merged": {"decoder_attention": "merged"},
+    "shared layers": {"share_layers": "all"},
+    "no feed-forward networks": {"feed_forward": False},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_of_the_transformer_reverse_unseen_sentences(learn: Learn, variant: str) -> None:
+    """Claims 75, 85 and 93: what each leaves out or adds does not keep it from learning."""
+    train, unseen = split("reverse")
+    learned = learn(train, model=VARIANTS[variant], max_steps=MAX_STEPS)
+    assert learned.exact_match(unseen) > 0.95
+
+
 def test_without_positions_a_sentence_and_its_mirror_image_are_the_same(learn: Learn) -> None:
     """Claim 44: no notion of order, so nothing to reverse.
 
