@@ -164,6 +164,14 @@ def test_masked_after_the_softmax_what_is_forbidden_changes_rounding_only(
     assert (after[:, :3] - before[:, :3]).abs().max() <= 1e-12
 
 
+@each_model
+@torch.no_grad()
+def test_the_order_of_a_batch_changes_nothing(tiny: Tiny, changes: dict[str, Any]) -> None:
+    model, order = tiny(**changes).double(), torch.tensor([2, 0, 3, 1])
+    found = states(model, SRC[order], TGT_IN[order])
+    assert (found - states(model, SRC, TGT_IN)[order]).abs().max() <= 1e-12
+
+
 @torch.no_grad()
 def test_one_parallel_pass_equals_six_separate_passes(tiny: Tiny) -> None:
     """Claims 83, 108. Tolerance: float64."""

@@ -4,6 +4,7 @@ Source: Devlin et al. 2019, "BERT", section 3; here one text without segments, a
 tokens in place of the vector of `[CLS]`.
 """
 
+import torch
 from torch import Tensor, nn
 
 from heed.model.fast.dropout import Dropout
@@ -71,7 +72,9 @@ class EncoderOnly(TorchNetwork):
         if not self.is_pooled:
             return see(self, "states", x)
         is_real = x.new_ones(x.shape[:2]) if src_mask is None else src_mask[:, 0, 0]
-        shares = is_real / is_real.sum(dim=1, keepdim=True).clamp(min=1)
+        # Exact counts, also beside numbers of 16 bits.
+        counted = is_real.to(torch.promote_types(x.dtype, torch.float32))
+        shares = counted / counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = shares[:, None].to(x) @ x
         pooled: Tensor = self.dropout(see(self, "states", mean))
         return pooled
