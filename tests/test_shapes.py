@@ -60,6 +60,7 @@ from heed.model.merged import MergedDecoderLayer
 from heed.model.network import TorchNetwork
 from heed.model.one_stack.decoder import DecoderOnly
 from heed.model.one_stack.encoder import EncoderOnly
+from heed.model.one_stack.patches import patches
 from heed.model.positions import (
     POSITIONS,
     LearnedPositions,
@@ -110,10 +111,15 @@ SIZES = {
     "n_in": 24,
     "n_out": 25,
     "n_new": 1,
+    "n_tokens": 17,
     "n_queries": 27,
     "n_keys": 11,
     "n_inputs": 28,
-    "width": 32,
+    "width": 11 * 37,
+    "height": 2 * 37,
+    "size": 37,
+    "n_patches": 11 * 2,
+    "n_channels": 36,
     "kernel_size": 33,
     "n_features": 35,
 }
@@ -255,6 +261,8 @@ def function_calls() -> Iterator[Call]:
     yield padding_mask, padding_mask, {"ids": padded, "pad_id": 0}
     for make in (sinusoidal_table, sinusoidal_halves_table, absolute_table, seed1_table):
         yield make, make, {"n_positions": size("n_positions"), "d_model": size("d_model")}
+    images = tensor("batch, n_channels, height, width")
+    yield patches, patches, {"images": images, "size": size("size")}
     yield normalized, normalized, {"table": tensor("n_positions, d_model")}
     rotation = rotary_table(size("length"), size("d_k"))
     yield rotate, rotate, {"x": tensor("batch, n_heads, length, d_k"), "rotation": rotation}
@@ -472,6 +480,8 @@ def family_calls() -> Iterator[Call]:
         step = {"state": network.start(**beams), "tokens": ids("rows")}
         yield kind.step, network.step, step
         yield kind.select, network.select, {"state": network.start(**beams), **chosen}
+        several = {"state": network.start(**beams), "tokens": ids("rows, n_tokens")}
+        yield type(network).extend, network.extend, several
     yield EncoderOnly.forward, relative("encoder"), {"src": ids("batch, src_len"), "tgt_in": tgt_in}
     network = relative("rnn")
     n_sources = {"src": ids("n_sources, src_len"), "src_mask": mask("n_sources, 1, 1, src_len")}
@@ -518,6 +528,8 @@ def interface_calls() -> Iterator[Call]:
         state = decodable.start(**beams)
         decodable.step(state, ids("rows").numpy())
         yield owner.select, decodable.select, {"state": state, **chosen}
+        several = {"state": decodable.start(**beams), "tokens": ids("rows, n_tokens").numpy()}
+        yield owner.extend, decodable.extend, several
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}

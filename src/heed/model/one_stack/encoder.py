@@ -57,7 +57,7 @@ class EncoderOnly(TorchNetwork):
         """Read texts.
 
         Args:
-            src: their ids, `(batch, src_len)`; or image patches, `(batch, src_len, patch_width)`.
+            src: their ids, `(batch, src_len)`; or as many patches of images.
             tgt_in: not used: what is predicted does not depend on earlier predictions.
             src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
 
