@@ -25,6 +25,7 @@ from heed.model.attention import (
     attend_fused,
     attend_then_mask,
 )
+from heed.model.bag.network import BagOfNGrams
 from heed.model.build import build_model
 from heed.model.cache import KVCache, RunningState
 from heed.model.config import ModelConfig
@@ -462,6 +463,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "rnn with dot attention": {"attention": "dot"},
     "decoder": {"d_ff": 31, "n_layers": 2},
     "encoder": {"d_ff": 31, "n_layers": 2},
+    "bag": {"n_gram_rows": 97},
 }
 
 
@@ -483,6 +485,7 @@ def family_calls() -> Iterator[Call]:
         several = {"state": network.start(**beams), "tokens": ids("rows, n_tokens")}
         yield type(network).extend, network.extend, several
     yield EncoderOnly.forward, relative("encoder"), {"src": ids("batch, src_len"), "tgt_in": tgt_in}
+    yield BagOfNGrams.forward, relative("bag"), {"src": ids("batch, src_len"), "tgt_in": tgt_in}
     network = relative("rnn")
     n_sources = {"src": ids("n_sources, src_len"), "src_mask": mask("n_sources, 1, 1, src_len")}
     yield Recurrent.encode, network.encode, n_sources

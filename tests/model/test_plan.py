@@ -86,6 +86,8 @@ FAMILIES_APART: list[dict[str, Any]] = [
     {"family": "conv", "attention": "favor"},
     {"family": "encoder", "attention": "favor"},
     {"family": "decoder", "attention": "favor", "share_layers": "all"},
+    {"family": "bag"},
+    {"family": "bag", "tgt_vocab_size": 6, "n_gram_rows": 99, "d_model": 3},
     {"family": "encoder"},
     {"family": "encoder", "pooling": "mean", "tied": "none", "tgt_vocab_size": 6},
     {"family": "decoder"},

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from heed.errors import ConfigError, DataError, UsageError
 from heed.evaluate.labels import accuracy, interval, mean_f1
 from heed.text.vocab import N_SPECIAL, TokenizerConfig
 from heed.train.recipe.asked import Asked
+from heed.train.recipe.cost import UNKNOWN
+from heed.train.recipe.recipe import resolve
 from heed.train.run.run import run_training
 from heed.train.tasks.masked import MaskedText, collate_masked
 from heed.translate.classifier import Classifier, load_classifier
@@ -60,7 +63,7 @@ def settings(task: str, max_steps: int, **training: Any) -> Asked:
             "task": task,
             "text": {"context": 32, "mask_share": 0.5},
             "tokenizer": {"kind": "word", "vocab_size": 330},
-            "model": MODEL,
+            "model": {**MODEL, "family": "encoder"},
             "training": {"max_steps": max_steps, "batch_tokens": 512, **training},
         }
     )
@@ -294,6 +297,78 @@ def test_an_interval_holds_scores_of_its_own_kind(pairs: list[tuple[int, int]]) 
     low, high = interval(accuracy, found, right, resamples=40)
     assert 0 <= low <= high <= 100
     assert interval(accuracy, right, right, resamples=40) == (100.0, 100.0)
+
+
+# ---------------------------------------------------------------------------- a bag of n-grams
+
+
+@pytest.fixture(scope="module")
+def bag_run(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    asked = Asked({"task": "classify", "training": {"max_steps": 60}})
+    return quiet(asked, Corpus(labeled=(str(reviews),)), tmp_path_factory.mktemp("bag") / "run")
+
+
+def test_a_classifier_is_a_bag_of_n_grams_unless_told_otherwise(bag_run: Path, call: Call) -> None:
+    """Claim 127."""
+    config = load_bundle(bag_run).config.to_dict()
+    assert config["family"] == "bag"
+    assert config["d_model"] * config["n_gram_rows"] == 1 << 22
+    stdin = b"a great play indeed\na poor song indeed\n"
+    assert call("classify", "-m", str(bag_run), stdin=stdin) == (0, "good\nbad\n", "")
+
+
+def test_labels_of_a_bag_do_not_depend_on_the_texts_beside_them(bag_run: Path) -> None:
+    classifier = load_classifier(bag_run)
+    texts = ["a lovely day indeed", "", "dull", "an awful awful awful book"]
+    for text, found in zip(texts, classifier(texts), strict=True):
+        (alone,) = classifier([text])
+        assert found.probabilities == pytest.approx(alone.probabilities, abs=1e-6)
+
+
+@pytest.mark.parametrize(("asked", "family"), [
+    ({}, "bag"),
+    ({"preset": "small"}, "encoder"),
+    ({"training": {"parent": "some folder"}}, "encoder"),
+    ({"model": {"family": "encoder"}}, "encoder"),
+])  # fmt: skip
+def test_the_family_of_a_classifier(asked: dict[str, Any], family: str) -> None:
+    assert resolve(Asked({"task": "classify", **asked})).model.family == family
+
+
+def test_a_bag_stops_after_a_few_epochs_unless_steps_are_given() -> None:
+    facts = replace(UNKNOWN, n_src_tokens=174_000, tgt_vocab_size=N_SPECIAL + 2, is_guess=False)
+    training = resolve(Asked({"task": "classify", "training": {"time_s": 900.0}}), facts).training
+    assert training.max_steps == 510  # six times 174,000 tokens in batches of 2,048
+    asked = Asked({"task": "classify", "training": {"max_steps": 7}})
+    assert resolve(asked, facts).training.max_steps == 7
+
+
+@pytest.mark.parametrize(("n_labels", "width"), [(2, 4), (5, 8), (60, 64), (5000, 64)])
+def test_a_bag_is_as_wide_as_its_labels_need(n_labels: int, width: int) -> None:
+    facts = replace(UNKNOWN, tgt_vocab_size=N_SPECIAL + n_labels, is_guess=False)
+    assert resolve(Asked({"task": "classify"}), facts).model.d_model == width
+
+
+def test_a_bag_does_not_translate(small_corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="model.family = bag does not translate: it is for the t"):
+        quiet(Asked({"model": {"family": "bag"}}), small_corpus, tmp_path / "run")
+
+
+def test_a_bag_continued_equals_undisturbed(reviews: Path, tmp_path: Path) -> None:
+    corpus = Corpus(labeled=(str(reviews),))
+    asked = Asked({"task": "classify", "training": {"max_steps": 8}})
+    quiet(asked, corpus, tmp_path / "whole")
+    steps: list[int] = []
+
+    def report(event: dict[str, Any]) -> None:
+        if event["kind"] == "step":
+            steps.append(event["step"])
+
+    parts = tmp_path / "parts"
+    run_training(asked, corpus, parts, report=report, should_stop=lambda: steps[-1:] == [3])
+    assert run_training(asked, corpus, parts, report=report).is_finished
+    name = "model.safetensors"
+    assert (tmp_path / "whole" / name).read_bytes() == (parts / name).read_bytes()
 
 
 # ---------------------------------------------------------------------------- one from another

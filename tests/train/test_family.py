@@ -209,7 +209,8 @@ def test_an_unknown_family_is_refused_with_the_known_ones(
     asked = {"model": {"family": "gnu"}}
     with pytest.raises(
         ConfigError,
-        match="^model.family must be one of transformer, decoder, encoder, conv, rnn, gru, but is",
+        match="^model.family must be one of transformer, decoder, encoder, conv, rnn, bag, "
+        "gru, but is",
     ):
         run_training(Asked(asked), small_corpus, tmp_path / "run", report=lambda event: None)
 

@@ -9,6 +9,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
+from heed.model.bag.config import PRESETS as BAG_PRESETS
+from heed.model.bag.config import BagConfig, bag_plan
 from heed.model.config import ENGINE_POSITIONS, PRESETS, AnyConfig, ModelConfig
 from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import ENCODER_PRESETS, DecoderConfig, EncoderConfig
@@ -205,6 +207,28 @@ def _outline_one_stack(
     }
 
 
+def _build_bag(config: BagConfig) -> "TorchNetwork":
+    from heed.model.bag.network import BagOfNGrams
+
+    return BagOfNGrams(
+        plan=bag_plan(config),
+        n_rows=config.n_gram_rows,
+        width=config.d_model,
+        n_outputs=config.tgt_vocab_size,
+        n_gram=config.n_gram,
+        pad_id=config.pad_id,
+        bos_id=config.bos_id,
+        eos_id=config.eos_id,
+        dropout=config.dropout,
+    )
+
+
+def _outline_bag(sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> BagConfig:
+    return BagConfig(
+        src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, d_model=sizes["d_model"]
+    )
+
+
 def _build_recurrent(config: RecurrentConfig) -> "TorchNetwork":
     from heed.model.recurrent.network import Recurrent
 
@@ -279,6 +303,16 @@ FAMILIES: dict[str, Family] = {
             # Multi30k, development loss after 400 steps with LSTM cells and dot attention, times 1,
             # 4 and 8: 3.50, 3.13, 3.12 as in the papers; with residual 2.63 and 2.62 (4 and 8).
             matrix_rate=4.0,
+        ),
+        Family(
+            name="bag",
+            config=BagConfig,
+            plan=bag_plan,
+            build=_build_bag,
+            runs_on_engine=lambda config: False,
+            presets=BAG_PRESETS,
+            usual=lambda is_joint: {},
+            outline=_outline_bag,
         ),
     )
 }

@@ -16,7 +16,7 @@ from heed.model.convolutional.config import ConvConfig
 from heed.model.one_stack.config import DecoderConfig, EncoderConfig, OneStackConfig
 
 Shape = tuple[int, ...]
-Role = Literal["table", "positions", "matrix", "bias", "norm", "output", "fixed"]
+Role = Literal["table", "positions", "matrix", "bias", "norm", "output", "fixed", "n_grams"]
 Side = Literal["src", "tgt", "both"]
 LayerConfig = ModelConfig | OneStackConfig
 _LAYER = re.compile(r"^(encoder|decoder)\.\d+\.")
@@ -47,7 +47,7 @@ class Weight:
         shape: its shape; a matrix is `(n_outputs, n_inputs)`.
         role: `table` (embeddings), `positions` (a learned table), `matrix`, `bias`, `norm` (gain or
             bias of a LayerNorm), `output` (the map to the target vocabulary), `fixed` (drawn once
-            and never trained).
+            and never trained), `n_grams` (vectors of hashed n-grams).
         side: the tokens that meet it; of a fused matrix whose blocks differ, those of the query.
         blocks: the rows of a matrix or bias, first to last; one block unless it is fused.
         tied_to: the name of the weight it is the same tensor as, or None.

@@ -254,6 +254,11 @@ class Vocab:
         pieces = self.pieces(range(self.size))
         return np.array([piece.startswith(_BLANK_SIGN) for piece in pieces])
 
+    def with_words_marked(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """`ids` with `<bos>` in front of each piece that begins a word, `(n_ids,)`."""
+        ids = np.asarray(ids, dtype=np.int32)
+        return np.insert(ids, np.flatnonzero(self.begins_word[ids]), self.bos_id)
+
     def is_control(self, id: int) -> bool:
         """Whether `id` decodes to nothing, such as padding or a language tag."""
         return id in self._controls

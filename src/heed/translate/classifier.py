@@ -48,26 +48,40 @@ def load_classifier(
     """
     bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="classify")
     options, _ = stored_decoding(bundle)
-    return Classifier(model, bundle.src_vocab, labels=bundle.labels, context=options.max_length)
+    return Classifier(
+        model,
+        bundle.src_vocab,
+        labels=bundle.labels,
+        context=options.max_length,
+        marks_words=bundle.config.family == "bag",
+    )
 
 
 class Classifier:
     """A model, its vocabulary and its labels.
 
     Args:
-        model: an encoder that predicts one label for a text, in evaluation mode.
+        model: predicts one label for a text, in evaluation mode.
         vocab: its pieces.
         labels: in the order of their ids.
         context: most tokens that it reads; the end of a longer text is not read.
+        marks_words: the model reads `<bos>` in front of each word.
     """
 
     def __init__(
-        self, model: Decodable, vocab: Vocab, *, labels: Sequence[str], context: int
+        self,
+        model: Decodable,
+        vocab: Vocab,
+        *,
+        labels: Sequence[str],
+        context: int,
+        marks_words: bool = False,
     ) -> None:
         self.model = model
         self.vocab = vocab
         self.labels = list(labels)
         self.context = context
+        self.marks_words = marks_words
 
     def __call__(self, texts: Sequence[str]) -> list[Classified]:
         """Label each text.
@@ -86,8 +100,10 @@ class Classifier:
             yield from self._block(block)
 
     def _block(self, texts: list[str]) -> list[Classified]:
-        rows = self.vocab.encode_all(map(normalize, texts))
-        ids = [[*row[: self.context - 1], self.vocab.eos_id] for row in rows]
+        rows = [row[: self.context - 1] for row in self.vocab.encode_all(map(normalize, texts))]
+        if self.marks_words:
+            rows = [self.vocab.with_words_marked(np.array(row)).tolist() for row in rows]
+        ids = [[*row, self.vocab.eos_id] for row in rows]
         src = padded(ids, self.vocab.pad_id)
         nothing = np.zeros((len(ids), 0), dtype=np.int64)
         log_probs = self.model.teacher_forced(src, nothing).all_log_probs()[:, N_SPECIAL:]

@@ -5,13 +5,14 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from heed.config import parse_duration
 from heed.errors import ConfigError
 from heed.model.config import PRESETS
 from heed.model.families import DEFAULT, FAMILIES, Family, family_named
-from heed.text.vocab import TokenizerConfig
+from heed.text.vocab import N_SPECIAL, TokenizerConfig
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.cost import (
     Facts,
@@ -40,8 +41,8 @@ Multi30k, development loss with 0, 0.2 and 0.5: 3.11, 3.02, 3.02 after 500 steps
 1.99, 1.91, 1.95 after 1,100 of 2,000.
 """
 
-FAMILY_OF_TASK = {"lm": "decoder", "mlm": "encoder", "classify": "encoder"}
-"""The family of models that learns each task but translation."""
+FAMILIES_OF_TASK = {"lm": ("decoder",), "mlm": ("encoder",), "classify": ("bag", "encoder")}
+"""The families of models that learn each task but translation; the first is the default."""
 
 _OF_TEXT = {"metric": "loss", "first_embeddings": "random"}
 # A language model is measured in nats of the text itself, so its labels are not smoothed.
@@ -55,6 +56,13 @@ BY_TASK: dict[str, Values] = {
     },
 }
 """Settings that follow from the task, by section."""
+
+BAG_NUMBERS = 1 << 22
+"""Numbers in the table of a bag of n-grams. With a quarter of the rows, n-grams that share one cost
+more than an accuracy point."""
+
+BAG_EPOCHS = 6
+"""Passes through the texts after which a bag of n-grams has learned what it will."""
 
 STEPS_PER_VALIDATION = 20
 """Fewest steps between validations of a run limited by steps; one costs as much as several."""
@@ -78,7 +86,7 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # A run limited by steps is the same on every machine; one limited by time depends on the speed.
     n_tokens_by_steps = tokens_of_steps(training, facts, max_steps) if time_s is None else 0.0
     budget_s = _seconds(time_s)
-    family = family_of(asked, [])
+    family = family_of(asked, [], preset)
     name = preset or choose_size(facts, budget_s, n_tokens_by_steps, family)
     model: Values = {
         "family": family.name,
@@ -112,8 +120,13 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
     # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
+    if family.name == "bag":
+        model["dropout"] = family.presets[name]["dropout"]
+        chosen["model"] |= choose_bag_sizes(facts.tgt_vocab_size - N_SPECIAL)
+        chosen["training"] |= choose_bag_training(training, facts)
+    own = {field.name for field in fields(family.config)}
     for section, values in BY_TASK.get(_task(asked), {}).items():
-        chosen[section] |= values
+        chosen[section] |= {k: v for k, v in values.items() if section != "model" or k in own}
     if asked.get("model.attention", "") == "linear" and "positions" in chosen["model"]:
         chosen["model"]["positions"] = "sinusoidal"  # its products would not tell rotary distances
     if not has_budget:
@@ -200,6 +213,33 @@ def choose_rates(
     return {"learning_rate": share * (1.0 if training.get("schedule") == "paper" else 1e-3)}
 
 
+def choose_bag_sizes(n_labels: int) -> Values:
+    """Width and rows of a bag of n-grams: 16 MB, wide enough for that many labels."""
+    width = min(64, max(4, 1 << (n_labels - 1).bit_length()))
+    return {"d_model": width, "n_gram_rows": BAG_NUMBERS // width}
+
+
+def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
+    """AdamW with a long memory of the gradients' size, decay of the table, and few epochs.
+
+    An n-gram that occurs in one text has a gradient once an epoch. With the usual β₂ Adam forgets
+    its size until then, and moves its vector as far for a text that is labeled right already.
+    """
+    batch_tokens = min(2048, max(256, facts.n_src_tokens // 64))
+    n_steps = max(400, round(BAG_EPOCHS * facts.n_src_tokens / batch_tokens))
+    return {
+        "optimizer": "adamw",
+        "learning_rate": 3e-3,
+        "beta2": 0.9999,
+        "weight_decay": 1.0,
+        "batch_tokens": batch_tokens,
+        "first_batch_tokens": batch_tokens,
+        "warmup_steps": 30,
+        "matrix_every": 1,
+        **({} if training.get("max_steps") else {"max_steps": n_steps}),
+    }
+
+
 def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: int) -> int:
     """Steps between Muon's updates: the fewest that leave it a tenth of the time, four at most.
 
@@ -210,26 +250,29 @@ def choose_matrix_every(model: Mapping[str, Any], facts: Facts, batch_tokens: in
     return max(1, min(4, math.ceil(9 * orthogonalizing_flops(model, facts) / step)))
 
 
-def family_of(asked: Asked, mistakes: list[str]) -> Family:
+def family_of(asked: Asked, mistakes: list[str], preset: str | None = None) -> Family:
     """The family that settings name, else the default and a mistake."""
     task = _task(asked)
-    needed = FAMILY_OF_TASK.get(task)
-    usual = needed or DEFAULT
+    needed = FAMILIES_OF_TASK.get(task, ())
+    usual = needed[0] if needed else DEFAULT
+    if task == "classify" and (preset or asked.get("training.parent")):
+        usual = "encoder"  # the bag has one size, and shares no weights with other models
     try:
         family = family_named(asked.get("model.family", usual))
     except ConfigError as error:
         mistakes.append(str(error))
         return family_named(usual)
-    if not needed and family.name == "encoder":
+    if not needed and family.name in ("encoder", "bag"):
+        tasks = [name for name, own in FAMILIES_OF_TASK.items() if family.name in own]
         mistakes.append(
-            "model.family = encoder does not translate: it is for the tasks mlm and classify. "
-            "Choose another."
+            f"model.family = {family.name} does not translate: it is for the "
+            f"{'tasks' if len(tasks) > 1 else 'task'} {' and '.join(tasks)}. Choose another."
         )
         return family_named(usual)
-    if needed and family.name != needed:
+    if needed and family.name not in needed:
         mistakes.append(
-            f"task {task} trains a model of the family {needed}, not {family.name}. Leave "
-            "model.family out."
+            f"task {task} trains a model of the family {' or '.join(needed)}, not {family.name}. "
+            "Leave model.family out."
         )
         return family_named(usual)
     return family

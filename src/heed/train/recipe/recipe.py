@@ -135,7 +135,7 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
     mistakes += _against_vocabulary(asked, facts)
     if "model" in values and isinstance(values["model"], Mapping):
         values["model"] = {k: v for k, v in values["model"].items() if k not in FROM_VOCABULARY}
-    family = family_of(Asked(values), mistakes)
+    family = family_of(Asked(values), mistakes, preset)
     mistakes += _of_other_families(values, family)
     renamed = Asked(values, asked.where, asked.not_there)
     recipe = build_config(

@@ -29,7 +29,7 @@ from heed.model.families import plan, stored_shapes
 from heed.text.extend import kind_of, new_spellings
 from heed.text.vocab import TokenizerConfig, Vocab
 from heed.train.recipe.asked import Asked, TaskName
-from heed.train.recipe.choose import BY_TASK, FAMILY_OF_TASK, choose_rates
+from heed.train.recipe.choose import BY_TASK, FAMILIES_OF_TASK, choose_rates
 from heed.train.recipe.folder import PARENT_FILE
 from heed.train.start.depth import with_depth
 from heed.train.step.averages import to_tensors
@@ -84,7 +84,8 @@ class Parent:
         """
         config, own = self.bundle.config, self.bundle.task
         shape = config.to_dict()
-        is_fitting = config.family == FAMILY_OF_TASK.get(task) or (own, task) == ("lm", "translate")
+        is_of_task = config.family in FAMILIES_OF_TASK.get(task, ())
+        is_fitting = is_of_task or (own, task) == ("lm", "translate")
         if task == own or is_fitting:
             needed = BY_TASK.get(task, {}).get("model", {})
             # What a task needs goes before the parent's choice, but positions are learned with.

@@ -136,8 +136,13 @@ class Optimizer:
             )
             rest = {name: p for name, p in rest.items() if id(p) not in matrices}
         self.adam_names = list(rest)
-        decayed = [p for p in rest.values() if id(p) in matrices]
-        plain = [p for p in rest.values() if id(p) not in matrices]
+        decaying = matrices | {
+            id(model.get_parameter(weight.name))
+            for weight in model.plan
+            if weight.role == "n_grams"
+        }
+        decayed = [p for p in rest.values() if id(p) in decaying]
+        plain = [p for p in rest.values() if id(p) not in decaying]
         groups: list[dict[str, Any]] = [
             {"params": decayed, "weight_decay": config.weight_decay},
             {"params": plain},

@@ -3,15 +3,18 @@
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from heed.data.batch import Batch, IdPairs, Indices, collate
 from heed.data.corpus import Corpus
 from heed.data.labeled import open_labeled, prepare_labeled
 from heed.data.prepared import Prepared
 from heed.data.progress import Report
+from heed.data.store import Store
 from heed.evaluate.labels import accuracy, mean_f1
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
@@ -57,8 +60,39 @@ def _prepare(
     )
 
 
+class MarkedWords:
+    """Labeled texts with `<bos>` in front of each word of the sources.
+
+    Args:
+        store: the texts, and their labels as targets.
+        vocab: their pieces.
+
+    Attributes:
+        src_lengths: marks and `<eos>` included, `(n_texts)`.
+        tgt_lengths: as in `store`, `(n_texts)`.
+    """
+
+    def __init__(self, store: Store, vocab: Vocab) -> None:
+        self._store, self._vocab = store, vocab
+        marked = (len(self.src(index)) + 1 for index in range(len(store)))
+        self.src_lengths: NDArray[Any] = np.fromiter(marked, np.int64, len(store))
+        self.tgt_lengths: NDArray[Any] = store.tgt_lengths
+        self.tgt = store.tgt
+
+    def src(self, index: int) -> NDArray[np.int32]:
+        """Ids of text `index`, `(n_pieces,)`."""
+        return self._vocab.with_words_marked(self._store.src(index))
+
+
+def _as_read(store: Store, data: Prepared, recipe: Recipe) -> Store | MarkedWords:
+    """The texts as the model of this recipe reads them."""
+    is_bag = recipe.model.family == "bag"
+    return MarkedWords(store, data.src_vocab) if is_bag else store
+
+
 def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
-    return lambda epoch: data.train
+    pairs = _as_read(data.train, data, recipe)
+    return lambda epoch: pairs
 
 
 @torch.no_grad()
@@ -69,8 +103,9 @@ def _validate(trainer: Trainer, data: Prepared, recipe: Recipe) -> Validation:
     found: list[int] = []
     right: list[int] = []
     total = 0.0
-    for rows in batches_of(data.dev_text, recipe.training.batch_tokens):
-        batch = collate_labeled(data.dev_text, rows, **trainer.special_ids)
+    texts = _as_read(data.dev_text, data, recipe)
+    for rows in batches_of(texts, recipe.training.batch_tokens):
+        batch = collate_labeled(texts, rows, **trainer.special_ids)
         _, nll = losses(
             trainer.model,
             batch,

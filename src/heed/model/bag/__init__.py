@@ -1,0 +1,1 @@
+"""A bag of n-grams: the simplest classifier of text."""

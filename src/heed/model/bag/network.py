@@ -1,0 +1,159 @@
+"""A bag of n-grams: a text is the sum of the vectors of its n-grams, divided by √(their number).
+
+N-grams are of pieces; a whole word is one more, however many pieces it has. Each counts once,
+however often it occurs. Sources: Wang and Manning 2012, "Baselines and
+Bigrams", section 2.1 (occurrence instead of frequency); Joulin et al. 2017, "Bag of Tricks for
+Efficient Text Classification", section 2.2 (vectors of hashed n-grams).
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heed.model.fast.dropout import Dropout
+from heed.model.network import TorchNetwork
+from heed.model.plan import Weight
+from heed.model.trace import see
+
+_FACTOR, _SUM = -0x61C8864680B583EB, 0x7F4A7C15
+"""Of the hash: 2⁶⁴ and 2³² divided by the golden ratio, the first as a signed number."""
+
+
+class BagOfNGrams(TorchNetwork):
+    """A vector for a text without the order of its n-grams.
+
+    Args:
+        plan: its weights.
+        n_rows: rows of the table.
+        width: numbers of a row.
+        n_outputs: labels, and the ids below them.
+        n_gram: pieces of the longest n-gram.
+        pad_id: id of `<pad>`.
+        bos_id: id of `<bos>`, which stands in front of each word.
+        eos_id: id of `<eos>`.
+        dropout: rate on the vector of a text.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: list[Weight],
+        n_rows: int,
+        width: int,
+        n_outputs: int,
+        n_gram: int,
+        pad_id: int,
+        bos_id: int,
+        eos_id: int,
+        dropout: float,
+    ) -> None:
+        super().__init__(plan=plan, pad_id=pad_id)
+        self.bos_id, self.eos_id = bos_id, eos_id
+        self.n_gram = n_gram
+        self.n_grams = nn.Embedding(n_rows, width, _weight=torch.empty(n_rows, width))
+        # A row that training never meets must not change a label.
+        nn.init.zeros_(self.n_grams.weight)
+        self.output = nn.Linear(width, n_outputs, bias=False)
+        nn.init.normal_(self.output.weight, std=width**-0.5)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        """Read texts.
+
+        Args:
+            src: their ids, `<bos>` in front of each word, padded at the end, `(batch, src_len)`.
+            tgt_in: not used: a label does not depend on earlier ones.
+            src_mask: True at real tokens, `(batch, 1, 1, src_len)`; None = nothing is padded.
+
+        Returns:
+            A state for each text, `(batch, 1, d_model)`.
+        """
+        is_real = torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask[:, 0, 0]
+        table = self.n_grams.weight
+        n_rows, is_mark = len(table), src == self.bos_id
+        is_inside = is_real & ~is_mark & (src != self.eos_id)
+        # Pieces first, in their order, then the marks.
+        order = is_mark.sort(dim=1, stable=True).indices
+        pieces, are_real = src.gather(1, order), (is_real & ~is_mark).gather(1, order)
+        found = [
+            _n_gram_rows(pieces, are_real, self.n_gram, n_rows),
+            _word_rows(src, is_mark, is_inside, n_rows),
+        ]
+        rows, counts = _distinct(torch.cat(found, dim=1), n_rows)
+        starts = counts.cumsum(0) - counts
+        total = F.embedding_bag(rows, table, starts, mode="sum")
+        state = total / counts.clamp(min=1).sqrt()[:, None]
+        dropped: Tensor = self.dropout(see(self, "states", state[:, None]))
+        return dropped
+
+
+def _n_gram_rows(ids: Tensor, is_real: Tensor, longest: int, n_rows: int) -> Tensor:
+    """The row of the table for each n-gram of each text.
+
+    Args:
+        ids: `(batch, length)`.
+        is_real: False at the padding behind a text, `(batch, length)`.
+        longest: pieces of the longest n-gram.
+        n_rows: rows of the table.
+
+    Returns:
+        `(batch, n_places)`; `n_rows` where there is none.
+    """
+    if not ids.size(1):
+        return ids
+    found = []
+    hashes = torch.zeros_like(ids)
+    for length in range(1, min(longest, ids.size(1)) + 1):
+        last = ids[:, length - 1 :]
+        before = hashes[:, : last.size(1)]
+        hashes = _mixed(before, last)
+        found.append(((hashes >> 24) % n_rows).where(is_real[:, length - 1 :], n_rows))
+    return torch.cat(found, dim=1)
+
+
+def _word_rows(ids: Tensor, is_mark: Tensor, is_inside: Tensor, n_rows: int) -> Tensor:
+    """The row of the table for each whole word of each text.
+
+    Args:
+        ids: `(batch, length)`.
+        is_mark: True in front of a word, `(batch, length)`.
+        is_inside: True at the pieces of words, `(batch, length)`.
+        n_rows: rows of the table.
+
+    Returns:
+        A place for each mark and one for what precedes the first one, whose row is `n_rows`, like
+        that of a word without pieces, `(batch, n_places)`.
+    """
+    if not ids.size(1):
+        return ids
+    words = is_mark.cumsum(dim=1)
+    places = torch.arange(ids.size(1), device=ids.device).expand_as(ids)
+    begins = places.where(is_mark, 0).cummax(dim=1).values
+    # A sum over the pieces of a word, each mixed with its place in the word.
+    mixed = _mixed(_mixed(torch.zeros_like(ids), ids), places - begins).where(is_inside, 0)
+    shape = len(ids), int(words.max()) + 1
+    hashes = ids.new_zeros(shape).scatter_add(1, words, mixed)
+    is_word = ids.new_zeros(shape).scatter_add(1, words, is_inside.long()) > 0
+    is_word[:, 0] = False
+    return ((_mixed(hashes, ids.new_tensor(_SUM)) >> 24) % n_rows).where(is_word, n_rows)
+
+
+def _mixed(before: Tensor, number: Tensor) -> Tensor:
+    """A hash and one more number; 64 bits overflow silently, as a hash needs."""
+    return (before ^ (number + _SUM + (before << 6) + (before >> 2))) * _FACTOR
+
+
+def _distinct(rows: Tensor, none: int) -> tuple[Tensor, Tensor]:
+    """The different rows of each text, one text behind the other, and their numbers.
+
+    Args:
+        rows: `(batch, n_places)`.
+        none: what stands where there is no row, larger than all rows.
+
+    Returns:
+        Rows, ascending in each text, `(n_distinct,)`, and how many each text has, `(batch,)`.
+    """
+    ordered = rows.sort(dim=1).values
+    is_first = ordered < none
+    is_first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return ordered[is_first], is_first.sum(dim=1)
