@@ -18,7 +18,7 @@ class BagConfig:
         family: `bag`.
         src_vocab_size: pieces of the vocabulary; no weight depends on it.
         tgt_vocab_size: rows of the output layer.
-        d_model: width of an n-gram's vector.
+        d_model: width of a text's vector: that of an n-gram's, and a 1.
         n_gram: pieces of the longest n-gram; all shorter ones are used too.
         n_gram_rows: rows of the table; n-grams are spread over them by a hash.
         dropout: rate on the vector of a text.
@@ -33,7 +33,7 @@ class BagConfig:
     family: Literal["bag"] = "bag"
     src_vocab_size: Size
     tgt_vocab_size: Size
-    d_model: Size = 4
+    d_model: Annotated[int, Range(2, 4096)] = 4
     n_gram: Annotated[int, Range(1, 8)] = 3
     n_gram_rows: Size = 1 << 20
     dropout: Rate = 0.0
@@ -75,7 +75,7 @@ def bag_plan(config: BagConfig) -> list[Weight]:
 
 def _weights(config: BagConfig) -> Iterator[Weight]:
     width, n_outputs = config.d_model, config.tgt_vocab_size
-    yield Weight("n_grams.weight", (config.n_gram_rows, width), "n_grams", "src")
+    yield Weight("n_grams.weight", (config.n_gram_rows, width - 1), "n_grams", "src")
     outputs = (Block("", n_outputs, "tgt"),)
     yield Weight("output.weight", (n_outputs, width), "output", "src", outputs)
 

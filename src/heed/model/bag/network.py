@@ -18,6 +18,9 @@ from heed.model.trace import see
 _FACTOR, _SUM = -0x61C8864680B583EB, 0x7F4A7C15
 """Of the hash: 2⁶⁴ and 2³² divided by the golden ratio, the first as a signed number."""
 
+N_NO_LABEL, NO_LABEL = 4, -10.0
+"""Outputs below the labels, those of special pieces, and the bias that excludes them at first."""
+
 
 class BagOfNGrams(TorchNetwork):
     """A vector for a text without the order of its n-grams.
@@ -25,7 +28,7 @@ class BagOfNGrams(TorchNetwork):
     Args:
         plan: its weights.
         n_rows: rows of the table.
-        width: numbers of a row.
+        width: of the vector of a text: the numbers of a row, and a 1 that gives each label a bias.
         n_outputs: labels, and the ids below them.
         n_gram: pieces of the longest n-gram.
         pad_id: id of `<pad>`.
@@ -50,11 +53,14 @@ class BagOfNGrams(TorchNetwork):
         super().__init__(plan=plan, pad_id=pad_id)
         self.bos_id, self.eos_id = bos_id, eos_id
         self.n_gram = n_gram
-        self.n_grams = nn.Embedding(n_rows, width, _weight=torch.empty(n_rows, width))
+        self.n_grams = nn.Embedding(n_rows, width - 1, _weight=torch.empty(n_rows, width - 1))
         # A row that training never meets must not change a label.
         nn.init.zeros_(self.n_grams.weight)
         self.output = nn.Linear(width, n_outputs, bias=False)
         nn.init.normal_(self.output.weight, std=width**-0.5)
+        with torch.no_grad():
+            self.output.weight[:, -1] = 0.0
+            self.output.weight[:N_NO_LABEL, -1] = NO_LABEL
         self.dropout = Dropout(dropout)
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
@@ -83,8 +89,8 @@ class BagOfNGrams(TorchNetwork):
         starts = counts.cumsum(0) - counts
         total = F.embedding_bag(rows, table, starts, mode="sum")
         state = total / counts.clamp(min=1).sqrt()[:, None]
-        dropped: Tensor = self.dropout(see(self, "states", state[:, None]))
-        return dropped
+        state = F.pad(self.dropout(state), (0, 1), value=1.0)
+        return see(self, "states", state[:, None])
 
 
 def _n_gram_rows(ids: Tensor, is_real: Tensor, longest: int, n_rows: int) -> Tensor:

@@ -121,9 +121,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
     if family.name == "bag":
-        model["dropout"] = family.presets[name]["dropout"]
-        chosen["model"] |= choose_bag_sizes(facts.tgt_vocab_size - N_SPECIAL)
-        chosen["training"] |= choose_bag_training(training, facts)
+        model |= choose_bag_sizes(facts.tgt_vocab_size - N_SPECIAL)
+        batches |= choose_bag_training(training, facts)
     own = {field.name for field in fields(family.config)}
     for section, values in BY_TASK.get(_task(asked), {}).items():
         chosen[section] |= {k: v for k, v in values.items() if section != "model" or k in own}
@@ -216,7 +215,7 @@ def choose_rates(
 def choose_bag_sizes(n_labels: int) -> Values:
     """Width and rows of a bag of n-grams: 16 MB, wide enough for that many labels."""
     width = min(64, max(4, 1 << (n_labels - 1).bit_length()))
-    return {"d_model": width, "n_gram_rows": BAG_NUMBERS // width}
+    return {"d_model": width, "n_gram_rows": BAG_NUMBERS // width, "dropout": 0.0}
 
 
 def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
@@ -232,6 +231,8 @@ def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
         "learning_rate": 3e-3,
         "beta2": 0.9999,
         "weight_decay": 1.0,
+        # Four of the outputs stand for no label, and would get a share.
+        "label_smoothing": 0.0,
         "batch_tokens": batch_tokens,
         "first_batch_tokens": batch_tokens,
         "warmup_steps": 30,
