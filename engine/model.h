@@ -180,7 +180,7 @@ class State {
         int begin, rows;
     };
     struct Work;
-    // The newest tokens of all rows: (rows, count), and where the first row begins in memory.
+    // The newest tokens of all rows, (rows, count).
     struct Tokens {
         const int64_t *ids;
         int count;

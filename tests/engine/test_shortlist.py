@@ -18,7 +18,12 @@ from heed.errors import FormatError, HeedError
 from heed.model.config import ModelConfig
 from heed.model.interface import Ids, largest
 
-KINDS = [{}, {"bias": False, "norm": "pre"}, {"tied": "three-way", "src_vocab_size": 70}]
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"bias": False, "norm": "pre"},
+    {"tied": "three-way", "src_vocab_size": 70},
+    {"family": "decoder"},
+]
 ALL = np.arange(70)
 
 
@@ -65,12 +70,14 @@ def test_what_is_left_out_has_no_chance_and_the_others_stand_as_before(
 @needs_compiler
 @pytest.mark.parametrize("is_quantized", [False, True])
 @pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids=str)
 def test_every_road_gives_the_same_bits(
-    is_quantized: bool, kernels: str, network: Callable[..., Network]
+    kind: dict[str, Any], is_quantized: bool, kernels: str, network: Callable[..., Network]
 ) -> None:
     if kernels == "numpy" and not is_quantized:
         pytest.skip("in float32 NumPy adds in another order")
-    weights, short = network(is_quantized=is_quantized), shortlist()
+    weights = network(is_quantized=is_quantized, **kind)
+    short = shortlist(weights.config.src_vocab_size)
     wanted = walk(engine(weights, "portable", shortlist=short))
     for threads in (1, 2, 8):
         found = walk(engine(weights, kernels, threads, short))
