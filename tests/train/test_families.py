@@ -151,6 +151,10 @@ def test_paused_and_continued_equals_undisturbed(
     assert set(stored) == set(stored_shapes(load_bundle(str(whole)).config))  # ties once
     found = heed.load(whole).translate(SRC)
     assert [str(one) for one in heed.load(parts).translate(SRC)] == [str(one) for one in found]
+    if kind == "merged":  # a row is the source's part of one softmax with the target
+        shown = heed.load(whole).align(SRC[2], TGT[2])
+        assert len(shown.weights) == len(shown.target_tokens)
+        assert all(0 < sum(row) < 1 for row in shown.weights)
 
 
 def test_more_layers_than_a_parent_has_are_refused_where_they_do_not_fit(
