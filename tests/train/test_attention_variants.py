@@ -5,10 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import heed
+from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
+from heed.machine.seeds import seed_everything
+from heed.model.build import build_model
+from heed.model.families import plan
 from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 
@@ -95,3 +100,22 @@ def test_a_language_model_and_a_classifier_have_it_too(
     code, _, err = call("train", "--task", "classify", *labels, "--out", classifier, *steps)
     assert code == 0, err
     assert call("classify", "-m", classifier, "the dog")[1].strip() in ("a", "b")
+
+
+def test_random_features_are_stored_as_drawn_and_never_trained(
+    tmp_path: Path, small_corpus: Corpus
+) -> None:
+    """Neither by the optimizer nor by the average of the weights."""
+    run_training(
+        settings("favor", "transformer"), small_corpus, tmp_path / "run", report=lambda event: None
+    )
+    bundle = load_bundle(tmp_path / "run")
+    seed_everything(3, "weights")
+    model = build_model(bundle.config)
+    fresh = {name: weight.detach().numpy() for name, weight in model.named_parameters()}
+    fixed = [weight.name for weight in plan(bundle.config) if weight.role == "fixed"]
+    assert fixed == [name for name in fresh if name.endswith(".directions")]
+    assert len(fixed) == 3
+    for name, weight in fresh.items():
+        is_drawn = np.array_equal(bundle.weights[name], weight)
+        assert is_drawn == (name in fixed), name
