@@ -1,0 +1,247 @@
+# ruff: noqa: T201 (a script speaks to its terminal)
+r"""heed's recurrent family beside JoeyNMT's: tokens/s in training and in greedy translation.
+
+    python benchmarks/rnn_speed.py --src train.en --tgt train.de --dev-src val.en \
+        --dev-tgt val.de --test-src test.en --threads 1
+
+Both sides train the same sizes on the same pieces with Adam, dropout 0.2, label smoothing 0.1 and
+as many tokens a batch, then translate the test set greedily with what they learned, in turn. Time
+is that of the process, so that other programs do not count. The first call installs JoeyNMT from
+PyPI into a virtualenv of its own (`--peers`, kept). Not here: quality (`heed evaluate`).
+"""
+
+import argparse
+import itertools
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import peers
+import speed
+
+KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "LSTM, dot": ("lstm", "dot", {"attention": "luong", "input_feeding": False}),
+    "GRU, additive": ("gru", "additive", {"attention": "bahdanau", "input_feeding": True}),
+}
+"""Cell and attention in heed, and the decoder in JoeyNMT.
+
+JoeyNMT attends after its cell. The last context reaches the next step by input feeding, which takes
+the place of the context that heed's additive attention gives to the cell; heed's dot attention has
+neither. JoeyNMT's "luong" has a matrix in its score, which heed's "dot" has not.
+"""
+WARMUP, EVERY = 10, 5
+DROPOUT = 0.2
+LOGGED = re.compile(r"Step: +(\d+), .*Tokens per Sec: +(\d+)")
+RUNNER = """
+import runpy, time
+time.time = time.process_time
+runpy.run_module("joeynmt", run_name="__main__", alter_sys=True)
+"""
+"""JoeyNMT, whose log has the seconds of its process in place of those of the clock."""
+TOOK = re.compile(r"Generation took ([\d.]+)\[sec\]")
+
+
+def corpus_of(settings: speed.Settings) -> dict[str, str]:
+    """The files by the names that `peers` has for them."""
+    return {key: settings[key] for key in ("src", "tgt", "dev_src", "dev_tgt", "test_src")}
+
+
+def measure_heed(settings: speed.Settings) -> speed.Numbers:
+    """Train for some steps and translate; preparing the corpus and loading are not counted."""
+    from heed.data.corpus import Corpus
+    from heed.data.lines import read_lines
+    from heed.data.readers import ParallelFiles
+    from heed.train.recipe.asked import Asked
+    from heed.train.run.run import run_training
+    from heed.translate.translator import load
+
+    cell, attention, _ = KINDS[settings["kind"]]
+    model = {"family": "rnn", "d_model": settings["width"], "cell": cell, "attention": attention}
+    layers = {"n_encoder_layers": settings["layers"], "n_decoder_layers": settings["layers"]}
+    training = {
+        "max_steps": WARMUP + settings["steps"],
+        "batch_tokens": settings["batch_tokens"],
+        "first_batch_tokens": None,
+        "optimizer": "adam",
+        "label_smoothing": 0.1,
+        "validations": 1,
+        "validation_sentences": 0,
+        "threads": settings["threads"],
+        "device": "cpu",
+        "seed": 1,
+    }
+    files = corpus_of(settings)
+    train, dev = (
+        (ParallelFiles(files=(files[f"{prefix}src"], files[f"{prefix}tgt"])),)
+        for prefix in ("", "dev_")
+    )
+    seen: list[tuple[float, int]] = []
+
+    def note(event: dict[str, Any]) -> None:
+        if event["kind"] == "step":
+            seen.append((time.process_time(), event["n_tgt_tokens"]))
+
+    asked = Asked({"model": {**model, **layers, "dropout": DROPOUT}, "training": training})
+    out = Path(tempfile.mkdtemp(dir=settings["folder"])) / "run"
+    run_training(asked, Corpus(train=train, dev=dev), out, report=note)
+    n_tokens = sum(count for _, count in seen[WARMUP:])
+    training_s = seen[-1][0] - seen[WARMUP - 1][0]
+
+    translator = load(out, device="cpu", threads=settings["threads"])
+    lines = list(read_lines(files["test_src"]))
+    search = {"beam_size": 1, "max_length": settings["max_length"]}
+    list(translator.translate_stream(lines[:8], **search))
+    started_at = time.process_time()
+    found = list(translator.translate_stream(lines, **search))
+    translating_s = time.process_time() - started_at
+    return {
+        "tgt_tokens_per_s": n_tokens / training_s,
+        "output_tokens_per_s": sum(len(each.token_scores) for each in found) / translating_s,
+        "sentences_per_s": len(lines) / translating_s,
+    }
+
+
+def joeynmt_config(settings: speed.Settings, task: peers.Task) -> dict[str, Any]:
+    """JoeyNMT's Transformer config with a recurrent network, Adam at the same rate."""
+    cell, _, decoder = KINDS[settings["kind"]]
+    width, n_steps = settings["width"], WARMUP + settings["steps"]
+    stack = {
+        "type": "recurrent",
+        "rnn_type": cell,
+        "num_layers": settings["layers"],
+        "dropout": DROPOUT,
+        "embeddings": {"embedding_dim": width, "scale": True, "dropout": DROPOUT},
+    }
+    config = peers.joeynmt_config(task)
+    config["testing"]["max_output_length"] = settings["max_length"]
+    config["training"] |= {
+        "batch_size": settings["batch_tokens"],
+        "updates": n_steps,
+        "validation_freq": n_steps,
+        "logging_freq": EVERY,
+    }
+    config["model"] |= {
+        "encoder": {**stack, "hidden_size": width // 2, "bidirectional": True},
+        "decoder": {**stack, "hidden_size": width, "hidden_dropout": DROPOUT, **decoder},
+    }
+    config["model"]["decoder"]["init_hidden"] = "bridge"
+    return config
+
+
+def measure_joeynmt(settings: speed.Settings, task: peers.Task) -> speed.Numbers:
+    """Train and translate by its own commands; its log has the rate and the time."""
+    config = joeynmt_config(settings, task)
+    path = peers.write_json(task.run / "config.yaml", config)
+    log = run([task.python, "-c", RUNNER, "train", path, "--skip-test"], settings)
+    rates = [int(rate) for step, rate in LOGGED.findall(log) if int(step) > WARMUP]
+    (saved,) = set(task.model.glob("[0-9]*.ckpt"))
+    config["testing"]["load_model"] = str(saved)
+    path = peers.write_json(task.run / "translate.yaml", config)
+    with (task.data / "test.src").open() as lines:
+        log = run([task.python, "-c", RUNNER, "translate", path], settings, lines)
+    (took,) = TOOK.findall(log)
+    pieces = [line.split() for line in log.splitlines() if not re.match(r"\d{4}-\d\d-", line)]
+    n_lines = len((task.data / "test.src").read_text("utf-8").splitlines())
+    written = pieces[-n_lines:]
+    return {
+        "tgt_tokens_per_s": statistics.harmonic_mean(rates),
+        "output_tokens_per_s": sum(len(line) + 1 for line in written) / float(took),
+        "sentences_per_s": n_lines / float(took),
+    }
+
+
+def run(command: peers.Command, settings: speed.Settings, stdin: Any = None) -> str:
+    """What a command of JoeyNMT says on both streams."""
+    threads = {"OMP_NUM_THREADS": str(settings["threads"]), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        command,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **threads},
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"JoeyNMT failed:\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+def table(results: dict[str, dict[str, list[speed.Numbers]]]) -> str:
+    """Markdown: medians, and the ratio of each turn from the lowest to the highest."""
+    rows = ["| | heed | JoeyNMT | ratio |", "|---|--:|--:|--:|"]
+    words = {"tgt_tokens_per_s": "training", "output_tokens_per_s": "greedy translation"}
+    for (kind, sides), (key, what) in itertools.product(results.items(), words.items()):
+        ours, theirs = ([one[key] for one in sides[side]] for side in ("heed", "JoeyNMT"))
+        ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+        rows.append(
+            f"| {kind}, {what} | {statistics.median(ours):,.0f} | {statistics.median(theirs):,.0f} "
+            f"| {statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f}) |"
+        )
+    return "\n".join(rows)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for flag in ("--src", "--tgt", "--dev-src", "--dev-tgt", "--test-src"):
+        whole.add_argument(flag, required=True, metavar="FILE")
+    whole.add_argument("--width", type=int, default=512, help="of embeddings and states")
+    whole.add_argument("--layers", type=int, default=1, help="of the encoder and of the decoder")
+    whole.add_argument("--batch-tokens", type=int, default=2048, metavar="N")
+    whole.add_argument("--steps", type=int, default=60, metavar="N")
+    whole.add_argument("--max-length", type=int, default=50, help="of a translation, in pieces")
+    whole.add_argument("--threads", type=int, default=1)
+    whole.add_argument("--repeat", type=int, default=2)
+    whole.add_argument("--peers", type=Path, default=Path("peers"), help="where they are installed")
+    whole.add_argument("--json", action="store_true", help="every single number, as JSON")
+    return whole
+
+
+def main(arguments: list[str]) -> None:
+    """Install, prepare, measure in turn, print; a measurement of heed is a process of its own."""
+    if arguments[:1] == [speed.CHILD]:
+        print(json.dumps(measure_heed(json.loads(arguments[2]))))
+        return
+    settings: speed.Settings = vars(parser().parse_args(arguments))
+    python = peers.install(peers.JOEYNMT, settings.pop("peers").absolute())
+    sides = ("heed", "JoeyNMT")
+    results: dict[str, dict[str, list[speed.Numbers]]] = {
+        kind: {side: [] for side in sides} for kind in KINDS
+    }
+    with tempfile.TemporaryDirectory(prefix="heed-rnn-speed-") as folder:
+        settings["folder"] = folder
+        corpus, data = {k: os.path.abspath(v) for k, v in corpus_of(settings).items()}, Path(folder)
+        settings |= corpus
+        peers.write_pieces(corpus, data)
+        for turn, kind, side in itertools.product(range(settings["repeat"]), KINDS, sides):
+            if side == "heed":
+                found = speed.in_own_process("heed", {**settings, "kind": kind}, script=__file__)
+            else:
+                task = peers.Task(
+                    corpus=corpus,
+                    data=data,
+                    run=Path(tempfile.mkdtemp(dir=folder)),
+                    python=python,
+                    time_s=0.0,
+                    seed=1,
+                    preset=None,
+                    threads=settings["threads"],
+                    beam_size=1,
+                )
+                found = measure_joeynmt({**settings, "kind": kind}, task)
+            turns = f"{turn + 1} of {settings['repeat']}"
+            print(f"{kind}, {side}, {turns}: {json.dumps(found)}", file=sys.stderr)
+            results[kind][side].append(found)
+    print(json.dumps(results, indent=2) if settings["json"] else table(results))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,78 @@
+"""benchmarks/rnn_speed.py: both sides get one network, and JoeyNMT's log is read."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+LOG = """
+2026-11-24 07:11:17,310 - INFO - joeynmt.training - Epoch   1, Step:       10, Batch Loss: 8.5, \
+Batch Acc: 0.1, Tokens per Sec:      400, Lr: 0.000300
+2026-11-24 07:11:19,310 - INFO - joeynmt.training - Epoch   1, Step:       15, Batch Loss: 8.1, \
+Batch Acc: 0.1, Tokens per Sec:      661, Lr: 0.000300
+2026-11-24 07:11:20,310 - INFO - joeynmt.prediction - Generation took 2.0000[sec].
+▁ein ▁Hund
+▁zwei
+"""
+
+
+@pytest.fixture
+def rnn_speed(scripts: dict[str, ModuleType]) -> Any:
+    return scripts["rnn_speed"]
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return {
+        "kind": "LSTM, dot",
+        "width": 64,
+        "layers": 2,
+        "batch_tokens": 512,
+        "steps": 10,
+        "max_length": 20,
+        "threads": 1,
+    }
+
+
+def task(peers: Any, folder: Path) -> Any:
+    return peers.Task(
+        corpus={},
+        data=folder,
+        run=folder / "run",
+        python=Path("python"),
+        time_s=0.0,
+        seed=1,
+        preset=None,
+        threads=1,
+        beam_size=1,
+    )
+
+
+def test_the_peer_gets_the_sizes_and_ends_after_as_many_steps(
+    rnn_speed: Any, scripts: dict[str, Any], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    config = rnn_speed.joeynmt_config(settings, task(scripts["peers"], tmp_path))
+    encoder, decoder = config["model"]["encoder"], config["model"]["decoder"]
+    assert (encoder["hidden_size"], decoder["hidden_size"]) == (32, 64)
+    assert encoder["num_layers"] == decoder["num_layers"] == 2
+    assert (decoder["rnn_type"], decoder["attention"]) == ("lstm", "luong")
+    assert config["training"]["updates"] == config["training"]["validation_freq"] == 20
+
+
+def test_rates_are_those_after_the_first_steps(
+    rnn_speed: Any,
+    scripts: dict[str, Any],
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rnn_speed, "run", lambda *_: LOG)
+    (tmp_path / "test.src").write_text("▁a ▁dog\n▁two\n", encoding="utf-8")
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    (tmp_path / "run" / "model" / "20.ckpt").touch()
+    found = rnn_speed.measure_joeynmt(settings, task(scripts["peers"], tmp_path))
+    assert found == {"tgt_tokens_per_s": 661, "output_tokens_per_s": 2.5, "sentences_per_s": 1.0}
+    table = rnn_speed.table({"LSTM, dot": {"heed": [found | {"tgt_tokens_per_s": 1322}] * 2,
+                                           "JoeyNMT": [found] * 2}})  # fmt: skip
+    assert "| LSTM, dot, training | 1,322 | 661 | 2.00 (2.00 – 2.00) |" in table
