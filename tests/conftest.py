@@ -162,7 +162,7 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
     folder = ROOT / "benchmarks"
     if not folder.is_dir():
         pytest.skip("this is a source distribution, which has no benchmarks")
-    names = ["curves", "exports", "machine", "peers", "roofline", "scale", "speed"]
+    names = ["curves", "exports", "families", "machine", "peers", "roofline", "scale", "speed"]
     names += ("attention", "time_to_quality", "train_speed", "translate_speed")
     names += ("generate_speed", "generators", "rnn_speed", "translators")
     sys.path.insert(0, str(folder))
