@@ -349,6 +349,16 @@ def test_a_bag_is_as_wide_as_its_labels_need(n_labels: int, width: int) -> None:
     assert resolve(Asked({"task": "classify"}), facts).model.d_model == width
 
 
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [({}, "bag"), ({"n_gram": 2}, "bag"), ({"dropout": 0.1}, "bag"), ({"n_layers": 2}, "encoder")],
+)
+def test_a_setting_that_only_an_encoder_has_chooses_an_encoder(
+    model: dict[str, Any], family: str
+) -> None:
+    assert resolve(Asked({"task": "classify", "model": model})).model.family == family
+
+
 def test_a_bag_does_not_translate(small_corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="model.family = bag does not translate: it is for the t"):
         quiet(Asked({"model": {"family": "bag"}}), small_corpus, tmp_path / "run")

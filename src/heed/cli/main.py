@@ -35,7 +35,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "classify": ("heed.cli.texts:classify", "Label texts."),
         "next-word": ("heed.cli.look:next_word", "Show the most probable next tokens."),
         "align": ("heed.cli.look:align", "Show attention between text and translation."),
-        "vectors": ("heed.cli.vectors:vectors", "Word vectors: learn, neighbors, analogies."),
+        "vectors": (
+            "heed.cli.vectors:vectors",
+            "Learn word vectors; print neighbors and analogies.",
+        ),
     },
     "Tools": {
         "models": (

@@ -7,6 +7,8 @@ Sources: Katharopoulos et al. 2020, "Transformers are RNNs", equations 5 to 7 an
 Choromanski et al. 2021, "Rethinking Attention with Performers".
 """
 
+import itertools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -203,11 +205,12 @@ def attend_causally(
     if n_prefix:
         sums = summed(_part(key, 0, n_prefix), value[:, :, :n_prefix])
         contexts.append(read(query[:, :, :n_prefix], sums))
-    for start in range(n_prefix, query.size(2), BLOCK):
-        part = slice(start, start + BLOCK)
-        new = _part(key, start, start + BLOCK)
-        context, sums = advance(query[:, :, part], new, value[:, :, part], sums)
-        contexts.append(context)
+    if query.size(2) > n_prefix:
+        new = _part(key, n_prefix, query.size(2))
+        parts = query[:, :, n_prefix:], new.values, value[:, :, n_prefix:], new.log_scale
+        for queries, keys, values, scales in zip(*map(_blocks, parts), strict=False):
+            context, sums = advance(queries, Features(keys, scales), values, sums)
+            contexts.append(context)
     return torch.cat(contexts, dim=2) if contexts else _precise(value), sums
 
 
@@ -249,6 +252,14 @@ def _divided(sums: Tensor) -> Tensor:
     """Weighted sums of values by the sum of weights behind them; 0 where nothing was read."""
     total = sums[..., -1:]
     return sums[..., :-1] / total.masked_fill(total == 0, 1.0)
+
+
+def _blocks(x: Tensor | None) -> Iterable[Tensor | None]:
+    """Cut `(batch, n_heads, length, width)` into blocks of positions; None has any number of them.
+
+    Not by slices: the gradient of each would be as long as the sequence.
+    """
+    return itertools.repeat(None) if x is None else torch.split(x, BLOCK, dim=2)
 
 
 def _part(features: Features, start: int, end: int) -> Features:

@@ -256,7 +256,7 @@ def family_of(asked: Asked, mistakes: list[str], preset: str | None = None) -> F
     task = _task(asked)
     needed = FAMILIES_OF_TASK.get(task, ())
     usual = needed[0] if needed else DEFAULT
-    if task == "classify" and (preset or asked.get("training.parent")):
+    if task == "classify" and (preset or asked.get("training.parent") or _has_encoder_keys(asked)):
         usual = "encoder"  # the bag has one size, and shares no weights with other models
     try:
         family = family_named(asked.get("model.family", usual))
@@ -277,6 +277,14 @@ def family_of(asked: Asked, mistakes: list[str], preset: str | None = None) -> F
         )
         return family_named(usual)
     return family
+
+
+def _has_encoder_keys(asked: Asked) -> bool:
+    """Whether a setting was made that an encoder has and a bag of n-grams has not."""
+    of_encoder, of_bag = (
+        {field.name for field in fields(FAMILIES[name].config)} for name in ("encoder", "bag")
+    )
+    return not of_encoder.isdisjoint(asked.section("model").keys() - of_bag)
 
 
 def is_preset(name: object) -> bool:
