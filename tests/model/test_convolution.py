@@ -50,7 +50,7 @@ def test_a_position_sees_its_neighbors_only() -> None:
     assert causal.tolist() == [False, False, False, True, True, True, False]
 
 
-@pytest.mark.parametrize("kind", ["shaw", "alibi"])
+@pytest.mark.parametrize("kind", ["rotary", "shaw", "alibi"])
 def test_positions_inside_self_attention_are_refused(kind: str) -> None:
-    with pytest.raises(ConfigError, match=f"{kind} positions are distances inside self-attention"):
+    with pytest.raises(ConfigError, match=f"{kind} positions work inside self-attention"):
         ConvConfig(src_vocab_size=9, tgt_vocab_size=9, positions=kind)

@@ -35,15 +35,14 @@ class ConvConfig(ModelConfig):
                 "model.family = conv has convolutions in the place of self-attention, so "
                 f"model.decoder_self cannot be {self.decoder_self}. Leave one of the two out."
             )
-
         if self.decoder_attention == "merged":
             raise ConfigError(
                 "model.decoder_attention = merged needs self-attention to merge with, which "
                 "model.family = conv does not have. Set model.decoder_attention = separate."
             )
-        if self.positions in ("shaw", "alibi"):
+        if self.positions in ("rotary", "shaw", "alibi"):
             raise ConfigError(
-                f"{self.positions} positions are distances inside self-attention, which "
+                f"{self.positions} positions work inside self-attention, which "
                 "model.family = conv does not have. Set model.positions = sinusoidal."
             )
 
