@@ -25,7 +25,7 @@ from heed.model.attention import (
     attend_fused,
     attend_then_mask,
 )
-from heed.model.bag.network import BagOfNGrams
+from heed.model.bag.network import BagOfNGrams, inverse_frequencies
 from heed.model.build import build_model
 from heed.model.cache import KVCache, RunningState
 from heed.model.config import ModelConfig
@@ -123,6 +123,7 @@ SIZES = {
     "n_channels": 36,
     "kernel_size": 33,
     "n_features": 35,
+    "n_rows": 39,
 }
 SHAPE = re.compile(r"(?P<before>\S+ \S+ |\S+ |)`\((?P<axes>[^`]+)\)`")
 
@@ -486,6 +487,14 @@ def family_calls() -> Iterator[Call]:
         yield type(network).extend, network.extend, several
     yield EncoderOnly.forward, relative("encoder"), {"src": ids("batch, src_len"), "tgt_in": tgt_in}
     yield BagOfNGrams.forward, relative("bag"), {"src": ids("batch, src_len"), "tgt_in": tgt_in}
+    src_mask = mask("batch, 1, 1, src_len")
+    yield (
+        BagOfNGrams.rows,
+        relative("bag").rows,
+        {"src": ids("batch, src_len"), "src_mask": src_mask},
+    )
+    counts = {"n_texts_with": whole_numbers("n_rows"), "n_texts": 5}
+    yield inverse_frequencies, inverse_frequencies, counts
     network = relative("rnn")
     n_sources = {"src": ids("n_sources, src_len"), "src_mask": mask("n_sources, 1, 1, src_len")}
     yield Recurrent.encode, network.encode, n_sources

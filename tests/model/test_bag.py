@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heed.errors import ConfigError
-from heed.model.bag.network import BagOfNGrams, _n_gram_rows
+from heed.model.bag.network import BagOfNGrams, _n_gram_rows, inverse_frequencies
 from heed.model.build import build_model
 from heed.model.masks import padding_mask
 
@@ -57,6 +57,24 @@ def test_a_text_is_the_sum_of_its_different_n_grams_over_the_root_of_their_numbe
     assert len(rows) == len(n_grams) == 9
     total = model.n_grams.weight[sorted(rows)].sum(dim=0)
     torch.testing.assert_close(states(model, torch.tensor([text]))[0], total / math.sqrt(9))
+
+
+def test_rows_have_weights_that_keep_their_length(bag: Bag) -> None:
+    """Claim 127. Σ w_i v_i / √(Σ w_i²)."""
+    model, text = bag(n_gram=1), [5, 7, 9]
+    rows = torch.tensor([row_of([piece], 997) for piece in text])
+    weights = torch.tensor([0.5, 0.0, 0.2], dtype=torch.float64)
+    model.row_weights[rows] = weights
+    expected = weights @ model.n_grams.weight[rows] / math.sqrt(0.29)
+    torch.testing.assert_close(states(model, torch.tensor([text]))[0], expected)
+    assert not states(model, torch.tensor([[7]])).any()
+
+
+def test_the_weight_of_an_n_gram_falls_with_the_texts_that_have_it() -> None:
+    """By hand: of 8 texts, log 8 / log 8 = 1, log 4 / log 8 = 2/3, log 1 = 0."""
+    found = inverse_frequencies(torch.tensor([0, 1, 2, 8]), 8)
+    torch.testing.assert_close(found, torch.tensor([0.0, 1.0, (2 / 3) ** 1.5, 0.0]).double())
+    assert not inverse_frequencies(torch.tensor([0, 1]), 0).isnan().any()
 
 
 def test_a_word_counts_beside_its_pieces_and_by_its_pieces_alone(bag: Bag) -> None:

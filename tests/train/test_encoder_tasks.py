@@ -338,7 +338,7 @@ def test_the_family_of_a_classifier(asked: dict[str, Any], family: str) -> None:
 def test_a_bag_stops_after_a_few_epochs_unless_steps_are_given() -> None:
     facts = replace(UNKNOWN, n_src_tokens=174_000, tgt_vocab_size=N_SPECIAL + 2, is_guess=False)
     training = resolve(Asked({"task": "classify", "training": {"time_s": 900.0}}), facts).training
-    assert training.max_steps == 510  # six times 174,000 tokens in batches of 2,048
+    assert training.max_steps == 600  # six times a hundred batches
     asked = Asked({"task": "classify", "training": {"max_steps": 7}})
     assert resolve(asked, facts).training.max_steps == 7
 
@@ -362,6 +362,15 @@ def test_a_setting_that_only_an_encoder_has_chooses_an_encoder(
 def test_a_bag_does_not_translate(small_corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="model.family = bag does not translate: it is for the t"):
         quiet(Asked({"model": {"family": "bag"}}), small_corpus, tmp_path / "run")
+
+
+def test_rare_n_grams_weigh_more_in_a_trained_bag(bag_run: Path) -> None:
+    """Each review is "a … … indeed": n-grams of all texts weigh 0, and those of none too."""
+    weights = load_bundle(bag_run).weights["row_weights"]
+    assert weights.min() == 0
+    assert 20 < np.count_nonzero(weights) < 1000
+    # One word of six, in 40 of the 240 texts; some of them are held out.
+    assert np.isclose(weights, (np.log(6) / np.log(240)) ** 1.5, atol=0.05).any()
 
 
 def test_a_bag_continued_equals_undisturbed(reviews: Path, tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ class Weight:
         name: its name in `state_dict`.
         shape: its shape; a matrix is `(n_outputs, n_inputs)`.
         role: `table` (embeddings), `positions` (a learned table), `matrix`, `bias`, `norm` (gain or
-            bias of a LayerNorm), `output` (the map to the target vocabulary), `fixed` (drawn once
-            and never trained), `n_grams` (vectors of hashed n-grams).
+            bias of a LayerNorm), `output` (the map to the target vocabulary), `fixed` (drawn or
+            counted once and never trained), `n_grams` (vectors of hashed n-grams).
         side: the tokens that meet it; of a fused matrix whose blocks differ, those of the query.
         blocks: the rows of a matrix or bias, first to last; one block unless it is fused.
         tied_to: the name of the weight it is the same tensor as, or None.

@@ -69,12 +69,13 @@ MAX_NUMBERS = 1 << 28
 
 
 def bag_plan(config: BagConfig) -> list[Weight]:
-    """Both weights of this model in the order of its `state_dict`."""
+    """Every weight of this model in the order of its `state_dict`."""
     return list(_weights(config))
 
 
 def _weights(config: BagConfig) -> Iterator[Weight]:
     width, n_outputs = config.d_model, config.tgt_vocab_size
+    yield Weight("row_weights", (config.n_gram_rows,), "fixed", "src")
     yield Weight("n_grams.weight", (config.n_gram_rows, width - 1), "n_grams", "src")
     outputs = (Block("", n_outputs, "tgt"),)
     yield Weight("output.weight", (n_outputs, width), "output", "src", outputs)

@@ -1,10 +1,13 @@
-"""A bag of n-grams: a text is the sum of the vectors of its n-grams, divided by √(their number).
+"""A bag of n-grams: a text is the weighted sum of their vectors, Σ w_i v_i / √(Σ w_i²).
 
 N-grams are of pieces; a whole word is one more, however many pieces it has. Each counts once,
-however often it occurs. Sources: Wang and Manning 2012, "Baselines and
-Bigrams", section 2.1 (occurrence instead of frequency); Joulin et al. 2017, "Bag of Tricks for
-Efficient Text Classification", section 2.2 (vectors of hashed n-grams).
+however often it occurs, with a weight w_i that is larger the rarer it is (`inverse_frequencies`).
+Sources: Wang and Manning 2012, "Baselines and Bigrams", section 2.1 (occurrence instead of
+frequency); Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification", section 2.2
+(vectors of hashed n-grams).
 """
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +21,29 @@ from heed.model.trace import see
 _FACTOR, _SUM = -0x61C8864680B583EB, 0x7F4A7C15
 """Of the hash: 2⁶⁴ and 2³² divided by the golden ratio, the first as a signed number."""
 
+POWER = 1.5
+"""Of the weights; cross-validation prefers it to 1 and 2 (`docs/log`)."""
+
 N_NO_LABEL, NO_LABEL = 4, -10.0
 """Outputs below the labels, those of special pieces, and the bias that excludes them at first."""
+
+
+def inverse_frequencies(n_texts_with: Tensor, n_texts: int) -> Tensor:
+    """w = (idf / log N)^POWER with idf = log(N / n); 0 for an n-gram of no text.
+
+    Args:
+        n_texts_with: n, the texts with an n-gram, `(n_rows,)`.
+        n_texts: N.
+
+    Returns:
+        Between 0, for an n-gram of all texts, and 1, for one of a single text, `(n_rows,)`.
+
+    Source: Sparck Jones 1972, "A Statistical Interpretation of Term Specificity"; the power is
+        ours (`docs/log`).
+    """
+    rarest = math.log(max(2, n_texts))
+    idf = rarest - n_texts_with.clamp(min=1).double().log()
+    return ((idf / rarest).clamp(min=0) ** POWER).where(n_texts_with > 0, 0.0)
 
 
 class BagOfNGrams(TorchNetwork):
@@ -35,6 +59,10 @@ class BagOfNGrams(TorchNetwork):
         bos_id: id of `<bos>`, which stands in front of each word.
         eos_id: id of `<eos>`.
         dropout: rate on the vector of a text.
+
+    Attributes:
+        row_weights: of the n-grams in each row of the table; 1 until a run counts them, stored with
+            the model and never trained, `(n_rows,)`.
     """
 
     def __init__(
@@ -53,6 +81,8 @@ class BagOfNGrams(TorchNetwork):
         super().__init__(plan=plan, pad_id=pad_id)
         self.bos_id, self.eos_id = bos_id, eos_id
         self.n_gram = n_gram
+        self.row_weights = nn.Parameter(torch.empty(n_rows), requires_grad=False)
+        nn.init.ones_(self.row_weights)
         self.n_grams = nn.Embedding(n_rows, width - 1, _weight=torch.empty(n_rows, width - 1))
         # A row that training never meets must not change a label.
         nn.init.zeros_(self.n_grams.weight)
@@ -74,9 +104,30 @@ class BagOfNGrams(TorchNetwork):
         Returns:
             A state for each text, `(batch, 1, d_model)`.
         """
+        rows, counts = self.rows(src, src_mask)
+        starts = counts.cumsum(0) - counts
+        weights = self.row_weights[rows]
+        total = F.embedding_bag(
+            rows, self.n_grams.weight, starts, mode="sum", per_sample_weights=weights
+        )
+        places = torch.arange(len(rows), device=rows.device)
+        squares = F.embedding_bag(places, weights.square()[:, None], starts, mode="sum")
+        state = total / squares.clamp(min=1e-9).sqrt()
+        state = F.pad(self.dropout(state), (0, 1), value=1.0)
+        return see(self, "states", state[:, None])
+
+    def rows(self, src: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The rows of the table that each text needs, those of one text behind the other's.
+
+        Args:
+            src: as in `forward`, `(batch, src_len)`.
+            src_mask: the same, `(batch, 1, 1, src_len)`.
+
+        Returns:
+            Rows, ascending in each text, and how many each text has.
+        """
         is_real = torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask[:, 0, 0]
-        table = self.n_grams.weight
-        n_rows, is_mark = len(table), src == self.bos_id
+        n_rows, is_mark = len(self.row_weights), src == self.bos_id
         is_inside = is_real & ~is_mark & (src != self.eos_id)
         # Pieces first, in their order, then the marks.
         order = is_mark.sort(dim=1, stable=True).indices
@@ -85,12 +136,7 @@ class BagOfNGrams(TorchNetwork):
             _n_gram_rows(pieces, are_real, self.n_gram, n_rows),
             _word_rows(src, is_mark, is_inside, n_rows),
         ]
-        rows, counts = _distinct(torch.cat(found, dim=1), n_rows)
-        starts = counts.cumsum(0) - counts
-        total = F.embedding_bag(rows, table, starts, mode="sum")
-        state = total / counts.clamp(min=1).sqrt()[:, None]
-        state = F.pad(self.dropout(state), (0, 1), value=1.0)
-        return see(self, "states", state[:, None])
+        return _distinct(torch.cat(found, dim=1), n_rows)
 
 
 def _n_gram_rows(ids: Tensor, is_real: Tensor, longest: int, n_rows: int) -> Tensor:

@@ -64,6 +64,9 @@ more than an accuracy point."""
 BAG_EPOCHS = 6
 """Passes through the texts after which a bag of n-grams has learned what it will."""
 
+MARKED = 1.6
+"""Tokens of a text whose words are marked, for each token without: measured on film reviews."""
+
 STEPS_PER_VALIDATION = 20
 """Fewest steps between validations of a run limited by steps; one costs as much as several."""
 
@@ -219,18 +222,21 @@ def choose_bag_sizes(n_labels: int) -> Values:
 
 
 def choose_bag_training(training: Mapping[str, Any], facts: Facts) -> Values:
-    """AdamW with a long memory of the gradients' size, decay of the table, and few epochs.
+    """Adam with a large ε and a long memory of the gradients' size, and few epochs.
 
     An n-gram that occurs in one text has a gradient once an epoch. With the usual β₂ Adam forgets
-    its size until then, and moves its vector as far for a text that is labeled right already.
+    its size until then, and moves its vector as far for a text that is labeled right already. With
+    the usual ε it moves rare n-grams as far as frequent ones, whatever their weights.
     """
-    batch_tokens = min(2048, max(256, facts.n_src_tokens // 64))
-    n_steps = max(400, round(BAG_EPOCHS * facts.n_src_tokens / batch_tokens))
+    n_tokens = MARKED * facts.n_src_tokens
+    batch_tokens = min(3072, max(256, round(n_tokens / 100)))
+    n_steps = max(400, round(BAG_EPOCHS * n_tokens / batch_tokens))
     return {
         "optimizer": "adamw",
-        "learning_rate": 3e-3,
-        "beta2": 0.9999,
-        "weight_decay": 1.0,
+        "learning_rate": 6e-3,
+        "beta2": 0.999,
+        "adam_eps": 1e-3,
+        "weight_decay": 0.0,
         # Four of the outputs stand for no label, and would get a share.
         "label_smoothing": 0.0,
         "batch_tokens": batch_tokens,

@@ -28,6 +28,7 @@ from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
+from heed.train.start.row_weights import row_weights
 from heed.train.step.averages import copy_into
 from heed.train.step.events import Report
 from heed.train.step.optimizer import Optimizer
@@ -65,7 +66,8 @@ def set_up(
     recipe = settle(out, asked, data, gflops, parent.settings(data, draft.task) if parent else {})
     if recipe.training.freeze_embeddings:
         report({"kind": "note", "text": frozen_in_words(recipe.model)})
-    if not step_folders(out) and (parent or recipe.training.first_embeddings != "random"):
+    is_fresh = recipe.training.first_embeddings == "random" and recipe.model.family != "bag"
+    if not step_folders(out) and (parent or not is_fresh):
         phase(report, "making the first weights")
         # Only the leader does this; it needs only the state of a fresh trainer.
         trainer = make_trainer(recipe, data, Group(device=group.device))
@@ -85,6 +87,8 @@ def _begin(
     fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
     if parent:
         weights = inherited(parent, recipe.model, data, fresh)
+    elif recipe.model.family == "bag":
+        weights = {**fresh, "row_weights": row_weights(trainer)}
     else:
         way, seed = recipe.training.first_embeddings, recipe.training.seed
         weights = first_weights(fresh, recipe.model, data, way, report, seed=seed)

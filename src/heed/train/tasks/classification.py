@@ -68,14 +68,16 @@ class MarkedWords:
         vocab: their pieces.
 
     Attributes:
-        src_lengths: marks and `<eos>` included, `(n_texts)`.
+        src_lengths: the mean one for each text, marks and `<eos>` included, `(n_texts)`: batches
+            hold any texts, equally many. Among texts of its own length, a long one would share its
+            batch with fewer, and weigh more.
         tgt_lengths: as in `store`, `(n_texts)`.
     """
 
     def __init__(self, store: Store, vocab: Vocab) -> None:
         self._store, self._vocab = store, vocab
-        marked = (len(self.src(index)) + 1 for index in range(len(store)))
-        self.src_lengths: NDArray[Any] = np.fromiter(marked, np.int64, len(store))
+        n_tokens = sum(len(self.src(index)) + 1 for index in range(len(store)))
+        self.src_lengths: NDArray[Any] = np.full(len(store), round(n_tokens / len(store)), np.int64)
         self.tgt_lengths: NDArray[Any] = store.tgt_lengths
         self.tgt = store.tgt
 
