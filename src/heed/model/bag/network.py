@@ -22,7 +22,7 @@ _FACTOR, _SUM = -0x61C8864680B583EB, 0x7F4A7C15
 """Of the hash: 2⁶⁴ and 2³² divided by the golden ratio, the first as a signed number."""
 
 POWER = 1.5
-"""Of the weights; cross-validation prefers it to 1 and 2 (`docs/log`)."""
+"""Of the weights; by the loss in cross-validation better than 1 and 2 (`docs/log`)."""
 
 N_NO_LABEL, NO_LABEL = 4, -10.0
 """Outputs below the labels, those of special pieces, and the bias that excludes them at first."""
