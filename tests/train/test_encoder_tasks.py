@@ -359,6 +359,20 @@ def test_a_setting_that_only_an_encoder_has_chooses_an_encoder(
     assert resolve(Asked({"task": "classify", "model": model})).model.family == family
 
 
+def test_a_bag_has_no_table_that_could_begin_with_vectors() -> None:
+    asked = Asked({"task": "classify", "training": {"first_embeddings": "word2vec"}})
+    with pytest.raises(ConfigError, match="word2vec is for a table of pieces, which a bag of n-gr"):
+        resolve(asked)
+
+
+def test_nothing_starts_from_a_bag(reviews: Path, tmp_path: Path) -> None:
+    corpus, asked = Corpus(labeled=(str(reviews),)), Asked({"task": "classify"})
+    quiet(asked.plus("training.max_steps", 1), corpus, tmp_path / "bag")
+    asked = asked.plus("training.parent", str(tmp_path / "bag"))
+    with pytest.raises(ConfigError, match="is a bag of n-grams, which shares no weights"):
+        quiet(asked, corpus, tmp_path / "run")
+
+
 def test_a_bag_does_not_translate(small_corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="model.family = bag does not translate: it is for the t"):
         quiet(Asked({"model": {"family": "bag"}}), small_corpus, tmp_path / "run")

@@ -137,6 +137,12 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
         values["model"] = {k: v for k, v in values["model"].items() if k not in FROM_VOCABULARY}
     family = family_of(Asked(values), mistakes, preset)
     mistakes += _of_other_families(values, family)
+    first = asked.get("training.first_embeddings", "random")
+    if family.name == "bag" and first != "random":
+        mistakes.append(
+            f"training.first_embeddings = {first} is for a table of pieces, which a bag of n-grams "
+            "does not have. Leave it out, or set model.family = encoder."
+        )
     renamed = Asked(values, asked.where, asked.not_there)
     recipe = build_config(
         Recipe,

@@ -83,6 +83,11 @@ class Parent:
             ConfigError: models of that task have no part in common with this one.
         """
         config, own = self.bundle.config, self.bundle.task
+        if config.family == "bag":
+            raise ConfigError(
+                f"{self.folder} is a bag of n-grams, which shares no weights with other models. "
+                "Leave --from out, and train on all texts together."
+            )
         shape = config.to_dict()
         is_of_task = config.family in FAMILIES_OF_TASK.get(task, ())
         is_fitting = is_of_task or (own, task) == ("lm", "translate")
