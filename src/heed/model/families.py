@@ -126,8 +126,8 @@ def _is_for_engine(config: ModelConfig | DecoderConfig) -> bool:
     is_whole = is_whole and config.feed_forward and config.share_layers == "none"
     are_known = config.positions in ENGINE_POSITIONS and not config.normalize_positions
     is_usual = config.attention == "softmax" and config.mask == "before" and config.window is None
-    # A decoder-only model does not have the setting.
-    is_usual = is_usual and config.to_dict().get("decoder_attention", "separate") == "separate"
+    if isinstance(config, ModelConfig):  # a decoder-only model does not have the setting
+        is_usual = is_usual and config.decoder_attention == "separate"
     return is_usual and is_whole and are_known
 
 
