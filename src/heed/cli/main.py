@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "train": ("heed.cli.train:train", "Train a translator, language model or classifier."),
         "translate": ("heed.cli.translate:translate", "Translate lines of text."),
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
+        "serve": ("heed.cli.serve:serve", "Translate over HTTP, for programs and in a page."),
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
     },
     "Inspection": {
@@ -67,7 +68,7 @@ EXAMPLES = """
 COMPLETION_VARIABLE = "_HEED_COMPLETE"
 """The variable by which the shell asks for completions."""
 
-EXTRAS = {"torch": "train", "sacrebleu": "train"}
+EXTRAS = {"torch": "train", "sacrebleu": "train", "starlette": "serve", "uvicorn": "serve"}
 """Package → the extra that installs it."""
 
 

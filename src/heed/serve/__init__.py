@@ -1,0 +1,1 @@
+"""The server: the APIs of LibreTranslate, DeepL and heed itself over HTTP, and the page."""

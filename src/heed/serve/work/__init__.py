@@ -1,0 +1,1 @@
+"""The work behind the requests: models, jobs and the batches they share."""

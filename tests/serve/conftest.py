@@ -1,0 +1,83 @@
+"""A tiny model, and servers of it: in this process, and as the real program."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from heed.bundle.bundle import Bundle, save_bundle
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.serve.app import make_app
+from heed.serve.run import make_service
+from heed.serve.settings import ServeSettings
+from heed.text.vocab import train_vocab
+
+SENTENCES = [
+    "A man is riding a bike.",
+    "Ein Mann fährt Fahrrad.",
+    "Two dogs play in the snow.",
+    "Zwei Hunde spielen im Schnee.",
+]
+
+
+def make_model(folder: Path, source_lang: str, target_lang: str, *, seed: int = 1) -> str:
+    """Write a model folder; its weights are random, so its translations mean nothing."""
+    import torch
+
+    torch.manual_seed(seed)
+    vocab = train_vocab(SENTENCES * 5, size=300)
+    config = ModelConfig(
+        src_vocab_size=vocab.size,
+        tgt_vocab_size=vocab.size,
+        d_model=16,
+        n_heads=2,
+        d_ff=16,
+        n_encoder_layers=1,
+        n_decoder_layers=1,
+    )
+    bundle = Bundle(
+        config=config,
+        weights={name: w.numpy() for name, w in build_model(config).state_dict().items()},
+        src_vocab=vocab,
+        tgt_vocab=vocab,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        decoding={"max_length": 8, "beam_size": 2},
+    )
+    save_bundle(folder, bundle)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def en_de(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model folder, English to German."""
+    return make_model(tmp_path_factory.mktemp("models") / "en-de", "en", "de")
+
+
+@pytest.fixture(scope="session")
+def de_en(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model folder, German to English."""
+    return make_model(tmp_path_factory.mktemp("models") / "de-en", "de", "en", seed=2)
+
+
+Serve = Callable[..., TestClient]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """`serve(folder, …, limits=Limits(…))`: a client of a server in this process."""
+    opened: list[tuple[TestClient, Callable[[], None]]] = []
+
+    def start(*folders: str, **settings: object) -> TestClient:
+        service = make_service(ServeSettings(models=folders, **settings))
+        client = TestClient(make_app(service), raise_server_exceptions=False)
+        client.__enter__()
+        opened.append((client, service.close))
+        return client
+
+    yield start
+    for client, close in opened:
+        client.__exit__(None, None, None)
+        close()
