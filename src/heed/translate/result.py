@@ -152,7 +152,7 @@ def _concatenated(parts: list[Translation]) -> Translation:
         is_spaced = (
             text
             and part.text
-            and not (_is_written_solid(text[-1]) or _is_written_solid(part.text[0]))
+            and not (is_written_solid(text[-1]) or is_written_solid(part.text[0]))
         )
         text += f" {part.text}" if is_spaced else part.text
     n_tokens = sum(max(1, len(part.token_scores)) for part in parts)
@@ -179,5 +179,6 @@ SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THA
 """Scripts without a blank between sentences: beginnings of Unicode names."""
 
 
-def _is_written_solid(character: str) -> bool:
+def is_written_solid(character: str) -> bool:
+    """Whether a character's script has no blank between sentences."""
     return unicodedata.name(character, "").startswith(SOLID_SCRIPTS)

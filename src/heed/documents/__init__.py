@@ -1,0 +1,1 @@
+"""Files, pages and spans in, files, pages and spans out; the caller translates what is between."""

@@ -1,0 +1,65 @@
+"""What a document asks to be translated: segments, each the text of one sentence or less.
+
+Nothing here translates. A document gives its segments, the caller translates them in any way, and
+the document joins the results.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heed.errors import UsageError
+from heed.translate.result import Translation
+
+# `text.normalize` turns each of these into a blank, or removes it: Unicode's white space, control
+# characters and the byte order mark.
+_SPACES = (0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
+BLANKS = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_SPACES)))
+"""The characters that separate words for a model."""
+
+# A text that is nothing but an address on the net or of mail has letters, and no words.
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?|ftp|file)://\S+|www\.\S+", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A text to translate.
+
+    Attributes:
+        text: in the source language; may hold line breaks, which count as blanks.
+        needs_alignment: whether something has to be placed between the words of its translation,
+            for which `Translation.alignment` is read. Without one the place is guessed.
+    """
+
+    text: str
+    needs_alignment: bool = False
+
+
+def has_words(text: str) -> bool:
+    """Whether there is anything to translate: a letter, outside a lone web or mail address.
+
+    Numbers, signs and emoji mean the same in every language.
+    """
+    return any(map(str.isalpha, text)) and not _ADDRESS.fullmatch(text.strip())
+
+
+def split_edges(text: str) -> tuple[str, str, str]:
+    """The blanks before a text, the text, and the blanks behind it."""
+    body = text.strip(BLANKS)
+    if not body:
+        return text, "", ""
+    start = text.index(body)
+    return text[:start], body, text[start + len(body) :]
+
+
+def require_one_each(segments: Sequence[Segment], translations: Sequence[Translation]) -> None:
+    """Refuse another number of translations than of segments.
+
+    Raises:
+        UsageError: gives both numbers.
+    """
+    if len(segments) != len(translations):
+        raise UsageError(
+            f"There must be one translation for each segment, but there are {len(segments)} "
+            f"segments and {len(translations)} translations."
+        )

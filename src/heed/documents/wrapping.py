@@ -1,0 +1,56 @@
+"""Break a translation into lines where its source had line breaks, at about the same share."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from heed.documents.segment import BLANKS
+from heed.translate.result import is_written_solid
+
+_BLANK = re.compile(f"[{re.escape(BLANKS)}]+")
+_PAUSES = tuple(".,;:!?…。，、；：！？")
+# Of the places near the wanted one; more would make a text of many lines slow.
+_N_TRIED = 12
+_PAUSE_BONUS = 0.6
+
+
+def break_like(text: str, lines: Sequence[str]) -> list[str]:
+    """`text` in at most as many lines as `lines`, each of about the same share of the whole.
+
+    Lines end at blanks, better behind a punctuation mark; in scripts without blanks anywhere.
+
+    Args:
+        text: a translation, without line breaks.
+        lines: its source; joined by blanks they are what was translated.
+    """
+    places = _places(text)
+    ends = [end for end, _ in places]
+    whole = max(1, sum(map(len, lines)) + len(lines) - 1)
+    broken: list[str] = []
+    start, first, reached = 0, 0, 0
+    for line in lines[:-1]:
+        reached += len(line) + 1
+        wanted = (reached - 1) * len(text) / whole
+        middle = max(first, bisect_left(ends, wanted))
+        near = range(max(first, middle - _N_TRIED), min(len(places), middle + _N_TRIED))
+        if not near:
+            break
+        best = min(near, key=lambda i, wanted=wanted: _cost(text, ends[i], wanted))  # type: ignore[misc]
+        broken.append(text[start : ends[best]])
+        start, first = places[best][1], best + 1
+    return [*broken, text[start:]]
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where a line may end, and where the next one then begins."""
+    blanks = [match.span() for match in _BLANK.finditer(text)]
+    if len(text) < 2 or not is_written_solid(text[len(text) // 2]):
+        return [(start, end) for start, end in blanks if start > 0 and end < len(text)]
+    inside = {place for start, end in blanks for place in range(start, end + 1)}
+    solid = [(i, i) for i in range(1, len(text)) if i not in inside and text[i] not in _PAUSES]
+    return sorted([*solid, *blanks])
+
+
+def _cost(text: str, place: int, wanted: float) -> float:
+    distance = abs(place - wanted)
+    return distance * _PAUSE_BONUS if text[place - 1] in _PAUSES else distance
