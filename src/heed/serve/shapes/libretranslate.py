@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from heed.serve.refusal import Refusal
-from heed.serve.service import Request, Service
+from heed.serve.request import Request
+from heed.serve.service import Service
 from heed.serve.shapes.body import read_parameters
 
 

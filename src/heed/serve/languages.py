@@ -1,0 +1,135 @@
+"""Languages as requests spell them: their names, and the served code that a request means."""
+
+from collections.abc import Collection
+
+NAMES = {
+    "af": "Afrikaans",
+    "am": "Amharic",
+    "ar": "Arabic",
+    "az": "Azerbaijani",
+    "be": "Belarusian",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "bs": "Bosnian",
+    "ca": "Catalan",
+    "cs": "Czech",
+    "cy": "Welsh",
+    "da": "Danish",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "eo": "Esperanto",
+    "es": "Spanish",
+    "et": "Estonian",
+    "eu": "Basque",
+    "fa": "Persian",
+    "fi": "Finnish",
+    "fr": "French",
+    "ga": "Irish",
+    "gl": "Galician",
+    "gu": "Gujarati",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hr": "Croatian",
+    "hu": "Hungarian",
+    "hy": "Armenian",
+    "id": "Indonesian",
+    "is": "Icelandic",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "kk": "Kazakh",
+    "kn": "Kannada",
+    "ko": "Korean",
+    "ky": "Kyrgyz",
+    "la": "Latin",
+    "lt": "Lithuanian",
+    "lv": "Latvian",
+    "mk": "Macedonian",
+    "ml": "Malayalam",
+    "mn": "Mongolian",
+    "mr": "Marathi",
+    "ms": "Malay",
+    "mt": "Maltese",
+    "nb": "Norwegian Bokmål",
+    "ne": "Nepali",
+    "nl": "Dutch",
+    "nn": "Norwegian Nynorsk",
+    "no": "Norwegian",
+    "pa": "Punjabi",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "pt-BR": "Portuguese (Brazil)",
+    "ro": "Romanian",
+    "ru": "Russian",
+    "si": "Sinhala",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "sr": "Serbian",
+    "sv": "Swedish",
+    "sw": "Swahili",
+    "ta": "Tamil",
+    "te": "Telugu",
+    "th": "Thai",
+    "tl": "Tagalog",
+    "tr": "Turkish",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "uz": "Uzbek",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+    "zh-Hans": "Chinese (simplified)",
+    "zh-Hant": "Chinese (traditional)",
+    "zu": "Zulu",
+}
+"""English names of languages by their code."""
+
+_SAME = (
+    ("zh-hans", "zh", "zh-cn", "zh-sg", "cmn"),
+    ("zh-hant", "zt", "zh-tw", "zh-hk", "zh-mo"),
+    ("pt-br", "pb"),
+    ("nb", "no", "nb-no"),
+    ("he", "iw"),
+    ("id", "in"),
+    ("tl", "fil"),
+)
+"""Codes of one language, in lower case: old ones, and those of LibreTranslate and DeepL."""
+
+
+def name_of(code: str) -> str:
+    """The English name of a language; its code where no name is known."""
+    return NAMES.get(code, code)
+
+
+def resolve(code: str, served: Collection[str]) -> str | None:
+    """The served code that a request means, or None.
+
+    Upper and lower case, `-` and `_` are the same. Where no code is equal, another code of the same
+    language is taken, then the language without its region (`EN-GB`: `en`), then with one (`pt`:
+    `pt-BR`) if only one is served.
+
+    Args:
+        code: of a request, such as `EN-GB` or `zh`.
+        served: the codes there are.
+    """
+    by_key = {_key(each): each for each in served}
+    wanted = _key(code)
+    same = (wanted, *_same(wanted))
+    for key in (*same, *map(_base, same)):
+        if key in by_key:
+            return by_key[key]
+    regional = [each for key, each in by_key.items() if _base(key) == wanted]
+    return regional[0] if len(regional) == 1 else None
+
+
+def _key(code: str) -> str:
+    return code.strip().replace("_", "-").lower()
+
+
+def _base(key: str) -> str:
+    return key.partition("-")[0]
+
+
+def _same(key: str) -> tuple[str, ...]:
+    return next((group for group in _SAME if key in group), ())

@@ -1,0 +1,127 @@
+"""`Request` and `Answer`: what every API asks of the service, and what it gets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from heed.translate.result import Translation
+
+AUTO = "auto"
+"""The source language of a request whose language is to be detected."""
+
+Format = Literal["text", "html", "xml"]
+"""What the texts of a request are."""
+
+Split = Literal["1", "0", "nonewlines"]
+"""What splits a text, see `heed.documents.passages.MODES`."""
+
+Kind = Literal[
+    "unknown_word",
+    "low_probability",
+    "repeated",
+    "max_length",
+    "split",
+    "glossary_not_placed",
+    "language_doubtful",
+]
+"""Why a translation, or a place in it, may be wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Texts to translate, and how.
+
+    Attributes:
+        texts: each independent of the others.
+        source: language code, or `AUTO`: detected for each text.
+        target: language code.
+        format: what the texts are.
+        split: what splits a text into segments.
+        alternatives: the largest number of other translations of each text.
+        alignment: also record cross-attention.
+        prefixes: how the translation of each text must begin; None leaves all free.
+        glossary: terms and their translations; None = none.
+        markup: which tags of `html` and `xml` mean what; None = the defaults.
+        options: fields of `DecodeOptions`, by name.
+        model: name of the model; None = the first that translates the direction.
+    """
+
+    texts: Sequence[str]
+    source: str = AUTO
+    target: str
+    format: Format = "text"
+    split: Split = "1"
+    alternatives: int = 0
+    alignment: bool = False
+    prefixes: Sequence[str] | None = None
+    glossary: Any = None
+    markup: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentAnswer:
+    """A part of a text, mostly a sentence, and its translation."""
+
+    source: str
+    translation: Translation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A reason to look at a translation, or at a place in it.
+
+    Attributes:
+        kind: which reason.
+        sentence: the reason in words.
+        segment: index of the segment; None = the whole text.
+        tokens: of the segment's translation, first and one past the last; None = all of it.
+        start: where the place begins in the text of the answer; None = no one place.
+        end: where it ends there, one past its last character.
+    """
+
+    kind: Kind
+    sentence: str
+    segment: int | None = None
+    tokens: tuple[int, int] | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One text, translated.
+
+    Attributes:
+        text: the translation.
+        source: language code of the text, given or detected.
+        confidence: of the detection, 0 to 1; None if the language was given.
+        alternatives: other translations, best first.
+        segments: the translation of each part.
+        model: name of the model.
+        doubts: what may be wrong with it, in the order of the text.
+    """
+
+    text: str
+    source: str
+    confidence: float | None = None
+    alternatives: tuple[str, ...] = ()
+    segments: tuple[SegmentAnswer, ...] = ()
+    model: str
+    doubts: tuple[Doubt, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A language that texts may be in.
+
+    Attributes:
+        code: such as `en`.
+        name: in English.
+        targets: codes of the languages it is translated into.
+    """
+
+    code: str
+    name: str
+    targets: tuple[str, ...]
