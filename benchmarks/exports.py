@@ -21,15 +21,31 @@ def vocabulary(config: Config) -> list[str]:
     return ["<blank>", "<unk>", "<s>", "</s>", *words]
 
 
-def positions(width: int) -> NDArray[np.float32]:
-    """heed's `sinusoidal_halves`, `(MAX_POSITIONS, width)`."""
+def positions(width: int, *, is_interleaved: bool = False) -> NDArray[np.float32]:
+    """heed's `sinusoidal_halves`, or its `sinusoidal`, `(MAX_POSITIONS, width)`."""
     rates = np.exp(np.arange(0, width, 2) * (-np.log(10000.0) / width))
     angles = np.outer(np.arange(MAX_POSITIONS), rates)
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=2 if is_interleaved else 1)
+    return waves.reshape(MAX_POSITIONS, width).astype(np.float32)
 
 
-def ctranslate2_spec(config: Config, weights: Weights) -> Any:
-    """The model in CTranslate2's terms."""
+def ctranslate2_spec(
+    config: Config,
+    weights: Weights,
+    *,
+    tokens: list[str] | None = None,
+    reads_eos: bool = False,
+    kind: str = "float32",
+) -> Any:
+    """The model in CTranslate2's terms.
+
+    Args:
+        config: the fields of heed's `ModelConfig`; pre-norm, with ReLU.
+        weights: heed's tensors by name.
+        tokens: one for each id; None = invented ones.
+        reads_eos: add `</s>` to every source.
+        kind: of the numbers in the file, such as `int8`.
+    """
     from ctranslate2.specs import common_spec, transformer_spec
 
     layers = (config["n_encoder_layers"], config["n_decoder_layers"])
@@ -50,7 +66,8 @@ def ctranslate2_spec(config: Config, weights: Weights) -> Any:
         embeddings.weight = weights["embed_src.tokens.weight"]
         stack.scale_embeddings = True
         # Its own waves have other lengths.
-        stack.position_encodings.encodings = positions(width)
+        is_interleaved = config["positions"] == "sinusoidal"
+        stack.position_encodings.encodings = positions(width, is_interleaved=is_interleaved)
         norm(stack.layer_norm, f"{side}_norm")
         for number, layer in enumerate(stack.layer):
             name = f"{side}.{number}"
@@ -68,11 +85,12 @@ def ctranslate2_spec(config: Config, weights: Weights) -> Any:
             norm(layer.ffn.layer_norm, f"{name}.around_feed_forward.norm")
     spec.decoder.projection.weight = weights["output.weight"]
     spec.decoder.projection.bias = np.zeros(len(weights["output.weight"]), np.float32)
-    spec.register_source_vocabulary(vocabulary(config))
-    spec.register_target_vocabulary(vocabulary(config))
-    spec.config.add_source_eos = False
+    spec.register_source_vocabulary(tokens or vocabulary(config))
+    spec.register_target_vocabulary(tokens or vocabulary(config))
+    spec.config.add_source_eos = reads_eos
+    spec.config.layer_norm_epsilon = config["norm_eps"]
     spec.validate()
-    spec.optimize(quantization="float32")
+    spec.optimize(quantization=kind)
     return spec
 
 

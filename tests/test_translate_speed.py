@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
-from heed.model.positions import sinusoidal_halves_table
+from heed.model.positions import sinusoidal_halves_table, sinusoidal_table
 
 SHAPE = {
     "src_vocab_size": 40,
@@ -48,6 +48,8 @@ def peaks(scripts: Scripts) -> Any:
 def test_the_positions_that_peers_get_are_those_of_the_model(scripts: Scripts) -> None:
     ours = sinusoidal_halves_table(scripts["exports"].MAX_POSITIONS, 16)
     assert np.array_equal(scripts["exports"].positions(16), ours.numpy())
+    found = scripts["exports"].positions(16, is_interleaved=True)
+    assert np.array_equal(found, sinusoidal_table(len(found), 16).numpy())
 
 
 @pytest.mark.parametrize("peer", ["pegasus", "eole"])
