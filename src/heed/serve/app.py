@@ -1,24 +1,61 @@
 """The application: all routes, and every failure as an answer in the shape of its API."""
 
+import http
+
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
-from heed.serve.shapes import libretranslate
+from heed.serve.shapes.endpoint import CLIENT_CLOSED_REQUEST, error_response, routes_of
+from heed.serve.shapes.table import ENDPOINTS, style_of
+
+SENTENCES = {
+    404: "There is nothing at this address.",
+    405: "This address does not take this method; the header Allow names those it takes.",
+    500: "The server failed at this request. Its log says why.",
+}
 
 
 def make_app(service: Service) -> Starlette:
     """The ASGI application of a service."""
-
-    def refused(_: Request, error: Exception) -> Response:
-        assert isinstance(error, Refusal)
-        return JSONResponse(
-            libretranslate.spell(error), status_code=error.status, headers=error.headers
-        )
-
-    return Starlette(
-        routes=libretranslate.routes(service),
-        exception_handlers={Refusal: refused},
+    app = Starlette(
+        routes=routes_of(ENDPOINTS, service),
+        exception_handlers={
+            Refusal: _refused,
+            HTTPException: _http_error,
+            ClientDisconnect: _left,
+            Exception: _failed,
+        },
     )
+    # A redirect would repeat the client's Host header.
+    app.router.redirect_slashes = False
+    return app
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return error_response(error, request, style_of(request.url.path))
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    phrase = http.HTTPStatus(error.status_code).phrase
+    refusal = Refusal(
+        error.status_code,
+        SENTENCES.get(error.status_code, f"{phrase}."),
+        code=phrase.lower().replace(" ", "_"),
+        headers=error.headers,
+    )
+    return _refused(request, refusal)
+
+
+def _left(_: Request, error: Exception) -> Response:
+    """The client closed the connection before its body was complete; nobody reads this answer."""
+    return Response(status_code=CLIENT_CLOSED_REQUEST)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    return _refused(request, Refusal(500, SENTENCES[500], code="internal_error"))

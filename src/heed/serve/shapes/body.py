@@ -1,31 +1,195 @@
-"""The parameters of a request, from a JSON body, a form or the query, within the limits."""
+"""The parameters of a request, from its query and its body: JSON, form or multipart.
+
+What the parameters must be is in `fields.py`.
+"""
 
 import json
+import math
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from heed.serve.refusal import Refusal
 
+JSON = "application/json"
+URLENCODED = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+MAX_FIELDS = 2000
+"""Parameters of a form; a list of texts has one for each text."""
 
-async def read_parameters(request: Request, max_bytes: int) -> dict[str, Any]:
-    """All parameters by name; those of the body win.
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """What a client sent.
+
+    Attributes:
+        values: by name. Values of a form are lists of strings, because a name may be given again.
+        files: by name.
+        is_form: the values come from a form or the query, so all of them are strings.
+    """
+
+    values: Mapping[str, Any]
+    files: Mapping[str, UploadFile] = field(default_factory=dict)
+    is_form: bool = False
+
+    async def close(self) -> None:
+        """Delete the temporary files."""
+        for file in self.files.values():
+            await file.close()
+
+
+async def read_parameters(request: Request, max_bytes: int) -> Parameters:
+    """All parameters; those of the body win over those of the query.
+
+    Args:
+        request: its body is read here.
+        max_bytes: longest body.
 
     Raises:
-        Refusal: the body is too long (413) or not what its type says (400).
+        Refusal: the body is too long (413), of another type (415), or not what its type says (400).
     """
-    found: dict[str, Any] = dict(request.query_params)
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > max_bytes:
-            raise Refusal(413, f"The body must have at most {max_bytes} bytes.", code="too_large")
+    query = _decoded_form(request.url.query.encode("latin-1", "replace"), "The query")
+    _require_short(request.headers, max_bytes)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == MULTIPART:
+        return await _read_multipart(request, query, max_bytes)
+    data = b"".join([chunk async for chunk in _limited(request, max_bytes)])
     if not data:
-        return found
+        return Parameters(values=query, is_form=True)
+    if kind == URLENCODED:
+        return Parameters(values={**query, **_decoded_form(data, "The body")}, is_form=True)
+    if kind == JSON or kind.endswith("+json") or (not kind and data.lstrip()[:1] in b"{["):
+        single = {name: values[0] for name, values in query.items()}
+        return Parameters(values={**single, **_named(decode_json(data))})
+    raise Refusal(
+        415,
+        f"The body must be {JSON}, {URLENCODED} or {MULTIPART}, and Content-Type must say which.",
+        code="unsupported_media_type",
+    )
+
+
+def decode_json(data: bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        Refusal: it is not valid JSON, has a key twice, or a number or text that JSON cannot have.
+    """
     try:
-        values = json.loads(data)
+        text = data.decode(json.detect_encoding(data))
+        # A byte order mark is no part of the text; some clients on Windows send one.
+        return json.loads(
+            text.removeprefix("\ufeff"),
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_number,
+            parse_float=_finite,
+        )
+    except UnicodeDecodeError:
+        raise _not_json("The body is not valid UTF-8.") from None
+    except RecursionError:
+        raise _not_json("The body is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise _not_json(f"The body is not valid JSON: {error.msg} at {where}.") from None
+    except ValueError as error:
+        raise _not_json(f"The body is not valid JSON: {error}.") from None
+
+
+def _not_json(sentence: str) -> Refusal:
+    return Refusal(400, sentence, code="not_json")
+
+
+def _named(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    # OpenNMT's API has a list at the top; its endpoint finds it under this name.
+    return {"": value}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return found
+
+
+def _refuse_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _decoded_form(data: bytes, what: str) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(
+            data.decode("utf-8"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
+        )
+    except UnicodeDecodeError:
+        raise Refusal(400, f"{what} is not valid UTF-8.", code="not_utf8") from None
     except ValueError:
-        raise Refusal(400, "The body is not valid JSON.", code="not_json") from None
-    if not isinstance(values, dict):
-        raise Refusal(400, "The body must be a JSON object.", code="not_json")
-    return {**found, **values}
+        sentence = f"{what} must have at most {MAX_FIELDS} parameters."
+        raise Refusal(400, sentence, code="too_many_parameters") from None
+    return _collected(pairs)
+
+
+def _collected(pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+async def _read_multipart(request: Request, query: dict[str, Any], max_bytes: int) -> Parameters:
+    charset = request.headers["content-type"].lower().partition("charset=")[2].strip(' "')
+    if charset and not charset.startswith(("utf-8", "utf8", "us-ascii")):
+        raise Refusal(400, "A form must be UTF-8.", code="not_utf8")
+    parser = MultiPartParser(
+        request.headers,
+        _limited(request, max_bytes),
+        max_files=1,
+        max_fields=MAX_FIELDS,
+        max_part_size=max_bytes,
+    )
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        sentence = f"The body is not a valid form: {error.message}"
+        raise Refusal(400, sentence, code="not_a_form") from None
+    texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    files = {name: value for name, value in form.items() if isinstance(value, UploadFile)}
+    return Parameters(values={**query, **_collected(texts)}, files=files, is_form=True)
+
+
+def _require_short(headers: Headers, max_bytes: int) -> None:
+    """Refuse a body by its announced length, before any of it is read."""
+    announced = headers.get("content-length", "")
+    # A length that is not a number is refused by the HTTP parser.
+    if announced.isdecimal() and (len(announced) > 18 or int(announced) > max_bytes):
+        raise _too_long(max_bytes)
+
+
+async def _limited(request: Request, max_bytes: int) -> AsyncGenerator[bytes, None]:
+    n_bytes = 0
+    async for chunk in request.stream():
+        n_bytes += len(chunk)
+        if n_bytes > max_bytes:
+            # Nobody knows how long a body is that does not say so; the connection ends here.
+            raise _too_long(max_bytes, headers={"Connection": "close"})
+        yield chunk
+
+
+def _too_long(max_bytes: int, headers: Mapping[str, str] | None = None) -> Refusal:
+    sentence = f"The body must have at most {max_bytes} bytes."
+    return Refusal(413, sentence, code="too_large", headers=headers)

@@ -1,49 +1,268 @@
-"""LibreTranslate's API, at the root: `/translate`, `/languages`, `/health`.
+"""LibreTranslate's API, at the root: `/translate` and what belongs to it.
 
-Source: LibreTranslate 1.9, `app.py`.
+Source: LibreTranslate 1.9.6, `app.py`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-
+from heed.serve.languages import name_of, resolve
 from heed.serve.refusal import Refusal
-from heed.serve.request import Request
+from heed.serve.request import AUTO, Answer, Language, Request
 from heed.serve.service import Service
-from heed.serve.shapes.body import read_parameters
+from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import Field
+from heed.serve.shapes.style import Style
+
+TAG = "LibreTranslate"
+MAX_CODE_CHARS = 35
+"""Longest language code, by RFC 5646, section 4.4.1; a message repeats no more."""
+ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
+"""What LibreTranslate calls languages whose models have other codes."""
 
 
-def routes(service: Service) -> list[Route]:
-    """The routes of this API."""
+def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
+    """The body of an error answer."""
+    return {"error": refusal.sentence}
 
-    async def translate(http: HttpRequest) -> Response:
-        values = await read_parameters(http, service.settings.limits.body_bytes)
-        return JSONResponse(await _translated(service, values))
 
-    async def health(_: HttpRequest) -> Response:
-        return JSONResponse({"status": "ok"})
+STYLE = Style(
+    missing="Invalid request: missing {name} parameter",
+    wrong="Invalid request: {name} parameter must be {meaning}",
+    not_a_number="Invalid request: {name} parameter is not a number",
+    spell=spell,
+    prefixes=("/",),
+)
 
+SOURCE = Field(
+    name="source",
+    kind="word",
+    about="Language code of the text, or `auto` to detect it.",
+    is_required=True,
+    example="en",
+)
+TARGET = Field(
+    name="target",
+    kind="word",
+    about="Language code of the translation.",
+    is_required=True,
+    example="de",
+)
+API_KEY = Field(name="api_key", kind="word", about="Key, where the server asks for one.")
+TRANSLATE = (
+    Field(
+        name="q",
+        kind="texts",
+        about="Text to translate, or a list of texts.",
+        is_required=True,
+        example="A man is riding a bike.",
+    ),
+    SOURCE,
+    TARGET,
+    Field(name="format", kind="word", about="What the text is.", default="text", example="text"),
+    Field(
+        name="alternatives",
+        kind="integer",
+        about="How many other translations to add.",
+        default=0,
+        example=1,
+    ),
+    API_KEY,
+)
+
+
+async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
+    values = asked.values
+    q = values["q"]
+    texts = q if isinstance(q, list) else [q]
+    if asked.given.is_form:
+        texts = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
+    n_alternatives = max(0, values["alternatives"])
+    _require_within_limits(service, texts, n_others=n_alternatives)
+    source, target = direction(service, values["source"], values["target"])
+    format_ = values["format"]
+    if format_ not in ("text", "html"):
+        raise Refusal(
+            400,
+            f"{format_[:MAX_CODE_CHARS]} format is not supported",
+            code="wrong_value",
+            field="format",
+        )
+    wants_others = n_alternatives > 0 and format_ == "text"
+    request = Request(
+        texts=texts,
+        source=source,
+        target=target,
+        format=format_,
+        alternatives=n_alternatives if wants_others else 0,
+    )
+    if source == target:
+        answers = [Answer(text=text, source=source, model="") for text in texts]
+    else:
+        answers = await service.translate(request)
+    return _spelled(answers, q, is_auto=source == AUTO, has_others=n_alternatives > 0)
+
+
+def _spelled(
+    answers: Sequence[Answer], q: str | list[str], *, is_auto: bool, has_others: bool
+) -> dict[str, Any]:
+    columns: dict[str, list[Any]] = {"translatedText": [answer.text for answer in answers]}
+    if is_auto:
+        columns["detectedLanguage"] = [
+            _spelled_detection(answer.source, answer.confidence or 0.0) for answer in answers
+        ]
+    if has_others:
+        columns["alternatives"] = [list(answer.alternatives) for answer in answers]
+    if isinstance(q, list):
+        return columns
+    return {name: column[0] for name, column in columns.items()}
+
+
+def _require_within_limits(service: Service, texts: Sequence[str], *, n_others: int = 0) -> None:
+    limits = service.settings.limits
+    if n_others > limits.alternatives:
+        raise Refusal(
+            400,
+            f"Invalid request: alternatives parameter must be <= {limits.alternatives}",
+            code="too_many_alternatives",
+            field="alternatives",
+        )
+    n_chars = sum(map(len, texts))
+    for size, limit in ((len(texts), limits.texts), (n_chars, limits.chars)):
+        if size > limit:
+            raise Refusal(
+                400,
+                f"Invalid request: request ({size}) exceeds text limit ({limit})",
+                code="too_large",
+                field="q",
+            )
+
+
+def all_languages(service: Service) -> dict[str, Language]:
+    """Every language by its code; those that are only translated into have no targets."""
+    found = {language.code: language for language in service.languages()}
+    for language in list(found.values()):
+        for code in language.targets:
+            found.setdefault(code, Language(code=code, name=name_of(code), targets=()))
+    return found
+
+
+def direction(service: Service, asked_source: str, asked_target: str) -> tuple[str, str]:
+    """The served codes of both languages; the source may be `AUTO`.
+
+    Raises:
+        Refusal: a language is not served, or the direction is not.
+    """
+    languages = all_languages(service)
+    is_auto = asked_source.lower() == AUTO
+    source = AUTO if is_auto else resolve(asked_source, languages)
+    if source is None:
+        raise _not_supported(asked_source, "source")
+    target = resolve(asked_target, languages)
+    if target is None:
+        raise _not_supported(asked_target, "target")
+    if source in (AUTO, target) or target in languages[source].targets:
+        return source, target
+    raise Refusal(
+        400,
+        f"{languages[target].name} ({spelled_code(target)}) is not available as a target language "
+        f"from {languages[source].name} ({spelled_code(source)})",
+        code="no_such_direction",
+        field="target",
+    )
+
+
+def _not_supported(code: str, field: str) -> Refusal:
+    sentence = f"{code[:MAX_CODE_CHARS].lower()} is not supported"
+    return Refusal(400, sentence, code="no_such_language", field=field)
+
+
+def spelled_code(code: str) -> str:
+    """A code as LibreTranslate spells it."""
+    return ALIASES.get(code.lower(), code)
+
+
+def _spelled_detection(code: str, probability: float) -> dict[str, Any]:
+    return {"confidence": round(100.0 * probability, 1), "language": spelled_code(code)}
+
+
+async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
     return [
-        Route("/translate", translate, methods=["POST"]),
-        Route("/health", health),
+        {
+            "code": spelled_code(language.code),
+            "name": language.name,
+            # LibreTranslate offers every language as its own target, and answers with the text.
+            "targets": sorted({spelled_code(code) for code in (language.code, *language.targets)}),
+        }
+        for language in all_languages(service).values()
     ]
 
 
-async def _translated(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    for name in ("q", "source", "target"):
-        if name not in values:
-            raise Refusal(400, f"Invalid request: missing {name} parameter", field=name)
-    q = values["q"]
-    texts = q if isinstance(q, list) else [q]
-    answers = await service.translate(
-        Request(texts=texts, source=values["source"], target=values["target"])
-    )
-    found = [answer.text for answer in answers]
-    return {"translatedText": found if isinstance(q, list) else found[0]}
+async def _health(service: Service, asked: Asked) -> dict[str, Any]:
+    return {"status": "ok"}
 
 
-def spell(refusal: Refusal) -> dict[str, Any]:
-    """The body of an error answer."""
-    return {"error": refusal.sentence}
+ERROR = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}},
+    "required": ["error"],
+}
+"""JSON Schema of an error answer."""
+_ONE_OR_MANY = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_DETECTION = {
+    "type": "object",
+    "properties": {
+        "confidence": {"type": "number", "minimum": 0, "maximum": 100},
+        "language": {"type": "string"},
+    },
+}
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/translate",
+        handler=_translate,
+        style=STYLE,
+        tag=TAG,
+        summary="Translate a text or a list of texts.",
+        fields=TRANSLATE,
+        answer={
+            "type": "object",
+            "properties": {
+                "translatedText": _ONE_OR_MANY,
+                "detectedLanguage": {
+                    "oneOf": [_DETECTION, {"type": "array", "items": _DETECTION}],
+                },
+                "alternatives": {"type": "array"},
+            },
+            "required": ["translatedText"],
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/languages",
+        handler=_languages,
+        style=STYLE,
+        tag=TAG,
+        summary="List the languages, and into which each is translated.",
+        answer={
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "code": {"type": "string"},
+                    "name": {"type": "string"},
+                    "targets": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/health",
+        handler=_health,
+        style=STYLE,
+        tag=TAG,
+        summary="Say that the server is alive.",
+        answer={"type": "object", "properties": {"status": {"type": "string"}}},
+    ),
+)

@@ -1,0 +1,135 @@
+"""`Endpoint`: one method of one path: its parameters, its answer, and the function that answers.
+
+Routes and the OpenAPI document are made from these rows, so they cannot differ.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from heed.serve.refusal import Refusal
+from heed.serve.service import Service
+from heed.serve.shapes.body import Parameters, read_parameters
+from heed.serve.shapes.fields import Field, take
+from heed.serve.shapes.style import Style
+
+CLIENT_CLOSED_REQUEST = 499
+"""Nobody reads this answer: the client has gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What an endpoint was asked.
+
+    Attributes:
+        values: of its fields, by name; all are there.
+        given: as the client sent them.
+        http: headers, path and address.
+    """
+
+    values: Mapping[str, Any]
+    given: Parameters
+    http: HttpRequest
+
+
+Handler = Callable[[Service, Asked], Awaitable[Any]]
+"""Answers with a value for JSON, or a `Response`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One method of one path.
+
+    Attributes:
+        method: of HTTP.
+        path: with `{name}` for what the client chooses.
+        handler: answers.
+        style: of errors.
+        summary: what it does, one sentence.
+        tag: the API it belongs to.
+        fields: its parameters.
+        answer: JSON Schema of the answer.
+        media_type: of the answer.
+        status: of a good answer.
+        example: a request that is answered, by parameter; None if there is no example that works
+            on every server.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    style: Style
+    summary: str
+    tag: str
+    fields: tuple[Field, ...] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    media_type: str = "application/json"
+    status: int = 200
+    example: Mapping[str, Any] | None = None
+
+
+def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:
+    """One route for each path, which knows all methods of the path."""
+    paths = {endpoint.path: None for endpoint in endpoints}
+    return [
+        _route(path, [endpoint for endpoint in endpoints if endpoint.path == path], service)
+        for path in paths
+    ]
+
+
+def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
+    by_method = {endpoint.method: endpoint for endpoint in endpoints}
+
+    async def answer(http: HttpRequest) -> Response:
+        endpoint = by_method["GET" if http.method == "HEAD" else http.method]
+        given = await read_parameters(http, _most_bytes(endpoint, service))
+        try:
+            values = take(endpoint.fields, given, endpoint.style)
+            asked = Asked(values=values, given=given, http=http)
+            found = await _while_connected(http, endpoint.handler(service, asked))
+        finally:
+            await given.close()
+        if isinstance(found, Response):
+            return found
+        return JSONResponse(found, status_code=endpoint.status)
+
+    return Route(path, answer, methods=list(by_method), name=path)
+
+
+def _most_bytes(endpoint: Endpoint, service: Service) -> int:
+    return service.settings.limits.body_bytes
+
+
+async def _while_connected(http: HttpRequest, work: Awaitable[Any]) -> Any:
+    """The result of `work`, which is canceled when the client closes the connection."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(http))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _disconnected(http: HttpRequest) -> None:
+    while (await http.receive())["type"] != "http.disconnect":
+        pass
+
+
+def request_id(http: HttpRequest) -> str:
+    """The id that the answer and the log of a request share; empty where there is none."""
+    return str(getattr(http.state, "request_id", ""))
+
+
+def error_response(refusal: Refusal, http: HttpRequest, style: Style) -> Response:
+    """An error, spelled as the API of the path spells it."""
+    body = style.spell(refusal, request_id(http))
+    return JSONResponse(body, status_code=refusal.status, headers=refusal.headers)

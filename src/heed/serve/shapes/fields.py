@@ -1,0 +1,185 @@
+"""`Field`: a parameter of an endpoint: checks what came, and is a line of the documentation."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from heed.serve.refusal import Refusal
+from heed.serve.shapes.body import Parameters
+from heed.serve.shapes.style import Style
+
+Kind = Literal["text", "texts", "integer", "number", "flag", "word", "words", "object", "file"]
+"""`texts`: one or a list. `word`: a name or a code. `words`: a list, or one with commas."""
+
+MEANINGS: dict[Kind, str] = {
+    "text": "text",
+    "texts": "text or a list of texts",
+    "integer": "a whole number",
+    "number": "a number",
+    "flag": "true or false",
+    "word": "text",
+    "words": "a list of names",
+    "object": "an object",
+    "file": "a file",
+}
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
+MAX_WORD_CHARS = 1000
+"""Longest name, code or list of names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A parameter.
+
+    Attributes:
+        name: as the client spells it.
+        kind: what it holds.
+        about: what it does, one sentence.
+        is_required: the request is refused without it; for a text, also if it is empty.
+        default: its value where it is not given.
+        choices: the words it may be; any if empty.
+        low: the smallest number.
+        high: the largest number.
+        example: a value, for the documentation.
+        is_nullable_text: an empty text counts as given.
+    """
+
+    name: str
+    kind: Kind
+    about: str
+    is_required: bool = False
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    example: Any = None
+    is_nullable_text: bool = False
+
+
+def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, Any]:
+    """The value of each field, in its type. What no field names is ignored.
+
+    Raises:
+        Refusal: a field is missing or not what it must be.
+    """
+    return {each.name: _value_of(each, given, style) for each in fields}
+
+
+def _value_of(field: Field, given: Parameters, style: Style) -> Any:
+    if field.kind == "file":
+        value: Any = given.files.get(field.name)
+    else:
+        value = given.values.get(field.name)
+        if isinstance(value, list) and field.name in given.values and given.is_form:
+            value = value[0] if field.kind not in ("texts", "words") or len(value) == 1 else value
+    is_absent = value is None or (value in ("", []) and not field.is_nullable_text)
+    if is_absent:
+        if field.is_required:
+            raise Refusal(
+                400, style.missing.format(name=field.name), code="missing", field=field.name
+            )
+        return field.default
+    if field.kind == "file":
+        return value
+    found = _CONVERSIONS[field.kind](value)
+    if found is None or not _is_allowed(field, found):
+        words = style.wrong
+        if found is None and field.kind == "integer":
+            words = style.not_a_number or words
+        sentence = words.format(name=field.name, meaning=meaning(field))
+        raise Refusal(400, sentence, code="wrong_value", field=field.name)
+    _require_whole_characters(field, found, style)
+    return found
+
+
+def meaning(field: Field) -> str:
+    """What a field must be, in words."""
+    if field.choices:
+        return f"one of {', '.join(field.choices)}"
+    words = MEANINGS[field.kind]
+    if math.isfinite(field.low) and math.isfinite(field.high):
+        return f"{words} from {field.low:g} to {field.high:g}"
+    return words
+
+
+def _is_allowed(field: Field, value: Any) -> bool:
+    if field.choices:
+        return value in field.choices
+    if isinstance(value, int | float):
+        return field.low <= value <= field.high
+    return True
+
+
+def _require_whole_characters(field: Field, value: Any, style: Style) -> None:
+    """JSON can spell half of a character; no file and no answer could hold it."""
+    for text in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
+        if isinstance(text, str) and not text.isascii() and _LONE_SURROGATE.search(text):
+            sentence = style.wrong.format(name=field.name, meaning="valid Unicode")
+            raise Refusal(400, sentence, code="not_unicode", field=field.name)
+
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,15}\s*")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and len(value) <= MAX_WORD_CHARS else None
+
+
+def _texts(value: Any) -> str | list[str] | None:
+    if isinstance(value, list):
+        return value if all(isinstance(each, str) for each in value) else None
+    return _text(value)
+
+
+def _words(value: Any) -> list[str] | None:
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        return None
+    if sum(map(len, found)) > MAX_WORD_CHARS:
+        return None
+    return [word.strip() for each in found for word in each.split(",") if word.strip()]
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e300 else None
+
+
+def _flag(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return FLAGS.get(str(value).lower()) if isinstance(value, int | str) else None
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+_CONVERSIONS = {
+    "text": _text,
+    "texts": _texts,
+    "integer": _integer,
+    "number": _number,
+    "flag": _flag,
+    "word": _word,
+    "words": _words,
+    "object": _object,
+}

@@ -1,0 +1,16 @@
+"""The table of all endpoints, and how each API spells its errors."""
+
+from heed.serve.shapes import libretranslate
+from heed.serve.shapes.endpoint import Endpoint
+from heed.serve.shapes.style import Style
+
+ENDPOINTS: tuple[Endpoint, ...] = (*libretranslate.ENDPOINTS,)
+STYLES: tuple[Style, ...] = (libretranslate.STYLE,)
+"""The first with a prefix of the path counts."""
+
+
+def style_of(path: str) -> Style:
+    """How errors of a path are spelled."""
+    return next(
+        style for style in STYLES if any(path.startswith(prefix) for prefix in style.prefixes)
+    )

@@ -1,0 +1,176 @@
+"""What clients send is read within limits, and what cannot be read is refused in words."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.serve.conftest import Serve
+
+from heed.serve.refusal import Refusal
+from heed.serve.settings import Limits
+from heed.serve.shapes.body import decode_json
+
+Post = Callable[..., httpx.Response]
+JSON = {"Content-Type": "application/json"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def post(serve: Serve, en_de: str) -> Post:
+    """`post(content=…, headers=…)` of `/translate` on a server with small limits."""
+    client = serve(en_de, limits=Limits(body_bytes=2000, chars=200, texts=5))
+    return lambda **sent: client.post("/translate", **sent)
+
+
+def refused(answer: httpx.Response) -> str:
+    """The sentence of an error answer."""
+    assert 400 <= answer.status_code < 500
+    assert answer.headers["content-type"] == "application/json"
+    return str(answer.json()["error"])
+
+
+def test_json_form_query_and_multipart_give_the_same_answer(post: Post) -> None:
+    values = {"q": "A man is riding a bike.", "source": "en", "target": "de"}
+    files = {name: (None, value) for name, value in values.items()}
+    answers = [post(json=values), post(data=values), post(params=values), post(files=files)]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_json_without_a_content_type_is_read(post: Post) -> None:
+    sent = json.dumps({"q": "Two dogs", "source": "en", "target": "de"})
+    assert post(content=sent).status_code == 200
+
+
+def test_a_byte_order_mark_is_no_part_of_the_json(post: Post) -> None:
+    sent = json.dumps({"q": "Two dogs", "source": "en", "target": "de"})
+    for encoding in ("utf-8-sig", "utf-16"):
+        assert post(content=sent.encode(encoding), headers=JSON).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"q": ', "not valid JSON"),
+        (b'{"q": "\xff\xfe"}', "not valid UTF-8"),
+        (b"[" * 1900, "nested too deeply"),
+        (b'{"q": NaN}', "not a number of JSON"),
+        (b'{"q": 1e999}', "too large"),
+        (b'{"q": "a", "q": "b"}', "the same key twice"),
+        (b'{"q": "\\ud83d", "source": "en", "target": "de"}', "q parameter must be valid Unicode"),
+        (b'{"q": 5, "source": "en", "target": "de"}', "must be text or a list of texts"),
+        (b'{"q": [null], "source": "en", "target": "de"}', "must be text or a list of texts"),
+        (b'{"q": "a", "source": {}, "target": "de"}', "source parameter must be text"),
+        (b'["q"]', "missing q"),
+        (b"null", "missing q"),
+        (b"", "missing q"),
+    ],
+)
+def test_json_that_cannot_be_read_is_refused_in_words(
+    post: Post, content: bytes, words: str
+) -> None:
+    assert words in refused(post(content=content, headers=JSON))
+
+
+def test_a_number_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(Refusal, match="The body is not valid JSON: Exceeds the limit"):
+        decode_json(b"9" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"q=%ff&source=en&target=de", "not valid UTF-8"),
+        (b"q=\xff&source=en&target=de", "not valid UTF-8"),
+        (b"&".join([b"a=1"] * 400), "missing q"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_refused_in_words(
+    post: Post, content: bytes, words: str
+) -> None:
+    assert words in refused(post(content=content, headers=FORM))
+
+
+def test_a_form_with_thousands_of_parameters_is_refused(serve: Serve, en_de: str) -> None:
+    answer = serve(en_de).post("/translate", content=b"a=1&" * 2500, headers=FORM)
+    assert "at most 2000 parameters" in refused(answer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("multipart/form-data", b"--x\r\n"),
+        ("multipart/form-data; boundary=x", b"no boundary here"),
+        ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n"),
+    ],
+)
+def test_a_multipart_body_that_cannot_be_read_is_refused(
+    post: Post, kind: str, content: bytes
+) -> None:
+    assert "not a valid form" in refused(post(content=content, headers={"Content-Type": kind}))
+
+
+def test_a_multipart_form_in_another_encoding_is_refused(post: Post) -> None:
+    kind = "multipart/form-data; boundary=x; charset=utf-16"
+    assert "must be UTF-8" in refused(post(content=b"--x--", headers={"Content-Type": kind}))
+
+
+def test_another_content_type_is_refused_with_those_there_are(post: Post) -> None:
+    answer = post(content=b"<q>a</q>", headers={"Content-Type": "text/xml"})
+    assert answer.status_code == 415
+    assert "application/json" in refused(answer)
+
+
+@pytest.mark.parametrize(
+    "headers", [JSON, FORM, {"Content-Type": "multipart/form-data; boundary=x"}]
+)
+def test_a_body_is_too_long_by_its_announced_length(post: Post, headers: dict[str, str]) -> None:
+    answer = post(content=b"x" * 2001, headers=headers)
+    assert answer.status_code == 413
+    assert "at most 2000 bytes" in refused(answer)
+
+
+def test_a_body_that_does_not_say_its_length_is_read_no_further_than_the_limit(post: Post) -> None:
+    n_sent = 0
+
+    def chunks() -> Any:
+        nonlocal n_sent
+        for _ in range(100):
+            n_sent += 1
+            yield b"x" * 100
+
+    answer = post(content=chunks(), headers=JSON)
+    assert answer.status_code == 413
+    assert answer.headers["connection"] == "close"
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON_VALUES)
+def test_valid_json_is_read_as_python_reads_it(value: Any) -> None:
+    assert decode_json(json.dumps(value).encode()) == value
+    assert decode_json(json.dumps(value, ensure_ascii=False).encode("utf-8")) == value
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    try:
+        value = decode_json(data)
+    except Refusal as refusal:
+        assert refusal.status == 400
+    else:
+        assert not (isinstance(value, float) and math.isnan(value))
