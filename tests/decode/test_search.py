@@ -189,3 +189,75 @@ def test_a_prefix_that_leaves_no_room_is_refused(fakes: Any) -> None:
 def test_a_search_needs_no_torch() -> None:
     code = "import sys, heed.decode.search, heed.decode.score; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_source_that_is_not_wanted_any_more_leaves_within_a_step(fakes: Any, way: str) -> None:
+    model = fakes.hash_model(1, vocab_size=40, n_kinds=40, sharpness=3.0)
+    model.table[..., 3] = -5.0  # nearly all run to their limits
+    sentences = [[kind] * 9 for kind in range(4, 16)]
+    options, keys = WAYS[way], range(len(sentences))
+    whole = decode(model, padded(sentences), options, keys=keys, **WORDS)
+    n_asked = 0
+    left: set[int] = set()
+    n_rows: list[int] = []
+    step = model.step
+    n_rows_each = options.n_best if options.sample else options.beam_size
+
+    def counted(state: Any, tokens: Any) -> Any:
+        n_rows.append(len(tokens))
+        return step(state, tokens)
+
+    def is_wanted(sources: Any) -> Any:
+        nonlocal n_asked
+        n_asked += 1
+        assert not left & set(sources.tolist())
+        if n_asked == 4:
+            left.update([0, 5, 6])
+        return np.array([source not in left for source in sources.tolist()])
+
+    model.step = counted
+    found = decode(model, padded(sentences), options, keys=keys, is_wanted=is_wanted, **WORDS)
+    assert n_rows[3] == len(sentences) * n_rows_each
+    assert n_rows[4] <= (len(sentences) - 3) * n_rows_each
+    assert left == {0, 5, 6}
+    assert [answers for source, answers in enumerate(found) if source not in left] == [
+        answers for source, answers in enumerate(whole) if source not in left
+    ]
+    assert all(found[source] == [] for source in left)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_search_ends_when_nobody_wants_it(fakes: Any, way: str) -> None:
+    model = fakes.hash_model(1, vocab_size=40, n_kinds=40)
+    found = decode(
+        model,
+        padded([[5], [6]]),
+        WAYS[way],
+        is_wanted=lambda sources: np.zeros(len(sources), dtype=bool),
+        **WORDS,
+    )
+    assert found == [[], []]
+
+
+def test_what_had_ended_before_its_source_left_is_not_an_answer(fakes: Any) -> None:
+    """A beam holds finished hypotheses long before the search is over."""
+    model = fakes.hash_model(1, vocab_size=12, n_kinds=40, sharpness=1.0)
+    steps: list[Step] = []
+    decode(
+        model,
+        padded([[5] * 5]),
+        DecodeOptions(beam_size=4, early_stopping="never", max_length=9),
+        observer=steps.append,
+        is_wanted=lambda sources: np.full(len(sources), len(steps) < 7),
+        **WORDS,
+    )
+    assert any((step.slots == -2).any() for step in steps[:7])
+    found = decode(
+        model,
+        padded([[5] * 5]),
+        DecodeOptions(beam_size=4, early_stopping="never", max_length=9),
+        is_wanted=lambda sources: np.zeros(len(sources), dtype=bool),
+        **WORDS,
+    )
+    assert found == [[]]

@@ -16,6 +16,7 @@ from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import (
     DROPPED,
     ENDED,
+    Flags,
     Hypothesis,
     Step,
     Sums,
@@ -26,8 +27,6 @@ from heed.decode.state import (
 from heed.model.interface import Decodable, Floats, Ids, NextTokens
 
 _FIRST_ROOM = 32
-
-Flags = NDArray[np.bool_]
 
 
 class Ended:
@@ -61,6 +60,11 @@ class Ended:
         self.best[source] = found[0].score
         if len(found) == self._n_best:
             self.worst[source] = found[-1].score
+
+    def forget(self, sources: Ids) -> None:
+        """Remove all hypotheses of some sources, `(n_sources,)`."""
+        for source in sources.tolist():
+            self.found[source] = []
 
 
 @dataclass(kw_only=True, slots=True)
@@ -139,7 +143,8 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         task: options, limits and constraints.
 
     Returns:
-        For each source at most `n_best` hypotheses, best first.
+        For each source at most `n_best` hypotheses, best first; none for one that was not wanted
+        any more.
 
     Raises:
         HeedError: the model's output is not a number.
@@ -162,6 +167,10 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         rows = _flat(chosen.parents, beam_size).ravel()
         beam = advance(beam, chosen, rows)
         is_over = stop(ended, beam, task)
+        is_dropped = task.is_dropped(beam.sources) & ~is_over
+        if is_dropped.any():
+            ended.forget(beam.sources[is_dropped])
+            is_over |= is_dropped
 
         stay = None
         if is_over.any():

@@ -69,7 +69,7 @@ def choose_likeliest(choice: Choice, step: int, sources: Ids) -> tuple[Ids, Floa
 
 def greedy_search(
     model: Decodable, src: Ids, task: Task, choose: Choose = choose_likeliest
-) -> list[Hypothesis]:
+) -> list[Hypothesis | None]:
     """Continue each source one token at a time until `<eos>` or its limit.
 
     Args:
@@ -79,7 +79,7 @@ def greedy_search(
         choose: picks each row's next token.
 
     Returns:
-        One hypothesis a source.
+        One hypothesis a source; None for one that was not wanted any more.
 
     Raises:
         HeedError: the model's output is not a number.
@@ -107,13 +107,15 @@ def greedy_search(
         is_over = ((last == task.eos_id) | (rows.limits <= number)) & rows.is_live
         if is_over.any():
             results.update(_harvest(rows.select(is_over), number, task))
-            rows.is_live &= ~is_over
+        is_dropped = task.is_dropped(rows.sources)
+        if is_over.any() or is_dropped.any():
+            rows.is_live &= ~(is_over | is_dropped)
             stay = rows.is_live.nonzero()[0]
-            if len(stay) <= (1 - _LEAVE_SHARE) * len(rows.sources):
+            if is_dropped.any() or len(stay) <= (1 - _LEAVE_SHARE) * len(rows.sources):
                 rows, last = rows.select(stay), last[stay]
                 if len(stay):
                     model.select(state, stay, stay)
-    return [results[source] for source in range(len(src))]
+    return [results.get(source) for source in range(len(src))]
 
 
 def _read(model: Decodable, state: State, rows: Rows, last: Ids, task: Task) -> Ids:

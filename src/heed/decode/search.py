@@ -12,7 +12,7 @@ from heed.decode.constraints import Constraints
 from heed.decode.greedy import greedy_search
 from heed.decode.options import DecodeOptions
 from heed.decode.sampling import Sampler, draw_table
-from heed.decode.state import Hypothesis, Observer, Task
+from heed.decode.state import Hypothesis, IsWanted, Observer, Task
 from heed.errors import DataError
 from heed.model.interface import Decodable, Ids
 
@@ -30,6 +30,7 @@ def decode(
     score_prefixes: bool = True,
     keys: Sequence[int] | None = None,
     observer: Observer | None = None,
+    is_wanted: IsWanted | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate every source; the result for one never depends on the others.
 
@@ -44,9 +45,11 @@ def decode(
             prefixes, as many as the shortest has, and leave their log-probs at 0.
         keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
         observer: gets a record of every step.
+        is_wanted: called after every step; a source that is not wanted any more leaves the batch.
 
     Returns:
-        For each source at most `n_best` hypotheses, best first, and at least one.
+        For each source at most `n_best` hypotheses, best first, and at least one; none for a source
+        that was not wanted any more.
 
     Raises:
         DataError: a prefix leaves no room below `max_length`.
@@ -71,11 +74,12 @@ def decode(
         n_unscored=0 if score_prefixes else min(map(len, prefixes)),
         n_samples=n_samples,
         observer=observer,
+        is_wanted=_of_samples(is_wanted, n_samples),
     )
     if options.sample:
         return _sample(model, src, task, keys)
     if options.beam_size == 1:
-        return [[answer] for answer in greedy_search(model, src, task)]
+        return [[answer] if answer else [] for answer in greedy_search(model, src, task)]
     return beam_search(model, src, task)
 
 
@@ -90,7 +94,20 @@ def _sample(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list
     sampler = Sampler(options=task.options, draws=draws, is_observed=task.observer is not None)
     found = greedy_search(model, src, task, sampler)
     groups = (found[start : start + n] for start in range(0, len(found), n))
-    return [sorted(group, key=lambda answer: -answer.score) for group in groups]
+    return [_ranked(group) for group in groups]
+
+
+def _ranked(group: Sequence[Hypothesis | None]) -> list[Hypothesis]:
+    """The samples of a source, best first; none if some are missing: it was not wanted any more."""
+    found = [answer for answer in group if answer is not None]
+    return sorted(found, key=lambda answer: -answer.score) if len(found) == len(group) else []
+
+
+def _of_samples(is_wanted: IsWanted | None, n_samples: int) -> IsWanted | None:
+    """`is_wanted` for sources that are repeated, once for each sample."""
+    if is_wanted is None or n_samples == 1:
+        return is_wanted
+    return lambda sources: is_wanted(sources // n_samples)
 
 
 def _limits(

@@ -14,6 +14,7 @@ from heed.errors import HeedError
 from heed.model.interface import Floats, Ids
 
 Sums = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 Ending = Literal["eos", "max_length"]
 """Why a hypothesis ended: by `<eos>`, or at its length limit."""
@@ -71,6 +72,10 @@ class Step:
 Observer = Callable[[Step], None]
 """Called after every step; `steps.append` is one. An observer that raises stops the search."""
 
+IsWanted = Callable[[Ids], Flags]
+"""Which sources of the call, `(n_sources,)`, are still wanted, `(n_sources,)`; called after every
+step with those still searched."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
@@ -85,6 +90,7 @@ class Task:
         n_unscored: tokens of every prefix that are read at once and not scored.
         n_samples: how many consecutive sources each sentence of the call has.
         observer: called after every step, or None.
+        is_wanted: called after every step; None = all are wanted to the end.
     """
 
     options: DecodeOptions
@@ -95,6 +101,13 @@ class Task:
     n_unscored: int
     n_samples: int
     observer: Observer | None
+    is_wanted: IsWanted | None
+
+    def is_dropped(self, sources: Ids) -> Flags:
+        """Which sources, `(n_sources,)`, are not wanted any more."""
+        if self.is_wanted is None:
+            return np.zeros(len(sources), dtype=bool)
+        return ~self.is_wanted(sources)
 
 
 def make_hypothesis(
