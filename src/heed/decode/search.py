@@ -76,9 +76,13 @@ def decode(
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),
     )
-    if options.sample:
+    return _search(model, src, task, keys)
+
+
+def _search(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list[list[Hypothesis]]:
+    if task.options.sample:
         return _sample(model, src, task, keys)
-    if options.beam_size == 1:
+    if task.options.beam_size == 1:
         return [[answer] if answer else [] for answer in greedy_search(model, src, task)]
     return beam_search(model, src, task)
 

@@ -221,6 +221,24 @@ class LineReader:
         ]
 
 
+def require_room(parts: Sequence[Chunk], number: int, max_length: int) -> None:
+    """Refuse the prefix of a line that leaves no room for its translation.
+
+    Args:
+        parts: of the line.
+        number: its place in the stream, from 0.
+        max_length: most tokens of a translation.
+
+    Raises:
+        DataError: says which line, and how long its prefix is.
+    """
+    if parts and len(parts[0].prefix) >= max_length:
+        raise DataError(
+            f"The prefix of line {number + 1} must be shorter than max_length "
+            f"({max_length}), but has {len(parts[0].prefix)} tokens."
+        )
+
+
 def require_text(**arguments: object) -> None:
     """Refuse values that are not strings; each is given by its name.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Status = Literal["ok", "empty", "split", "max_length", "replaced_bytes"]
+Status = Literal["ok", "empty", "split", "max_length", "replaced_bytes", "unwanted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,8 @@ class Translation:
         alternatives: the next best translations, best first.
         status: `ok`; `empty` for a blank line; `split` when the line was too long and was
             translated in parts; `max_length` when the search was cut off before `<eos>`;
-            `replaced_bytes` when the input was not valid UTF-8.
+            `replaced_bytes` when the input was not valid UTF-8; `unwanted` when the search was
+            ended because nobody wanted the result any more.
     """
 
     text: str
@@ -137,6 +138,8 @@ def join_parts(parts: list[Translation]) -> Translation:
         return Translation(text="", status="empty")
     if len(parts) == 1:
         return parts[0]
+    if lost := [part for part in parts if part.status == "unwanted"]:
+        return lost[0]
     n_best = 1 + max(len(part.alternatives) for part in parts)
     ranked = []
     for rank in range(n_best):

@@ -6,20 +6,15 @@ searched, decoded and returned in the order given.
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-from heed.decode.batching import each_batch, padded
+from heed.decode.batching import padded
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.decode.score import next_token
-from heed.decode.search import decode
-from heed.decode.state import Hypothesis
-from heed.errors import DataError
 from heed.model.interface import Decodable
-from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.inspect import Weights, cross_attention, score_lines
+from heed.translate.inspect import cross_attention, score_lines
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Chunk,
@@ -28,6 +23,7 @@ from heed.translate.lines import (
     buffers,
     lines_of,
     pairs_of,
+    require_room,
     require_text,
     require_whole,
     texts_of,
@@ -43,6 +39,7 @@ from heed.translate.result import (
     join_parts,
     keep_distinct,
 )
+from heed.translate.search import IsWanted, Searcher, never_written
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, does not change results."""
@@ -135,7 +132,6 @@ class Translator:
         self.target_lang = target_lang
         self.batch_tokens = batch_tokens
         self.batch_lines = batch_lines
-        self._forbidden = [i for i in tgt_vocab.control_ids if i != tgt_vocab.eos_id]
         self.reader = LineReader(
             src_vocab,
             tgt_vocab,
@@ -169,6 +165,7 @@ class Translator:
         alignment: bool = False,
         alternatives: int = 0,
         first_line: int = 0,
+        is_wanted: IsWanted | None = None,
         **options: Any,
     ) -> list[Translation]:
         """Translate lines, each independent of the others.
@@ -181,6 +178,8 @@ class Translator:
             alternatives: the largest number of other translations of each line, all different.
             first_line: number of the first text. A line's random draws depend on the seed and
                 its number, so a stream gives the same samples whatever its portions.
+            is_wanted: asked with the index of a text, after every step of the search; a text that
+                is not wanted any more leaves it at once, and has the status `unwanted`.
             **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
 
         Returns:
@@ -201,13 +200,17 @@ class Translator:
         lines = [
             self.reader.parts(line, number, tag) for number, line in enumerate(wanted, first_line)
         ]
-        for line, parts in enumerate(lines, start=first_line + 1):
-            if parts and len(parts[0].prefix) >= chosen.max_length:
-                raise DataError(
-                    f"The prefix of line {line} must be shorter than max_length "
-                    f"({chosen.max_length}), but has {len(parts[0].prefix)} tokens."
-                )
-        done = iter(self._search([part for line in lines for part in line], chosen, alignment))
+        for number, parts in enumerate(lines, first_line):
+            require_room(parts, number, chosen.max_length)
+        line_of = [place for place, parts in enumerate(lines) for _ in parts]
+        done = iter(
+            self.search(
+                [part for parts in lines for part in parts],
+                chosen,
+                alignment=alignment,
+                is_wanted=None if is_wanted is None else lambda part: is_wanted(line_of[part]),
+            )
+        )
         found = [join_parts([next(done) for _ in line]) for line in lines]
         return [keep_distinct(one, alternatives) for one in found] if alternatives else found
 
@@ -343,7 +346,7 @@ class Translator:
                 translation=translation,
             )
             for (token_id, probability), translation in zip(
-                choices, self._search(parts, chosen), strict=True
+                choices, self.search(parts, chosen), strict=True
             )
         ]
 
@@ -391,92 +394,23 @@ class Translator:
             weights=weights,
         )
 
-    def _search(
-        self, parts: list[Chunk], options: DecodeOptions, alignment: bool = False
+    def search(
+        self,
+        chunks: Sequence[Chunk],
+        options: DecodeOptions,
+        *,
+        alignment: bool = False,
+        is_wanted: IsWanted | None = None,
     ) -> list[Translation]:
-        """Translate parts in batches of similar length; results come in the order given.
-
-        Equal parts are translated once, unless each draws random numbers of its own.
-        """
-        n_rows = options.n_best if options.sample else options.beam_size
-        first: dict[tuple[object, ...], int] = {}
-        same = [
-            first.setdefault((part.key,) if options.sample else part.question, len(first))
-            for part in parts
-        ]
-        distinct = dict(zip(same, parts, strict=True))
-        lengths = [len(part.src_ids) * n_rows for part in distinct.values()]
-        found: dict[int, Translation] = {}
-
-        def search(model: Decodable, places: list[int]) -> list[Translation]:
-            batch = [distinct[place] for place in places]
-            return self._translations(model, batch, options, alignment)
-
-        for places, translations in each_batch(
-            self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
-        ):
-            found.update(zip(places, translations, strict=True))
-        return [found[place] for place in same]
-
-    def _translations(
-        self, model: Decodable, parts: list[Chunk], options: DecodeOptions, alignment: bool
-    ) -> list[Translation]:
-        ranked = self._decode(model, parts, options)
-        weights = self._alignments(model, parts, ranked) if alignment else [None] * len(parts)
-        return [
-            self._translation(part, hypotheses, matrices)
-            for part, hypotheses, matrices in zip(parts, ranked, weights, strict=True)
-        ]
-
-    def _decode(
-        self, model: Decodable, parts: list[Chunk], options: DecodeOptions
-    ) -> list[list[Hypothesis]]:
-        vocab = self.tgt_vocab
-        return decode(
-            model,
-            padded([part.src_ids for part in parts], self.src_vocab.pad_id),
-            options,
-            bos_id=vocab.bos_id,
-            eos_id=vocab.eos_id,
-            pad_id=vocab.pad_id,
-            forbidden=self._forbidden,
-            prefixes=[part.prefix for part in parts],
-            keys=[part.key for part in parts],
+        """Translate parts of lines, as `reader.parts` makes them; see `Searcher.search`."""
+        searcher = Searcher(
+            model=self.model,
+            src_vocab=self.src_vocab,
+            tgt_vocab=self.tgt_vocab,
+            batch_tokens=self.batch_tokens,
+            batch_lines=self.batch_lines,
         )
-
-    def _translation(
-        self, part: Chunk, hypotheses: list[Hypothesis], matrices: list[Weights] | None
-    ) -> Translation:
-        src_tokens = self.reader.src_tokens(part.src_ids)
-        best, *others = [
-            Translation(
-                # Byte pieces can spell any character; normalizing leaves no line break.
-                text=normalize(self.tgt_vocab.decode(hypothesis.ids)),
-                score=hypothesis.score,
-                log_prob=hypothesis.log_prob,
-                tokens=self.tgt_vocab.pieces(hypothesis.ids),
-                token_scores=list(hypothesis.token_log_probs),
-                source_tokens=src_tokens,
-                alignment=matrices[rank] if matrices else None,
-                status="ok" if hypothesis.status == "eos" else "max_length",
-            )
-            for rank, hypothesis in enumerate(hypotheses)
-        ]
-        return replace(best, alternatives=tuple(others))
-
-    def _alignments(
-        self, model: Decodable, parts: list[Chunk], ranked: list[list[Hypothesis]]
-    ) -> list[list[Weights] | None]:
-        """Cross-attention of every hypothesis, from one forced pass over all of them."""
-        weights = iter(
-            cross_attention(
-                model,
-                (self.src_vocab, self.tgt_vocab),
-                [part.src_ids for part, found in zip(parts, ranked, strict=True) for _ in found],
-                [hypothesis.ids for found in ranked for hypothesis in found],
-            )
-        )
-        return [[next(weights) for _ in found] for found in ranked]
+        return searcher.search(chunks, options, alignment=alignment, is_wanted=is_wanted)
 
     def _next_ids(
         self, src: str, prefix: list[int], k: int, target_lang: str | None
@@ -490,6 +424,6 @@ class Translator:
             count=k,
             bos_id=self.tgt_vocab.bos_id,
             pad_id=self.tgt_vocab.pad_id,
-            forbidden=self._forbidden,
+            forbidden=never_written(self.tgt_vocab),
         )
         return [(choice.id, choice.probability) for choice in choices]

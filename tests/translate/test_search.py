@@ -1,0 +1,61 @@
+"""Lines that nobody wants any more leave a search, and the others stay as they are."""
+
+from typing import Any
+
+import pytest
+from tests.serve.conftest import SENTENCES, make_model
+
+import heed
+from heed.translate.result import Translation
+from heed.translate.translator import Translator
+
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {"beam_size": 1},
+    "beam": {"beam_size": 3, "alternatives": 2},
+    "sample": {"sample": True, "temperature": 0.7},
+    "alignment": {"alignment": True},
+}
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return heed.load(make_model(tmp_path_factory.mktemp("search") / "en-de", "en", "de"), threads=1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_neighbors_of_an_unwanted_line_stay_as_they_are(
+    translator: Translator, way: str
+) -> None:
+    whole = translator.translate(SENTENCES, **WAYS[way])
+    found = translator.translate(SENTENCES, is_wanted=lambda place: place != 1, **WAYS[way])
+    assert found[1] == Translation(text="", status="unwanted")
+    assert [found[0], *found[2:]] == [whole[0], *whole[2:]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_line_may_become_unwanted_during_the_search(translator: Translator, way: str) -> None:
+    whole = translator.translate(SENTENCES, **WAYS[way])
+    n_asked = 0
+
+    def is_wanted(place: int) -> bool:
+        nonlocal n_asked
+        n_asked += 1
+        return n_asked < 2 * len(SENTENCES) + 2 or place != 2
+
+    found = translator.translate(SENTENCES, is_wanted=is_wanted, **WAYS[way])
+    assert n_asked > 2 * len(SENTENCES) + 2
+    assert found[2].status == "unwanted"
+    assert [*found[:2], found[3]] == [*whole[:2], whole[3]]
+
+
+def test_a_text_is_searched_as_long_as_one_of_its_equals_is_wanted(translator: Translator) -> None:
+    (whole,) = translator.translate(SENTENCES[:1])
+    found = translator.translate([SENTENCES[0]] * 3, is_wanted=lambda place: place == 2)
+    assert found == [whole] * 3
+
+
+def test_a_long_line_is_unwanted_in_all_its_parts(translator: Translator) -> None:
+    long = " ".join(SENTENCES * 20)
+    short, found = translator.translate([SENTENCES[0], long], is_wanted=lambda place: place == 0)
+    assert short == translator.translate(SENTENCES[:1])[0]
+    assert found.status == "unwanted"
