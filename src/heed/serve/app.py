@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import CLIENT_CLOSED_REQUEST, error_response, routes_of
@@ -22,7 +23,10 @@ SENTENCES = {
 def make_app(service: Service) -> Starlette:
     """The ASGI application of a service."""
     app = Starlette(
-        routes=routes_of(ENDPOINTS, service),
+        routes=[
+            *routes_of(ENDPOINTS, service),
+            *page.routes(char_limit=service.settings.limits.chars),
+        ],
         exception_handlers={
             Refusal: _refused,
             HTTPException: _http_error,

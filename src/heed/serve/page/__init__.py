@@ -1,0 +1,1 @@
+"""The page at `/`: static files without a build step, served from memory."""

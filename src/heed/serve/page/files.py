@@ -1,0 +1,116 @@
+"""The files of the page, read once and served from memory: `/` and `/page/VERSION/NAME`.
+
+VERSION is a hash of all files, so that browsers keep them for a year and still see every change.
+"""
+
+import gzip
+import hashlib
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+INDEX = "index.html"
+FOREVER = "public, max-age=31536000, immutable"
+ALWAYS_ASK = "no-cache"
+
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may load: its own files and this server's answers, nothing else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file as it is sent.
+
+    Attributes:
+        content: its bytes.
+        compressed: the same with gzip.
+        media_type: with the charset.
+        etag: quoted hash of the content.
+        cache_control: how long browsers keep it.
+    """
+
+    content: bytes
+    compressed: bytes
+    media_type: str
+    etag: str
+    cache_control: str
+
+
+def read_page(char_limit: int) -> tuple[str, dict[str, File]]:
+    """The version of the page and its files by name.
+
+    Args:
+        char_limit: characters of the longest text that the server takes; the page counts to it.
+    """
+    contents = {
+        entry.name: entry.read_bytes()
+        for entry in files("heed.serve.page").joinpath("static").iterdir()
+    }
+    version = _hash(b"".join(contents[name] for name in sorted(contents)))
+    filled = contents[INDEX].replace(b"{{version}}", version.encode())
+    contents[INDEX] = filled.replace(b"{{char_limit}}", str(char_limit).encode())
+    return version, {
+        name: _file(name, content, ALWAYS_ASK if name == INDEX else FOREVER)
+        for name, content in contents.items()
+    }
+
+
+def routes(char_limit: int) -> list[Route]:
+    """The routes of the page.
+
+    Args:
+        char_limit: characters of the longest text that the server takes.
+    """
+    version, table = read_page(char_limit)
+
+    async def index(request: Request) -> Response:
+        return _send(table[INDEX], request, {"Content-Security-Policy": CONTENT_POLICY})
+
+    async def file(request: Request) -> Response:
+        found = table.get(request.path_params["name"])
+        if found is None or request.path_params["version"] != version:
+            return Response("There is no such file.\n", status_code=404, media_type="text/plain")
+        return _send(found, request, {})
+
+    return [Route("/", index), Route("/page/{version}/{name}", file)]
+
+
+def _send(file: File, request: Request, more: Mapping[str, str]) -> Response:
+    headers = {
+        "ETag": file.etag,
+        "Cache-Control": file.cache_control,
+        "Vary": "Accept-Encoding",
+        "X-Content-Type-Options": "nosniff",
+        **more,
+    }
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    content = file.content
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        content = file.compressed
+        headers["Content-Encoding"] = "gzip"
+    return Response(content, media_type=file.media_type, headers=headers)
+
+
+def _file(name: str, content: bytes, cache_control: str) -> File:
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    kind = "text/javascript" if name.endswith(".js") else kind
+    return File(
+        content=content,
+        compressed=gzip.compress(content, 9, mtime=0),
+        media_type=f"{kind}; charset=utf-8",
+        etag=f'"{_hash(content)}"',
+        cache_control=cache_control,
+    )
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

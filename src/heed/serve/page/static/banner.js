@@ -1,0 +1,42 @@
+// The error banner: the server's sentence, and what can be done about it.
+
+import { setKey } from "./api.js";
+import { byId, fill, icon, make } from "./element.js";
+import { session, start, translate } from "./session.js";
+
+const banner = byId("banner");
+let again = 0;
+
+export function showBanner() {
+  session.on(["error"], draw);
+}
+
+function draw({ error }) {
+  clearTimeout(again);
+  banner.hidden = !error;
+  if (!error) return;
+  const close = make("button", { type: "button", class: "icon", "aria-label": "Close", onclick: () => session.set({ error: null }) });
+  fill(close, "close");
+  const wantsKey = error.status === 401 || error.status === 403;
+  banner.replaceChildren(
+    icon("warn"),
+    make("p", {}, error.message),
+    wantsKey ? keyForm() : make("button", { type: "button", class: "button", onclick: retry }, "Try again"),
+    close,
+  );
+  // The server says when it expects to have time; a person need not watch the clock.
+  if (error.retryAfter) again = setTimeout(retry, error.retryAfter * 1000);
+}
+
+const retry = () => (session.languages.length ? translate() : start());
+
+function keyForm() {
+  const input = make("input", { type: "password", "aria-label": "Key", placeholder: "Key", autocomplete: "off" });
+  const form = make("form", {}, input, make("button", { class: "button" }, "Use it"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    setKey(input.value.trim());
+    retry();
+  });
+  return form;
+}

@@ -1,0 +1,90 @@
+// Elements of the page. Text becomes text nodes: nothing a person or the server wrote is markup.
+
+export const byId = (id) => document.getElementById(id);
+
+/**
+ * Make an element.
+ * @param {string} name of the tag
+ * @param {object} properties attributes; `class`; functions become event listeners (`onclick`);
+ *   `dataset`; true sets an empty attribute; null, undefined and false set none
+ * @param {...(Node|string|null)} children
+ */
+export function make(name, properties = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(key.slice(2), value);
+    else if (key === "dataset") Object.assign(element.dataset, value);
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An icon of icons.svg. It says nothing to screen readers: its button has the name. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `${new URL("icons.svg", import.meta.url).pathname}#${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** Read a text to those who cannot see it, once nothing has changed for a moment. */
+export function announce(text, delay = 0) {
+  clearTimeout(announce.timer);
+  announce.timer = setTimeout(() => {
+    byId("status").textContent = text;
+  }, delay);
+}
+
+/** `button` shows an icon and, if given, words. */
+export function fill(button, name, words = "") {
+  button.replaceChildren(icon(name), ...(words ? [make("span", {}, words)] : []));
+}
+
+/** Copy a text; the button shows a check mark for a moment. */
+export async function copy(text, button, name = "copy", words = "") {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copyBySelection(text); // without https the clipboard's own interface is missing
+  }
+  fill(button, "check", words && "Copied");
+  announce("Copied.");
+  setTimeout(() => fill(button, name, words), 1600);
+}
+
+function copyBySelection(text) {
+  const area = make("textarea", { class: "unseen", "aria-hidden": "true" });
+  area.value = text;
+  const focused = document.activeElement;
+  (document.querySelector("dialog[open]") ?? document.body).append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+  focused?.focus();
+}
+
+/** A bar as long as `share`, 0 to 1. Its number stands beside it. */
+export function bar(share) {
+  const element = make("span", { class: "meter", "aria-hidden": "true" });
+  element.style.setProperty("--share", Math.max(0, Math.min(1, share)));
+  return element;
+}
+
+/** A dialog with a title, a button that closes it, and what is in it. */
+export function openPanel(dialog, title, ...content) {
+  const close = make("button", { type: "button", class: "icon", "aria-label": "Close" });
+  close.addEventListener("click", () => dialog.close());
+  fill(close, "close");
+  const heading = make("h2", { id: `${dialog.id}-title` }, title);
+  dialog.replaceChildren(make("header", {}, heading, close), make("div", { class: "inside" }, ...content));
+  dialog.onclick = (event) => {
+    if (event.target === dialog) dialog.close();
+  };
+  if (!dialog.open) dialog.showModal();
+}
