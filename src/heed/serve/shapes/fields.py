@@ -43,7 +43,6 @@ class Field:
         low: the smallest number.
         high: the largest number.
         example: a value, for the documentation.
-        is_nullable_text: an empty text counts as given.
     """
 
     name: str
@@ -55,7 +54,6 @@ class Field:
     low: float = -math.inf
     high: float = math.inf
     example: Any = None
-    is_nullable_text: bool = False
 
 
 def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, Any]:
@@ -74,8 +72,8 @@ def _value_of(field: Field, given: Parameters, style: Style) -> Any:
         value = given.values.get(field.name)
         if isinstance(value, list) and field.name in given.values and given.is_form:
             value = value[0] if field.kind not in ("texts", "words") or len(value) == 1 else value
-    is_absent = value is None or (value in ("", []) and not field.is_nullable_text)
-    if is_absent:
+    is_empty = value == "" or (value == [] and field.kind in ("texts", "words"))
+    if value is None or is_empty:
         if field.is_required:
             raise Refusal(
                 400, style.missing.format(name=field.name), code="missing", field=field.name

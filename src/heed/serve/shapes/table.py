@@ -1,11 +1,11 @@
 """The table of all endpoints, and how each API spells its errors."""
 
-from heed.serve.shapes import libretranslate
+from heed.serve.shapes import libretranslate, own
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.style import Style
 
-ENDPOINTS: tuple[Endpoint, ...] = (*libretranslate.ENDPOINTS,)
-STYLES: tuple[Style, ...] = (libretranslate.STYLE,)
+ENDPOINTS: tuple[Endpoint, ...] = (*own.ENDPOINTS, *libretranslate.ENDPOINTS)
+STYLES: tuple[Style, ...] = (own.STYLE, libretranslate.STYLE)
 """The first with a prefix of the path counts."""
 
 

@@ -1,0 +1,104 @@
+"""An `Answer` as JSON of heed's own API: segments, tokens, alignments and doubts."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from heed.serve.request import Answer, Doubt, SegmentAnswer
+from heed.text.spans import spans_of
+from heed.translate.result import Translation
+
+DIGITS = 6
+"""Decimals of a score or a probability; more would only be noise of the last bits."""
+
+
+def spelled_answers(answers: Sequence[Answer], *, details: bool) -> list[dict[str, Any]]:
+    """The answers of a request.
+
+    Args:
+        answers: one a text.
+        details: also tokens and alignments.
+    """
+    return [_spelled_answer(answer, details=details) for answer in answers]
+
+
+def count_tokens(answers: Sequence[Answer]) -> int:
+    """The target tokens of all answers."""
+    return sum(len(one.translation.tokens) for answer in answers for one in answer.segments)
+
+
+def _spelled_answer(answer: Answer, *, details: bool) -> dict[str, Any]:
+    return {
+        "text": answer.text,
+        "source": answer.source,
+        "confidence": _rounded(answer.confidence),
+        "model": answer.model,
+        "alternatives": _spelled_alternatives(answer),
+        "doubts": [_spelled_doubt(doubt) for doubt in answer.doubts],
+        "segments": [spelled_segment(one, details=details) for one in answer.segments],
+    }
+
+
+def _spelled_alternatives(answer: Answer) -> list[dict[str, Any]]:
+    """The score of an alternative is known where the text is one segment."""
+    scores: dict[str, float] = {}
+    if len(answer.segments) == 1:
+        others = answer.segments[0].translation.alternatives
+        scores = {other.text: other.score for other in others}
+    return [
+        {"text": text, "score": _rounded(scores.get(text.strip()))} for text in answer.alternatives
+    ]
+
+
+def _spelled_doubt(doubt: Doubt) -> dict[str, Any]:
+    return {
+        "kind": doubt.kind,
+        "sentence": doubt.sentence,
+        "segment": doubt.segment,
+        "start": doubt.start,
+        "end": doubt.end,
+    }
+
+
+def spelled_segment(segment: SegmentAnswer, *, details: bool) -> dict[str, Any]:
+    """A segment and its translation."""
+    translation = segment.translation
+    found: dict[str, Any] = {
+        "source": segment.source,
+        "text": translation.text,
+        "score": _rounded(translation.score),
+        "status": translation.status,
+    }
+    if details:
+        found["tokens"] = spelled_tokens(translation)
+        found["source_tokens"] = _spelled_pieces(translation.source_tokens, segment.source)
+        found["alignment"] = [
+            [_rounded(weight) for weight in row] for row in translation.alignment or []
+        ]
+    return found
+
+
+def spelled_tokens(translation: Translation) -> list[dict[str, Any]]:
+    """The tokens of a translation, where they stand in its text, and how probable each was."""
+    # `<eos>` has a score and no piece.
+    scores = translation.token_scores[: len(translation.tokens)]
+    pieces = _spelled_pieces(translation.tokens, translation.text)
+    return [
+        {
+            **piece,
+            "text": translation.text[piece["start"] : piece["end"]],
+            "probability": _rounded(math.exp(score)),
+        }
+        for piece, score in zip(pieces, scores, strict=False)
+    ]
+
+
+def _spelled_pieces(pieces: Sequence[str], text: str) -> list[dict[str, Any]]:
+    return [
+        {"piece": piece, "start": start, "end": end}
+        for piece, (start, end) in zip(pieces, spans_of(pieces, text), strict=True)
+    ]
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None or not math.isfinite(number) else round(number, DIGITS)

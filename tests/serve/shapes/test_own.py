@@ -1,0 +1,106 @@
+"""heed's own API: what a translation is made of, and errors in words."""
+
+import math
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import SENTENCES, Serve
+
+import heed
+from heed.serve.settings import Limits
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, de_en: str) -> TestClient:
+    return serve(en_de, de_en, limits=Limits(chars=200, texts=5, alternatives=3))
+
+
+def translate(client: TestClient, **values: Any) -> httpx.Response:
+    sent = {"text": SENTENCES[0], "source": "en", "target": "de", **values}
+    return client.post("/api/v1/translate", json=sent)
+
+
+def test_an_answer_has_what_the_translator_gives(client: TestClient, en_de: str) -> None:
+    wanted = heed.load(en_de).translate([SENTENCES[0]], alternatives=2)[0]
+    answer = translate(client, alternatives=2).json()
+    assert set(answer) == {"translations", "seconds", "n_tokens"}
+    assert answer["n_tokens"] == len(wanted.tokens)
+    (one,) = answer["translations"]
+    assert (one["text"], one["source"], one["confidence"]) == (wanted.text, "en", None)
+    assert one["alternatives"] == [
+        {"text": other.text, "score": pytest.approx(other.score, abs=1e-6)}
+        for other in wanted.alternatives
+    ]
+    (segment,) = one["segments"]
+    assert segment["score"] == pytest.approx(wanted.score, abs=1e-6)
+    assert "tokens" not in segment
+
+
+def test_details_are_the_tokens_in_their_places(client: TestClient, en_de: str) -> None:
+    wanted = heed.load(en_de).translate([SENTENCES[0]], alignment=True)[0]
+    segment = translate(client, details=True).json()["translations"][0]["segments"][0]
+    assert [token["piece"] for token in segment["tokens"]] == wanted.tokens
+    for token, score in zip(segment["tokens"], wanted.token_scores, strict=False):
+        assert token["probability"] == pytest.approx(math.exp(score), abs=1e-6)
+        assert token["text"] == segment["text"][token["start"] : token["end"]]
+    source = [token["piece"] for token in segment["source_tokens"]]
+    assert source == wanted.source_tokens
+    shape = (len(segment["alignment"]), len(segment["alignment"][0]))
+    assert shape == (len(wanted.tokens), len(source))
+
+
+def test_every_text_of_a_list_has_its_answer(client: TestClient) -> None:
+    found = translate(client, text=SENTENCES[:3]).json()["translations"]
+    alone = [translate(client, text=text).json()["translations"][0] for text in SENTENCES[:3]]
+    assert found == alone
+
+
+def test_options_change_the_search(client: TestClient) -> None:
+    answer = translate(client, options={"max_length": 2}).json()["translations"][0]
+    assert answer["segments"][0]["status"] == "max_length"
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "field", "words"),
+    [
+        ({"text": None}, 400, "text", "text is missing."),
+        ({"target": ""}, 400, "target", "target is missing."),
+        ({"text": 5}, 400, "text", "text must be text or a list of texts."),
+        ({"text": "x" * 201}, 413, "text", "text must have at most 200 characters, but has 201."),
+        ({"text": ["x"] * 6}, 413, "text", "text must have at most 5 texts, but has 6."),
+        ({"alternatives": 4}, 400, "alternatives", "alternatives must be at most 3."),
+        ({"alternatives": -1}, 400, "alternatives", "a whole number from 0 to 100"),
+        ({"details": "perhaps"}, 400, "details", "details must be true or false."),
+        ({"format": "xml"}, 400, "format", "format must be one of text, html."),
+        ({"options": {"n_best": 2}}, 400, "options", "n_best is not an option of a request."),
+        ({"options": {"beem_size": 2}}, 400, "options", "did you mean beam_size?"),
+        ({"options": {"beam_size": 1000}}, 400, "options", "options.beam_size must be at most 64"),
+        ({"options": {"beam_size": "x"}}, 400, "options", "options.beam_size must be a whole"),
+        ({"options": {"min_length": 100}}, 400, "options", "min_length must be below"),
+        ({"options": []}, 400, "options", "options must be an object."),
+    ],
+)
+def test_errors_name_the_field(
+    client: TestClient, values: dict[str, Any], status: int, field: str, words: str
+) -> None:
+    answer = translate(client, **values)
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert set(error) == {"code", "sentence", "field", "request_id"}
+    assert error["field"] == field
+    assert words in error["sentence"]
+
+
+def test_a_wrong_address_is_an_error_in_the_same_shape(client: TestClient) -> None:
+    assert client.get("/api/v1/nothing").json()["error"]["code"] == "not_found"
+    assert client.get("/api/v1/translate").json()["error"]["code"] == "method_not_allowed"
+
+
+def test_languages_are_listed_with_their_targets(client: TestClient) -> None:
+    assert client.get("/api/v1/languages").json()[0] == {
+        "code": "en",
+        "name": "English",
+        "targets": ["de"],
+    }
