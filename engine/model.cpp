@@ -367,6 +367,7 @@ void State::remember(int first, int last, Work &work) {
 // For the logits of a step.
 void State::make_room() {
     totals_.clear();  // until there is room
+    sharing_ = 1;
     int columns = own_.empty() ? config().tgt_vocab_size : 0;
     for (const auto &own : own_) columns = std::max(columns, model_.always.matrix.n + own->matrix().panels() * 16);
     stride_ = padded(columns);
@@ -396,12 +397,46 @@ void State::make_pages(int count) {
 void State::step(const Positions &positions, const int64_t *tokens, const Best &best, float *weights) {
     positions_ = positions;
     make_room();
+    if (!weights && are_equal(tokens)) return step_of_equals(tokens, best);
+    advance_and_score(tokens, best, weights);
+}
+
+void State::advance_and_score(const int64_t *tokens, const Best &best, float *weights) {
     make_pages(1);
     split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) {
         advance({tokens, 1, 1, false, weights}, first, last, work);
         if (own_.empty()) score(first, last, best, work);
         else choose(first, last, best, work);
     });
+}
+
+// Whether the rows of each source are equal: before the first token they differ by nothing else.
+bool State::are_equal(const int64_t *tokens) const {
+    if (position_ || beam_size_ == 1) return false;
+    for (int r = 0; r < rows(); r++)
+        if (tokens[r] != tokens[r - r % beam_size_]) return false;
+    return true;
+}
+
+// One row of each source is computed, and all of them get what it gets.
+void State::step_of_equals(const int64_t *tokens, const Best &best) {
+    struct OneRow {
+        explicit OneRow(int &of) : beam_size(of), before(of) { beam_size = 1; }
+        ~OneRow() { beam_size = before; }
+        int &beam_size;
+        const int before;
+    };
+    std::vector<int64_t> firsts;
+    for (int r = 0; r < rows(); r += beam_size_) firsts.push_back(tokens[r]);
+    {
+        const OneRow one(beam_size_);
+        advance_and_score(firsts.data(), {}, nullptr);
+    }
+    sharing_ = beam_size_;
+    auto &row_of = pages_.back().row_of;
+    row_of.resize(rows());
+    for (int r = rows() - 1; r >= 0; r--) row_of[r] = r / beam_size_, totals_[r] = totals_[r / beam_size_];
+    find(best);
 }
 
 void State::extend(const Positions &positions, const int64_t *tokens, int count, float *log_probs) {
@@ -593,7 +628,7 @@ void State::total(int r, float *logits, int n, const Best &best, Work &work) {
 
 // The best of a row, of whose logits enough are no less than `least`.
 void State::rank(int r, float least, const Best &best, Work &work) {
-    const float *logits = logits_ + r * stride_;
+    const float *logits = logits_of(r);
     const int count = work.wanted(best);
     auto &ranked = work.scratch.ranked;
     ranked.clear();
@@ -612,7 +647,14 @@ void State::rank(int r, float least, const Best &best, Work &work) {
 void State::find(const Best &best) {
     if (!best.count) return;
     split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) {
-        for (int r = first * beam_size_; r < last * beam_size_; r++) rank(r, -std::numeric_limits<float>::infinity(), best, work);
+        for (int r = first * beam_size_; r < last * beam_size_; r++) {
+            if (r % sharing_) {
+                std::copy_n(best.values + size_t(r - 1) * best.count, best.count, best.values + size_t(r) * best.count);
+                std::copy_n(best.ids + size_t(r - 1) * best.count, best.count, best.ids + size_t(r) * best.count);
+            } else {
+                rank(r, -std::numeric_limits<float>::infinity(), best, work);
+            }
+        }
     });
 }
 
@@ -620,7 +662,7 @@ void State::log_probs(float *out) {
     const size_t n = model_.config.tgt_vocab_size;
     split([&](int) { return beam_size_; }, [&](int first, int last, Work &) {
         for (int r = first * beam_size_; r < last * beam_size_; r++) {
-            const float *x = logits_ + r * stride_, total = totals_[r];
+            const float *x = logits_of(r), total = totals_[r];
             float *to = out + r * n;
             if (own_.empty()) {
                 for (size_t i = 0; i < n; i++) to[i] = x[i] - total;

@@ -195,12 +195,16 @@ class State {
     // The cache of a source token, or of a target position and row, for a decoder layer.
     float *remembered(int layer, int token) { return heads_[layer] + size_t(token) * words_; }
     float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * page_words(); }
+    const float *logits_of(int row) const { return logits_ + row / sharing_ * stride_; }
     size_t page_words() const { return config().is_recurrent() ? config().width() : words_; }
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
     void make_room();
     void make_pages(int count);
     void recur(int layer, float *x, int first, int n_rows, int count, Work &);
+    void advance_and_score(const int64_t *tokens, const Best &, float *weights);
+    bool are_equal(const int64_t *tokens) const;
+    void step_of_equals(const int64_t *tokens, const Best &);
     void advance(const Tokens &, int first, int last, Work &);
     void write_weights(int layer, int row, const float *kept, int n_keys, int length, float *weights);
     void write_log_probs(int rows, float *const *to, Work &);
@@ -224,7 +228,8 @@ class State {
     // Of each target position; of recurrent layers the last two states, the newest last.
     std::vector<Page> pages_;
     int position_ = 0;             // target tokens so far
-    float *logits_ = nullptr;      // of the last step, (rows, stride_): the output's columns, or of the shortlist
+    float *logits_ = nullptr;      // of the last step, (rows / sharing_, stride_): the output's columns, or of the shortlist
+    int sharing_ = 1;              // rows of a source that have the same logits
     size_t stride_ = 0, room_ = 0;
     std::vector<float> totals_;    // what log softmax takes off them, (rows,)
     std::vector<Scratch> scratch_;

@@ -101,6 +101,27 @@ def test_a_batch_may_grow(network: Callable[..., Network]) -> None:
     np.testing.assert_array_equal(one.log_probs(), four.log_probs())
 
 
+@pytest.mark.parametrize("decoder_self", ["attention", "average", "ssru"])
+def test_rows_that_begin_equally_get_the_bits_of_rows_by_themselves(
+    network: Callable[..., Network], decoder_self: str
+) -> None:
+    """The first step computes one row of a source whose rows are equal; later ones go apart."""
+    model = native.NativeModel(network(decoder_self=decoder_self))
+    ids, lengths, none = np.tile(TEN, 2), np.array([7, 13], np.int32), np.empty(0, np.int64)
+    beam, alone = model.start(ids, lengths, 3), model.start(ids, lengths, 1)
+    alone.select(np.repeat([0, 1], 3), np.repeat([0, 1], 3))
+    for tokens in ([2, 2, 2, 4, 4, 4], [5, 6, 7, 8, 8, 8], [9, 10, 11, 12, 13, 14]):
+        found = []
+        for state in (beam, alone):
+            state.step(np.array(tokens))
+            found.append((*state.best(4, none), state.log_probs().copy()))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
+        order = np.array([1, 2, 0, 5, 5, 3])
+        beam.select(order)
+        alone.select(order, order)
+
+
 def test_only_rows_of_the_last_step_have_log_probs(network: Callable[..., Network]) -> None:
     state = native.NativeModel(network()).start(TEN, np.array([10], np.int32), 2)
     with pytest.raises(HeedError, match="the number of rows differs from that of the last step"):
