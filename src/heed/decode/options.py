@@ -139,6 +139,8 @@ def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptio
     Raises:
         ConfigError: an option does not exist or its value is out of range.
     """
+    if not changes:
+        return base
     renamed = with_new_names(changes)
     if renamed.keys() != changes.keys():
         warnings.warn(
