@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from heed.cli.models import find_model, home
+from heed.cli.models import find_model
+from heed.disk.home import home
 from heed.errors import ConfigError, UsageError
 
 

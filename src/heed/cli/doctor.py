@@ -13,8 +13,9 @@ from pathlib import Path
 
 from heed import __version__
 from heed.cli.command import command
-from heed.cli.models import home, installed
+from heed.cli.models import installed
 from heed.cli.terminal import echo
+from heed.disk.home import home
 from heed.errors import ConfigError
 from heed.machine.cpu import cpu_info
 

@@ -5,7 +5,6 @@ fetched from a network.
 """
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import click
 
 from heed.cli.command import Session, Threads, as_one, command, options
 from heed.cli.terminal import echo, visible
+from heed.disk.home import home
 from heed.errors import ConfigError, FormatError, RunError, UsageError
 from heed.machine.device import DTYPES, RUNTIMES
 from heed.text.languages import implied_target, source_languages, spelled_direction
@@ -171,25 +171,6 @@ def model_files(name: str | None) -> list[str]:
     from heed.bundle.find import find_model_folder
 
     return [str(path) for path in find_model_folder(folder).iterdir()]
-
-
-def home() -> Path:
-    """Where installed models live: `$HEED_HOME`, or `heed` in the XDG data folder.
-
-    Raises:
-        ConfigError: none of the variables is set, and this user has no home folder.
-    """
-    if chosen := os.environ.get("HEED_HOME"):
-        return Path(chosen)
-    if data := os.environ.get("XDG_DATA_HOME"):
-        return Path(data) / "heed"
-    try:
-        return Path.home() / ".local" / "share" / "heed"
-    except RuntimeError:
-        raise ConfigError(
-            "This user has no home folder, so there is no folder of installed models. Set "
-            "HEED_HOME, or name a model folder: -m run/"
-        ) from None
 
 
 def installed() -> dict[str, Path]:

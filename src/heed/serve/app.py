@@ -10,6 +10,7 @@ from starlette.responses import Response
 from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
+from heed.serve.shapes.deepl import Usage
 from heed.serve.shapes.endpoint import CLIENT_CLOSED_REQUEST, error_response, routes_of
 from heed.serve.shapes.table import ENDPOINTS, style_of
 
@@ -34,6 +35,7 @@ def make_app(service: Service) -> Starlette:
             Exception: _failed,
         },
     )
+    app.state.usage = Usage()
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
     return app

@@ -76,6 +76,26 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Store:
+    """What clients may leave on the server.
+
+    Attributes:
+        folder: where; empty = `serve` in heed's home folder.
+        glossaries: kept at most; 0 = none can be created.
+        glossary_terms: terms of a glossary.
+        suggestions: kept at most, by `/suggest`; 0 = they are refused.
+    """
+
+    folder: str = ""
+    glossaries: Annotated[int, Range(0, 1 << 20)] = 1000
+    glossary_terms: Annotated[int, Range(1, 1 << 20)] = 10_000
+    suggestions: Annotated[int, Range(0, 1 << 30)] = 0
+
+    def __post_init__(self) -> None:
+        check(self, "store")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServeSettings:
     """All settings of the server.
 
@@ -84,9 +104,11 @@ class ServeSettings:
         listen: where it listens.
         work: how requests become batches.
         limits: what one request may ask for.
+        store: what clients may leave on the server.
     """
 
     models: tuple[str, ...] = ()
     listen: Listen = field(default_factory=Listen)
     work: Work = field(default_factory=Work)
     limits: Limits = field(default_factory=Limits)
+    store: Store = field(default_factory=Store)

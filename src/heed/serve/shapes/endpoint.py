@@ -132,4 +132,5 @@ def request_id(http: HttpRequest) -> str:
 def error_response(refusal: Refusal, http: HttpRequest, style: Style) -> Response:
     """An error, spelled as the API of the path spells it."""
     body = style.spell(refusal, request_id(http))
-    return JSONResponse(body, status_code=refusal.status, headers=refusal.headers)
+    status = style.statuses.get(refusal.status, refusal.status)
+    return JSONResponse(body, status_code=status, headers=refusal.headers)

@@ -1,7 +1,7 @@
 """`Style`: how an API spells its errors."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from heed.serve.refusal import Refusal
@@ -20,6 +20,7 @@ class Style:
         not_a_number: a parameter is not a whole number; holds `{name}`; as `wrong` if empty.
         spell: the body of an error answer.
         prefixes: of the paths that answer in this style.
+        statuses: where the API has another status for an error.
     """
 
     missing: str
@@ -27,3 +28,4 @@ class Style:
     not_a_number: str = ""
     spell: Spell
     prefixes: tuple[str, ...]
+    statuses: Mapping[int, int] = field(default_factory=dict)

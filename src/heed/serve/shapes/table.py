@@ -1,11 +1,16 @@
 """The table of all endpoints, and how each API spells its errors."""
 
-from heed.serve.shapes import libretranslate, own
+from heed.serve.shapes import deepl, deepl_glossaries, libretranslate, own
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.style import Style
 
-ENDPOINTS: tuple[Endpoint, ...] = (*own.ENDPOINTS, *libretranslate.ENDPOINTS)
-STYLES: tuple[Style, ...] = (own.STYLE, libretranslate.STYLE)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *own.ENDPOINTS,
+    *libretranslate.ENDPOINTS,
+    *deepl.ENDPOINTS,
+    *deepl_glossaries.ENDPOINTS,
+)
+STYLES: tuple[Style, ...] = (own.STYLE, deepl.STYLE, libretranslate.STYLE)
 """The first with a prefix of the path counts."""
 
 

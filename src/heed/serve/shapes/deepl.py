@@ -1,0 +1,347 @@
+"""DeepL's API, `/v2`: translate, usage and languages, as the official clients expect them.
+
+Source: DeepL's API reference, and its Python client `deepl` 1.32.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heed.serve.languages import resolve
+from heed.serve.refusal import Refusal
+from heed.serve.request import AUTO, Answer, Format, Request, Split
+from heed.serve.service import Service
+from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import Field
+from heed.serve.shapes.libretranslate import all_languages
+from heed.serve.shapes.style import Style
+
+TAG = "DeepL"
+PREFIX = "/v2"
+UNLIMITED = 1_000_000_000_000
+"""The character limit that DeepL itself names where there is none."""
+VARIANTS = {
+    "EN": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
+    "PT": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
+}
+"""DeepL's clients refuse `EN` and `PT` as a target; these they take."""
+
+
+def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
+    """The body of an error answer."""
+    return {"message": refusal.sentence}
+
+
+STYLE = Style(
+    missing="Parameter '{name}' not specified.",
+    wrong="Value for '{name}' not supported: it must be {meaning}.",
+    spell=spell,
+    prefixes=(f"{PREFIX}/", PREFIX),
+    statuses={401: 403},
+)
+AUTH_KEY = Field(
+    name="auth_key", kind="word", about="Key, where it is not in the header Authorization."
+)
+FORMALITY = Field(
+    name="formality",
+    kind="word",
+    about="Ignored, as DeepL does for languages without it; `more` and `less` are refused.",
+    choices=("default", "more", "less", "prefer_more", "prefer_less"),
+    default="default",
+)
+SOURCE = Field(
+    name="source_lang",
+    kind="word",
+    about="Language code of the text; detected where it is not given.",
+    default=AUTO,
+    example="EN",
+)
+TARGET = Field(
+    name="target_lang",
+    kind="word",
+    about="Language code of the translation.",
+    is_required=True,
+    example="DE",
+)
+GLOSSARY = Field(name="glossary_id", kind="word", about="Glossary to use; needs `source_lang`.")
+_TAGS = (
+    ("splitting_tags", "Tags that split sentences."),
+    ("non_splitting_tags", "Tags that do not split sentences."),
+    ("ignore_tags", "Tags whose content is not translated."),
+)
+TRANSLATE = (
+    Field(
+        name="text",
+        kind="texts",
+        about="Texts to translate.",
+        is_required=True,
+        example=["A man is riding a bike."],
+    ),
+    TARGET,
+    SOURCE,
+    Field(
+        name="split_sentences",
+        kind="word",
+        about="What splits a text: `1` sentences and line breaks, `0` line breaks, `nonewlines` "
+        "sentences. The default is `nonewlines` for `tag_handling=html`, else `1`.",
+        choices=("0", "1", "nonewlines"),
+    ),
+    Field(
+        name="tag_handling",
+        kind="word",
+        about="What the texts are, if they are not plain.",
+        choices=("xml", "html"),
+    ),
+    *(Field(name=name, kind="words", about=about, default=[]) for name, about in _TAGS),
+    Field(
+        name="outline_detection",
+        kind="flag",
+        about="Whether the tags that split XML are found by themselves.",
+        default=True,
+    ),
+    GLOSSARY,
+    FORMALITY,
+    Field(
+        name="show_billed_characters",
+        kind="flag",
+        about="Whether to add `billed_characters`.",
+        default=False,
+        example=True,
+    ),
+    Field(
+        name="model_type",
+        kind="word",
+        about="Ignored: heed has one model a direction.",
+        choices=("quality_optimized", "latency_optimized", "prefer_quality_optimized"),
+    ),
+    Field(
+        name="preserve_formatting",
+        kind="flag",
+        about="Ignored: formatting is always preserved.",
+        default=False,
+    ),
+    Field(name="context", kind="text", about="Ignored: models read one sentence at a time."),
+    Field(name="tag_handling_version", kind="word", about="Ignored."),
+    AUTH_KEY,
+)
+UNSUPPORTED = (
+    "glossary_ids",
+    "style_id",
+    "custom_instructions",
+    "translation_memory_id",
+    "translation_memory_threshold",
+)
+"""Parameters that would change a translation in a way that heed cannot."""
+
+
+async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
+    values = asked.values
+    refuse_unsupported(asked)
+    texts = values["text"] if isinstance(values["text"], list) else [values["text"]]
+    _require_within_limits(service, texts)
+    source, target = direction(service, values)
+    format_, split = _format(values)
+    answers = await translate(
+        service,
+        Request(texts=texts, source=source, target=target, format=format_, split=split),
+    )
+    asked.http.app.state.usage.n_chars += sum(map(len, texts))
+    return {
+        "translations": [
+            _spelled(answer, text, values) for answer, text in zip(answers, texts, strict=True)
+        ]
+    }
+
+
+@dataclass(kw_only=True)
+class Usage:
+    """What was translated through this API since the process started.
+
+    Attributes:
+        n_chars: characters of all texts.
+    """
+
+    n_chars: int = 0
+
+
+async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
+    usage: Usage = asked.http.app.state.usage
+    return {"character_count": usage.n_chars, "character_limit": UNLIMITED}
+
+
+async def translate(service: Service, request: Request) -> list[Answer]:
+    """The answers to a request; a text already in the target language is its own translation.
+
+    Raises:
+        Refusal: of the service.
+    """
+    if request.source == request.target:
+        return [Answer(text=text, source=request.source, model="") for text in request.texts]
+    return await service.translate(request)
+
+
+def _spelled(answer: Answer, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "detected_source_language": spelled_base(answer.source),
+        "text": answer.text,
+    }
+    if values["show_billed_characters"]:
+        found["billed_characters"] = len(text)
+    if values["model_type"]:
+        found["model_type_used"] = values["model_type"].removeprefix("prefer_")
+    return found
+
+
+def _format(values: Mapping[str, Any]) -> tuple[Format, Split]:
+    handling = values["tag_handling"]
+    split: Split = values["split_sentences"] or ("nonewlines" if handling == "html" else "1")
+    return handling or "text", split
+
+
+def refuse_unsupported(asked: Asked) -> None:
+    """Refuse parameters whose effect heed does not have.
+
+    Raises:
+        Refusal: names one that was given.
+    """
+    for name in UNSUPPORTED:
+        if asked.given.values.get(name) not in (None, "", []):
+            raise _wrong(name, f"'{name}' is not supported by heed.")
+    if asked.values["formality"] in ("more", "less"):
+        raise _wrong("formality", "'formality' is not supported for given 'target_lang'.")
+
+
+def _wrong(field: str, sentence: str, *, status: int = 400) -> Refusal:
+    return Refusal(status, sentence, code="wrong_value", field=field)
+
+
+def _require_within_limits(service: Service, texts: Sequence[str]) -> None:
+    limits = service.settings.limits
+    n_chars = sum(map(len, texts))
+    if len(texts) > limits.texts:
+        raise _wrong(
+            "text", f"At most {limits.texts} texts, but there are {len(texts)}.", status=413
+        )
+    if n_chars > limits.chars:
+        sentence = f"At most {limits.chars} characters, but there are {n_chars}."
+        raise _wrong("text", sentence, status=413)
+
+
+def direction(service: Service, values: Mapping[str, Any]) -> tuple[str, str]:
+    """The served codes of `source_lang`, which may be `AUTO`, and `target_lang`.
+
+    Raises:
+        Refusal: a language is not served, or the direction is not.
+    """
+    languages = all_languages(service)
+    asked = values["source_lang"]
+    source = AUTO if asked == AUTO else resolve(asked, languages)
+    if source is None:
+        raise _wrong("source_lang", "Value for 'source_lang' not supported.")
+    target = resolve(values["target_lang"], languages)
+    if target is None:
+        raise _wrong("target_lang", "Value for 'target_lang' not supported.")
+    if source not in (AUTO, target) and target not in languages[source].targets:
+        raise _wrong(
+            "target_lang", "Value for 'target_lang' not supported for given 'source_lang'."
+        )
+    return source, target
+
+
+def spelled_base(code: str) -> str:
+    """A code as DeepL names a source language: without region, in capitals."""
+    return code.replace("_", "-").partition("-")[0].upper()
+
+
+async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    is_target = asked.values["type"] == "target"
+    for language in all_languages(service).values():
+        base = spelled_base(language.code)
+        if not is_target and language.targets:
+            found.setdefault(base, {"language": base, "name": language.name})
+        elif is_target and any(language.code in each.targets for each in service.languages()):
+            spelled = language.code.upper().replace("_", "-")
+            for code, name in VARIANTS.get(spelled, ((spelled, language.name),)):
+                found[code] = {"language": code, "name": name, "supports_formality": False}
+    return list(found.values())
+
+
+_LANGUAGE = {
+    "type": "object",
+    "properties": {
+        "language": {"type": "string"},
+        "name": {"type": "string"},
+        "supports_formality": {"type": "boolean"},
+    },
+}
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=f"{PREFIX}/translate",
+        handler=_translate,
+        style=STYLE,
+        tag=TAG,
+        summary="Translate texts.",
+        fields=TRANSLATE,
+        answer={
+            "type": "object",
+            "properties": {
+                "translations": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "detected_source_language": {"type": "string"},
+                            "text": {"type": "string"},
+                            "billed_characters": {"type": "integer"},
+                            "model_type_used": {"type": "string"},
+                        },
+                    },
+                },
+            },
+        },
+    ),
+    *(
+        Endpoint(
+            method=method,
+            path=f"{PREFIX}/usage",
+            handler=_usage,
+            style=STYLE,
+            tag=TAG,
+            summary="Count the characters translated since the server started.",
+            fields=(AUTH_KEY,),
+            answer={
+                "type": "object",
+                "properties": {
+                    "character_count": {"type": "integer"},
+                    "character_limit": {"type": "integer"},
+                },
+            },
+        )
+        for method in ("GET", "POST")
+    ),
+    *(
+        Endpoint(
+            method=method,
+            path=f"{PREFIX}/languages",
+            handler=_languages,
+            style=STYLE,
+            tag=TAG,
+            summary="List the languages.",
+            fields=(
+                Field(
+                    name="type",
+                    kind="word",
+                    about="Which languages.",
+                    choices=("source", "target"),
+                    default="source",
+                    example="target",
+                ),
+                AUTH_KEY,
+            ),
+            answer={"type": "array", "items": _LANGUAGE},
+        )
+        for method in ("GET", "POST")
+    ),
+)

@@ -1,0 +1,232 @@
+"""Glossaries of DeepL's API, `/v2/glossaries`: create, list, get, delete, entries."""
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from heed.serve.languages import resolve
+from heed.serve.refusal import Refusal
+from heed.serve.service import Service
+from heed.serve.shapes.deepl import AUTH_KEY, PREFIX, STYLE, TAG, spelled_base
+from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import Field
+from heed.serve.shapes.storage import Storage, StoredGlossary
+from heed.serve.shapes.terms import read_terms, spelled_terms
+
+TSV = "text/tab-separated-values"
+PATH = f"{PREFIX}/glossaries"
+
+
+def owner_of(asked: Asked) -> str:
+    """Whose glossaries a request sees: those of its key."""
+    return str(getattr(asked.http.state, "key_id", ""))
+
+
+async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:
+    """A glossary of the client.
+
+    Raises:
+        Refusal: it has none of this id (404).
+    """
+    storage = Storage(service.settings.store)
+    found = await asyncio.to_thread(storage.glossary, owner_of(asked), id)
+    if found is None:
+        raise _not_found()
+    return found
+
+
+def _not_found() -> Refusal:
+    return Refusal(404, "Glossary not found.", code="no_such_glossary", field="glossary_id")
+
+
+async def _create(service: Service, asked: Asked) -> dict[str, Any]:
+    values = asked.values
+    source, target = values["source_lang"], values["target_lang"]
+    if not _is_served(service, source, target):
+        raise Refusal(
+            400, "Unsupported glossary source and target language pair.", code="wrong_value"
+        )
+    settings = service.settings.store
+    terms = read_terms(
+        values["entries"], values["entries_format"], max_terms=settings.glossary_terms
+    )
+    glossary = await asyncio.to_thread(
+        Storage(settings).add_glossary,
+        owner_of(asked),
+        values["name"],
+        spelled_base(source).lower(),
+        spelled_base(target).lower(),
+        terms,
+    )
+    return _spelled(glossary)
+
+
+def _is_served(service: Service, source: str, target: str) -> bool:
+    languages = {language.code: language for language in service.languages()}
+    code = resolve(source, languages)
+    return code is not None and resolve(target, languages[code].targets) is not None
+
+
+def _spelled(glossary: StoredGlossary) -> dict[str, Any]:
+    return {
+        "glossary_id": glossary.id,
+        "name": glossary.name,
+        "ready": True,
+        "source_lang": glossary.source,
+        "target_lang": glossary.target,
+        "creation_time": glossary.created,
+        "entry_count": len(glossary.terms),
+    }
+
+
+async def _list(service: Service, asked: Asked) -> dict[str, Any]:
+    storage = Storage(service.settings.store)
+    found = await asyncio.to_thread(storage.glossaries, owner_of(asked))
+    return {"glossaries": [_spelled(glossary) for glossary in found]}
+
+
+async def _get(service: Service, asked: Asked) -> dict[str, Any]:
+    return _spelled(await find_glossary(service, asked, asked.http.path_params["glossary_id"]))
+
+
+async def _entries(service: Service, asked: Asked) -> Response:
+    glossary = await find_glossary(service, asked, asked.http.path_params["glossary_id"])
+    return Response(spelled_terms(glossary.terms), media_type=TSV)
+
+
+async def _delete(service: Service, asked: Asked) -> Response:
+    storage = Storage(service.settings.store)
+    id = asked.http.path_params["glossary_id"]
+    if not await asyncio.to_thread(storage.delete_glossary, owner_of(asked), id):
+        raise _not_found()
+    return Response(status_code=204)
+
+
+async def _pairs(service: Service, asked: Asked) -> dict[str, Any]:
+    return {
+        "supported_languages": [
+            {
+                "source_lang": spelled_base(language.code).lower(),
+                "target_lang": spelled_base(target).lower(),
+            }
+            for language in service.languages()
+            for target in language.targets
+        ]
+    }
+
+
+_GLOSSARY = {
+    "type": "object",
+    "properties": {
+        "glossary_id": {"type": "string"},
+        "name": {"type": "string"},
+        "ready": {"type": "boolean"},
+        "source_lang": {"type": "string"},
+        "target_lang": {"type": "string"},
+        "creation_time": {"type": "string", "format": "date-time"},
+        "entry_count": {"type": "integer"},
+    },
+}
+CREATE = (
+    Field(
+        name="name", kind="word", about="Name of the glossary.", is_required=True, example="Sports"
+    ),
+    Field(
+        name="source_lang",
+        kind="word",
+        about="Language code of the terms.",
+        is_required=True,
+        example="en",
+    ),
+    Field(
+        name="target_lang",
+        kind="word",
+        about="Language code of their translations.",
+        is_required=True,
+        example="de",
+    ),
+    Field(
+        name="entries",
+        kind="text",
+        about="A term and its translation a line.",
+        is_required=True,
+        example="bike\tRad",
+    ),
+    Field(
+        name="entries_format",
+        kind="word",
+        about="What separates them: tabs or commas.",
+        choices=("tsv", "csv"),
+        default="tsv",
+        example="tsv",
+    ),
+    AUTH_KEY,
+)
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=PATH,
+        handler=_create,
+        style=STYLE,
+        tag=TAG,
+        summary="Create a glossary.",
+        fields=CREATE,
+        answer=_GLOSSARY,
+        status=201,
+    ),
+    Endpoint(
+        method="GET",
+        path=PATH,
+        handler=_list,
+        style=STYLE,
+        tag=TAG,
+        summary="List the glossaries.",
+        fields=(AUTH_KEY,),
+        answer={
+            "type": "object",
+            "properties": {"glossaries": {"type": "array", "items": _GLOSSARY}},
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PATH}/{{glossary_id}}",
+        handler=_get,
+        style=STYLE,
+        tag=TAG,
+        summary="Describe a glossary.",
+        fields=(AUTH_KEY,),
+        answer=_GLOSSARY,
+    ),
+    Endpoint(
+        method="DELETE",
+        path=f"{PATH}/{{glossary_id}}",
+        handler=_delete,
+        style=STYLE,
+        tag=TAG,
+        summary="Delete a glossary.",
+        fields=(AUTH_KEY,),
+        status=204,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PATH}/{{glossary_id}}/entries",
+        handler=_entries,
+        style=STYLE,
+        tag=TAG,
+        summary="Give the entries of a glossary.",
+        fields=(AUTH_KEY,),
+        answer={"type": "string"},
+        media_type=TSV,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PREFIX}/glossary-language-pairs",
+        handler=_pairs,
+        style=STYLE,
+        tag=TAG,
+        summary="List the directions that glossaries may have.",
+        fields=(AUTH_KEY,),
+        answer={"type": "object", "properties": {"supported_languages": {"type": "array"}}},
+    ),
+)

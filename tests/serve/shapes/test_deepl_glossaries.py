@@ -1,0 +1,82 @@
+"""Glossaries over DeepL's API: within limits, and refused in words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import Serve
+
+from heed.serve.settings import Store
+
+GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tRad"}
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, tmp_path: Path) -> TestClient:
+    return serve(en_de, store=Store(folder=str(tmp_path), glossaries=2, glossary_terms=3))
+
+
+def create(client: TestClient, **values: Any) -> Any:
+    return client.post("/v2/glossaries", json={**GLOSSARY, **values})
+
+
+def test_a_glossary_is_created_and_read(client: TestClient) -> None:
+    created = create(client)
+    assert created.status_code == 201
+    path = f"/v2/glossaries/{created.json()['glossary_id']}"
+    assert client.get(path).json() == created.json()
+    entries = client.get(f"{path}/entries")
+    assert entries.text == "bike\tRad"
+    assert entries.headers["content-type"].startswith("text/tab-separated-values")
+    deleted = client.delete(path)
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert client.get("/v2/glossaries").json() == {"glossaries": []}
+
+
+def test_a_glossary_outlives_the_server(
+    client: TestClient, serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    created = create(client).json()
+    other = serve(en_de, store=Store(folder=str(tmp_path)))
+    assert other.get("/v2/glossaries").json() == {"glossaries": [created]}
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "sentence"),
+    [
+        ({"name": ""}, 400, "Parameter 'name' not specified."),
+        ({"target_lang": "FR"}, 400, "Unsupported glossary source and target language pair."),
+        ({"entries": "bike"}, 400, "Entry 1 has no translation."),
+        ({"entries": "a\tb\nc\td\ne\tf\ng\th"}, 413, "A glossary must have at most 3 entries."),
+        (
+            {"entries_format": "xlsx"},
+            400,
+            "Value for 'entries_format' not supported: it must be one of tsv, csv.",
+        ),
+    ],
+)
+def test_what_is_no_glossary_is_refused(
+    client: TestClient, values: dict[str, Any], status: int, sentence: str
+) -> None:
+    answer = create(client, **values)
+    assert (answer.status_code, answer.json()) == (status, {"message": sentence})
+
+
+def test_there_are_only_so_many_glossaries(client: TestClient) -> None:
+    assert [create(client).status_code for _ in range(3)] == [201, 201, 403]
+    assert create(client).json() == {"message": "This server keeps at most 2 glossaries."}
+
+
+def test_a_path_knows_all_its_methods(client: TestClient) -> None:
+    answer = client.put("/v2/glossaries/x")
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD", "DELETE"}
+
+
+def test_a_store_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    client = serve(en_de, store=Store(folder=str(tmp_path / "file" / "store")))
+    answer = client.get("/v2/glossaries")
+    assert answer.status_code == 503
+    assert "store of glossaries" in answer.json()["message"]
