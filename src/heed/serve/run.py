@@ -9,9 +9,6 @@ from heed.serve.settings import ServeSettings
 from heed.serve.work.models import read_models
 from heed.serve.work.scheduler import Scheduler
 
-CHARS_OF_A_TOKEN = 4
-"""About so many characters are a token, where it need not be exact."""
-
 
 def make_service(settings: ServeSettings) -> Service:
     """Read the models' descriptions and start the threads.
@@ -20,10 +17,13 @@ def make_service(settings: ServeSettings) -> Service:
         FormatError: a folder holds no model.
         ConfigError: a model is not a translator, or does not say its languages.
     """
-    models = read_models(settings.models)
+    work = settings.work
+    models = read_models(settings.models, memory_mb=work.memory_mb)
     scheduler = Scheduler(
-        n_threads=choose_threads(settings.work.threads or None),
-        batch_chars=settings.work.batch_tokens * CHARS_OF_A_TOKEN,
+        n_threads=choose_threads(work.threads or None),
+        batch_tokens=work.batch_tokens,
+        gather_s=work.gather_ms / 1000,
+        max_waiting_chars=work.max_waiting_chars,
     )
     return Service(models, scheduler, settings)
 

@@ -3,19 +3,27 @@
 The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.py`.
 """
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
-from heed.documents.passages import Passage, split_passage
-from heed.serve.languages import name_of, resolve
+from heed.errors import HeedError
+from heed.serve.languages import name_of
 from heed.serve.refusal import Refusal
 from heed.serve.request import Answer, Language, Request, SegmentAnswer
 from heed.serve.settings import ServeSettings
-from heed.serve.work.job import Call, Job
-from heed.serve.work.models import Models, Route
+from heed.serve.texts import Text, read_texts
+from heed.serve.work.aside import run_aside
+from heed.serve.work.cache import Cache
+from heed.serve.work.directions import Route
+from heed.serve.work.failures import refusal_of
+from heed.serve.work.models import Models
 from heed.serve.work.scheduler import Scheduler
+from heed.serve.work.translating import Translating, call_of
 from heed.translate.lines import Line
-from heed.translate.result import Translation
+
+MOST = {"beam_size": 16, "max_length": 1024, "max_length_factor": 10.0, "max_length_offset": 200.0}
+"""Decoding options that a request may not set higher: they decide how long a search takes."""
 
 
 class Service:
@@ -30,7 +38,8 @@ class Service:
     def __init__(self, models: Models, scheduler: Scheduler, settings: ServeSettings) -> None:
         self.models = models
         self.settings = settings
-        self._scheduler = scheduler
+        self.cache = Cache(settings.work.cache_mb << 20)
+        self.scheduler = scheduler
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -51,62 +60,93 @@ class Service:
         """Translate all texts of a request, one answer each, in order.
 
         Raises:
-            Refusal: the languages are not served.
+            Refusal: the request is not valid, cannot be served now, or takes too long.
         """
-        route = self._route(request)
-        translator = self.models.open(route.model)
-        call = Call(
-            target_lang=route.target if translator.reader.target_langs else None,
-            alignment=request.alignment,
-            alternatives=request.alternatives,
-            options=tuple(sorted(request.options.items())),
-        )
-        passages = [split_passage(text, request.split) for text in request.texts]
-        lines = [Line(segment.text) for passage in passages for segment in passage.segments]
-        job = Job(translator, call, lines, timeout_s=self.settings.work.timeout_s)
-        found = iter(await self._scheduler.run(job))
-        return [
-            _answer(passage, list(islice(found, len(passage.segments))), route)
-            for passage in passages
-        ]
+        async with self._begun(request) as texts:
+            return [await text.answer() for text in texts]
 
-    def close(self) -> None:
-        """Finish the work and end the threads."""
-        self._scheduler.close()
+    async def stream(
+        self, request: Request
+    ) -> AsyncIterator[tuple[int, int, SegmentAnswer] | list[Answer]]:
+        """Translate, and give each segment as soon as it is there, in order.
 
-    def _route(self, request: Request) -> Route:
-        source = resolve(request.source, {route.source for route in self.routes})
-        target = resolve(request.target, {route.target for route in self.routes})
-        for route in self.routes:
-            is_model = request.model in (None, route.model)
-            if (route.source, route.target) == (source, target) and is_model:
-                return route
+        Yields:
+            The index of a text, that of a segment in it, and the segment; at last all answers.
+
+        Raises:
+            Refusal: as `translate`.
+        """
+        async with self._begun(request) as texts:
+            for index, text in enumerate(texts):
+                for place in range(len(text.document.segments)):
+                    yield index, place, await text.segment(place)
+            yield [await text.answer() for text in texts]
+
+    def close(self, within_s: float | None = None) -> None:
+        """Finish the work and end the threads.
+
+        Args:
+            within_s: seconds after which the rest is given up; None = no such limit.
+        """
+        self.scheduler.close(within_s)
+        self.models.close()
+
+    @asynccontextmanager
+    async def _begun(self, request: Request) -> AsyncIterator[list[Text]]:
+        """The texts of a request on their way; leaving the block abandons what is unfinished."""
+        _require_moderate(request.options)
+        n_chars = sum(map(len, request.texts))
+        async with AsyncExitStack() as stack:
+            try:
+                texts = await run_aside(n_chars, read_texts, request, self.routes)
+                for (model, alignment), lines in _groups(texts, request).items():
+                    opened = await stack.enter_async_context(self.models.use(model))
+                    call = call_of(
+                        opened,
+                        options=request.options,
+                        alternatives=request.alternatives,
+                        alignment=alignment,
+                    )
+                    translating = await run_aside(n_chars, Translating, opened, call, lines)
+                    stack.callback(translating.abandon)
+                    translating.start(
+                        self.scheduler, self.cache, timeout_s=self.settings.work.timeout_s
+                    )
+                    for text in texts:
+                        text.take(translating, lines)
+                yield texts
+            except HeedError as error:
+                raise refusal_of(error) from error
+
+
+def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:
+    """The segments of all texts, by the model and whether they need an alignment."""
+    groups: dict[tuple[str, bool], dict[int, Line]] = {}
+    for index, text in enumerate(texts):
+        prefix = request.prefixes[index] if request.prefixes else ""
+        for place, segment in enumerate(text.document.segments):
+            alignment = request.alignment or segment.needs_alignment
+            group = groups.setdefault((text.route.model, alignment), {})
+            group[text.first + place] = Line(
+                segment.text, prefix="" if place else prefix, target_lang=text.route.target
+            )
+    return groups
+
+
+def _require_moderate(options: Mapping[str, Any]) -> None:
+    if "n_best" in options:
         raise Refusal(
             400,
-            f"{request.source} to {request.target} is not served.",
-            code="no_such_direction",
+            "n_best cannot be set here; ask for alternatives.",
+            code="bad_option",
+            field="n_best",
         )
-
-
-def _answer(passage: Passage, found: Sequence[Translation], route: Route) -> Answer:
-    segments = zip(passage.segments, found, strict=True)
-    return Answer(
-        text=passage.join(found),
-        source=route.source,
-        segments=tuple(
-            SegmentAnswer(source=segment.text, translation=one) for segment, one in segments
-        ),
-        alternatives=_alternatives(passage, found),
-        model=route.model,
-    )
-
-
-def _alternatives(passage: Passage, found: Sequence[Translation]) -> tuple[str, ...]:
-    """The text in other words: the n-th of the alternatives of every segment, joined."""
-    n_others = max((len(one.alternatives) for one in found), default=0)
-    others = [
-        # A segment with fewer translations than others repeats its last one.
-        passage.join([[one, *one.alternatives][: rank + 1][-1] for one in found])
-        for rank in range(1, n_others + 1)
-    ]
-    return tuple(others)
+    for name, most in MOST.items():
+        value = options.get(name, 0)
+        if isinstance(value, int | float) and value > most:
+            raise Refusal(
+                400,
+                f"{name} must be at most {most} here, but is {value}.",
+                code="bad_option",
+                field=name,
+            )

@@ -1,105 +1,183 @@
-"""`Models`: the models that are served, by the languages that they read and write."""
+"""`Models`: the models that are served, opened when they are first used.
 
+A model stays open while it is used; under a memory limit the one used least recently is closed.
+`versions.py` opens them and notices when a folder has changed.
+"""
+
+import asyncio
+import logging
 import threading
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from heed.bundle.bundle import read_config
-from heed.bundle.find import CONFIG, find_model_folder
-from heed.disk.files import read_bytes
-from heed.errors import ConfigError
-from heed.text.languages import source_languages
-from heed.translate.load import OTHER_TASKS
-from heed.translate.translator import Translator, load
+from heed.errors import HeedError
+from heed.serve.refusal import Refusal
+from heed.serve.work.directions import Route, read_routes
+from heed.serve.work.versions import Opened, open_version, version_of
+from heed.translate.translator import Translator
 
-MAX_CONFIG_BYTES = 1 << 20
-"""Far more than the configuration of any model takes."""
+CHECK_S = 1.0
+"""At most this often is a model's folder looked at for a new version."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Route:
-    """A direction that can be translated.
-
-    Attributes:
-        source: language code.
-        target: language code.
-        model: the name of the model that does it.
-    """
-
-    source: str
-    target: str
-    model: str
+log = logging.getLogger(__name__)
 
 
 class Models:
-    """Opens each model when it is first used.
+    """The models of a server. All methods may be called from any thread.
 
     Args:
         folders: name → folder of each.
-        directions: name → the directions that a model translates.
+        routes: the directions they translate; of several models for one, the first is preferred.
+        memory_bytes: models open at the same time take at most this much, unless more are in use;
+            0 = no limit.
+        clock: seconds, for tests.
     """
 
-    def __init__(self, folders: dict[str, Path], routes: Sequence[Route]) -> None:
-        self._folders = folders
-        self._open: dict[str, Translator] = {}
-        self._lock = threading.Lock()
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        routes: Sequence[Route],
+        *,
+        memory_bytes: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.routes = tuple(routes)
+        self.folders = dict(folders)
+        self._memory_bytes = memory_bytes
+        self._clock = clock
+        self._open: dict[str, Opened] = {}  # the one used last comes last
+        self._n_users: Counter[str] = Counter()
+        self._opening: dict[str, Future[Opened]] = {}
+        self._checked: dict[str, float] = {}
+        self._refused: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="heed-models")
 
     def open(self, name: str) -> Translator:
         """The translator of this name; reads it from disk the first time."""
+        return self._opened(name).result().translator
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncIterator[Opened]:
+        """A model that stays open meanwhile; read from disk, in a thread, the first time.
+
+        Raises:
+            Refusal: it cannot be read (503).
+        """
         with self._lock:
-            if name not in self._open:
-                self._open[name] = load(self._folders[name], threads=1)
-            return self._open[name]
+            self._n_users[name] += 1
+        try:
+            yield await self._current(name)
+        finally:
+            with self._lock:
+                self._n_users[name] -= 1
+                self._make_room()
+
+    def is_open(self, name: str) -> bool:
+        """Whether it is in memory."""
+        return name in self._open
+
+    def refresh(self) -> None:
+        """Look now whether the folders of open models have changed; new ones are read and used."""
+        for name in list(self._open):
+            self._reader.submit(self._replace_if_changed, name)
+
+    def close(self) -> None:
+        """End the thread that reads models."""
+        self._reader.shutdown(cancel_futures=True)
+
+    async def _current(self, name: str) -> Opened:
+        opening = self._opened(name)
+        try:
+            # Shielded, because others may wait for the same model.
+            opened = await asyncio.shield(asyncio.wrap_future(opening))
+        except (HeedError, OSError, MemoryError) as error:
+            raise Refusal(
+                503, f"The model {name} cannot be read at the moment.", code="model_unavailable"
+            ) from error
+        self._look_for_change(name)
+        return opened
+
+    def _opened(self, name: str) -> Future[Opened]:
+        with self._lock:
+            if opened := self._open.pop(name, None):
+                self._open[name] = opened
+                done: Future[Opened] = Future()
+                done.set_result(opened)
+                return done
+            if name not in self._opening:
+                self._opening[name] = self._reader.submit(self._read, name)
+            return self._opening[name]
+
+    def _read(self, name: str) -> Opened:
+        try:
+            opened = open_version(self.folders[name], name)
+        except Exception as error:
+            log.error("the model %s cannot be read: %s", name, error)
+            raise
+        else:
+            with self._lock:
+                self._open[name] = opened
+                self._checked[name] = self._clock()
+                self._make_room(newest=name)
+            return opened
+        finally:
+            with self._lock:
+                del self._opening[name]
+
+    def _make_room(self, newest: str = "") -> None:
+        """Close models that nobody uses, the least recently used first, until they fit."""
+        if not self._memory_bytes:
+            return
+        for name in [name for name in self._open if name != newest and not self._n_users[name]]:
+            if sum(opened.size_bytes for opened in self._open.values()) <= self._memory_bytes:
+                return
+            del self._open[name]
+            log.info("the model %s was closed to free memory", name)
+
+    def _look_for_change(self, name: str) -> None:
+        now = self._clock()
+        with self._lock:
+            if now - self._checked[name] < CHECK_S:
+                return
+            self._checked[name] = now
+        self._reader.submit(self._replace_if_changed, name)
+
+    def _replace_if_changed(self, name: str) -> None:
+        """Open a changed model beside the old one, which answers until the new one is whole."""
+        version = ""
+        try:
+            old = self._open.get(name)
+            version = version_of(self.folders[name])
+            if old is None or version in (old.version, self._refused.get(name)):
+                return
+            opened = open_version(self.folders[name], name)
+            opened.require_same_languages(old)
+        except (HeedError, OSError) as error:
+            if self._refused.get(name) != version:
+                log.error("the model %s has changed, and is refused: %s", name, error)
+            self._refused[name] = version
+            return
+        with self._lock:
+            if name in self._open:
+                self._open[name] = opened
+        log.info("the model %s was replaced by its new version", name)
 
 
-def read_models(names: Sequence[str]) -> Models:
+def read_models(names: Sequence[str], *, memory_mb: int = 0) -> Models:
     """The models of these folders, none of them opened yet.
 
     Args:
         names: folders of models or runs.
+        memory_mb: models open at the same time take at most this much; 0 = no limit.
 
     Raises:
         FormatError: a folder holds no model, or its description is damaged.
         ConfigError: a model is not a translator, or does not say its languages.
     """
-    folders: dict[str, Path] = {}
-    routes: list[Route] = []
-    for name in names:
-        folder = find_model_folder(name)
-        config = read_config(read_bytes(folder / CONFIG, max_bytes=MAX_CONFIG_BYTES), folder)
-        label = _label(Path(name), folders)
-        folders[label] = Path(name)
-        routes += _routes(config, label, name)
-    return Models(folders, routes)
-
-
-def _label(path: Path, taken: Container[str]) -> str:
-    """A short name of a model that no other has."""
-    name = path.resolve().name
-    return next(
-        label for n in count(1) if (label := name if n == 1 else f"{name}-{n}") not in taken
-    )
-
-
-def _routes(config: Mapping[str, Any], label: str, name: str) -> list[Route]:
-    task = config.get("task", "translate")
-    if task != "translate":
-        raise ConfigError(f"{name} {OTHER_TASKS[task]} heed serve takes translators only.")
-    targets = tuple(config.get("target_langs", ())) or (config["target_lang"],)
-    sources = source_languages(config["source_lang"], targets)
-    if not sources or not all(targets):
-        raise ConfigError(
-            f"{name} does not say which languages it translates, so requests cannot name them. "
-            f'Write "source_lang" and "target_lang" into its config.json with heed quantize, or '
-            "train with --source-lang and --target-lang."
-        )
-    return [
-        Route(source=source, target=target, model=label)
-        for source in sources
-        for target in targets
-        if source != target
-    ]
+    folders, routes = read_routes(names)
+    return Models(folders, routes, memory_bytes=memory_mb << 20)

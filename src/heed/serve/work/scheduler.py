@@ -1,20 +1,48 @@
-"""`Scheduler`: the lines of all requests in common batches, on a few threads.
+"""`Scheduler`: a few threads that search the lines of all requests in common batches.
 
-A thread takes lines of the request that waits longest, and of all others that want the same of the
-same model, up to a number of characters. What it takes is searched together; the results of a line
-do not depend on its batch.
+`queue.py` decides whose turn it is. The result of a line does not depend on its batch.
 """
 
-import asyncio
+import math
 import threading
-from collections import deque
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from heed.errors import HeedError
-from heed.serve.work.job import Job
-from heed.translate.result import Translation
+from heed.serve.refusal import Refusal
+from heed.serve.work.job import Errand, Job
+from heed.serve.work.queue import Batch, Queue
+from heed.serve.work.results import Results
+from heed.serve.work.search import do, search
 
-Taken = list[tuple[Job, int]]
-"""A batch: for each line its job and its index there."""
+MAX_RETRY_S = 60
+"""Longest time that a refused client is asked to wait."""
+
+_SMOOTHING = 0.1
+"""Weight of the newest batch in the average speed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Searched:
+    """One batch, for statistics.
+
+    Attributes:
+        n_jobs: requests that shared it.
+        n_parts: sentences.
+        n_src_tokens: source tokens.
+        n_tgt_tokens: tokens written, alternatives not counted.
+        fill: its share of the largest batch, 0 to 1.
+        seconds: from its begin to its end.
+    """
+
+    n_jobs: int
+    n_parts: int
+    n_src_tokens: int
+    n_tgt_tokens: int
+    fill: float
+    seconds: float
 
 
 class Scheduler:
@@ -22,14 +50,30 @@ class Scheduler:
 
     Args:
         n_threads: batches that are searched at the same time.
-        batch_chars: characters of a batch, unless one line has more.
+        batch_tokens: most source positions times hypotheses of a batch.
+        gather_s: a batch waits at most this long for more requests while they come in numbers.
+        max_waiting_chars: characters of all jobs in the queue; more are refused.
+        on_searched: called after each batch, in the thread that searched it.
     """
 
-    def __init__(self, *, n_threads: int, batch_chars: int) -> None:
-        self._batch_chars = batch_chars
-        self._jobs: deque[Job] = deque()
+    def __init__(
+        self,
+        *,
+        n_threads: int,
+        batch_tokens: int,
+        gather_s: float = 0.0,
+        max_waiting_chars: int = 1 << 40,
+        on_searched: Callable[[Searched], None] | None = None,
+    ) -> None:
+        self._gather_s = gather_s
+        self._max_waiting_chars = max_waiting_chars
+        self._on_searched = on_searched
+        self._queue = Queue(batch_tokens=batch_tokens)
         self._changed = threading.Condition()
+        self._unfinished: weakref.WeakSet[Results[Any]] = weakref.WeakSet()
         self._is_closing = False
+        self._was_shared = False
+        self._speed = 0.0  # positions a second, of one thread
         self._threads = [
             threading.Thread(target=self._work, name=f"heed-search-{number}", daemon=True)
             for number in range(n_threads)
@@ -37,86 +81,100 @@ class Scheduler:
         for thread in self._threads:
             thread.start()
 
-    async def run(self, job: Job) -> list[Translation]:
-        """Translate all lines of a job, in order; canceling the call abandons the job."""
-        if not job.lines:
-            return []
+    @property
+    def n_waiting_chars(self) -> int:
+        """Characters of the jobs in the queue."""
         with self._changed:
-            self._jobs.append(job)
-            self._changed.notify()
-        try:
-            return await job.done
-        except asyncio.CancelledError:
-            job.is_abandoned = True
-            raise
+            return sum(job.n_chars for job in self._queue.jobs)
 
-    def close(self) -> None:
-        """Finish the batches in work and end the threads."""
+    def submit(self, job: Job | Errand) -> None:
+        """Queue a job; its `results` say when it is done.
+
+        Raises:
+            Refusal: the queue is full, or the server ends.
+        """
+        with self._changed:
+            if self._is_closing:
+                raise Refusal(503, "The server is shutting down.", code="shutting_down")
+            self._require_room(job)
+            self._queue.add(job)
+            self._unfinished.add(job.results)
+            self._changed.notify()
+
+    def close(self, within_s: float | None = None) -> None:
+        """Do the work that is queued and end the threads.
+
+        Args:
+            within_s: seconds after which the rest is given up; None = no such limit.
+        """
+        end = None if within_s is None else time.monotonic() + within_s
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
         for thread in self._threads:
-            thread.join()
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        for results in list(self._unfinished):
+            results.fail(Refusal(503, "The server was shut down.", code="shutting_down"))
+
+    def _require_room(self, job: Job | Errand) -> None:
+        waiting = self._queue.jobs
+        n_chars = sum(each.n_chars for each in waiting)
+        # A job larger than the whole queue has a turn when the queue is empty.
+        if not waiting or n_chars + job.n_chars <= self._max_waiting_chars:
+            return
+        n_positions = sum(each.n_positions for each in waiting)
+        speed = self._speed * len(self._threads)
+        wait_s = math.ceil(n_positions / speed) if speed else 1
+        raise Refusal(
+            503,
+            "The server has more work than it can do. Try again later.",
+            code="busy",
+            headers={"Retry-After": str(min(max(1, wait_s), MAX_RETRY_S))},
+        )
 
     def _work(self) -> None:
-        while (batch := self._next_batch()) is not None:
-            self._search(batch)
+        while (work := self._next()) is not None:
+            if isinstance(work, Errand):
+                do(work)
+            else:
+                self._search(work)
 
-    def _next_batch(self) -> Taken | None:
+    def _next(self) -> Batch | Errand | None:
         with self._changed:
-            while True:
-                while self._jobs and not (self._jobs[0].is_wanted and self._jobs[0].waiting):
-                    self._jobs.popleft()
-                if self._jobs:
-                    return self._take(self._jobs[0])
+            while (work := self._queue.take()) is None:
                 if self._is_closing:
                     return None
                 self._changed.wait()
+            if isinstance(work, Batch) and self._was_shared and not self._is_closing:
+                self._gather(work)
+            return work
 
-    def _take(self, first: Job) -> Taken:
-        batch: Taken = []
-        room = self._batch_chars
-        for job in self._jobs:
-            if job.translator is not first.translator or job.call != first.call:
-                continue
-            while job.waiting and job.is_wanted:
-                n_chars = len(job.lines[job.waiting[0]].text)
-                if batch and n_chars > room:
-                    return batch
-                batch.append((job, job.waiting.popleft()))
-                room -= n_chars
-        return batch
+    def _gather(self, batch: Batch) -> None:
+        """Wait a little for others to share a batch, because the last one was shared, too."""
+        end = time.monotonic() + self._gather_s
+        while not batch.is_full and (left := end - time.monotonic()) > 0:
+            self._changed.wait(left)
+            self._queue.fill(batch)
+        if self._queue.jobs:  # This thread may have been woken for what another has to do.
+            self._changed.notify()
 
-    def _search(self, batch: Taken) -> None:
-        (job, _), call = batch[0], batch[0][0].call
-        try:
-            found = job.translator.translate(
-                [each.lines[index] for each, index in batch],
-                target_lang=call.target_lang,
-                alignment=call.alignment,
-                alternatives=call.alternatives,
-                **dict(call.options),
+    def _search(self, batch: Batch) -> None:
+        start = time.monotonic()
+        n_tgt_tokens = search(batch)
+        seconds = time.monotonic() - start
+        with self._changed:
+            self._was_shared = batch.n_jobs > 1
+            speed = batch.n_positions / max(seconds, 1e-6)
+            share = _SMOOTHING if self._speed else 1.0
+            self._speed += share * (speed - self._speed)
+        if self._on_searched is not None:
+            self._on_searched(
+                Searched(
+                    n_jobs=batch.n_jobs,
+                    n_parts=len(batch.parts),
+                    n_src_tokens=sum(part.n_tokens for part in batch.parts),
+                    n_tgt_tokens=n_tgt_tokens,
+                    fill=min(1.0, batch.n_positions / batch.max_tokens),
+                    seconds=seconds,
+                )
             )
-        except HeedError as error:
-            for each in _jobs_of(batch):
-                each.done.get_loop().call_soon_threadsafe(_fail, each, error)
-            return
-        for (each, index), translation in zip(batch, found, strict=True):
-            each.results[index] = translation
-        for each in _jobs_of(batch):
-            if all(result is not None for result in each.results):
-                each.done.get_loop().call_soon_threadsafe(_finish, each)
-
-
-def _jobs_of(batch: Taken) -> list[Job]:
-    return list({id(job): job for job, _ in batch}.values())
-
-
-def _finish(job: Job) -> None:
-    if not job.done.done():
-        job.done.set_result([result for result in job.results if result is not None])
-
-
-def _fail(job: Job, error: HeedError) -> None:
-    if not job.done.done():
-        job.done.set_exception(error)

@@ -1,0 +1,101 @@
+"""`Cache`: translations of segments that were asked for before, bounded in bytes."""
+
+import hashlib
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from heed.serve.work.job import Call
+from heed.translate.lines import Line
+from heed.translate.result import Translation
+
+
+class Cache:
+    """Keeps the translations used last. For one thread only.
+
+    Args:
+        max_bytes: about this much memory; 0 keeps none.
+
+    Attributes:
+        n_hits: segments that were found.
+        n_misses: segments that were not.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[bytes, tuple[Translation, int]] = OrderedDict()
+        self.n_bytes = 0
+        self.n_hits = 0
+        self.n_misses = 0
+
+    def get(self, key: bytes) -> Translation | None:
+        """The translation kept under a key, if there is one."""
+        if key not in self._kept:
+            self.n_misses += 1
+            return None
+        self.n_hits += 1
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+    def put(self, key: bytes, translation: Translation) -> None:
+        """Keep a translation; those used least recently make room for it."""
+        size = size_of(translation)
+        if size > self._max_bytes:
+            return
+        self._remove(key)
+        self._kept[key] = translation, size
+        self.n_bytes += size
+        while self.n_bytes > self._max_bytes:
+            self._remove(next(iter(self._kept)))
+
+    def _remove(self, key: bytes) -> None:
+        _, size = self._kept.pop(key, (None, 0))
+        self.n_bytes -= size
+
+
+class Keys:
+    """Makes the keys of segments: hashes of all that decides their translations.
+
+    Args:
+        version: of the model.
+        call: how segments are translated.
+    """
+
+    def __init__(self, version: str, call: Call) -> None:
+        self._is_random = call.options.sample
+        # JSON, not joined strings: no two requests are spelled alike.
+        self._begun = hashlib.sha256(
+            _json([version, asdict(call.options), call.alignment, call.alternatives])
+        )
+
+    def of(self, line: Line) -> bytes | None:
+        """The key of a segment; None if its translation is drawn at random."""
+        if self._is_random:
+            return None
+        whole = self._begun.copy()
+        whole.update(_json([line.text, line.prefix, line.target_lang]))
+        return whole.digest()
+
+
+def size_of(translation: Translation) -> int:
+    """About the bytes of memory that a translation takes."""
+    own = (
+        _strings([translation.text, *translation.tokens, *translation.source_tokens])
+        + _numbers(len(translation.token_scores))
+        + sum(_numbers(len(row)) for row in translation.alignment or [])
+    )
+    return 400 + own + sum(map(size_of, translation.alternatives))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def _strings(strings: Iterable[str]) -> int:
+    return sum(8 + sys.getsizeof(string) for string in strings)
+
+
+def _numbers(count: int) -> int:
+    return 56 + 32 * count

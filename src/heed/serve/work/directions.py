@@ -1,0 +1,123 @@
+"""The names of the models, and the directions that each translates."""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from heed.bundle.bundle import read_config
+from heed.bundle.find import CONFIG, find_model_folder
+from heed.disk.files import read_bytes
+from heed.errors import ConfigError
+from heed.serve.languages import resolve
+from heed.serve.refusal import Refusal
+from heed.text.languages import source_languages
+from heed.translate.load import OTHER_TASKS
+
+MAX_CONFIG_BYTES = 1 << 20
+"""Far more than the configuration of any model takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A direction that can be translated.
+
+    Attributes:
+        source: language code.
+        target: language code.
+        model: the name of the model that does it.
+    """
+
+    source: str
+    target: str
+    model: str
+
+
+def read_routes(names: Sequence[str]) -> tuple[dict[str, Path], list[Route]]:
+    """A short name for each folder, and what its model translates.
+
+    Args:
+        names: folders of models or runs.
+
+    Raises:
+        FormatError: a folder holds no model, or its description is damaged.
+        ConfigError: a model is not a translator, or does not say its languages.
+    """
+    folders: dict[str, Path] = {}
+    routes: list[Route] = []
+    for name in names:
+        folder = find_model_folder(name)
+        config = read_config(read_bytes(folder / CONFIG, max_bytes=MAX_CONFIG_BYTES), folder)
+        label = _label(Path(name), folders)
+        folders[label] = Path(name)
+        routes += _routes(config, label, name)
+    return folders, routes
+
+
+def _label(path: Path, taken: Container[str]) -> str:
+    """A short name of a model that no other has."""
+    name = path.resolve().name
+    return next(
+        label for n in count(1) if (label := name if n == 1 else f"{name}-{n}") not in taken
+    )
+
+
+def _routes(config: Mapping[str, Any], label: str, name: str) -> list[Route]:
+    task = config.get("task", "translate")
+    if task != "translate":
+        raise ConfigError(f"{name} {OTHER_TASKS[task]} heed serve takes translators only.")
+    targets = tuple(config.get("target_langs", ())) or (config["target_lang"],)
+    sources = source_languages(config["source_lang"], targets)
+    if not sources or not all(targets):
+        raise ConfigError(
+            f"{name} does not say which languages it translates, so requests cannot name them. "
+            f'Write "source_lang" and "target_lang" into its config.json with heed quantize, or '
+            "train with --source-lang and --target-lang."
+        )
+    return [
+        Route(source=source, target=target, model=label)
+        for source in sources
+        for target in targets
+        if source != target
+    ]
+
+
+def find_route(routes: Sequence[Route], source: str, target: str, model: str | None) -> Route:
+    """The first model that translates a direction, or the one that is named.
+
+    Args:
+        routes: the directions that are served.
+        source: code of a request.
+        target: code of a request.
+        model: name of a model; None = any.
+
+    Raises:
+        Refusal: there is no such model, language or direction; says which there are.
+    """
+    if model is not None:
+        routes = [route for route in routes if route.model == model]
+        if not routes:
+            raise Refusal(
+                400, f"There is no model {model!r} here.", code="no_such_model", field="model"
+            )
+    sources = list(dict.fromkeys(route.source for route in routes))
+    found_source = resolve(source, sources)
+    if found_source is None:
+        raise _no_such("source", source, sources)
+    targets = [route.target for route in routes if route.source == found_source]
+    found_target = resolve(target, targets)
+    if found_target is None:
+        raise _no_such("target", target, targets)
+    return next(
+        route for route in routes if (route.source, route.target) == (found_source, found_target)
+    )
+
+
+def _no_such(field: str, code: str, served: Sequence[str]) -> Refusal:
+    return Refusal(
+        400,
+        f"{field} must be one of {', '.join(dict.fromkeys(served))}, but is {code!r}.",
+        code="no_such_language",
+        field=field,
+    )

@@ -1,0 +1,30 @@
+"""What a client is told when its work fails, and what the log is told."""
+
+import logging
+import traceback
+
+from heed.errors import ConfigError, DataError, UsageError
+from heed.serve.refusal import Refusal
+
+log = logging.getLogger(__name__)
+
+CLIENT_ERRORS = (ConfigError, DataError, UsageError)
+"""Errors of the request."""
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """The refusal that a request gets for an error; those of the server are logged.
+
+    The message of an unexpected error may hold the person's text, so the log has only its place.
+    """
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, CLIENT_ERRORS):
+        return Refusal(400, str(error), code="bad_request")
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in place)
+    log.error("a translation failed: %s in %s", type(error).__name__, where)
+    log.debug("its traceback", exc_info=error)
+    return Refusal(
+        500, "The server could not do this because of an error of its own.", code="error"
+    )

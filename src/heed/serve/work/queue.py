@@ -1,0 +1,119 @@
+"""`Queue`: jobs that take turns, and the batches made of their parts.
+
+Each batch begins with the next part of the job whose turn it is, and is filled with parts of like
+length of all jobs with the same call, one of each job in turn. So a request of one sentence does
+not wait for a request of a thousand, nor a short sentence for a long one.
+
+Not thread-safe: `Scheduler` holds a lock.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from heed.serve.work.job import Call, Errand, Job, Part
+from heed.translate.search import rows_of
+
+LIKE_FACTOR, LIKE_OFFSET = 2, 8
+"""Parts share a batch if none has more than twice as many tokens, and eight, as another."""
+
+
+@dataclass(kw_only=True)
+class Batch:
+    """Parts that are searched together.
+
+    Attributes:
+        call: of all their jobs.
+        max_tokens: most source positions times hypotheses, unless one part alone has more.
+        parts: at least one; the first one's length decides which others fit.
+    """
+
+    call: Call
+    max_tokens: int
+    parts: list[Part]
+
+    @property
+    def longest(self) -> int:
+        """Source tokens of the longest part."""
+        return max(part.n_tokens for part in self.parts)
+
+    @property
+    def n_positions(self) -> int:
+        """Source positions times hypotheses, padding included."""
+        return len(self.parts) * rows_of(self.call.options) * self.longest
+
+    @property
+    def n_jobs(self) -> int:
+        """Requests that share it."""
+        return len({id(part.job) for part in self.parts})
+
+    @property
+    def is_full(self) -> bool:
+        """Whether not even a part as long as the first one fits."""
+        return not self.has_room(self.parts[0].n_tokens)
+
+    def has_room(self, n_tokens: int) -> bool:
+        """Whether a part of this length fits."""
+        first = self.parts[0].n_tokens
+        is_like = max(first, n_tokens) <= LIKE_FACTOR * min(first, n_tokens) + LIKE_OFFSET
+        n_rows = (len(self.parts) + 1) * rows_of(self.call.options)
+        return is_like and n_rows * max(self.longest, n_tokens) <= self.max_tokens
+
+
+class Queue:
+    """Jobs in the order of their turns.
+
+    Args:
+        batch_tokens: most source positions times hypotheses of a batch.
+    """
+
+    def __init__(self, *, batch_tokens: int) -> None:
+        self._batch_tokens = batch_tokens
+        self._jobs: deque[Job | Errand] = deque()
+
+    @property
+    def jobs(self) -> list[Job | Errand]:
+        """Those that wait for a turn."""
+        self._forget()
+        return list(self._jobs)
+
+    def add(self, job: Job | Errand) -> None:
+        """A new job gets its first turn after all others."""
+        self._jobs.append(job)
+
+    def take(self) -> Batch | Errand | None:
+        """The next work of a thread; None if there is none."""
+        self._forget()
+        if not self._jobs:
+            return None
+        job = self._jobs.popleft()
+        if isinstance(job, Errand):
+            return job
+        self._jobs.append(job)
+        batch = Batch(call=job.call, max_tokens=self._batch_tokens, parts=[job.waiting.popleft()])
+        self.fill(batch)
+        return batch
+
+    def fill(self, batch: Batch) -> None:
+        """Add parts that fit, one of each job in turn."""
+        givers = [
+            job
+            for job in self._jobs
+            if isinstance(job, Job) and job.is_waiting and job.call == batch.call
+        ]
+        while givers and not batch.is_full:
+            givers = [job for job in givers if _give(job, batch)]
+
+    def _forget(self) -> None:
+        """Drop the jobs that wait for nothing more."""
+        if not all(job.is_waiting for job in self._jobs):
+            self._jobs = deque(job for job in self._jobs if job.is_waiting)
+
+
+def _give(job: Job, batch: Batch) -> bool:
+    """Move the first part that fits from a job to a batch; False if none does."""
+    for place, part in enumerate(job.waiting):
+        if batch.has_room(part.n_tokens):
+            del job.waiting[place]
+            batch.parts.append(part)
+            return True
+    return False

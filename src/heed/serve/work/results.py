@@ -1,0 +1,90 @@
+"""`Results`: what a request waits for in the event loop, and threads bring."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from heed.serve.refusal import Refusal
+
+Found = TypeVar("Found")
+
+
+class Results(Generic[Found]):
+    """The results of one request, each awaited by its index. Made in the event loop.
+
+    `bring` and `fail` may be called from any thread, the rest in the event loop.
+
+    Args:
+        count: how many results there will be.
+        timeout_s: seconds until the request is refused (504).
+
+    Attributes:
+        is_wanted: whether somebody still waits for one; read by the threads after every step.
+    """
+
+    def __init__(self, count: int, *, timeout_s: float) -> None:
+        self.is_wanted = count > 0
+        self._loop = asyncio.get_running_loop()
+        self._futures: list[asyncio.Future[Found]] = [
+            self._loop.create_future() for _ in range(count)
+        ]
+        self._n_missing = count
+        self._timer = self._loop.call_later(timeout_s, self._expire, timeout_s)
+        if not count:
+            self._timer.cancel()
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    async def get(self, index: int) -> Found:
+        """Wait for a result.
+
+        Raises:
+            Refusal: the request failed, or its time is over.
+        """
+        return await self._futures[index]
+
+    def bring(self, found: Mapping[int, Found]) -> None:
+        """Results, by their index."""
+        self._call(self._take, found)
+
+    def fail(self, refusal: Refusal) -> None:
+        """Refuse what is still missing."""
+        self.is_wanted = False
+        self._call(self._refuse, refusal)
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        self.is_wanted = False
+        self._timer.cancel()
+
+    def _call(self, function: Callable[[Any], None], argument: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, argument)
+        except RuntimeError:  # the loop is closed: nobody waits
+            self.is_wanted = False
+
+    def _take(self, found: Mapping[int, Found]) -> None:
+        for index, result in found.items():
+            if not self._futures[index].done():
+                self._futures[index].set_result(result)
+                self._n_missing -= 1
+        if not self._n_missing:
+            self.abandon()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self.abandon()
+        for future in self._futures:
+            if not future.done():
+                future.set_exception(refusal)
+                future.exception()  # seen, even if nobody awaits this one
+
+    def _expire(self, timeout_s: float) -> None:
+        self._refuse(
+            Refusal(
+                504,
+                f"The answer was not ready within {timeout_s:g} seconds. Send less text at once, "
+                "or try again later.",
+                code="timeout",
+            )
+        )

@@ -1,0 +1,56 @@
+"""One batch searched, or one errand done: every outcome reaches the requests, none the thread."""
+
+from dataclasses import replace
+
+from heed.serve.work.failures import refusal_of
+from heed.serve.work.job import Errand, Job, Part
+from heed.serve.work.queue import Batch
+from heed.translate.result import Translation
+
+
+def search(batch: Batch) -> int:
+    """Translate the parts of a batch and bring them to their jobs.
+
+    If that fails, the jobs are searched one by one, so that an error is only its own request's.
+
+    Returns:
+        The number of tokens written, alternatives not counted.
+    """
+    jobs = list({id(part.job): part.job for part in batch.parts}.values())
+    try:
+        found = _translated(batch)
+        for job in jobs:
+            job.bring([pair for pair in found if pair[0].job is job])
+    except Exception as error:
+        if len(jobs) == 1:
+            jobs[0].results.fail(refusal_of(error))
+            return 0
+        return sum(search(_of_one(batch, job)) for job in jobs)
+    return sum(len(translation.tokens) for _, translation in found)
+
+
+def do(errand: Errand) -> None:
+    """Call the function of an errand and bring what it returns."""
+    try:
+        found = errand.function(lambda: errand.results.is_wanted)
+    except Exception as error:
+        errand.results.fail(refusal_of(error))
+    else:
+        errand.results.bring({0: found})
+
+
+def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
+    """The parts that were wanted to the end, and their translations."""
+    call, parts = batch.call, batch.parts
+    found = call.translator.search(
+        [part.chunk for part in parts],
+        call.options,
+        alignment=call.alignment,
+        is_wanted=lambda place: parts[place].job.results.is_wanted,
+    )
+    pairs = zip(parts, found, strict=True)
+    return [(part, one) for part, one in pairs if one.status != "unwanted"]
+
+
+def _of_one(batch: Batch, job: Job) -> Batch:
+    return replace(batch, parts=[part for part in batch.parts if part.job is job])

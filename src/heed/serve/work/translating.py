@@ -1,0 +1,112 @@
+"""`Translating`: the segments of one request, from the cache or from the threads that search."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from heed.decode.options import options_from, with_alternatives
+from heed.serve.work.cache import Cache, Keys
+from heed.serve.work.job import Call, Job
+from heed.serve.work.results import Results
+from heed.serve.work.scheduler import Scheduler
+from heed.serve.work.versions import Opened
+from heed.translate.lines import Line, require_room
+from heed.translate.result import Translation
+
+
+def call_of(
+    model: Opened, *, options: Mapping[str, Any], alternatives: int, alignment: bool
+) -> Call:
+    """How a request is searched by a model.
+
+    Raises:
+        ConfigError: an option does not exist, or its value is out of range.
+    """
+    chosen = options_from(model.translator.options, options)
+    if alternatives:
+        chosen = with_alternatives(chosen, alternatives)
+    return Call(
+        translator=model.translator,
+        options=chosen,
+        alignment=alignment,
+        alternatives=alternatives,
+    )
+
+
+class Translating:
+    """Segments on their way. Equal ones are translated once.
+
+    Args:
+        model: which translates them.
+        call: how.
+        lines: the segments, by their numbers in the request; a number decides random draws.
+
+    Raises:
+        DataError: a prefix is too long.
+    """
+
+    def __init__(self, model: Opened, call: Call, lines: Mapping[int, Line]) -> None:
+        self._call = call
+        self._lines = lines
+        keys = Keys(model.version, call)
+        self._keys = {number: keys.of(line) for number, line in lines.items()}
+        first: dict[object, int] = {}
+        self._first = {
+            number: first.setdefault(number if key is None else key, number)
+            for number, key in self._keys.items()
+        }
+        reader = model.translator.reader
+        tag = reader.tag(None)
+        self._chunks = {
+            number: reader.parts(lines[number], number, tag) for number in first.values()
+        }
+        for number, chunks in self._chunks.items():
+            require_room(chunks, number, call.options.max_length)
+        self._known: dict[int, Translation] = {}
+        self._place: dict[int, int] = {}
+        self._results: Results[Translation] | None = None
+        self._cache: Cache | None = None
+
+    def start(self, scheduler: Scheduler, cache: Cache, *, timeout_s: float) -> None:
+        """Look for the segments in the cache, and queue the others. In the event loop.
+
+        Raises:
+            Refusal: the queue is full.
+        """
+        self._cache = cache
+        for number, chunks in self._chunks.items():
+            key = self._keys[number]
+            if not chunks:
+                self._known[number] = Translation(text="", status="empty")
+            elif key is not None and (found := cache.get(key)):
+                self._known[number] = found
+        wanted = [number for number in self._chunks if number not in self._known]
+        self._place = {number: place for place, number in enumerate(wanted)}
+        if not wanted:
+            return
+        self._results = Results(len(wanted), timeout_s=timeout_s)
+        job = Job(
+            self._call,
+            [self._chunks[number] for number in wanted],
+            n_chars=sum(len(self._lines[number].text) for number in wanted),
+            results=self._results,
+        )
+        scheduler.submit(job)
+
+    async def get(self, number: int) -> Translation:
+        """Wait for the translation of a segment.
+
+        Raises:
+            Refusal: the request failed, or its time is over.
+        """
+        first = self._first[number]
+        if first not in self._known:
+            assert self._results is not None and self._cache is not None
+            found = self._known[first] = await self._results.get(self._place[first])
+            if (key := self._keys[first]) is not None:
+                self._cache.put(key, found)
+        return self._known[first]
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        if self._results is not None:
+            self._results.abandon()
