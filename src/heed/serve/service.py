@@ -3,13 +3,11 @@
 The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.py`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from heed.errors import HeedError
 from heed.serve.languages import name_of
-from heed.serve.refusal import Refusal
 from heed.serve.request import Answer, Language, Request, SegmentAnswer
 from heed.serve.settings import ServeSettings
 from heed.serve.texts import Text, read_texts
@@ -21,9 +19,6 @@ from heed.serve.work.models import Models
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.translating import Translating, call_of
 from heed.translate.lines import Line
-
-MOST = {"beam_size": 16, "max_length": 1024, "max_length_factor": 10.0, "max_length_offset": 200.0}
-"""Decoding options that a request may not set higher: they decide how long a search takes."""
 
 
 class Service:
@@ -94,7 +89,6 @@ class Service:
     @asynccontextmanager
     async def _begun(self, request: Request) -> AsyncIterator[list[Text]]:
         """The texts of a request on their way; leaving the block abandons what is unfinished."""
-        _require_moderate(request.options)
         n_chars = sum(map(len, request.texts))
         async with AsyncExitStack() as stack:
             try:
@@ -131,22 +125,3 @@ def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[
                 segment.text, prefix="" if place else prefix, target_lang=text.route.target
             )
     return groups
-
-
-def _require_moderate(options: Mapping[str, Any]) -> None:
-    if "n_best" in options:
-        raise Refusal(
-            400,
-            "n_best cannot be set here; ask for alternatives.",
-            code="bad_option",
-            field="n_best",
-        )
-    for name, most in MOST.items():
-        value = options.get(name, 0)
-        if isinstance(value, int | float) and value > most:
-            raise Refusal(
-                400,
-                f"{name} must be at most {most} here, but is {value}.",
-                code="bad_option",
-                field=name,
-            )

@@ -23,7 +23,7 @@ def start() -> Iterator[Start]:
     started: list[Scheduler] = []
 
     def begin(**settings: object) -> Scheduler:
-        scheduler = Scheduler(**{"n_threads": 1, "batch_tokens": 64, **settings})  # type: ignore[arg-type]
+        scheduler = Scheduler(**{"n_threads": 1, "batch_tokens": 64, **settings})
         started.append(scheduler)
         return scheduler
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from heed.decode.options import options_from, with_alternatives
+from heed.decode.options import options_from, require_storable, with_alternatives
+from heed.errors import ConfigError
+from heed.serve.refusal import Refusal
 from heed.serve.work.cache import Cache, Keys
 from heed.serve.work.job import Call, Job
 from heed.serve.work.results import Results
@@ -19,9 +21,15 @@ def call_of(
     """How a request is searched by a model.
 
     Raises:
-        ConfigError: an option does not exist, or its value is out of range.
+        Refusal: an option does not exist, or its value is out of the range for requests.
     """
-    chosen = options_from(model.translator.options, options)
+    if "n_best" in options:
+        raise _wrong_option("n_best is not an option of a request; ask for alternatives.")
+    try:
+        chosen = options_from(model.translator.options, options)
+        require_storable(chosen)
+    except (ConfigError, TypeError) as error:
+        raise _wrong_option(str(error).replace("decoding.", "options.")) from None
     if alternatives:
         chosen = with_alternatives(chosen, alternatives)
     return Call(
@@ -30,6 +38,10 @@ def call_of(
         alignment=alignment,
         alternatives=alternatives,
     )
+
+
+def _wrong_option(sentence: str) -> Refusal:
+    return Refusal(400, sentence, code="wrong_option", field="options")
 
 
 class Translating:
