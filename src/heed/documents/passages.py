@@ -80,7 +80,7 @@ def split_passage(text: str, mode: str = "1") -> Passage:
     segments: list[Segment] = []
     between: list[str] = []
     gap: list[str] = []
-    for part in _parts(text, mode):
+    for part in parts_of(text, mode):
         before, body, after = split_edges(part)
         if mark := _LIST_MARK.match(body):
             before, body = before + mark[0], body[mark.end() :]
@@ -104,7 +104,7 @@ def sentences(text: str) -> list[str]:
     return sentences
 
 
-def _parts(text: str, mode: str) -> list[str]:
+def parts_of(text: str, mode: str) -> list[str]:
     """What may be one segment each, with the blanks around it; joining them gives `text`."""
     if mode == "nonewlines":
         return [part for block in _cut_behind(text, _PARAGRAPHS) for part in sentences(block)]

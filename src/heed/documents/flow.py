@@ -1,0 +1,349 @@
+"""From the structure of a page to its segments: runs of text, cut into sentences with their tags.
+
+A run is the text between two tokens that part texts. A tag pair around a sentence end parts, too.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from heed.documents.attributes import Attribute, Template, render, tag_template
+from heed.documents.inline import Node, place_nodes
+from heed.documents.segment import BLANKS, Segment, has_words
+from heed.documents.structure import Structure
+from heed.documents.tags import Token
+from heed.translate.result import Translation
+
+# With more, tags part texts: to align takes time and memory that grow with the square.
+MAX_MARKS = 128
+MAX_ALIGNED_CHARS = 2000
+# A kept element of few words is read by the model, as a name is; it could make no sense of more.
+_MAX_READ_WORDS = 4
+_MAX_READ_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A segment, and the elements among its words.
+
+    Attributes:
+        number: of the segment.
+        text: of the segment.
+        raw: as it was written, tags included.
+        around: blanks before and behind it that are among its elements.
+        nodes: its elements, with places in the text and these blanks.
+        escape: makes text safe between tags.
+    """
+
+    number: int
+    text: str
+    raw: Template
+    around: tuple[str, str]
+    nodes: list[Node]
+    escape: Callable[[str], str]
+
+    def render(self, translations: Sequence[Translation]) -> str:
+        """The translation with its tags; what is unchanged comes back as it was written."""
+        translation = translations[self.number]
+        if translation.text == self.text:
+            return render(self.raw, translations)
+        if not self.nodes:
+            return self.escape(translation.text)
+        before, behind = self.around
+        return place_nodes(
+            before + self.text + behind,
+            self.nodes,
+            replace(translation, text=before + translation.text + behind),
+            translations=translations,
+            escape=self.escape,
+        )
+
+
+Part = str | Attribute | Sentence
+
+
+@dataclass(slots=True)
+class _Mark:
+    """A tag in a run: from which character to which it takes the place of text."""
+
+    kind: str
+    start: int
+    end: int
+    template: Template
+    is_break: bool = False
+
+
+@dataclass(slots=True)
+class _Run:
+    """Text without a token that parts texts, and the tags in it.
+
+    `raws` holds the stretches that were written otherwise: start, end, as written.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    length: int = 0
+    raws: list[tuple[int, int, str]] = field(default_factory=list)
+    marks: list[_Mark] = field(default_factory=list)
+
+    def add(self, text: str, raw: str) -> None:
+        if text != raw:
+            self.raws.append((self.length, self.length + len(text), raw))
+        self.texts.append(text)
+        self.length += len(text)
+
+
+def flow(
+    structure: Structure,
+    *,
+    is_html: bool,
+    split: Callable[[str], list[str]],
+    escape: Callable[[str], str],
+) -> tuple[list[Segment], list[Part]]:
+    """The segments of a page, and its parts, of which some show segments.
+
+    Args:
+        structure: of the page.
+        is_html: whether attributes are translated and `br` is a line break.
+        split: cuts a text into sentences; joining them gives the text.
+        escape: makes text safe between tags.
+    """
+    segments: list[Segment] = []
+    parts: list[Part] = []
+    run = _Run()
+    for number, token in enumerate(structure.tokens):
+        is_tag = token.kind in ("open", "empty")
+        template: Template = [token.raw]
+        if is_html and is_tag:
+            template = tag_template(token.raw, segments)
+        if number in structure.apart:
+            _Cutter(run, segments, parts, escape).cut(split)
+            parts += template
+            run = _Run()
+        elif token.kind == "text":
+            run.add(token.text, token.raw)
+        else:
+            following = structure.tokens[number + 1 : number + 2]
+            _add_mark(run, token, template, following)
+    _Cutter(run, segments, parts, escape).cut(split)
+    return segments, parts
+
+
+def _add_mark(run: _Run, token: Token, template: Template, following: list[Token]) -> None:
+    start = run.length
+    is_break = token.name == "br" and token.kind == "empty"
+    if is_break:
+        # Where no blank parts the lines, the model gets one.
+        is_parted = run.texts and run.texts[-1][-1:] in BLANKS
+        is_parted = is_parted or any(t.kind == "text" and t.text[:1] in BLANKS for t in following)
+        if run.texts and not is_parted:
+            run.add(" ", "")
+    elif token.kind == "kept" and _is_read(token.text):
+        run.add(token.text, "")
+    kind = token.kind if token.kind in ("open", "close") else "atom"
+    run.marks.append(_Mark(kind, start, run.length, template, is_break))
+
+
+def _is_read(text: str) -> bool:
+    return (
+        len(text) <= _MAX_READ_CHARS
+        and len(text.split()) <= _MAX_READ_WORDS
+        and has_words(text)
+        and text == text.strip()
+    )
+
+
+class _Cutter:
+    """Cuts one run into sentences and appends these to the segments and parts of the page."""
+
+    def __init__(
+        self,
+        run: _Run,
+        segments: list[Segment],
+        parts: list[Part],
+        escape: Callable[[str], str],
+    ) -> None:
+        self.text = "".join(run.texts)
+        self.raws = run.raws
+        self.raw_starts = [start for start, _, _ in run.raws]
+        self.marks = run.marks
+        self.segments = segments
+        self.parts = parts
+        self.escape = escape
+
+    def cut(self, split: Callable[[str], list[str]]) -> None:
+        """Cut the run at sentence ends, and at the tags of pairs around one."""
+        if not has_words(self.text):
+            self.parts += self._raw(0, len(self.text), self.marks)
+            return
+        ends = self._sentence_ends(split)
+        broken = self._broken(ends)
+        cuts = [self._mark_cut(end) for end in ends]
+        cuts += [(number, self.marks[number].start) for number in broken]
+        cuts += [(number + 1, self.marks[number].end) for number in broken]
+        first, start = 0, 0
+        for last, end in sorted({*cuts, (len(self.marks), len(self.text))}):
+            if last == first + 1 and first in broken:
+                self.parts += self.marks[first].template
+            else:
+                self._sentence(start, end, self.marks[first:last])
+            first, start = last, end
+
+    def _sentence_ends(self, split: Callable[[str], list[str]]) -> list[tuple[int, int]]:
+        """For each end inside the run the place behind its last sign, and behind its blanks."""
+        ends = []
+        place = 0
+        for sentence in split(self.text)[:-1]:
+            place += len(sentence)
+            behind = place - len(sentence) + len(sentence.rstrip(BLANKS))
+            number = bisect_left(self.raw_starts, place) - 1
+            # Neither inside an entity of several characters nor inside a kept element.
+            if number < 0 or self.raws[number][1] <= place:
+                ends.append((behind, place))
+        return ends
+
+    def _broken(self, ends: list[tuple[int, int]]) -> set[int]:
+        """The tags of pairs with text before and behind a sentence end."""
+        behind = [end for end, _ in ends]
+        broken: set[int] = set()
+        opened: list[int] = []
+        for number, mark in enumerate(self.marks):
+            if mark.kind == "open":
+                opened.append(number)
+            elif mark.kind == "close":
+                start = opened.pop()
+                # The first sentence end that has text of the pair before it.
+                first = bisect_left(behind, self.marks[start].start + 1)
+                if first < len(ends) and ends[first][1] < mark.start:
+                    broken |= {start, number}
+        return broken
+
+    def _mark_cut(self, end: tuple[int, int]) -> tuple[int, int]:
+        """How many tags, and how many characters, come before a sentence end."""
+        behind, place = end
+        first = bisect_left(self.marks, behind, key=lambda mark: mark.start)
+        last = first
+        for number in range(first, len(self.marks)):
+            mark = self.marks[number]
+            if mark.start > place:
+                break
+            if mark.kind == "close":
+                last = number + 1
+        if last < len(self.marks) and self.marks[last].start <= place:
+            return last, self.marks[last].start
+        return last, place
+
+    def _sentence(self, start: int, end: int, marks: list[_Mark]) -> None:
+        """Append one sentence with its tags."""
+        if not self._has_words(start, end, marks):
+            self.parts += self._raw(start, end, marks)
+        elif len(marks) > MAX_MARKS or (marks and end - start > MAX_ALIGNED_CHARS):
+            for mark in marks:
+                self._sentence(start, mark.start, [])
+                self.parts += mark.template
+                start = mark.end
+            self._sentence(start, end, [])
+        else:
+            self._whole_sentence(start, end, marks)
+
+    def _has_words(self, start: int, end: int, marks: list[_Mark]) -> bool:
+        texts = []
+        for mark in marks:
+            texts.append(self.text[start : mark.start])
+            start = mark.end
+        return has_words(" ".join([*texts, self.text[start:end]]))
+
+    def _whole_sentence(self, start: int, end: int, marks: list[_Mark]) -> None:
+        body = self.text[start:end].strip(BLANKS)
+        first = self.text.index(body, start)
+        last = first + len(body)
+        low, high = _inner(marks, first, last)
+        inner = marks[low:high]
+        # A tag that stays may come before the blanks in front of the first word.
+        begin = min([first, *(mark.start for mark in inner[:1])])
+        finish = max([last, *(mark.end for mark in inner[-1:])])
+        self.parts += self._raw(start, begin, marks[:low])
+        sentence = Sentence(
+            number=len(self.segments),
+            text=body,
+            raw=self._raw(begin, finish, inner),
+            around=(self.text[begin:first], self.text[last:finish]),
+            nodes=_nodes(inner, begin),
+            escape=self.escape,
+        )
+        self.segments.append(Segment(body, needs_alignment=bool(inner)))
+        self.parts.append(sentence)
+        self.parts += self._raw(finish, end, marks[high:])
+
+    def _raw(self, start: int, end: int, marks: list[_Mark]) -> Template:
+        """What was written from one place to another."""
+        template: Template = []
+        for mark in marks:
+            template += (self._text(start, mark.start), *mark.template)
+            start = mark.end
+        return [*template, self._text(start, end)]
+
+    def _text(self, start: int, end: int) -> str:
+        """The text from one place to another, as it was written."""
+        written: list[str] = []
+        number = bisect_left(self.raw_starts, start)
+        while number < len(self.raws) and self.raws[number][1] <= end:
+            raw_start, raw_end, raw = self.raws[number]
+            written += (self.text[start:raw_start], raw)
+            start = raw_end
+            number += 1
+        return "".join([*written, self.text[start:end]])
+
+
+def _partners(marks: list[_Mark]) -> dict[int, int]:
+    partner: dict[int, int] = {}
+    opened: list[int] = []
+    for number, mark in enumerate(marks):
+        if mark.kind == "open":
+            opened.append(number)
+        elif mark.kind == "close":
+            partner[number] = opened.pop()
+            partner[partner[number]] = number
+    return partner
+
+
+def _inner(marks: list[_Mark], first: int, last: int) -> tuple[int, int]:
+    """Which marks stand among the words; those before and behind stay where they are.
+
+    Args:
+        marks: of a sentence.
+        first: where its first word begins.
+        last: where its last word ends.
+    """
+    partner = _partners(marks)
+    low, high = 0, len(marks)
+    while low < high:
+        opening, closing = marks[low], marks[high - 1]
+        is_one = opening.kind == "open" and partner[low] == high - 1
+        if is_one and opening.start <= first and closing.start >= last:
+            low, high = low + 1, high - 1
+        elif marks[(end := partner.get(low, low))].end <= first:
+            low = end + 1
+        elif marks[(begin := partner.get(high - 1, high - 1))].start >= last:
+            high = begin
+        else:
+            break
+    return low, high
+
+
+def _nodes(marks: list[_Mark], begin: int) -> list[Node]:
+    """The elements that marks make, with places within a text that begins at `begin`."""
+    siblings: list[Node] = []
+    opened: list[tuple[Node, list[Node]]] = []
+    for mark in marks:
+        if mark.kind == "close":
+            node, siblings = opened.pop()
+            node.end = mark.start - begin
+            node.closing = mark.template
+            continue
+        node = Node(mark.start - begin, mark.end - begin, mark.template)
+        node.is_kept, node.is_break = mark.kind == "atom", mark.is_break
+        siblings.append(node)
+        if mark.kind == "open":
+            opened.append((node, siblings))
+            siblings = node.children
+    return siblings

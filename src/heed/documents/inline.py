@@ -1,0 +1,256 @@
+"""Tags among the words of one sentence, and their places among the words of its translation.
+
+A pair of tags goes around the stretch of words that belongs most to what it was around; an element
+without words goes behind the word that belongs to the word before it.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.documents.attributes import Template, render
+from heed.documents.segment import BLANKS
+from heed.documents.words import Links, Span, link_words
+from heed.translate.result import Translation, is_written_solid
+
+# A word belongs to a pair if more than this share of it is linked with the words inside.
+_BELONGS = 0.5
+
+
+@dataclass(slots=True)
+class Node:
+    """An element within a text.
+
+    Attributes:
+        start: where it begins in the text.
+        end: where it ends; `start` if it holds no text.
+        opening: its start tag, or all of an element that has none or is kept.
+        closing: its end tag.
+        children: the elements in it, in order.
+        is_kept: whether `opening` takes the place of all its text.
+        is_break: whether it parts lines; it then stands at the end of one.
+    """
+
+    start: int
+    end: int
+    opening: Template
+    closing: Template = field(default_factory=list)
+    children: list["Node"] = field(default_factory=list)
+    is_kept: bool = False
+    is_break: bool = False
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a node goes: from word `first` up to word `last`, characters `start` to `end`."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+def place_nodes(
+    text: str,
+    nodes: list[Node],
+    translation: Translation,
+    *,
+    translations: Sequence[Translation],
+    escape: Callable[[str], str],
+) -> str:
+    """A translation with the elements of its source.
+
+    Args:
+        text: the source.
+        nodes: its elements, in order; well nested, no more than some tens.
+        translation: of the text.
+        translations: of all segments, for the attributes of tags.
+        escape: makes text safe between tags.
+    """
+    every = list(_each(nodes))
+    cuts = {place for node in every for place in (node.start, node.end)}
+    links = link_words(text, translation, cuts)
+    placer = _Placer(text, translation.text, links)
+    placer.place(nodes)
+    writer = _Writer(text, translation.text, translations, escape)
+    writer.write(nodes, placer.places)
+    return writer.finish()
+
+
+def _each(nodes: list[Node]) -> Iterator[Node]:
+    waiting = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.children)
+
+
+class _Placer:
+    """Finds the place of each node, parents first."""
+
+    def __init__(self, src: str, tgt: str, links: Links) -> None:
+        self.src = src
+        self.tgt = tgt
+        self.links = links
+        self.places: dict[int, _Place] = {}
+
+    def place(self, nodes: list[Node]) -> None:
+        """Place all nodes, those of a parent within its place."""
+        whole = _Place(0, len(self.links.tgt), 0, len(self.tgt))
+        waiting = [(nodes, whole, (0, len(self.src)))]
+        while waiting:
+            siblings, parent, within = waiting.pop()
+            free = np.zeros(len(self.links.tgt), dtype=bool)
+            free[parent.first : parent.last] = True
+            pairs = [node for node in siblings if self._words(node)]
+            # What a kept element says must not be said twice.
+            for node in sorted(pairs, key=lambda node: (not node.is_kept, -len(self._words(node)))):
+                self.places[id(node)] = place = self._stretch(node, free, parent)
+                free[place.first : place.last] = False
+            taken = [self.places[id(node)] for node in pairs]
+            for node in siblings:
+                if not self._words(node):
+                    self.places[id(node)] = self._behind(node, parent, within, taken)
+                if node.children:
+                    span = (node.start, node.end)
+                    waiting.append((node.children, self.places[id(node)], span))
+
+    def _words(self, node: Node) -> range:
+        """The source words that begin within a node."""
+        starts = [start for start, _ in self.links.src]
+        return range(*np.searchsorted(starts, [node.start, node.end], side="left").tolist())
+
+    def _stretch(self, node: Node, free: NDArray[np.bool_], parent: _Place) -> _Place:
+        """The free words that belong most to those of a pair; one at least, if any is free."""
+        words = self._words(node)
+        shares = self.links.weights[:, words.start : words.stop].sum(axis=1) - _BELONGS
+        if not free.any():
+            return self._gap(node, parent.last, parent)
+        best, first, last = -math.inf, 0, 0
+        start, total = 0, -math.inf
+        for word in np.flatnonzero(free).tolist():
+            if total <= 0 or not free[word - 1]:
+                start, total = word, 0.0
+            total += float(shares[word])
+            if total > best:
+                best, first, last = total, start, word + 1
+        src = self.links.src
+        start, end = self.links.tgt[first][0], self.links.tgt[last - 1][1]
+        # Blanks within the tags stay within them.
+        for _ in range(src[words.start][0] - node.start):
+            start -= start > parent.first and self.tgt[start - 1] in BLANKS
+        end += self._blanks(end, node.end - src[words.stop - 1][1], parent)
+        return _Place(first, last, start, end)
+
+    def _behind(self, node: Node, parent: _Place, within: Span, taken: list[_Place]) -> _Place:
+        """Behind the word that belongs to the word before; before the next, if it touches that."""
+        shares = self.links.weights[parent.first : parent.last]
+        if not len(shares):
+            return self._gap(node, parent.first, parent)
+        before = self._word_before(node)
+        touches_next = self._touches_next(node) and node.end < within[1]
+        if touches_next:
+            word = parent.first + int(shares[:, before + 1].argmax())
+        elif before >= 0 and self.links.src[before][0] >= within[0]:
+            word = parent.first + int(shares[:, before].argmax()) + 1
+        else:
+            word = parent.first
+        for other in taken:
+            if other.first < word < other.last:
+                word = other.last
+        if touches_next and word < parent.last:
+            place = self.links.tgt[word][0]
+            return _Place(word, word, place, place)
+        return self._gap(node, word, parent)
+
+    def _gap(self, node: Node, word: int, parent: _Place) -> _Place:
+        """Behind the word before `word`, and as many blanks as in the source."""
+        start = parent.start
+        if word > parent.first:
+            start = self.links.tgt[word - 1][1]
+            before = self._word_before(node)
+            src_end = self.links.src[before][1] if before >= 0 else node.start
+            start += self._blanks(start, node.start - src_end, parent)
+        end = start + self._blanks(start, node.end - node.start, parent)
+        return _Place(word, word, start, end)
+
+    def _blanks(self, place: int, at_most: int, parent: _Place) -> int:
+        """How many blanks of the translation follow a place."""
+        count = 0
+        while count < at_most and place + count < parent.end and self.tgt[place + count] in BLANKS:
+            count += 1
+        return count
+
+    def _word_before(self, node: Node) -> int:
+        ends = [end for _, end in self.links.src]
+        return int(np.searchsorted(ends, node.start, side="right")) - 1
+
+    def _touches_next(self, node: Node) -> bool:
+        before, after = self.src[: node.start][-1:], self.src[node.end :][:1]
+        return not node.is_break and before in BLANKS and bool(after) and after not in BLANKS
+
+
+class _Writer:
+    """Writes a translation with tags, from left to right."""
+
+    def __init__(
+        self,
+        src: str,
+        text: str,
+        translations: Sequence[Translation],
+        escape: Callable[[str], str],
+    ) -> None:
+        self.src = src
+        self.text = text
+        self.translations = translations
+        self.escape = escape
+        self.written = 0
+        self.parts: list[str] = []
+
+    def write(self, nodes: list[Node], places: dict[int, _Place]) -> None:
+        """Write nodes and all they hold, in the order of their places."""
+        waiting: list[tuple[Node, bool]] = [(node, False) for node in _backwards(nodes, places)]
+        while waiting:
+            node, is_open = waiting.pop()
+            place = places[id(node)]
+            if is_open:
+                self._text_until(place.end)
+                self._tag(node.closing)
+                continue
+            self._text_until(place.start)
+            if node.is_kept and not node.is_break:
+                self._blank_as_in_source(node.start - 1, self.written - 1)
+            self._tag(node.opening)
+            if node.is_kept:
+                self.written = max(self.written, place.end)
+            if place.first == place.last:
+                self._blank_as_in_source(node.end, self.written)
+            waiting.append((node, True))
+            waiting += [(child, False) for child in _backwards(node.children, places)]
+
+    def finish(self) -> str:
+        """All that was written, and the rest of the text."""
+        self._text_until(len(self.text))
+        return "".join(self.parts)
+
+    def _blank_as_in_source(self, src_place: int, place: int) -> None:
+        """Part an element from a word beside it, if the source parts them."""
+        if src_place >= 0 and self.src[src_place : src_place + 1].isspace() and place >= 0:
+            character = self.text[place : place + 1]
+            if character.isalnum() and not is_written_solid(character):
+                self.parts.append(" ")
+
+    def _text_until(self, place: int) -> None:
+        if place > self.written:
+            self.parts.append(self.escape(self.text[self.written : place]))
+            self.written = place
+
+    def _tag(self, tag: Template) -> None:
+        self.parts.append(render(tag, self.translations))
+
+
+def _backwards(nodes: list[Node], places: dict[int, _Place]) -> list[Node]:
+    return sorted(nodes, key=lambda node: (places[id(node)].start, places[id(node)].end))[::-1]

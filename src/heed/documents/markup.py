@@ -1,0 +1,108 @@
+"""HTML and XML to be translated: tags never reach a model, and all of them come back.
+
+What parts texts is decided in `structure.py`, where tags go among words in `inline.py`.
+
+- Kept as they are: comments, declarations, CDATA, `pre`, `textarea`, `script`, `style` and the
+  like, `code`, `kbd`, `samp`, `var`, `svg`, `math`, and what carries `translate="no"` or the class
+  `notranslate`.
+- Translated in HTML, too: the attributes alt, title, placeholder and aria-label.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from heed.documents.flow import Part, flow
+from heed.documents.passages import MODES, parts_of, sentences
+from heed.documents.segment import Segment, require_one_each
+from heed.documents.structure import Rules, names, structure
+from heed.documents.tags import read_tokens
+from heed.errors import UsageError
+from heed.translate.result import Translation
+
+KINDS = ("html", "xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """A page or a fragment, split.
+
+    Attributes:
+        segments: what is to be translated, in order.
+        parts: what the page is made of; text as it was written, and places of segments.
+    """
+
+    segments: list[Segment]
+    parts: list[Part]
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        """The page with each segment replaced by its translation.
+
+        Raises:
+            UsageError: there are not as many translations as segments.
+        """
+        require_one_each(self.segments, translations)
+        return "".join(
+            part if isinstance(part, str) else part.render(translations) for part in self.parts
+        )
+
+
+def parse_markup(
+    text: str,
+    kind: str = "html",
+    ignore_tags: Collection[str] = (),
+    splitting_tags: Collection[str] = (),
+    non_splitting_tags: Collection[str] = (),
+    outline_detection: bool = True,
+    split_sentences: str = "nonewlines",
+) -> Markup:
+    """Split a page or a fragment into segments; joining them unchanged gives the text.
+
+    The arguments are those of DeepL's API.
+
+    Args:
+        text: HTML, however malformed, or XML.
+        kind: one of `KINDS`.
+        ignore_tags: names of elements that are kept as they are.
+        splitting_tags: names of elements that part texts.
+        non_splitting_tags: names of elements that do not.
+        outline_detection: for XML, find out which elements part texts.
+        split_sentences: one of `heed.documents.passages.MODES`. Line breaks mean nothing in markup,
+            unless this is `1`.
+
+    Raises:
+        DataError: the XML is malformed.
+        UsageError: there is no such kind or mode.
+    """
+    for name, value, known in (
+        ("kind", kind, KINDS),
+        ("split_sentences", split_sentences, MODES),
+    ):
+        if value not in known:
+            raise UsageError(f"{name} must be one of {', '.join(known)}, but is {value!r}.")
+    is_xml = kind == "xml"
+    rules = Rules(
+        is_xml=is_xml,
+        ignored=names(ignore_tags, is_xml=is_xml),
+        splitting=names(splitting_tags, is_xml=is_xml),
+        joining=names(non_splitting_tags, is_xml=is_xml),
+        has_outline=outline_detection,
+    )
+    segments, parts = flow(
+        structure(text, read_tokens(text, is_xml=is_xml), rules),
+        is_html=not is_xml,
+        split=_SPLITTERS[split_sentences],
+        escape=escape,
+    )
+    return Markup(segments, parts)
+
+
+_SPLITTERS = {
+    "1": lambda text: parts_of(text, "1"),
+    "0": lambda text: [text],
+    "nonewlines": sentences,
+}
+
+
+def escape(text: str) -> str:
+    """A text as it is written between tags, where no part of it can become one."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,229 @@
+"""What the tags of a page do: which part texts, which stand among the words of one.
+
+A tag whose partner is missing, or that holds something which parts texts, parts texts too. So the
+tags that move with words come in pairs, well nested, and everything else stays where it was.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from heed.documents.attributes import forbids_translation
+from heed.documents.segment import has_words
+from heed.documents.tags import RAW_ELEMENTS, Token, position
+from heed.errors import DataError
+
+# HTML, section 15.3 (rendering): displayed as blocks, lists, tables and the like. Unknown elements
+# are displayed inline.
+_BLOCKS = frozenset(
+    "address article aside audio base blockquote body button canvas caption center col colgroup dd "  # noqa: SIM905 - a list would fill a page
+    "details dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 "
+    "h4 h5 h6 head header hgroup hr html iframe legend li link main menu meta nav noframes "
+    "noscript object ol optgroup option p param plaintext pre search section select source summary "
+    "table tbody td template tfoot th thead title tr track ul video xmp".split()
+)
+_LONGEST_NOTE = 8  # tokens
+_KEPT_BLOCKS = frozenset(("pre", *RAW_ELEMENTS))
+_DRAWN = frozenset(("math", "svg"))
+_KEPT = frozenset(("code", "kbd", "samp", "var")) | _DRAWN | _KEPT_BLOCKS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How tags are treated; names in small letters for HTML.
+
+    Attributes:
+        is_xml: whether case matters and malformed input is refused.
+        ignored: elements that are kept as they are.
+        splitting: elements that part texts.
+        joining: elements that never do.
+        has_outline: for XML, find out which elements part texts: those that mostly stand beside
+            other elements, not beside text.
+    """
+
+    is_xml: bool
+    ignored: frozenset[str]
+    splitting: frozenset[str]
+    joining: frozenset[str]
+    has_outline: bool
+
+
+@dataclass(slots=True)
+class Structure:
+    """Tokens and what they do.
+
+    Attributes:
+        tokens: of the page; a kept element is one token.
+        partner: the end tag of each start tag, and the start tag of each end tag, by number.
+        apart: numbers of the tokens that part texts.
+    """
+
+    tokens: list[Token]
+    partner: dict[int, int] = field(default_factory=dict)
+    apart: set[int] = field(default_factory=set)
+
+
+def structure(source: str, tokens: list[Token], rules: Rules) -> Structure:
+    """Find what each token of a page does.
+
+    Raises:
+        DataError: the tags of XML do not match.
+    """
+    kept = _with_kept(source, tokens, _matched(source, tokens, rules), rules)
+    found = Structure(kept, _matched(source, kept, rules))
+    outline = _outline(found) if rules.is_xml and rules.has_outline else frozenset()
+    found.apart = {
+        number
+        for number, token in enumerate(kept)
+        if token.kind == "declaration"
+        or (token.kind in ("open", "close") and number not in found.partner)
+        or (token.name and _is_apart(token, rules, outline))
+    }
+    found.apart |= _paragraph_breaks(kept)
+    _break_pairs(found)
+    return found
+
+
+def _matched(source: str, tokens: list[Token], rules: Rules) -> dict[int, int]:
+    """The partner of each tag that has one, so that pairs are well nested."""
+    partner: dict[int, int] = {}
+    opened: list[int] = []
+    n_open: Counter[str] = Counter()
+    for number, token in enumerate(tokens):
+        if token.kind == "open":
+            opened.append(number)
+            n_open[token.name] += 1
+        elif token.kind == "close":
+            if rules.is_xml and (not opened or tokens[opened[-1]].name != token.name):
+                raise _crossed(source, token, tokens[opened[-1]] if opened else None)
+            if not n_open[token.name]:
+                continue
+            while True:
+                latest = opened.pop()
+                n_open[tokens[latest].name] -= 1
+                if tokens[latest].name == token.name:
+                    break
+            partner[latest], partner[number] = number, latest
+    if rules.is_xml and opened:
+        token = tokens[opened[-1]]
+        raise DataError(
+            f"The XML is malformed: <{token.name}> at {position(source, token.start)} is never "
+            f"closed. Add </{token.name}>."
+        )
+    return partner
+
+
+def _crossed(source: str, token: Token, latest: Token | None) -> DataError:
+    where = position(source, token.start)
+    if latest is None:
+        return DataError(
+            f"The XML is malformed at {where}: {token.raw} closes nothing. Remove it, or add "
+            f"<{token.name}> before it."
+        )
+    return DataError(
+        f"The XML is malformed at {where}: {token.raw} comes where <{latest.name}> of "
+        f"{position(source, latest.start)} has to be closed first."
+    )
+
+
+def _with_kept(
+    source: str, tokens: list[Token], partner: dict[int, int], rules: Rules
+) -> list[Token]:
+    """The tokens with each element that is kept as it is in the place of all it holds."""
+    names = rules.ignored if rules.is_xml else rules.ignored | _KEPT
+    kept: list[Token] = []
+    number = 0
+    while number < len(tokens):
+        token = tokens[number]
+        end = partner.get(number, -1)
+        if token.kind == "open" and end > 0 and _is_kept(tokens, number, end, names):
+            last = tokens[end]
+            raw = source[token.start : last.start + len(last.raw)]
+            text = "" if token.name in _DRAWN else _text(tokens, number, end)
+            kept.append(Token("kept", raw, token.start, token.name, text))
+            number = end
+        elif token.kind == "empty" and token.name in names:
+            kept.append(Token("kept", token.raw, token.start, token.name))
+        else:
+            kept.append(token)
+        number += 1
+    return kept
+
+
+def _is_kept(tokens: list[Token], number: int, end: int, names: Collection[str]) -> bool:
+    """Whether an element is kept as it is."""
+    token = tokens[number]
+    if token.name == "sup" and end - number <= _LONGEST_NOTE:
+        # The mark of a footnote means nothing to a model, and nothing else may stand for it.
+        return not has_words(_text(tokens, number, end))
+    return token.name in names or forbids_translation(token.raw)
+
+
+def _text(tokens: list[Token], number: int, end: int) -> str:
+    return "".join(token.text for token in tokens[number + 1 : end])
+
+
+def _is_apart(token: Token, rules: Rules, outline: Collection[str]) -> bool:
+    if token.name in rules.joining:
+        return False
+    if token.name in rules.splitting or token.name in outline:
+        return True
+    return not rules.is_xml and (token.name in _BLOCKS or token.name in _KEPT_BLOCKS)
+
+
+def _outline(found: Structure) -> frozenset[str]:
+    """Names of the XML elements that mostly stand where no text is beside them."""
+    parents: list[int] = []
+    parent_of: list[tuple[str, int]] = []
+    has_text: set[int] = set()
+    for number, token in enumerate(found.tokens):
+        parent = parents[-1] if parents else -1
+        if token.kind == "text" and not token.text.isspace():
+            has_text.add(parent)
+        elif token.kind == "close":
+            parents.pop()
+        elif token.name:
+            parent_of.append((token.name, parent))
+            if token.kind == "open":
+                parents.append(number)
+    beside: Counter[str] = Counter()
+    for name, parent in parent_of:
+        beside[name] += 1 if parent in has_text else -1
+    return frozenset(name for name, count in beside.items() if count < 0)
+
+
+def _paragraph_breaks(tokens: list[Token]) -> set[int]:
+    """Line breaks of HTML, two or more in a row."""
+    found: set[int] = set()
+    latest = -1
+    for number, token in enumerate(tokens):
+        if token.name == "br":
+            if latest >= 0:
+                found |= {latest, number}
+            latest = number
+        elif token.kind != "text" or not token.text.isspace():
+            latest = -1
+    return found
+
+
+def _break_pairs(found: Structure) -> None:
+    """Pairs that hold something which parts texts part texts, too."""
+    opened: list[tuple[int, int]] = []
+    n_apart = 0
+    for number, token in enumerate(found.tokens):
+        if number in found.apart:
+            n_apart += 1
+        elif token.kind == "open":
+            opened.append((number, n_apart))
+        elif token.kind == "close":
+            start, n_before = opened.pop()
+            if n_apart > n_before:
+                found.apart |= {start, number}
+                n_apart += 1
+
+
+def names(given: Iterable[str], *, is_xml: bool) -> frozenset[str]:
+    """Names of elements as a person gave them: blanks and `<>` around them go."""
+    plain = (re.sub(r"[<>/\s]", "", name) for name in given)
+    return frozenset(name if is_xml else name.lower() for name in plain if name)

@@ -1,0 +1,241 @@
+"""HTML and XML as a flat list of tokens; joining what they were read from gives the input.
+
+HTML is read as browsers do: nothing is an error. XML is refused where it is malformed. Each pass is
+linear in the input, however hostile, and nothing recurses.
+
+Source: WHATWG HTML, section 13.2.5 (tokenization), in outline; XML 1.0, sections 2 and 3.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
+from typing import Literal
+
+from heed.errors import DataError
+
+Kind = Literal["text", "open", "close", "empty", "other", "declaration", "kept"]
+
+RAW_ELEMENTS = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
+"""HTML elements whose content is no markup, and is not translated."""
+
+VOID_ELEMENTS = frozenset(
+    "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
+)
+"""HTML elements that have no end tag."""
+
+# Possessive throughout. A bare `<` ends a tag that is none, so two scans at most, one inside each
+# kind of quotes, ever go over the same character.
+_HTML_OPEN = re.compile(
+    r"<(?P<name>[A-Za-z][^\s/><]*+)(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+>"
+)
+_HTML_CLOSE = re.compile(r"</(?P<name>[A-Za-z][^\s/><]*+)[^<>]*+>")
+_XML_NAME = r"[^\s<>/=&\"'!?][^\s<>/=&\"']*+"
+_XML_OPEN = re.compile(
+    rf"<(?P<name>{_XML_NAME})"
+    rf"(?:\s++{_XML_NAME}\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+\s*+(?P<empty>/?)>"
+)
+_XML_CLOSE = re.compile(rf"</(?P<name>{_XML_NAME})\s*+>")
+# The page ends inside a tag. A text such as "if a <b then" does not look so.
+_CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
+# As in Python's `html` module, which decodes them.
+_HTML_ENTITY = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32};?)")
+_XML_ENTITY = re.compile(r"&(?:#[0-9]++|#x[0-9a-fA-F]++|[^\s<>/=&\"'!?;#]++);")
+_PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+# No character has a number of more digits. Python refuses to read a very long one.
+_MAX_DIGITS = 8
+_LAST_CHARACTER = 0x10FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A tag, a text, or something else between `<` and `>`.
+
+    Attributes:
+        kind: `text`; `open`, `close` and `empty` tags; `other`, such as a comment; `declaration`,
+            which stands apart from text; `kept`, an element with all it holds.
+        raw: as it was read.
+        start: where it was read.
+        name: of a tag; in small letters in HTML.
+        text: what a text says, entities decoded; of a kept element, its words.
+    """
+
+    kind: Kind
+    raw: str
+    start: int
+    name: str = ""
+    text: str = ""
+
+
+def read_tokens(source: str, *, is_xml: bool) -> list[Token]:
+    """The tokens of a page or a fragment.
+
+    Raises:
+        DataError: it is XML and malformed; tags that do not match are not looked for here.
+    """
+    return list(_xml_tokens(source) if is_xml else _html_tokens(source))
+
+
+def position(source: str, start: int) -> str:
+    """`line 3, column 5`, both counted from 1."""
+    line_start = source.rfind("\n", 0, start) + 1
+    return f"line {source.count(chr(10), 0, start) + 1}, column {start - line_start + 1}"
+
+
+def decode_entities(text: str) -> str:
+    """A text or a value of HTML with its entities decoded."""
+    return _HTML_ENTITY.sub(lambda match: _html_character(match[0]), text)
+
+
+def _html_tokens(source: str) -> Iterator[Token]:
+    place, text_start = 0, 0
+    while (place := source.find("<", place)) >= 0:
+        token = _html_tag(source, place)
+        if token is None:
+            place += 1
+            continue
+        yield from _html_text(source, text_start, place)
+        yield token
+        place = text_start = place + len(token.raw)
+        if token.kind == "open" and token.name == "title":
+            closing = re.compile(r"</title(?=[\s/>])", re.I).search(source, place)
+            place = closing.start() if closing else len(source)
+            yield from _html_text(source, text_start, place)
+            text_start = place
+    yield from _html_text(source, text_start, len(source))
+
+
+def _html_tag(source: str, start: int) -> Token | None:
+    """The token that begins with the `<` at `start`; None if that is a sign of the text."""
+    following = source[start + 1 : start + 2]
+    if following in ("!", "?"):
+        return _html_declaration(source, start)
+    if match := _HTML_CLOSE.match(source, start):
+        return Token("close", match[0], start, match["name"].lower())
+    if match := _HTML_OPEN.match(source, start):
+        name = match["name"].lower()
+        if name in RAW_ELEMENTS:
+            return _raw_element(source, start, match.end(), name)
+        is_empty = name in VOID_ELEMENTS or match[0].endswith("/>")
+        return Token("empty" if is_empty else "open", match[0], start, name)
+    if source.find("<", start + 1) < 0 and _CUT_OFF.match(source, start):
+        return Token("other", source[start:], start)
+    return None
+
+
+def _html_declaration(source: str, start: int) -> Token:
+    if source.startswith("<!--", start):
+        # `<!-->` is a whole comment.
+        end = source.find("-->", start + 2)
+        return _until(source, start, end, 3, "other")
+    if source.startswith("<![CDATA[", start):
+        return _until(source, start, source.find("]]>", start), 3, "other")
+    is_doctype = source[start : start + 9].lower() == "<!doctype"
+    kind: Kind = "declaration" if is_doctype else "other"
+    return _until(source, start, source.find(">", start), 1, kind)
+
+
+def _until(source: str, start: int, end: int, length: int, kind: Kind) -> Token:
+    """A token up to `end` and the `length` of its last sign; to the end if there is none."""
+    return Token(kind, source[start:] if end < 0 else source[start : end + length], start)
+
+
+def _raw_element(source: str, start: int, inside: int, name: str) -> Token:
+    closing = re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.I).search(source, inside)
+    end = closing.end() if closing else len(source)
+    return Token("kept", source[start:end], start, name)
+
+
+def _html_text(source: str, start: int, end: int) -> Iterator[Token]:
+    for match in _HTML_ENTITY.finditer(source, start, end):
+        decoded = _html_character(match[0])
+        if decoded != match[0]:
+            if start < match.start():
+                raw = source[start : match.start()]
+                yield Token("text", raw, start, text=raw)
+            yield Token("text", match[0], match.start(), text=decoded)
+            start = match.end()
+    if start < end:
+        yield Token("text", source[start:end], start, text=source[start:end])
+
+
+def _html_character(entity: str) -> str:
+    if entity.startswith("&#") and len(entity.lstrip("&#xX0").rstrip(";")) > _MAX_DIGITS:
+        return "\N{REPLACEMENT CHARACTER}"
+    return unescape(entity)
+
+
+def _xml_tokens(source: str) -> Iterator[Token]:
+    place = 0
+    while place < len(source):
+        start = source.find("<", place)
+        yield from _xml_text(source, place, len(source) if start < 0 else start)
+        if start < 0:
+            return
+        token = _xml_tag(source, start)
+        yield token
+        place = start + len(token.raw)
+
+
+def _xml_tag(source: str, start: int) -> Token:
+    for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")):
+        if source.startswith(opening, start):
+            end = source.find(closing, start + len(opening))
+            if end < 0:
+                raise _malformed(source, start, f"{opening} is never closed by {closing}")
+            is_first = source.startswith("<?xml", start)
+            kind: Kind = "declaration" if is_first else "other"
+            return Token(kind, source[start : end + len(closing)], start)
+    if source.startswith("<!DOCTYPE", start):
+        return _doctype(source, start)
+    if match := _XML_CLOSE.match(source, start):
+        return Token("close", match[0], start, match["name"])
+    if match := _XML_OPEN.match(source, start):
+        return Token("empty" if match["empty"] else "open", match[0], start, match["name"])
+    shown = source[start : start + 20].split("\n")[0]
+    raise _malformed(source, start, f"{shown!r} is no tag; a < of the text is written &lt;")
+
+
+def _doctype(source: str, start: int) -> Token:
+    """A document type with its own declarations, none of which is applied."""
+    match = re.compile(
+        r"<!DOCTYPE(?:[^<>\"'\[\]]++|\"[^\"]*+\"|'[^']*+')*+"
+        r"(?:\[(?:<!--(?:[^-]++|-(?!->))*+-->|[^\]\"'<]++|<(?!!--)|\"[^\"]*+\"|'[^']*+')*+\]\s*+)?>"
+    ).match(source, start)
+    if not match:
+        raise _malformed(source, start, "<!DOCTYPE is never closed by >")
+    return Token("declaration", match[0], start)
+
+
+def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
+    while start < end:
+        sign = source.find("&", start, end)
+        plain_end = end if sign < 0 else sign
+        if start < plain_end:
+            raw = source[start:plain_end]
+            yield Token("text", raw, start, text=raw)
+        if sign < 0:
+            return
+        match = _XML_ENTITY.match(source, sign, end)
+        if not match:
+            raise _malformed(source, sign, "this & begins no entity; write &amp;")
+        character = _xml_character(source, sign, match[0])
+        # What an entity of a document's own stands for is not known here.
+        kind: Kind = "text" if character else "other"
+        yield Token(kind, match[0], sign, text=character)
+        start = match.end()
+
+
+def _xml_character(source: str, start: int, entity: str) -> str:
+    body = entity[1:-1]
+    if not body.startswith("#"):
+        return _PREDEFINED.get(body, "")
+    digits, base = (body[2:], 16) if body[1] == "x" else (body[1:], 10)
+    number = int(digits, base) if len(digits.lstrip("0")) <= _MAX_DIGITS else -1
+    if not 0 < number <= _LAST_CHARACTER or 0xD800 <= number < 0xE000:
+        raise _malformed(source, start, "this entity is the number of no character")
+    return chr(number)
+
+
+def _malformed(source: str, start: int, why: str) -> DataError:
+    return DataError(f"The XML is malformed at {position(source, start)}: {why}.")

@@ -1,0 +1,177 @@
+"""Which words of a translation belong to which words of its source.
+
+A model's attention goes from pieces to pieces and is vague: an article reads the noun that decides
+its gender, many words read the full stop. Here pieces become words, and the words compete for one
+another, so that each source word is some target word's, too.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.documents.segment import BLANKS
+from heed.translate.result import Translation
+
+Span = tuple[int, int]
+Matrix = NDArray[np.float64]
+
+# A character of a script without blanks is a word of its own. Vowel signs and joiners belong to
+# words, though Python's `\w` leaves them out.
+_SOLID = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_SOLID += "\U00020000-\U0003ffff"
+_LETTER = "\\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
+_LETTER = rf"(?:(?![{_SOLID}])[{_LETTER}\u200c\u200d])"
+_WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_WORD_START = "\u2581"
+# How far a piece is looked for when the text is not what was expected at its place.
+_WINDOW = 16
+_ROUNDS = 8
+_SHARPNESS = 1.5
+_EVERYWHERE = 0.02
+_SAME_WORD = 0.5
+_SIGN_AND_WORD = 0.05
+_DIAGONAL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The words of a text and of its translation, and how much they belong together.
+
+    Attributes:
+        src: where each source word begins and ends.
+        tgt: where each target word does.
+        weights: for each target word, shares of the source words, `(n_tgt_words, n_src_words)`;
+            a row sums to 1.
+    """
+
+    src: list[Span]
+    tgt: list[Span]
+    weights: Matrix
+
+
+def link_words(source: str, translation: Translation, cuts: Collection[int] = ()) -> Links:
+    """The words of a source and of its translation, linked.
+
+    Args:
+        source: what was translated.
+        translation: with its alignment; without, words are linked by where they stand.
+        cuts: places inside the source where a word is to be divided, as for a tag within it; so is
+            an equal word of the translation.
+    """
+    src, tgt = word_spans(source), word_spans(translation.text)
+    if cuts:
+        src, tgt = _divided(source, src, translation.text, tgt, cuts)
+    if not src or not tgt:
+        return Links(src, tgt, np.zeros((len(tgt), len(src))))
+    read = _read(source, src, translation, tgt)
+    return Links(src, tgt, _competed(read, _words(source, src), _words(translation.text, tgt)))
+
+
+def word_spans(text: str) -> list[Span]:
+    """Where the words of a text begin and end; a punctuation mark is one."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
+    """Where the pieces of a text begin and end in it, without the blanks around them.
+
+    Where a piece is spelled otherwise than the text, its place is guessed.
+    """
+    spans: list[Span] = []
+    place = 0
+    for is_byte, group in groupby(pieces, key=lambda piece: bool(_BYTE.fullmatch(piece))):
+        run = list(group)
+        # The bytes of a character are of no use alone.
+        surfaces = [_decoded(run)] if is_byte else [piece.strip(_WORD_START) for piece in run]
+        for surface in surfaces:
+            while surface and place < len(text) and text[place] in BLANKS:
+                place += 1
+            found = text.find(surface, place, place + len(surface) + _WINDOW)
+            start = place if found < 0 else found
+            place = min(len(text), start + len(surface))
+            spans += [(start, place)] * (len(run) if is_byte else 1)
+    return spans
+
+
+def _decoded(pieces: list[str]) -> str:
+    data = bytes(int(match[1], 16) for match in map(_BYTE.fullmatch, pieces) if match)
+    return data.decode("utf-8", errors="replace")
+
+
+def _divided(
+    source: str, src: list[Span], target: str, tgt: list[Span], cuts: Collection[int]
+) -> tuple[list[Span], list[Span]]:
+    """Both sides' words, divided where `cuts` go through a source word."""
+    inside: dict[str, set[int]] = {}
+    places = np.array(sorted(cuts))
+    divided = []
+    for start, end in src:
+        first, last = np.searchsorted(places, [start, end], side="left")
+        within = {int(place) - start for place in places[first:last] if place > start}
+        if within:
+            inside.setdefault(source[start:end].casefold(), set()).update(within)
+        divided += _parts((start, end), within)
+    return divided, [
+        part for span in tgt for part in _parts(span, inside.get(target[slice(*span)].casefold()))
+    ]
+
+
+def _parts(span: Span, within: Collection[int] | None) -> list[Span]:
+    start, end = span
+    places = [start, *(start + place for place in sorted(within or ())), end]
+    return [(a, b) for a, b in pairwise(places) if a < b]
+
+
+def _read(source: str, src: list[Span], translation: Translation, tgt: list[Span]) -> Matrix:
+    """How much each target word read each source word; nothing without an alignment."""
+    rows = translation.alignment
+    n_columns = len(translation.source_tokens)
+    if not rows or len(rows) != len(translation.tokens) or len(rows[0]) != n_columns:
+        return np.zeros((len(tgt), len(src)))
+    of_src = _shares(piece_spans(translation.source_tokens, source), src, len(source))
+    of_tgt = _shares(piece_spans(translation.tokens, translation.text), tgt, len(translation.text))
+    of_tgt /= np.maximum(of_tgt.sum(axis=0), 1e-9)
+    read: Matrix = of_tgt.T @ np.array(rows) @ of_src
+    return read
+
+
+def _shares(pieces: list[Span], words: list[Span], length: int) -> Matrix:
+    """For each piece, the share of its characters in each word, `(n_pieces, n_words)`."""
+    word_of = np.full(length, -1)
+    for number, (start, end) in enumerate(words):
+        word_of[start:end] = number
+    shares = np.zeros((len(pieces), len(words)))
+    for number, (start, end) in enumerate(pieces):
+        for word in word_of[start:end]:
+            if word >= 0:
+                shares[number, word] += 1 / (end - start)
+    return shares
+
+
+def _words(text: str, spans: list[Span]) -> list[str]:
+    return [text[start:end].casefold() for start, end in spans]
+
+
+def _competed(read: Matrix, src: list[str], tgt: list[str]) -> Matrix:
+    """Weights of word pairs, of which rows and columns have equal sums, then rows of sum 1.
+
+    Source: Sinkhorn and Knopp 1967, "Concerning nonnegative matrices and doubly stochastic
+    matrices": dividing rows and columns in turn by their sums.
+    """
+    share = np.arange(len(tgt))[:, None] / len(tgt) - np.arange(len(src))[None, :] / len(src)
+    is_same = np.array([[a == b for b in src] for a in tgt])
+    src_signs, tgt_signs = (
+        np.array([not any(map(str.isalnum, word)) for word in words]) for words in (src, tgt)
+    )
+    weights = (read + _SAME_WORD * is_same + _EVERYWHERE) ** _SHARPNESS
+    weights *= np.exp(-_DIAGONAL * np.abs(share))
+    weights *= np.where(tgt_signs[:, None] == src_signs[None, :], 1.0, _SIGN_AND_WORD)
+    for _ in range(_ROUNDS):
+        weights *= len(tgt) / len(src) / weights.sum(axis=0, keepdims=True)
+        weights /= weights.sum(axis=1, keepdims=True)
+    return weights
