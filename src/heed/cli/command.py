@@ -135,20 +135,38 @@ class Command(click.Command):
                 formatter.write_dl([record for _, record in records])
 
 
-def command(name: str, summary: str, *, examples: str = "", **settings: Any) -> Decorator:
+class CommandGroup(Command, click.Group):
+    """A command that has commands below it, and does something by itself too."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups of options, then the commands."""
+        Command.format_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def command(
+    name: str,
+    summary: str,
+    *,
+    examples: str = "",
+    kind: type[Command] = Command,
+    **settings: Any,
+) -> Decorator:
     """A command of heed; underscores and dashes are the same in its flags.
 
     Args:
         name: what is typed.
         summary: its line in the list of commands; its docstring is the longer help.
         examples: command lines that work, one a line.
+        kind: `CommandGroup` for one that has commands below it.
         **settings: click's context settings.
     """
     return click.command(
         name,
-        cls=Command,
+        cls=kind,
         short_help=summary,
         examples=examples,
+        **({"invoke_without_command": True} if issubclass(kind, CommandGroup) else {}),
         context_settings={
             "token_normalize_func": lambda token: token.replace("_", "-"),
             "help_option_names": ["-h", "--help"],

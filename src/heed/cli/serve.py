@@ -1,22 +1,54 @@
-"""`heed serve`: translate over HTTP."""
+"""`heed serve`: translate over HTTP. Its settings come from flags, the environment and a file."""
 
-from dataclasses import replace
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from heed.cli.command import Session, Threads, command, options
+from heed.cli.command import CommandGroup, Session, Threads, command, options
 from heed.cli.models import find_model
+from heed.cli.terminal import echo
+from heed.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heed.serve.settings import ServeSettings
 
 EXAMPLES = """
 heed serve -m runs/en-de
 heed serve -m runs/en-de -m runs/de-en --port 8080
+heed serve --config serve.toml --set listen.grace_s=10
+heed serve -m runs/en-de --dump-config > serve.toml
 """
+
+SETTINGS = {
+    "host": "listen.host",
+    "port": "listen.port",
+    "processes": "listen.processes",
+    "certificate": "listen.certificate",
+    "private_key": "listen.key",
+    "threads": "work.threads",
+    "timeout": "work.timeout_s",
+    "keys": "access.keys",
+    "per_minute": "access.per_minute",
+    "log_format": "log.format",
+    "log_level": "log.level",
+}
+"""Parameter of a flag → the setting that it makes."""
+
+ENVIRONMENT = "HEED_SERVE_"
+"""`HEED_SERVE_LISTEN_PORT` is the setting `listen.port`."""
 
 model_option = options("Models")
 listen_option = options("Network")
+access_option = options("Access")
+log_option = options("Settings and logs")
 
 
-@command("serve", "Translate over HTTP.", examples=EXAMPLES)
+@command("serve", "Translate over HTTP.", examples=EXAMPLES, kind=CommandGroup)
 @model_option(
     "-m --model models",
     str,
@@ -25,28 +57,140 @@ listen_option = options("Network")
     metavar="DIR|NAME",
 )
 @model_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
-@listen_option("--host", str, "Address; 127.0.0.1 is this machine only.")
-@listen_option("--port", click.IntRange(0, 65535), "Port; 0 takes a free one.")
-@click.pass_obj
+@model_option("--timeout", str, "Longest wait for an answer, such as 30s.", metavar="DURATION")
+@listen_option("--host", str, "Address; default 127.0.0.1: this machine only.")
+@listen_option("--port", click.IntRange(0, 65535), "Port, default 5000; 0 takes a free one.")
+@listen_option("--processes", click.IntRange(1, 256), "Processes that share the weights.")
+@listen_option("--certificate", str, "PEM file of a certificate: HTTPS.", metavar="FILE")
+@listen_option("--private-key", str, "PEM file of its private key.", metavar="FILE")
+@access_option(
+    "--keys",
+    ("auto", "on", "off"),
+    "Whether requests need a key; auto: unless only this machine can connect.",
+)
+@access_option("--per-minute", click.IntRange(0), "Texts a minute from one address; 0 = any.")
+@log_option("--log-format", ("plain", "json"), "Lines of the log.")
+@log_option("--log-level", ("debug", "info", "warning", "error"), "Least serious lines shown.")
+@log_option("--config", str, "Settings as TOML; flags win.", metavar="FILE")
+@log_option(
+    "--set overrides",
+    str,
+    "One setting, such as listen.grace_s=10.",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+)
+@log_option("--dump-config", bool, "Print all settings as TOML and stop.")
+@click.pass_context
 def serve(
-    session: Session,
+    ctx: click.Context,
     /,
     models: tuple[str, ...],
-    threads: int | None,
-    host: str | None,
-    port: int | None,
+    config: str | None,
+    overrides: tuple[str, ...],
+    dump_config: bool,
+    **flags: Any,
 ) -> None:
-    """Serve models to programs that speak the API of LibreTranslate."""
+    """Serve models to programs that speak the API of LibreTranslate.
+
+    Each flag and each setting can also come from the environment: HEED_SERVE_PORT,
+    HEED_SERVE_LISTEN_GRACE_S. A flag beats the environment, which beats the file.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    session: Session = ctx.obj
+    settings = read_settings(ctx, models, config, overrides, flags)
+    if dump_config:
+        from heed.config import to_toml
+
+        echo(to_toml(settings), nl=False)
+        return
     from heed.serve.run import serve as run
+
+    ctx.exit(run(settings, session.say))
+
+
+def read_settings(
+    ctx: click.Context,
+    models: tuple[str, ...],
+    config: str | None,
+    overrides: tuple[str, ...],
+    flags: Mapping[str, Any],
+) -> "ServeSettings":
+    """The settings of a call.
+
+    Args:
+        ctx: knows which flags came from the environment.
+        models: folders or names.
+        config: a TOML file.
+        overrides: `section.key=value`, each.
+        flags: the other flags, by the name of their parameter.
+
+    Raises:
+        ConfigError: names every setting that is unknown or wrong.
+        UsageError: no model is named, and there is not exactly one installed.
+    """
+    from heed.config import build_config, parse_override, read_toml
     from heed.serve.settings import ServeSettings
 
-    settings = ServeSettings(models=tuple(str(find_model(name)) for name in models or (None,)))
-    listen = settings.listen
-    listen = replace(
-        listen,
-        host=listen.host if host is None else host,
-        port=listen.port if port is None else port,
-    )
-    work = replace(settings.work, threads=threads or 0)
-    session.say(f"heed: http://{listen.host}:{listen.port}")
-    run(replace(settings, listen=listen, work=work))
+    values: dict[str, Any] = read_toml(config) if config else {}
+    from_file = {name for name, _ in _dotted(values)}
+    given = {SETTINGS[name]: value for name, value in flags.items() if value is not None}
+    typed = {
+        SETTINGS[name]
+        for name in flags
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    # The later ones win: the environment, then the command line.
+    later = [*_from_environment(values), *(one for one in given.items() if one[0] not in typed)]
+    later += [*map(parse_override, overrides), *(one for one in given.items() if one[0] in typed)]
+    for name, value in later:
+        _put(values, name, value)
+        from_file.discard(name)
+    beside = Path(config).parent if config else Path()
+    if models:
+        values["models"] = [str(find_model(name)) for name in models]
+    elif isinstance(values.get("models", []), list) and not values.get("models"):
+        values["models"] = [str(find_model(None))]
+    elif isinstance(values["models"], list):
+        values["models"] = [_found_beside(name, beside) for name in values["models"]]
+    not_from_file = [name for name, _ in _dotted(values) if name not in from_file]
+    return build_config(ServeSettings, values, where=config or "", without=not_from_file)
+
+
+def _found_beside(name: Any, folder: Path) -> Any:
+    """The folder of a model that a file names, relative to the file's own folder."""
+    if not isinstance(name, str):
+        return name  # a mistake that `build_config` describes
+    return str(folder / name) if (folder / name).is_dir() else str(find_model(name))
+
+
+def _from_environment(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The settings that variables such as `HEED_SERVE_LISTEN_PORT` give."""
+    from heed.config import parse_override
+    from heed.serve.settings import ServeSettings
+
+    for section in fields(ServeSettings):
+        prefix = f"{ENVIRONMENT}{section.name.upper()}_"
+        for variable, spelled in sorted(os.environ.items()):
+            if variable.startswith(prefix) and spelled:
+                key = variable.removeprefix(prefix).lower()
+                yield parse_override(f"{section.name}.{key}={spelled}")
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    section, dot, key = name.partition(".")
+    if not dot:
+        values[section] = value
+        return
+    inner = values.setdefault(section, {})
+    if not isinstance(inner, dict):
+        raise ConfigError(f"{section} must be a section, but is {inner!r}.")
+    inner[key] = value
+
+
+def _dotted(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
+        else:
+            yield name, value

@@ -1,11 +1,14 @@
 """The application: all routes, and every failure as an answer in the shape of its API."""
 
 import http
+from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
@@ -13,6 +16,8 @@ from heed.serve.service import Service
 from heed.serve.shapes.deepl import Usage
 from heed.serve.shapes.endpoint import CLIENT_CLOSED_REQUEST, error_response, routes_of
 from heed.serve.shapes.table import ENDPOINTS, style_of
+from heed.serve.watch.condition import Condition
+from heed.serve.watch.requests import Watched
 
 SENTENCES = {
     404: "There is nothing at this address.",
@@ -21,11 +26,18 @@ SENTENCES = {
 }
 
 
-def make_app(service: Service) -> Starlette:
-    """The ASGI application of a service."""
+def make_app(service: Service, condition: Condition | None = None) -> ASGIApp:
+    """The ASGI application of a service.
+
+    Args:
+        service: translates.
+        condition: of the process; None = always ready.
+    """
+    condition = condition or Condition(is_ready=True)
     app = Starlette(
         routes=[
             *routes_of(ENDPOINTS, service),
+            Route("/ready", ready_answer(condition), name="/ready"),
             *page.routes(char_limit=service.settings.limits.chars),
         ],
         exception_handlers={
@@ -38,7 +50,19 @@ def make_app(service: Service) -> Starlette:
     app.state.usage = Usage()
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
-    return app
+    return Watched(app, condition=condition)
+
+
+def ready_answer(condition: Condition) -> Callable[[Request], Awaitable[Response]]:
+    """`/ready`: whether a load balancer should send requests here."""
+
+    async def ready(_: Request) -> Response:
+        if condition.takes_requests:
+            return JSONResponse({"status": "ready"})
+        why = "draining" if condition.is_draining else "loading"
+        return JSONResponse({"status": why}, status_code=503, headers={"Retry-After": "1"})
+
+    return ready
 
 
 def _refused(request: Request, error: Exception) -> Response:

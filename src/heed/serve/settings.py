@@ -3,30 +3,76 @@
 The command line overrides them (`cli/serve.py`).
 """
 
+import re
 from dataclasses import dataclass, field
-from typing import Annotated
+from ipaddress import ip_address, ip_network
+from typing import Annotated, Literal
 
 from heed.config import Range, check
+from heed.errors import ConfigError
+
+Seconds = Annotated[float, Range(0.05, 86400)]
+ORIGIN = re.compile(r"https?://[^/*\s?#]+")
+"""The address of a web page, as browsers spell it in the header Origin."""
 
 Port = Annotated[int, Range(0, 65535, "Use 5000; 0 takes a free one.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listen:
-    """Where the server listens.
+    """Where the server listens, and how long it waits for a client.
 
     Attributes:
         host: address; 127.0.0.1 = this machine only.
         port: TCP port; 0 = a free one.
         processes: server processes; more than one share the weights in memory.
+        certificate: PEM file of a certificate and its chain; with it the server speaks HTTPS.
+        key: PEM file of its private key.
+        connections: connections that a process keeps open; more are refused (503).
+        head_bytes: longest request line and headers together.
+        head_s: seconds within which request line and headers arrive, else 408.
+        body_s: seconds within which the body arrives, else 408.
+        write_s: seconds that a client may leave an answer unread before it is cut off.
+        idle_s: seconds that a connection stays open between two requests.
+        grace_s: seconds after SIGTERM within which the requests in flight are answered.
+        trusted_proxies: addresses or networks whose X-Forwarded-For is believed.
     """
 
     host: str = "127.0.0.1"
     port: Port = 5000
     processes: Annotated[int, Range(1, 256)] = 1
+    certificate: str = ""
+    key: str = ""
+    connections: Annotated[int, Range(1, 1 << 20)] = 2048
+    head_bytes: Annotated[int, Range(1024, 1 << 20)] = 16384
+    head_s: Seconds = 10.0
+    body_s: Seconds = 60.0
+    write_s: Seconds = 30.0
+    idle_s: Seconds = 15.0
+    grace_s: Seconds = 30.0
+    trusted_proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self, "listen")
+        if bool(self.certificate) != bool(self.key):
+            missing = "key" if self.certificate else "certificate"
+            raise ConfigError(f"listen.{missing} is missing: HTTPS needs a certificate and its key.")
+        for network in self.trusted_proxies:
+            try:
+                ip_network(network, strict=False)
+            except ValueError:
+                raise ConfigError(
+                    "listen.trusted_proxies must be addresses or networks, such as 10.0.0.0/8, "
+                    f"but one is {network!r}."
+                ) from None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs on this machine can connect."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +142,69 @@ class Store:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Access:
+    """Who may ask, and how often.
+
+    Attributes:
+        keys: `on`: every request needs a key; `off`: none does; `auto`: needed unless only programs
+            of this machine can connect.
+        keys_file: SQLite file of the keys; empty = keys.sqlite in heed's home folder.
+        per_minute: texts a minute from one address without a key; 0 = no limit.
+        burst: texts that an address or a key may ask for at once, as a share of its minute.
+        origins: web pages that may call the server from a browser, such as https://example.org.
+    """
+
+    keys: Literal["auto", "on", "off"] = "auto"
+    keys_file: str = ""
+    per_minute: Annotated[int, Range(0, 1 << 30)] = 0
+    burst: Annotated[float, Range(0.01, 60)] = 1.0
+    origins: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self, "access")
+        for origin in self.origins:
+            if not ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    "access.origins must be addresses like https://example.org, without a path "
+                    f"and without *, but one is {origin!r}."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What is written on standard error.
+
+    Attributes:
+        format: `plain` lines, or `json`, an object a line.
+        level: the least serious lines that are written.
+        requests: a line for each request: never its text, its key or its address.
+    """
+
+    format: Literal["plain", "json"] = "plain"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    requests: bool = True
+
+    def __post_init__(self) -> None:
+        check(self, "log")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """Figures for Prometheus.
+
+    Attributes:
+        enabled: answer at /metrics.
+        token: needed there, as `Authorization: Bearer`; empty = none.
+    """
+
+    enabled: bool = True
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        check(self, "metrics")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServeSettings:
     """All settings of the server.
 
@@ -105,6 +214,9 @@ class ServeSettings:
         work: how requests become batches.
         limits: what one request may ask for.
         store: what clients may leave on the server.
+        access: who may ask, and how often.
+        log: what is written on standard error.
+        metrics: figures for Prometheus.
     """
 
     models: tuple[str, ...] = ()
@@ -112,3 +224,13 @@ class ServeSettings:
     work: Work = field(default_factory=Work)
     limits: Limits = field(default_factory=Limits)
     store: Store = field(default_factory=Store)
+    access: Access = field(default_factory=Access)
+    log: Log = field(default_factory=Log)
+    metrics: Metrics = field(default_factory=Metrics)
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether a request without a key is refused."""
+        return self.access.keys == "on" or (
+            self.access.keys == "auto" and not self.listen.is_loopback
+        )

@@ -1,0 +1,186 @@
+"""`Connection`: uvicorn's HTTP connection, with limits of time and size on what the client does.
+
+A slow request gets 408, a head that is too long 431, a connection too many 503; an answer that
+nobody reads is cut off. `sweep` is called several times a second for every connection, which costs
+less than a timer for each phase of each request.
+"""
+
+import asyncio
+import json
+from enum import Enum
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from heed.serve.settings import Listen
+
+LINGER_S = 2.0
+"""Seconds that the rest of a refused body is read, so that the client gets to see the answer."""
+
+SENTENCES = {
+    400: "This is not an HTTP request.",
+    408: "The request took too long to arrive.",
+    431: "The request line and headers are too long.",
+    503: "Too many connections are open. Try again later.",
+}
+
+
+class Phase(Enum):
+    """What a connection waits for."""
+
+    IDLE = "a request"
+    HEAD = "the rest of a request line and headers"
+    BODY = "the rest of a body"
+    ANSWER = "the server"
+
+
+class Connection(HttpToolsProtocol):
+    """One connection of a client.
+
+    Args:
+        listen: the limits.
+        config: uvicorn's own.
+        server_state: uvicorn's own.
+        app_state: uvicorn's own.
+        _loop: uvicorn's own.
+    """
+
+    def __init__(
+        self,
+        listen: Listen,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._listen = listen
+        self._head_size = 0
+        self._refused_with = 0
+        self._is_last = False
+        self._write_deadline = 0.0
+        self._enter(Phase.HEAD, listen.head_s)
+
+    def _enter(self, phase: Phase, seconds: float = 0.0) -> None:
+        self._phase = phase
+        self._deadline = self.loop.time() + seconds if seconds else 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection; refuse it if there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self._listen.connections:
+            self._refuse(503)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come."""
+        if self._refused_with:
+            return
+        super().data_received(data)
+        if self._phase is Phase.HEAD and not self._refused_with:
+            # A header without end reaches no callback, so its bytes are counted here.
+            self._head_size += len(data)
+            if self._head_size > 2 * self._listen.head_bytes:
+                self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        """A request line begins."""
+        super().on_message_begin()
+        self._head_size = 0
+        self._enter(Phase.HEAD, self._listen.head_s)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole; the application starts."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self._listen.head_bytes:
+            self._refused_with = 431
+            raise ValueError(SENTENCES[431])  # uvicorn then calls `send_400_response`
+        super().on_headers_complete()
+        self._enter(Phase.BODY, self._listen.body_s)
+        if self._is_last:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        """The body is whole."""
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._enter(Phase.IDLE, self._listen.idle_s)
+        else:
+            self._enter(Phase.ANSWER)
+
+    def on_response_complete(self) -> None:
+        """The answer is written, perhaps before the body was read."""
+        super().on_response_complete()
+        if self._phase is Phase.BODY and not self.pipeline:
+            self._enter(Phase.BODY, LINGER_S)
+        elif self._phase is Phase.ANSWER and not self.pipeline:
+            self._enter(Phase.IDLE, self._listen.idle_s)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP, or what a callback refused."""
+        self._refuse(self._refused_with or 400)
+
+    def pause_writing(self) -> None:
+        """The client does not read fast enough."""
+        super().pause_writing()
+        self._write_deadline = self.loop.time() + self._listen.write_s
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        self._write_deadline = 0.0
+
+    def shutdown(self) -> None:
+        """Close an idle connection; let a request that has begun end."""
+        self._is_last = True
+        if self._phase is Phase.HEAD and self._head_size:
+            return
+        if self._phase is Phase.IDLE or self.cycle is None:
+            self.transport.close()
+        elif self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self.cycle.keep_alive = False
+
+    def sweep(self, now: float) -> None:
+        """Refuse or close what has waited too long.
+
+        Args:
+            now: `loop.time()`.
+        """
+        if self.transport.is_closing() and not self._write_deadline:
+            self._write_deadline = now + self._listen.write_s
+        if self._write_deadline and now > self._write_deadline:
+            self.transport.abort()
+        elif self._deadline and now > self._deadline and not self.transport.is_closing():
+            self._expire()
+
+    def _expire(self) -> None:
+        has_answer = self.cycle is not None and not self.cycle.response_complete
+        if self._phase is Phase.IDLE:
+            self.transport.close()
+        elif self._phase is Phase.BODY and not has_answer:
+            self.transport.close()  # the answer was given, the rest of the body was not wanted
+        elif self.pipeline or (self._phase is Phase.HEAD and has_answer):
+            # The answer to an earlier request comes first.
+            self._deadline = self.loop.time() + self._listen.head_s
+        else:
+            self._refuse(408)
+
+    def _refuse(self, status: int) -> None:
+        self._refused_with = status
+        if self.cycle is not None and self.cycle.response_started:
+            self.transport.close()
+            return
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        body = json.dumps({"error": SENTENCES[status]}).encode()
+        head = b"content-type: application/json\r\nconnection: close\r\n"
+        if status == 503:
+            head += b"retry-after: 1\r\n"
+        self.transport.write(
+            STATUS_LINE[status] + head + b"content-length: %d\r\n\r\n" % len(body) + body
+        )
+        self.transport.close()

@@ -1,0 +1,104 @@
+"""The socket that the server listens on, made before anything heavy is loaded.
+
+So a port in use is an error in words, and port 0 is known when the address is printed.
+"""
+
+import errno
+import socket
+import ssl
+import sys
+
+from heed.errors import ConfigError
+from heed.serve.settings import Listen
+
+BACKLOG = 2048
+"""Connections that wait until the server accepts them."""
+
+
+def open_sockets(listen: Listen) -> list[socket.socket]:
+    """One listening socket for each process.
+
+    On Linux they share the port, and the kernel spreads connections evenly; elsewhere the
+    processes share one socket.
+
+    Raises:
+        ConfigError: the address is not one of this machine, or the port is in use or not allowed.
+    """
+    first = _bound(listen, listen.port)
+    shares_port = sys.platform == "linux" and listen.processes > 1
+    if not shares_port:
+        first.listen(BACKLOG)
+        return [first] * listen.processes
+    port = first.getsockname()[1]
+    # The first was bound alone, which fails if anybody listens there; sharing would not.
+    first.close()
+    sockets = [_bound(listen, port, shares_port=True) for _ in range(listen.processes)]
+    for each in sockets:
+        each.listen(BACKLOG)
+    return sockets
+
+
+def _bound(listen: Listen, port: int, *, shares_port: bool = False) -> socket.socket:
+    where = f"listen.host {listen.host}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            listen.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (socket.gaierror, UnicodeError) as error:
+        raise ConfigError(
+            f"{where} is not an address: {error}. Use 127.0.0.1 for this machine only, or 0.0.0.0."
+        ) from None
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares_port:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(address)
+    except OSError as error:
+        made.close()
+        raise ConfigError(_why_not(error, listen, port)) from None
+    made.setblocking(False)
+    return made
+
+
+def _why_not(error: OSError, listen: Listen, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} of {listen.host} is in use by another program. "
+            "Choose another with --port, or --port 0 for a free one."
+        )
+    if error.errno == errno.EACCES:
+        return f"Port {port} needs the rights of the administrator. Choose one from 1024 on."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{listen.host} is not an address of this machine. Use 127.0.0.1 or 0.0.0.0."
+    return f"{listen.host} port {port}: {error.strerror}."
+
+
+def url_of(listen: Listen, listener: socket.socket) -> str:
+    """The address to type, such as `http://127.0.0.1:5000`."""
+    host, port = listener.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    return f"{'https' if listen.certificate else 'http'}://{host}:{port}"
+
+
+def check_certificate(listen: Listen) -> None:
+    """Read certificate and key once, so that a mistake is told before the server starts.
+
+    Raises:
+        ConfigError: a file is missing or damaged, or they do not belong together.
+    """
+    if not listen.certificate:
+        return
+    for name, path in (("certificate", listen.certificate), ("key", listen.key)):
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as error:
+            raise ConfigError(f"listen.{name} {path}: {error.strerror}.") from None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listen.certificate, listen.key)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"listen.certificate {listen.certificate} and listen.key {listen.key} are not a PEM "
+            f"certificate and its key ({error.reason})."
+        ) from None

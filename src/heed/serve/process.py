@@ -1,0 +1,183 @@
+"""One server process: it loads the models, answers, and ends without losing a request.
+
+SIGTERM and SIGINT: `/ready` says 503 at once; for a moment connections are still accepted, then the
+socket closes, and every request in flight is answered. A second signal ends the process at once.
+"""
+
+import asyncio
+import functools
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+
+from heed.serve.app import make_app
+from heed.serve.connection import Connection
+from heed.serve.request import Request
+from heed.serve.service import Service
+from heed.serve.settings import Listen, ServeSettings
+from heed.serve.watch.condition import Condition
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+LAST_CALL_S = 0.3
+"""Seconds between a signal and the end of listening: answers meanwhile ask clients to reconnect
+elsewhere, so that none sends a request into a connection that is just being closed."""
+
+SWEEPS = 4
+"""How often in the shortest time limit connections are looked at."""
+
+Say = Callable[[str], None]
+
+
+def run_process(
+    settings: ServeSettings,
+    make_service: Callable[[], Service],
+    listener: socket.socket,
+    *,
+    say: Say,
+    on_ready: Callable[[], None],
+    parent: socket.socket | None = None,
+) -> int:
+    """Serve until a signal comes; return the exit code.
+
+    Args:
+        settings: of the server.
+        make_service: reads the models' descriptions.
+        listener: the listening socket.
+        say: prints a line on standard error.
+        on_ready: called when the first sentence is translated.
+        parent: its other end is held by the supervisor; the process ends with it.
+
+    Raises:
+        HeedError: a model cannot be loaded.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        process = _Process(settings, make_service(), say)
+        return runner.run(process.serve(listener, on_ready, parent))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+class _Process:
+    def __init__(self, settings: ServeSettings, service: Service, say: Say) -> None:
+        self.settings = settings
+        self.service = service
+        self.say = say
+        self.condition = Condition()
+        self.draining_since = 0.0
+        self.server = uvicorn.Server(
+            uvicorn_config(settings.listen, make_app(service, self.condition))
+        )
+
+    async def serve(
+        self,
+        listener: socket.socket,
+        on_ready: Callable[[], None],
+        parent: socket.socket | None,
+    ) -> int:
+        serving = asyncio.create_task(self.server.serve(sockets=[listener]))
+        while not (self.server.started or serving.done()):
+            await asyncio.sleep(0)
+        self._take_signals(parent)
+        sweeping = asyncio.create_task(self._sweep())
+        warming = asyncio.create_task(warm_up(self.service))
+        await asyncio.wait((serving, warming), return_when=asyncio.FIRST_COMPLETED)
+        if warming.done():
+            warming.result()
+            self.condition.is_ready = True
+            on_ready()
+            notify("READY=1")
+        await serving
+        sweeping.cancel()
+        warming.cancel()
+        return self._exit_code()
+
+    def _take_signals(self, parent: socket.socket | None) -> None:
+        loop = asyncio.get_running_loop()
+        # uvicorn has set its own handlers, which would end the process by the signal; not 0.
+        for number in STOP_SIGNALS:
+            with suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(number, self._stop, number)
+        if parent is not None:
+            loop.add_reader(parent, self._stop, signal.SIGTERM)
+
+    def _stop(self, number: int) -> None:
+        if self.draining_since:
+            if time.monotonic() - self.draining_since > 0.05:  # the same signal, sent twice
+                self.say("heed: stopped at once.")
+                os._exit(128 + number)
+            return
+        self.draining_since = time.monotonic()
+        self.condition.is_draining = True
+        notify("STOPPING=1")
+        asyncio.get_running_loop().call_later(LAST_CALL_S, self._close)
+
+    def _close(self) -> None:
+        self.server.should_exit = True
+
+    async def _sweep(self) -> None:
+        listen = self.settings.listen
+        pause = min(listen.head_s, listen.body_s, listen.write_s, listen.idle_s, 4.0) / SWEEPS
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(pause)
+            for connection in list(self.server.server_state.connections):
+                assert isinstance(connection, Connection)
+                connection.sweep(loop.time())
+
+    def _exit_code(self) -> int:
+        if time.monotonic() - self.draining_since < self.settings.listen.grace_s:
+            self.service.close(within_s=1.0)
+            return 0
+        self.say(
+            f"heed: requests were still in work {self.settings.listen.grace_s:g} s after the "
+            "signal, and were cut off. A longer listen.grace_s would have answered them."
+        )
+        return 1
+
+
+def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:
+    """What uvicorn is told; its own logging, headers and proxies are off."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=functools.partial(Connection, listen),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=round(listen.idle_s + 1),
+        timeout_graceful_shutdown=listen.grace_s,  # type: ignore[arg-type]
+        ssl_certfile=listen.certificate or None,
+        ssl_keyfile=listen.key or None,
+    )
+
+
+async def warm_up(service: Service) -> None:
+    """Load every model and translate a word with each."""
+    first = {route.model: route for route in reversed(service.routes)}
+    for name, route in first.items():
+        await asyncio.to_thread(service.models.open, name)  # its errors have more words
+        request = Request(texts=["a"], source=route.source, target=route.target, model=name)
+        await service.translate(request)
+
+
+def notify(state: str) -> None:
+    """Tell systemd how the service is, if it asked to be told (`Type=notify`)."""
+    if address := os.environ.get("NOTIFY_SOCKET"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
+            messages.connect("\0" + address[1:] if address.startswith("@") else address)
+            messages.send(state.encode())
