@@ -11,13 +11,21 @@ from enum import Enum
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from heed.serve.settings import Listen
 
 LINGER_S = 2.0
 """Seconds that the rest of a refused body is read, so that the client gets to see the answer."""
+
+LAST_REQUEST_S = 0.2
+"""Seconds between the order to shut down and the end of an idle connection: a request that is on
+its way is still read."""
 
 SENTENCES = {
     400: "This is not an HTTP request.",
@@ -66,6 +74,15 @@ class Connection(HttpToolsProtocol):
     def _enter(self, phase: Phase, seconds: float = 0.0) -> None:
         self._phase = phase
         self._deadline = self.loop.time() + seconds if seconds else 0.0
+
+    @property
+    def _exchange(self) -> RequestResponseCycle | None:
+        """The latest request and its answer; None before the first."""
+        return self.cycle
+
+    @property
+    def _is_answering(self) -> bool:
+        return self._exchange is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection; refuse it if there are too many."""
@@ -132,16 +149,17 @@ class Connection(HttpToolsProtocol):
         self._write_deadline = 0.0
 
     def shutdown(self) -> None:
-        """Close an idle connection; let a request that has begun end."""
+        """Take no further request than one that has begun or is just coming."""
         self._is_last = True
-        if self._phase is Phase.HEAD and self._head_size:
-            return
-        if self._phase is Phase.IDLE or self.cycle is None:
-            self.transport.close()
-        elif self.cycle.response_complete:
-            self.transport.close()
-        else:
+        if self._is_answering:
             self.cycle.keep_alive = False
+        else:
+            self.loop.call_later(LAST_REQUEST_S, self._close_if_idle)
+
+    def _close_if_idle(self) -> None:
+        is_new = self._phase is Phase.HEAD and not self._head_size
+        if (is_new or self._phase is Phase.IDLE) and not self.transport.is_closing():
+            self.transport.close()
 
     def sweep(self, now: float) -> None:
         """Refuse or close what has waited too long.
@@ -157,12 +175,11 @@ class Connection(HttpToolsProtocol):
             self._expire()
 
     def _expire(self) -> None:
-        has_answer = self.cycle is not None and not self.cycle.response_complete
         if self._phase is Phase.IDLE:
             self.transport.close()
-        elif self._phase is Phase.BODY and not has_answer:
+        elif self._phase is Phase.BODY and not self._is_answering:
             self.transport.close()  # the answer was given, the rest of the body was not wanted
-        elif self.pipeline or (self._phase is Phase.HEAD and has_answer):
+        elif self.pipeline or (self._phase is Phase.HEAD and self._is_answering):
             # The answer to an earlier request comes first.
             self._deadline = self.loop.time() + self._listen.head_s
         else:
@@ -170,12 +187,12 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: int) -> None:
         self._refused_with = status
-        if self.cycle is not None and self.cycle.response_started:
-            self.transport.close()
-            return
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        if self._exchange is not None and not self._exchange.response_complete:
+            if self._exchange.response_started:
+                self.transport.close()
+                return
+            self._exchange.disconnected = True
+            self._exchange.message_event.set()
         body = json.dumps({"error": SENTENCES[status]}).encode()
         head = b"content-type: application/json\r\nconnection: close\r\n"
         if status == 503:

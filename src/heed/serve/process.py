@@ -77,6 +77,7 @@ class _Process:
         self.say = say
         self.condition = Condition()
         self.draining_since = 0.0
+        self.closing: asyncio.Task[None] | None = None
         self.server = uvicorn.Server(
             uvicorn_config(settings.listen, make_app(service, self.condition))
         )
@@ -87,6 +88,7 @@ class _Process:
         on_ready: Callable[[], None],
         parent: socket.socket | None,
     ) -> int:
+        self.listener = listener
         serving = asyncio.create_task(self.server.serve(sockets=[listener]))
         while not (self.server.started or serving.done()):
             await asyncio.sleep(0)
@@ -122,10 +124,28 @@ class _Process:
         self.draining_since = time.monotonic()
         self.condition.is_draining = True
         notify("STOPPING=1")
-        asyncio.get_running_loop().call_later(LAST_CALL_S, self._close)
+        loop = asyncio.get_running_loop()
+        self.closing = loop.create_task(self._close())
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
+        await asyncio.sleep(LAST_CALL_S)
+        # Clients in the kernel's queue believe that they are connected: closing the socket now
+        # would cut them off. A copy keeps it open until all of them are accepted.
+        with self.listener.dup() as copy:
+            for server in self.server.servers:
+                server.close()
+            loop = asyncio.get_running_loop()
+            accepted = []
+            with suppress(BlockingIOError):
+                while True:
+                    accepted.append(copy.accept()[0])
+        config = self.server.config
+        for each in accepted:
+            await loop.connect_accepted_socket(self._connection, each, ssl=config.ssl)
         self.server.should_exit = True
+
+    def _connection(self) -> Connection:
+        return Connection(self.settings.listen, self.server.config, self.server.server_state, {})
 
     async def _sweep(self) -> None:
         listen = self.settings.listen

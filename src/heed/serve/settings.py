@@ -56,7 +56,9 @@ class Listen:
         check(self, "listen")
         if bool(self.certificate) != bool(self.key):
             missing = "key" if self.certificate else "certificate"
-            raise ConfigError(f"listen.{missing} is missing: HTTPS needs a certificate and its key.")
+            raise ConfigError(
+                f"listen.{missing} is missing: HTTPS needs a certificate and its key."
+            )
         for network in self.trusted_proxies:
             try:
                 ip_network(network, strict=False)

@@ -39,6 +39,7 @@ class Watched:
         self._condition = condition
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,0 +1,101 @@
+"""Settings of `heed serve`: a flag beats the environment, which beats the file."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def dump(call: Call, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """The settings of a call."""
+    (tmp_path / "model").mkdir()
+
+    def dumped(*arguments: str) -> dict[str, Any]:
+        code, out, err = call("serve", "-m", str(tmp_path / "model"), *arguments, "--dump-config")
+        assert code == 0, err
+        return tomllib.loads(out)
+
+    return dumped
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file(
+    dump: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text('[listen]\nport = 1\ngrace_s = "1min"\nidle_s = 7\n')
+    assert dump()["listen"]["port"] == 5000
+    assert dump("--config", str(file))["listen"]["port"] == 1
+    monkeypatch.setenv("HEED_SERVE_LISTEN_PORT", "2")
+    assert dump("--config", str(file))["listen"]["port"] == 2
+    monkeypatch.setenv("HEED_SERVE_PORT", "3")
+    assert dump("--config", str(file))["listen"]["port"] == 3
+    assert dump("--config", str(file), "--set", "listen.port=4")["listen"]["port"] == 4
+    found = dump("--config", str(file), "--port", "5", "--set", "listen.port=4")["listen"]
+    assert (found["port"], found["grace_s"], found["idle_s"]) == (5, 60.0, 7.0)
+
+
+def test_what_is_dumped_is_read_again(
+    dump: Callable[..., dict[str, Any]], call: Call, tmp_path: Path
+) -> None:
+    arguments = ("-m", str(tmp_path / "model"), "--set", 'access.origins=["https://a.org"]')
+    _, out, _ = call("serve", *arguments, "--dump-config")
+    (tmp_path / "again.toml").write_text(out)
+    assert call("serve", "--config", str(tmp_path / "again.toml"), "--dump-config")[1] == out
+
+
+def test_models_of_a_file_are_relative_to_it(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    file = tmp_path / "conf" / "serve.toml"
+    file.write_text('models = ["model"]\n')
+    _, out, _ = call("serve", "--config", str(file), "--dump-config")
+    assert tomllib.loads(out)["models"] == [str(tmp_path / "conf" / "model")]
+
+
+def test_unknown_settings_are_named_with_the_nearest(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text("[listen]\nprot = 1\n[lumits]\nchars = 1\n")
+    (tmp_path / "model").mkdir()
+    monkeypatch.setenv("HEED_SERVE_WORK_THREAD", "2")
+    code, _, err = call("serve", "-m", str(tmp_path / "model"), "--config", str(file))
+    assert code == 1
+    assert f"{file}: listen.prot is not a setting; did you mean listen.port?" in err
+    assert f"{file}: lumits is not a setting; did you mean limits?" in err
+    assert "  work.thread is not a setting; did you mean work.threads?" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("listen = 5000", "listen must be a section, but is 5000"),
+        ("models = 'a'", "models must be a list, each text, but is 'a'"),
+        ("models = [1]", "models must be a list, each text"),
+        ("models = ['nowhere']", "There is no model folder nowhere"),
+    ],
+)
+def test_files_that_are_wrong_are_refused(
+    call: Call, tmp_path: Path, text: str, words: str
+) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(text)
+    code, _, err = call("serve", "--config", str(file), "--port", "1")
+    assert code == 1
+    assert words in err
+
+
+def test_without_a_model_it_asks_for_one(call: Call) -> None:
+    code, _, err = call("serve")
+    assert code == 2
+    assert "Which model?" in err
+
+
+def test_a_folder_without_an_option_is_no_command(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("serve", str(tmp_path))
+    assert code == 2
+    assert "no such command" in err.lower()

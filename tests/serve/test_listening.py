@@ -1,0 +1,83 @@
+"""The socket is opened before anything heavy; what fails is told in words."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from heed.errors import ConfigError
+from heed.serve.listening import check_certificate, open_sockets, url_of
+from heed.serve.settings import Listen
+
+
+def close(sockets: list[socket.socket]) -> None:
+    for each in sockets:
+        each.close()
+
+
+def test_port_0_becomes_a_real_one() -> None:
+    sockets = open_sockets(Listen(port=0))
+    url = url_of(Listen(), sockets[0])
+    close(sockets)
+    assert url.startswith("http://127.0.0.1:") and not url.endswith(":0")
+
+
+def test_https_and_ipv6_are_spelled_as_one_types_them() -> None:
+    sockets = open_sockets(Listen(port=0, host="::1"))
+    url = url_of(Listen(certificate="a", key="b"), sockets[0])
+    close(sockets)
+    assert url.startswith("https://[::1]:")
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_port_in_use_is_refused(processes: int) -> None:
+    first = open_sockets(Listen(port=0, processes=processes))
+    port = first[0].getsockname()[1]
+    with pytest.raises(ConfigError, match=f"Port {port} of 127.0.0.1 is in use by another program"):
+        open_sockets(Listen(port=port, processes=processes))
+    close(first)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux spreads connections over sockets")
+def test_processes_share_a_port_by_sockets_of_their_own() -> None:
+    sockets = open_sockets(Listen(port=0, processes=3))
+    assert len({each.getsockname() for each in sockets}) == 1
+    assert len({each.fileno() for each in sockets}) == 3
+    close(sockets)
+
+
+def test_a_name_that_is_no_address_is_refused() -> None:
+    with pytest.raises(ConfigError, match="listen.host no such host is not an address"):
+        open_sockets(Listen(host="no such host"))
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(ConfigError, match="192.0.2.1 is not an address of this machine"):
+        open_sockets(Listen(host="192.0.2.1", port=0))
+
+
+def test_an_address_that_cannot_be_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(error, "not this time")
+
+    monkeypatch.setattr("heed.serve.listening.socket.socket.bind", refuse, raising=False)
+    error = 13
+    with pytest.raises(ConfigError, match="Port 80 needs the rights of the administrator"):
+        open_sockets(Listen(port=80))
+    error = 5
+    with pytest.raises(ConfigError, match="127.0.0.1 port 80: not this time"):
+        open_sockets(Listen(port=80))
+
+
+def test_a_certificate_that_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
+    check_certificate(Listen())
+    bad = tmp_path / "bad.pem"
+    bad.write_text("nothing")
+    absent = str(tmp_path / "absent.pem")
+    with pytest.raises(ConfigError, match="listen.certificate .*absent.pem: No such file"):
+        check_certificate(Listen(certificate=absent, key=str(bad)))
+    with pytest.raises(ConfigError, match="listen.key .*absent.pem: No such file"):
+        check_certificate(Listen(certificate=str(bad), key=absent))
+    with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
+        check_certificate(Listen(certificate=str(bad), key=str(bad)))

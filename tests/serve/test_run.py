@@ -1,0 +1,25 @@
+"""`heed serve` starts quickly, says what it serves, and refuses in words what it cannot."""
+
+import re
+
+from tests.serve.program import Program
+
+import heed
+
+
+def test_it_says_address_directions_and_a_line_to_try(en_de: str, de_en: str) -> None:
+    with Program("-m", en_de, "-m", de_en) as program:
+        head = program.lines[:5]
+        assert re.fullmatch(r"heed: http://127\.0\.0\.1:[1-9]\d*", head[0])
+        assert head[1:3] == ["  en-de: en → de", "  de-en: de → en"]
+        assert head[3].startswith(f"  try: curl {program.url}/translate ")
+        assert program.translate("Two dogs.") == heed.load(en_de)("Two dogs.")
+        assert program.stop() == 0
+
+
+def test_it_is_live_at_once_and_ready_after_a_first_translation(en_de: str) -> None:
+    with Program("-m", en_de, is_ready=False) as program:
+        # The socket listens before the address is printed.
+        assert program.ask("/health")[0] == 200
+        program.wait_for("heed: ready.")
+        assert program.ask("/ready")[0] == 200

@@ -1,0 +1,45 @@
+"""Settings of the server that are impossible are refused in words."""
+
+import pytest
+
+from heed.errors import ConfigError
+from heed.serve.settings import Access, Listen, Log, Metrics, ServeSettings
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (lambda: Listen(port=65536), "listen.port must be a whole number from 0 to 65535"),
+        (lambda: Listen(certificate="a.pem"), "listen.key is missing: HTTPS needs"),
+        (lambda: Listen(key="a.pem"), "listen.certificate is missing: HTTPS needs"),
+        (
+            lambda: Listen(trusted_proxies=("10.0.0.0/8", "proxy")),
+            "listen.trusted_proxies must be addresses or networks.*'proxy'",
+        ),
+        (lambda: Access(keys="maybe"), "access.keys must be one of auto, on, off"),
+        (lambda: Access(origins=("*",)), "access.origins must be addresses like .*'\\*'"),
+        (lambda: Access(origins=("https://a.org/x",)), "access.origins must be addresses"),
+        (lambda: Log(format="xml"), "log.format must be one of plain, json"),
+        (lambda: Metrics(enabled="yes"), "metrics.enabled must be true or false"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: object, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        settings()
+
+
+@pytest.mark.parametrize(
+    ("host", "keys", "needed"),
+    [
+        ("127.0.0.1", "auto", False),
+        ("localhost", "auto", False),
+        ("::1", "auto", False),
+        ("0.0.0.0", "auto", True),
+        ("translate.example.org", "auto", True),
+        ("127.0.0.1", "on", True),
+        ("0.0.0.0", "off", False),
+    ],
+)
+def test_keys_are_needed_where_others_can_connect(host: str, keys: str, needed: bool) -> None:
+    settings = ServeSettings(listen=Listen(host=host), access=Access(keys=keys))
+    assert settings.needs_keys is needed
