@@ -2,6 +2,7 @@
 
 SIGTERM and SIGINT: `/ready` says 503 at once; for a moment connections are still accepted, then the
 socket closes, and every request in flight is answered. A second signal ends the process at once.
+SIGHUP: models whose folders have changed are read again.
 """
 
 import asyncio
@@ -112,6 +113,8 @@ class _Process:
         for number in STOP_SIGNALS:
             with suppress(NotImplementedError):  # Windows
                 loop.add_signal_handler(number, self._stop, number)
+        if sys.platform != "win32":
+            loop.add_signal_handler(signal.SIGHUP, self.service.models.refresh)
         if parent is not None:
             loop.add_reader(parent, self._stop, signal.SIGTERM)
 
