@@ -6,7 +6,6 @@ VERSION is a hash of all files, so that browsers keep them for a year and still 
 import gzip
 import hashlib
 import mimetypes
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -17,12 +16,6 @@ from starlette.routing import Route
 INDEX = "index.html"
 FOREVER = "public, max-age=31536000, immutable"
 ALWAYS_ASK = "no-cache"
-
-CONTENT_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""What the page may load: its own files and this server's answers, nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,24 +65,22 @@ def routes(char_limit: int) -> list[Route]:
     version, table = read_page(char_limit)
 
     async def index(request: Request) -> Response:
-        return _send(table[INDEX], request, {"Content-Security-Policy": CONTENT_POLICY})
+        return _send(table[INDEX], request)
 
     async def file(request: Request) -> Response:
         found = table.get(request.path_params["name"])
         if found is None or request.path_params["version"] != version:
             return Response("There is no such file.\n", status_code=404, media_type="text/plain")
-        return _send(found, request, {})
+        return _send(found, request)
 
     return [Route("/", index), Route("/page/{version}/{name}", file)]
 
 
-def _send(file: File, request: Request, more: Mapping[str, str]) -> Response:
+def _send(file: File, request: Request) -> Response:
     headers = {
         "ETag": file.etag,
         "Cache-Control": file.cache_control,
         "Vary": "Accept-Encoding",
-        "X-Content-Type-Options": "nosniff",
-        **more,
     }
     if file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

@@ -56,8 +56,8 @@ class Endpoint:
         answer: JSON Schema of the answer.
         media_type: of the answer.
         status: of a good answer.
-        body: JSON Schema of a body that is no object, and so has no fields.
-        example: such a body.
+        example: a request that is answered, by parameter; None if there is no example that works
+            on every server.
     """
 
     method: str
@@ -70,8 +70,7 @@ class Endpoint:
     answer: Mapping[str, Any] = field(default_factory=dict)
     media_type: str = "application/json"
     status: int = 200
-    body: Mapping[str, Any] | None = None
-    example: Any = None
+    example: Mapping[str, Any] | None = None
 
 
 def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:

@@ -22,7 +22,7 @@ function draw({ answer, pointed }) {
   if (!answer || answer.isPartial || index < 0) {
     list.replaceChildren();
     say(emptyHint(answer));
-  } else if (answer.segments.length === 1 && answer.alternatives.length) {
+  } else if (answer.segments.length === 1 && answer.alternatives) {
     drawList(answer, index, answer.alternatives);
   } else {
     ask(answer, index);
@@ -68,7 +68,7 @@ function rowOf({ text, score }, place, segment, index, best) {
     list.querySelector("button")?.focus();
   };
   const inside = [make("span", { class: "words", dir: "auto", lang: session.to }, ...words)];
-  if (score !== undefined) inside.push(scoreOf(score, best));
+  if (score != null) inside.push(scoreOf(score, best));
   if (!place) return make("li", { class: "current", "aria-current": "true" }, ...inside);
   return make("li", {}, make("button", { type: "button", onclick: pick }, ...inside));
 }

@@ -9,9 +9,8 @@ export function readAnswer(source, reply) {
   const [found] = reply.translations;
   return place(source, {
     ...found,
-    alternatives: found.alternatives ?? [],
-    doubts: found.doubts ?? [],
-    segments: found.segments ?? [],
+    doubts: found.doubts.map((doubt) => inUnits(doubt, found.text)),
+    segments: found.segments.map(readSegment),
     seconds: reply.seconds,
     nTokens: reply.n_tokens,
     isPartial: false,
@@ -27,7 +26,24 @@ export function readPartial(source, segments) {
     text += source.slice(end, start) + segment.text;
     end = start + segment.source.length;
   }
-  return place(source, { text, segments, alternatives: [], doubts: [], isPartial: true });
+  return place(source, { text, segments, alternatives: null, doubts: [], isPartial: true });
+}
+
+/** A sentence as the server sends it, its places in this language's units. */
+export const readSegment = (segment) => ({
+  ...segment,
+  tokens: segment.tokens?.map((token) => inUnits(token, segment.text)),
+  source_tokens: segment.source_tokens?.map((token) => inUnits(token, segment.source)),
+});
+
+const BEYOND = /[\u{10000}-\u{10ffff}]/u;
+
+/** The server counts characters, JavaScript halves of those beyond U+FFFF, such as emoji. */
+function inUnits(range, text) {
+  if (range.start == null || !BEYOND.test(text)) return range;
+  const characters = [...text];
+  const units = (count) => characters.slice(0, count).join("").length;
+  return { ...range, start: units(range.start), end: units(range.end) };
 }
 
 /** Find each sentence in both texts: `start` and `sourceStart`. */
@@ -61,7 +77,9 @@ export function withSentence(answer, index, other) {
   const end = old.start + old.text.length;
   const shift = other.text.length - old.text.length;
   const moved = (doubt, by) => ({ ...doubt, start: doubt.start + by, end: doubt.end + by });
-  const segments = answer.segments.flatMap((segment, i) => (i === index ? other.segments : [segment]));
+  const segments = answer.segments.flatMap((segment, i) =>
+    i === index ? other.segments : [segment],
+  );
   return place(answer.sourceText, {
     ...answer,
     text: answer.text.slice(0, old.start) + other.text + answer.text.slice(end),
@@ -71,7 +89,7 @@ export function withSentence(answer, index, other) {
       ...other.doubts.filter(hasPlace).map((doubt) => moved(doubt, old.start)),
       ...answer.doubts.filter((doubt) => doubt.start >= end).map((doubt) => moved(doubt, shift)),
     ],
-    alternatives: answer.segments.length === 1 ? others(answer, old, other.text) : [],
+    alternatives: answer.segments.length === 1 ? others(answer, old, other.text) : null,
     seconds: other.seconds,
     nTokens: other.nTokens,
   });
@@ -79,13 +97,15 @@ export function withSentence(answer, index, other) {
 
 /** The alternatives, and what was shown until now, without what is shown now. */
 function others(answer, old, text) {
-  const all = [{ text: old.text, score: old.score }, ...answer.alternatives];
-  return all.filter((one, i) => one.text !== text && all.findIndex((o) => o.text === one.text) === i);
+  const all = [{ text: old.text, score: old.score }, ...(answer.alternatives ?? [])];
+  return all.filter(
+    (one, i) => one.text !== text && all.findIndex((o) => o.text === one.text) === i,
+  );
 }
 
 /** The answer for a sentence of which only the text is known. */
 export function bareAnswer(source, text) {
-  return { text, doubts: [], alternatives: [], segments: [{ source, text }] };
+  return { text, doubts: [], alternatives: null, segments: [{ source, text }] };
 }
 
 /** Whether a doubt is about certain words, not about the whole text. */

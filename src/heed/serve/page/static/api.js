@@ -67,10 +67,14 @@ export function upload(path, form, { onProgress, signal }) {
     http.onabort = () => reject(new DOMException("", "AbortError"));
     http.onload = async () => {
       if (http.status === 200) {
-        const named = /filename="([^"]+)"/.exec(http.getResponseHeader("Content-Disposition") ?? "");
+        const named = /filename="([^"]+)"/.exec(
+          http.getResponseHeader("Content-Disposition") ?? "",
+        );
         resolve({ blob: http.response, name: named?.[1] ?? "" });
       } else {
-        reject(errorOf(http.status, await http.response.text(), http.getResponseHeader("Retry-After")));
+        reject(
+          errorOf(http.status, await http.response.text(), http.getResponseHeader("Retry-After")),
+        );
       }
     };
     signal.addEventListener("abort", () => http.abort());
@@ -81,7 +85,10 @@ export function upload(path, form, { onProgress, signal }) {
 async function request(path, options) {
   let response;
   try {
-    response = await fetch(ROOT + path, { ...options, headers: { ...options.headers, ...keyHeader() } });
+    response = await fetch(ROOT + path, {
+      ...options,
+      headers: { ...options.headers, ...keyHeader() },
+    });
   } catch (error) {
     throw error.name === "AbortError" ? error : unreachable();
   }

@@ -15,13 +15,20 @@ function draw({ error }) {
   clearTimeout(again);
   banner.hidden = !error;
   if (!error) return;
-  const close = make("button", { type: "button", class: "icon", "aria-label": "Close", onclick: () => session.set({ error: null }) });
+  const close = make("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": "Close",
+    onclick: () => session.set({ error: null }),
+  });
   fill(close, "close");
   const wantsKey = error.status === 401 || error.status === 403;
   banner.replaceChildren(
     icon("warn"),
     make("p", {}, error.message),
-    wantsKey ? keyForm() : make("button", { type: "button", class: "button", onclick: retry }, "Try again"),
+    wantsKey
+      ? keyForm()
+      : make("button", { type: "button", class: "button", onclick: retry }, "Try again"),
     close,
   );
   // The server says when it expects to have time; a person need not watch the clock.
@@ -31,7 +38,12 @@ function draw({ error }) {
 const retry = () => (session.languages.length ? translate() : start());
 
 function keyForm() {
-  const input = make("input", { type: "password", "aria-label": "Key", placeholder: "Key", autocomplete: "off" });
+  const input = make("input", {
+    type: "password",
+    "aria-label": "Key",
+    placeholder: "Key",
+    autocomplete: "off",
+  });
   const form = make("form", {}, input, make("button", { class: "button" }, "Use it"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();

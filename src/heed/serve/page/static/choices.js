@@ -58,7 +58,7 @@ function rowsOf(choices, prefix, segment, shown) {
   const rows = [];
   for (const { probability, translation } of choices) {
     const word = wordAt(translation, prefix.length, session.to);
-    if (!word || seen.has(word)) continue; // two pieces may begin the same word
+    if (seen.has(word)) continue; // two pieces may begin the same word
     seen.add(word);
     rows.push(rowOf(word, probability, translation, prefix, segment, word === shown));
   }
@@ -68,6 +68,9 @@ function rowsOf(choices, prefix, segment, shown) {
 
 function rowOf(word, probability, translation, prefix, segment, isShown) {
   const end = translation.indexOf(word, prefix.length) + word.length;
+  const label = word
+    ? make("span", { class: "word", dir: "auto", lang: session.to }, word)
+    : make("span", { class: "word ends" }, "ends here");
   const pick = () => {
     closeChoices();
     if (!isShown) choose(segment, translation, translation.slice(0, end));
@@ -77,7 +80,7 @@ function rowOf(word, probability, translation, prefix, segment, isShown) {
   return make(
     "div",
     { role: "option", tabindex: "-1", "aria-selected": String(isShown), onclick: pick },
-    make("span", { class: "word", dir: "auto", lang: session.to }, word),
+    label,
     make("span", { class: "rest", dir: "auto", lang: session.to }, translation.slice(end).trim()),
     bar(probability),
     make("span", { class: "number" }, percent(probability)),

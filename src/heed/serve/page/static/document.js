@@ -42,7 +42,12 @@ async function send(file) {
   const { signal } = current;
   const progress = make("progress", { max: "1", value: "0", "aria-label": "Sent" });
   const state = make("span", { class: "state" }, "Sending");
-  draw(file, state, progress, closeButton("Cancel", () => current.abort()));
+  draw(
+    file,
+    state,
+    progress,
+    closeButton("Cancel", () => current.abort()),
+  );
   const form = new FormData();
   form.append("file", file);
   form.append("source", session.from);
@@ -79,7 +84,11 @@ function offer(file, blob, name) {
 }
 
 function failed(file, error) {
-  const again = make("button", { type: "button", class: "button", onclick: () => send(file) }, "Try again");
+  const again = make(
+    "button",
+    { type: "button", class: "button", onclick: () => send(file) },
+    "Try again",
+  );
   const state = make("span", { class: "state error", role: "alert" }, error.message);
   draw(file, state, again, closeButton("Close", hide));
 }
@@ -88,12 +97,22 @@ function draw(file, ...rest) {
   const from = session.from === AUTO ? "detected language" : nameOf(session.from);
   const about = `${size(file.size)} · ${from} to ${nameOf(session.to)}`;
   const name = make("span", { class: "name", dir: "auto" }, file.name);
-  box.replaceChildren(icon("file"), make("p", {}, name, make("span", { class: "about" }, about)), ...rest);
+  box.replaceChildren(
+    icon("file"),
+    make("p", {}, name, make("span", { class: "about" }, about)),
+    ...rest,
+  );
   box.hidden = false;
 }
 
 function closeButton(name, onclick) {
-  const button = make("button", { type: "button", class: "icon", "aria-label": name, title: name, onclick });
+  const button = make("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": name,
+    title: name,
+    onclick,
+  });
   fill(button, "close");
   return button;
 }
@@ -107,7 +126,8 @@ function hide() {
 /** Bytes as a person reads them. */
 export function size(bytes) {
   const units = ["bytes", "kB", "MB", "GB"];
-  const power = bytes < KILOBYTE ? 0 : Math.min(3, Math.floor(Math.log(bytes) / Math.log(KILOBYTE)));
+  const power =
+    bytes < KILOBYTE ? 0 : Math.min(3, Math.floor(Math.log(bytes) / Math.log(KILOBYTE)));
   const number = bytes / KILOBYTE ** power;
   return `${power && number < 10 ? number.toFixed(1) : Math.round(number)} ${units[power]}`;
 }

@@ -82,7 +82,10 @@ export function openPanel(dialog, title, ...content) {
   close.addEventListener("click", () => dialog.close());
   fill(close, "close");
   const heading = make("h2", { id: `${dialog.id}-title` }, title);
-  dialog.replaceChildren(make("header", {}, heading, close), make("div", { class: "inside" }, ...content));
+  dialog.replaceChildren(
+    make("header", {}, heading, close),
+    make("div", { class: "inside" }, ...content),
+  );
   dialog.onclick = (event) => {
     if (event.target === dialog) dialog.close();
   };

@@ -37,14 +37,34 @@ function draw(pairs) {
 
 function rowOf([term, translation]) {
   const row = make("div", { class: "row" });
-  const field = (value, name, language) => {
-    const input = make("input", { value, "aria-label": name, placeholder: name, lang: language, dir: "auto", autocomplete: "off", spellcheck: "false", oninput: () => changed(row) });
+  const field = (value, name, placeholder, language) => {
+    const input = make("input", {
+      value,
+      "aria-label": name,
+      placeholder,
+      lang: language,
+      dir: "auto",
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => changed(row),
+    });
     input.addEventListener("keydown", (event) => onKey(event, row));
     return input;
   };
-  const remove = make("button", { type: "button", class: "icon", "aria-label": "Remove the term", title: "Remove", onclick: () => removeRow(row) });
+  const remove = make("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": "Remove the term",
+    title: "Remove",
+    onclick: () => removeRow(row),
+  });
   fill(remove, "close");
-  row.append(field(term, "Term", sourceCode()), make("span", { class: "arrow", "aria-hidden": "true" }, "→"), field(translation, "Its translation", session.to), remove);
+  row.append(
+    field(term, "Term", "Term", sourceCode()),
+    make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+    field(translation, "Its translation", "Translation", session.to),
+    remove,
+  );
   return row;
 }
 
@@ -56,7 +76,8 @@ function changed(row) {
 
 function removeRow(row) {
   const next = row.nextElementSibling ?? row.previousElementSibling;
-  if (row === box.lastElementChild) row.querySelectorAll("input").forEach((input) => (input.value = ""));
+  if (row === box.lastElementChild)
+    row.querySelectorAll("input").forEach((input) => (input.value = ""));
   else row.remove();
   (next ?? box.lastElementChild).querySelector("input").focus();
   keep();
@@ -65,7 +86,8 @@ function removeRow(row) {
 function onKey(event, row) {
   if (event.key !== "Enter") return;
   const inputs = [...row.querySelectorAll("input")];
-  const next = inputs[inputs.indexOf(event.target) + 1] ?? row.nextElementSibling?.querySelector("input");
+  const next =
+    inputs[inputs.indexOf(event.target) + 1] ?? row.nextElementSibling?.querySelector("input");
   next?.focus();
 }
 

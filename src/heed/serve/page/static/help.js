@@ -47,7 +47,12 @@ function open() {
     return make("div", {}, make("dt", {}, ...caps), make("dd", {}, what));
   });
   const privacy = PRIVACY.map((sentence) => make("p", {}, sentence));
-  openPanel(dialog, "Keys and privacy", make("dl", { class: "keys" }, ...rows), make("div", { class: "prose" }, ...privacy));
+  openPanel(
+    dialog,
+    "Keys and privacy",
+    make("dl", { class: "keys" }, ...rows),
+    make("div", { class: "prose" }, ...privacy),
+  );
 }
 
 function onKey(event) {

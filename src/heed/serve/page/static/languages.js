@@ -55,7 +55,16 @@ function drawDetected({ answer }) {
   line.classList.toggle("doubtful", Boolean(doubt));
   line.title = doubt?.sentence ?? "The detected language and its probability";
   line.replaceChildren(
-    make("button", { type: "button", class: "link", title: "Keep this language", onclick: () => session.setFrom(answer.source) }, name),
+    make(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        title: "Keep this language",
+        onclick: () => session.setFrom(answer.source),
+      },
+      name,
+    ),
     make("span", { class: "number" }, percent(answer.confidence)),
   );
 }

@@ -11,7 +11,8 @@ export function markdown(text) {
     const line = lines.shift();
     const heading = /^(#{1,4}) (.*)/.exec(line);
     if (line.startsWith("```")) blocks.push(code(lines));
-    else if (heading) blocks.push(make("h3", { class: `depth-${heading[1].length}` }, ...inline(heading[2])));
+    else if (heading)
+      blocks.push(make("h3", { class: `depth-${heading[1].length}` }, ...inline(heading[2])));
     else if (/^[-*] /.test(line)) blocks.push(list(line, lines));
     else if (line.startsWith("|")) blocks.push(table(line, lines));
     else if (line.trim()) blocks.push(paragraph(line, lines));
@@ -40,11 +41,18 @@ function list(first, lines) {
 
 function table(first, lines) {
   const rows = [first, ...take(lines, (line) => line.startsWith("|"))].map((row) =>
-    row.split("|").slice(1, -1).map((cell) => cell.trim()),
+    row
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
   );
   const isRule = (row) => row.every((cell) => /^:?-+:?$/.test(cell));
   const tr = (row, name) => make("tr", {}, ...row.map((cell) => make(name, {}, ...inline(cell))));
-  return make("table", {}, ...rows.filter((row) => !isRule(row)).map((row, i) => tr(row, i ? "td" : "th")));
+  return make(
+    "table",
+    {},
+    ...rows.filter((row) => !isRule(row)).map((row, i) => tr(row, i ? "td" : "th")),
+  );
 }
 
 function paragraph(first, lines) {

@@ -15,7 +15,11 @@ export function showModels() {
   session.on(["models", "answer", "model", "from", "to"], () => {
     const model = used();
     button.hidden = !model;
-    if (model) button.replaceChildren(make("span", {}, model.name), make("span", { class: "kind" }, model.dtype));
+    if (model)
+      button.replaceChildren(
+        make("span", {}, model.name),
+        make("span", { class: "kind" }, model.dtype),
+      );
     button.title = "The model";
     if (model) button.setAttribute("aria-label", `The model: ${model.name}, ${model.dtype}`);
   });
@@ -47,12 +51,19 @@ function card(model, isChosen, fits) {
     ["Size", size(model.size_bytes)],
     ["Parameters", COUNT.format(model.parameters)],
     ["Numbers", model.dtype],
-    ["Speed", model.tokens_per_s ? `${WHOLE.format(model.tokens_per_s)} tokens/s` : "not measured yet"],
+    [
+      "Speed",
+      model.tokens_per_s ? `${WHOLE.format(model.tokens_per_s)} tokens/s` : "not measured yet",
+    ],
     ["In memory", model.is_loaded ? "yes" : "not yet"],
   ];
   const picker =
     fits.length > 1 && fits.includes(model) && !isChosen
-      ? make("button", { type: "button", class: "button", onclick: () => pick(model) }, "Translate with this one")
+      ? make(
+          "button",
+          { type: "button", class: "button", onclick: () => pick(model) },
+          "Translate with this one",
+        )
       : null;
   const mark = isChosen ? make("span", { class: "badge" }, "in use") : null;
   return make(
@@ -60,9 +71,20 @@ function card(model, isChosen, fits) {
     { class: "model-card" },
     make("h3", {}, model.name, mark),
     make("p", { class: "hint" }, directions.join(", ")),
-    make("dl", { class: "facts" }, ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
+    make(
+      "dl",
+      { class: "facts" },
+      ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+    ),
     picker,
-    model.card ? make("details", { open: isChosen }, make("summary", {}, "Card"), make("div", { class: "prose" }, ...markdown(model.card))) : null,
+    model.card
+      ? make(
+          "details",
+          { open: isChosen },
+          make("summary", {}, "Card"),
+          make("div", { class: "prose" }, ...markdown(model.card)),
+        )
+      : null,
   );
 }
 

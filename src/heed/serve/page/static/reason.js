@@ -14,7 +14,10 @@ export const percent = (share) => PERCENT.format(share);
  */
 export function showReason(word, doubt, probability) {
   if (!doubt) return hideReason();
-  const number = probability === null || doubt.includes("%") ? null : make("span", { class: "number" }, `Probability ${percent(probability)}`);
+  const number =
+    probability === null || doubt.includes("%")
+      ? null
+      : make("span", { class: "number" }, `Probability ${percent(probability)}`);
   box.replaceChildren(make("span", {}, doubt), ...(number ? [number] : []));
   box.hidden = false;
   putBelow(box, word);

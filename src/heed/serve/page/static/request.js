@@ -23,7 +23,12 @@ function open() {
     const radio = make("input", { type: "radio", name: "kind", checked: !i, onchange: show });
     return make("label", {}, radio, make("span", {}, name));
   });
-  const kinds = make("fieldset", { class: "kinds" }, make("legend", { class: "unseen" }, "Language of the program"), ...choices);
+  const kinds = make(
+    "fieldset",
+    { class: "kinds" },
+    make("legend", { class: "unseen" }, "Language of the program"),
+    ...choices,
+  );
   openPanel(dialog, "The request", make("div", { class: "split" }, kinds, copyButton), code);
 }
 
@@ -31,7 +36,10 @@ function open() {
 export const shellQuoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 export function curl(address, body) {
-  const lines = ["-H 'Content-Type: application/json'", `-d ${shellQuoted(JSON.stringify(body, null, 2))}`];
+  const lines = [
+    "-H 'Content-Type: application/json'",
+    `-d ${shellQuoted(JSON.stringify(body, null, 2))}`,
+  ];
   return [`curl ${address}`, ...lines].join(" \\\n  ");
 }
 
@@ -53,7 +61,9 @@ function pythonValue(value) {
   if (value === true) return "True";
   if (value === false) return "False";
   if (typeof value !== "object") return JSON.stringify(value);
-  const rows = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${pythonValue(one)}`);
+  const rows = Object.entries(value).map(
+    ([name, one]) => `${JSON.stringify(name)}: ${pythonValue(one)}`,
+  );
   return `{${rows.join(", ")}}`;
 }
 

@@ -2,7 +2,7 @@
 // call its functions. The text is kept in this tab only (sessionStorage), never in an address.
 
 import * as api from "./api.js";
-import { bareAnswer, readAnswer, readPartial, withSentence } from "./answer.js";
+import { bareAnswer, readAnswer, readPartial, readSegment, withSentence } from "./answer.js";
 import { makeStore } from "./store.js";
 
 export const AUTO = "auto";
@@ -148,12 +148,12 @@ async function streamed(text, signal) {
   const segments = [];
   for await (const [name, data] of api.events("translate/stream", asked(text, 0), signal)) {
     if (name === "segment") {
-      segments.push(data);
+      segments.push(readSegment(data));
       session.set({ answer: readPartial(text, segments), error: null });
     } else if (name === "error") {
       throw new api.ApiError(data.error?.sentence ?? data.sentence);
     } else if (name === "done") {
-      return readAnswer(text, data);
+      return { ...readAnswer(text, data), alternatives: null }; // they were not asked for
     }
   }
   throw new api.ApiError("The connection ended before the translation did. Try again.");

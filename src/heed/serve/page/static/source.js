@@ -104,7 +104,10 @@ function drawTint({ pointed, answer }) {
     const isHere = pointed && pointed.segment === index;
     const { weights } = isHere ? readSentence(answer.segments[index]) : {};
     if (pointed?.side === "target") tint(elements, weights?.[pointed.word]);
-    else tint(elements, isHere && weights ? elements.map((_, word) => +(word === pointed.word)) : null);
+    else
+      tint(
+        elements,
+        isHere && weights ? elements.map((_, word) => +(word === pointed.word)) : null,
+      );
   });
 }
-

@@ -104,18 +104,31 @@ function append(answer, from) {
 function wordElements(answer, index) {
   const segment = answer.segments[index];
   const { words } = readSentence(segment);
+  const placed = answer.doubts.filter(hasPlace).map((doubt) => onWord(doubt, words, segment.start));
   const elements = words.map(({ start, end, isWord }, word) => {
     const [from, to] = [segment.start + start, segment.start + end];
-    const doubts = answer.doubts.filter((doubt) => hasPlace(doubt) && doubt.start < to && from < doubt.end);
+    const doubts = placed.filter((doubt) => doubt.start < to && from < doubt.end);
     const text = segment.text.slice(start, end);
     if (!isWord && !doubts.length) return text;
-    const element = make("span", { class: doubts.length ? `doubtful ${doubts[0].kind}` : null }, text);
+    const element = make(
+      "span",
+      { class: doubts.length ? `doubtful ${doubts[0].kind}` : null },
+      text,
+    );
     if (doubts.length) element.dataset.doubt = doubts.map(({ sentence }) => sentence).join(" ");
     if (isWord) Object.assign(element.dataset, { segment: index, word });
     return element;
   });
   wordsOf[index] = elements.map((element) => (element.dataset?.word ? element : null));
   return elements;
+}
+
+/** A doubt about a sign alone is shown on the word before it, where the focus can go. */
+function onWord(doubt, words, offset) {
+  const [start, end] = [doubt.start - offset, doubt.end - offset];
+  if (words.some((word) => word.isWord && word.start < end && start < word.end)) return doubt;
+  const before = words.findLast((word) => word.isWord && word.end <= start);
+  return before && start < words.at(-1).end ? { ...doubt, start: before.start + offset } : doubt;
 }
 
 function drawNotes(doubts) {
@@ -140,7 +153,8 @@ function spoken(answer) {
 /** The one word that Tab reaches; a button, with what it does. */
 function rove(element) {
   const old = pane.querySelector("[tabindex='0']");
-  for (const name of ["tabindex", "role", "aria-haspopup", "aria-describedby"]) old?.removeAttribute(name);
+  for (const name of ["tabindex", "role", "aria-haspopup", "aria-describedby"])
+    old?.removeAttribute(name);
   element.setAttribute("tabindex", "0");
   element.setAttribute("role", "button");
   element.setAttribute("aria-haspopup", "listbox");
@@ -162,7 +176,8 @@ function onKey(event) {
   if (step) next = words[here + (isRightToLeft ? -step : step)];
   else if (event.key === "Home") next = words[0];
   else if (event.key === "End") next = words.at(-1);
-  else if (event.key === "ArrowDown" || event.key === "ArrowUp") next = lineStep(words, here, event.key);
+  else if (event.key === "ArrowDown" || event.key === "ArrowUp")
+    next = lineStep(words, here, event.key);
   else if (event.key === "Enter" || event.key === " ") choose(event.target);
   else return;
   event.preventDefault();
@@ -211,7 +226,11 @@ function drawTint({ pointed, answer }) {
   wordsOf.forEach((elements, index) => {
     const isHere = pointed && answer && pointed.segment === index;
     const { weights } = isHere ? readSentence(answer.segments[index]) : {};
-    if (pointed?.side === "source") tint(elements, weights?.map((row) => row[pointed.word]));
+    if (pointed?.side === "source")
+      tint(
+        elements,
+        weights?.map((row) => row[pointed.word]),
+      );
     else tint(elements, null);
   });
 }

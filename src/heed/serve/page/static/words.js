@@ -76,7 +76,10 @@ export function differences(base, text, language) {
 }
 
 function commonIndices(before, after) {
-  const lengths = Array.from({ length: before.length + 1 }, () => new Uint32Array(after.length + 1));
+  const lengths = Array.from(
+    { length: before.length + 1 },
+    () => new Uint32Array(after.length + 1),
+  );
   for (let i = before.length - 1; i >= 0; i--) {
     for (let j = after.length - 1; j >= 0; j--) {
       lengths[i][j] =
