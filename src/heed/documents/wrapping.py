@@ -14,7 +14,9 @@ _N_TRIED = 12
 _PAUSE_BONUS = 0.6
 
 
-def break_like(text: str, lines: Sequence[str]) -> list[str]:
+def break_like(
+    text: str, lines: Sequence[str], unbroken: re.Pattern[str] | None = None
+) -> list[str]:
     """`text` in at most as many lines as `lines`, each of about the same share of the whole.
 
     Lines end at blanks, better behind a punctuation mark; in scripts without blanks anywhere.
@@ -22,8 +24,13 @@ def break_like(text: str, lines: Sequence[str]) -> list[str]:
     Args:
         text: a translation, without line breaks.
         lines: its source; joined by blanks they are what was translated.
+        unbroken: what is never broken, such as a tag.
     """
     places = _places(text)
+    if unbroken:
+        spans = [match.span() for match in unbroken.finditer(text)]
+        inside = {place for start, end in spans for place in range(start + 1, end)}
+        places = [place for place in places if place[0] not in inside]
     ends = [end for end, _ in places]
     whole = max(1, sum(map(len, lines)) + len(lines) - 1)
     broken: list[str] = []

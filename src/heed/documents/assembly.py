@@ -1,0 +1,57 @@
+"""A file as a row of parts: some are kept as they are, some have segments of their own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from heed.documents.segment import Segment, require_one_each
+from heed.translate.result import Translation
+
+
+class Content(Protocol):
+    """A text with segments, such as a `Passage` or a `Markup`."""
+
+    @property
+    def segments(self) -> list[Segment]:
+        """What is to be translated, in order."""
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        """The text with each segment replaced by its translation."""
+
+
+@dataclass(slots=True)
+class Assembly:
+    """Parts, joined in order.
+
+    Attributes:
+        segments: those of all parts.
+        parts: text that is kept, or content and the number of its first segment.
+    """
+
+    segments: list[Segment] = field(default_factory=list)
+    parts: list[str | tuple[Content, int]] = field(default_factory=list)
+
+    def keep(self, text: str) -> None:
+        """Append text that is kept as it is."""
+        self.parts.append(text)
+
+    def add(self, content: Content) -> None:
+        """Append content to be translated."""
+        self.parts.append((content, len(self.segments)))
+        self.segments += content.segments
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        """The text with each segment replaced by its translation.
+
+        Raises:
+            UsageError: there are not as many translations as segments.
+        """
+        require_one_each(self.segments, translations)
+        texts = []
+        for part in self.parts:
+            if isinstance(part, str):
+                texts.append(part)
+            else:
+                content, first = part
+                texts.append(content.join(translations[first : first + len(content.segments)]))
+        return "".join(texts)

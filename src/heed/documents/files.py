@@ -1,0 +1,86 @@
+"""Files in, files out: a format is chosen by the ending of a file's name.
+
+Each format is a module of its own; a new one is a line in `_TEXT_FORMATS`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from heed.documents.assembly import Content
+from heed.documents.encoding import decode
+from heed.documents.gettext import split_po
+from heed.documents.markdown import split_markdown
+from heed.documents.markup import parse_markup
+from heed.documents.passages import split_passage
+from heed.documents.segment import Segment
+from heed.documents.subtitles import split_srt, split_vtt
+from heed.errors import DataError
+from heed.translate.result import Translation
+
+_TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
+    "txt": split_passage,
+    "html": parse_markup,
+    "htm": parse_markup,
+    "xhtml": parse_markup,
+    "xml": lambda text: parse_markup(text, kind="xml"),
+    "md": split_markdown,
+    "markdown": split_markdown,
+    "srt": split_srt,
+    "vtt": split_vtt,
+    "po": split_po,
+}
+
+SUPPORTED_FORMATS = tuple(f".{ending}" for ending in _TEXT_FORMATS)
+"""The endings of the files that can be opened."""
+
+
+class Document(Protocol):
+    """A file to be translated."""
+
+    @property
+    def segments(self) -> list[Segment]:
+        """What is to be translated, in order."""
+
+    def join(self, translations: Sequence[Translation]) -> bytes:
+        """The file with each segment replaced by its translation.
+
+        Raises:
+            UsageError: there are not as many translations as segments.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _TextFile:
+    """A text with the bytes that say how it is encoded."""
+
+    content: Content
+    encoding: str
+    mark: bytes
+
+    @property
+    def segments(self) -> list[Segment]:
+        return self.content.segments
+
+    def join(self, translations: Sequence[Translation]) -> bytes:
+        return self.mark + self.content.join(translations).encode(self.encoding)
+
+
+def open_document(name: str, data: bytes) -> Document:
+    """Split a file into segments.
+
+    Args:
+        name: of the file; its ending says what it is.
+        data: its bytes.
+
+    Raises:
+        DataError: the format is not supported, or the file is malformed or wrongly encoded.
+    """
+    ending = name.rpartition(".")[2].lower()
+    if "." not in name or ending not in _TEXT_FORMATS:
+        raise DataError(
+            f"{name} must be a file of a supported format, by the ending of its name: "
+            f"{', '.join(SUPPORTED_FORMATS)}."
+        )
+    text, encoding, mark = decode(name, data)
+    return _TextFile(_TEXT_FORMATS[ending](text), encoding, mark)

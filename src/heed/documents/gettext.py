@@ -1,0 +1,173 @@
+"""Catalogs of gettext (.po): what is not translated yet is filled in, everything else is kept.
+
+Fields such as `%s`, `%1$d` and `{name}` never reach the model and stand at the aligned place.
+Filled entries are not marked as fuzzy: who wants them reviewed adds the mark.
+
+Source: the GNU gettext manual, section 3 (the format of PO files).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from heed.documents.assembly import Assembly
+from heed.documents.flow import flow
+from heed.documents.markup import Markup
+from heed.documents.passages import parts_of
+from heed.documents.segment import Segment
+from heed.documents.structure import Rules, structure
+from heed.documents.tags import Token, position, read_tokens
+from heed.errors import DataError
+from heed.translate.result import Translation
+
+_LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*+)"\s*+\Z')
+_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s*+(?=\")")
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.S)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in _ESCAPED.items()}
+FIELD = re.compile(
+    r"%(?:\(\w+\)|\d+\$|<\w+>)?(?:-(?=\d)|[+0#'])*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|ll|[hlLqjzt])?"
+    r"[diouxXeEfgGcrsaup@]|%%|%\d+|\$\{[^{}\s]*\}|\{\{[^{}]*\}\}|\{[\w.:!]*\}"
+)
+"""Fields of C, Python, Qt, shells and templates."""
+_RULES = Rules(
+    is_xml=False,
+    ignored=frozenset(),
+    splitting=frozenset(),
+    joining=frozenset(),
+    has_outline=False,
+)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A message: its texts by keyword, and which lines hold its translations.
+
+    `lines` are all of the entry's; `places` says from which to which of them a translation goes.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """The translation of a message as lines of the catalog."""
+
+    markup: Markup
+    keyword: str
+    line_end: str
+
+    @property
+    def segments(self) -> list[Segment]:
+        return self.markup.segments
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        text = self.markup.join(translations)
+        lines = text.splitlines(keepends=True) if "\n" in text[:-1] else [text]
+        quoted = [_quoted(line) for line in lines]
+        if len(quoted) > 1:
+            quoted = ['""', *quoted]
+        return f"{self.keyword} " + "".join(line + self.line_end for line in quoted)
+
+
+def split_po(text: str) -> Assembly:
+    """The messages of a catalog that have no translation yet.
+
+    Raises:
+        DataError: a line is not of the format; names it.
+    """
+    assembly = Assembly()
+    entry = _Entry()
+    keyword = ""
+    start = 0
+    for line in _LINE.findall(text):
+        body = line.strip()
+        match = _KEYWORD.match(body)
+        begins = (match and match[1] in ("msgid", "msgctxt")) or body.startswith("#") or not body
+        if begins and any(name.startswith("msgstr") for name in entry.texts):
+            _add_entry(assembly, entry)
+            entry = _Entry()
+        if match:
+            keyword = match[1]
+            entry.places[keyword] = (len(entry.lines), len(entry.lines))
+            entry.texts[keyword] = ""
+            body = body[match.end() :]
+        if body and not body.startswith("#"):
+            string = _STRING.match(body)
+            if not string or not entry.texts:
+                raise DataError(
+                    f"The catalog is malformed at {position(text, start)}: a line must be a "
+                    f"comment, a keyword such as msgid with a string, or a string, but is {body!r}."
+                )
+            entry.texts[keyword] += _ESCAPE.sub(_unescaped, string[1])
+            entry.places[keyword] = (entry.places[keyword][0], len(entry.lines) + 1)
+        entry.lines.append(line)
+        start += len(line)
+    _add_entry(assembly, entry)
+    return assembly
+
+
+def _add_entry(assembly: Assembly, entry: _Entry) -> None:
+    places = {name: place for name, place in entry.places.items() if name.startswith("msgstr")}
+    is_filled = any(entry.texts[name] for name in places)
+    source = entry.texts.get("msgid")
+    if not source or is_filled:
+        assembly.keep("".join(entry.lines))
+        return
+    plural = entry.texts.get("msgid_plural", source)
+    written = 0
+    for number, (name, (start, end)) in enumerate(places.items()):
+        assembly.keep("".join(entry.lines[written:start]))
+        # A language with one form says it of any number.
+        text = source if number == 0 and len(places) > 1 else plural
+        line = entry.lines[start]
+        line_end = line[len(line.rstrip("\r\n")) :] or "\n"
+        assembly.add(_Message(_markup(text), name, line_end))
+        written = end
+    assembly.keep("".join(entry.lines[written:]))
+
+
+def _markup(text: str) -> Markup:
+    tokens: list[Token] = []
+    for token in read_tokens(text, is_xml=False):
+        if token.kind == "text":
+            tokens += _fields(token)
+        else:
+            tokens.append(token)
+    segments, parts = flow(
+        structure(text, tokens, _RULES),
+        is_html=False,
+        split=lambda text: parts_of(text, "1"),
+        escape=str,
+    )
+    return Markup(segments, parts)
+
+
+def _fields(token: Token) -> list[Token]:
+    """A text as it is written, with its fields apart."""
+    tokens = []
+    start = 0
+    for match in FIELD.finditer(token.raw):
+        tokens.append(_text(token, start, match.start()))
+        tokens.append(Token("kept", match[0], token.start + match.start(), "field"))
+        start = match.end()
+    return [part for part in (*tokens, _text(token, start, len(token.raw))) if part.raw]
+
+
+def _text(token: Token, start: int, end: int) -> Token:
+    raw = token.raw[start:end]
+    return Token("text", raw, token.start + start, text=raw)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    octal, hexadecimal, letter = match.groups()
+    if letter:
+        return _ESCAPED.get(letter, letter)
+    return chr(int(octal, 8) if octal else int(hexadecimal, 16))
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_WRITTEN.get(character, character) for character in text) + '"'

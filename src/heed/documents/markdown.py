@@ -1,0 +1,185 @@
+"""Markdown: the text of paragraphs, headings, lists, quotes and tables is translated.
+
+Kept: front matter, code, HTML blocks that hold no text, link targets, reference definitions, list
+and quote marks. Marks of emphasis and links move with their words as tags do (`inline.py`). A
+paragraph that was translated is written on one line.
+
+Source: CommonMark 0.31, in outline: a document is read line by line, and blocks are not nested.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from heed.documents.assembly import Assembly
+from heed.documents.flow import flow
+from heed.documents.markdown_spans import read_spans
+from heed.documents.markup import Markup
+from heed.documents.passages import sentences
+from heed.documents.structure import Rules, structure
+
+_LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
+_PREFIX = re.compile(
+    r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|\r?\n|\Z)))*+[ \t]*(?:\[[ xX]\][ \t]+)?"
+    r"(?:#{1,6}[ \t]+)?"
+)
+_LIST_MARK = re.compile(r"[-*+]|\d[.)]")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+_KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
+_DEFINITION = re.compile(r"\[[^\]]+\]:\s*\S+")
+_DELIMITER_ROW = re.compile(r"[|:\- \t]*-[|:\- \t]*\Z")
+_RULE = re.compile(r"[ \t]*(?:=+|-+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})[ \t]*\Z")
+_CLOSING_MARKS = re.compile(r"[ \t]+#+[ \t]*\Z")
+_CELL = re.compile(r"((?<!\\)\|)")
+_INDENT = 4
+_RULES = Rules(
+    is_xml=False,
+    ignored=frozenset(),
+    splitting=frozenset(),
+    joining=frozenset(),
+    has_outline=False,
+)
+
+
+@dataclass(slots=True)
+class _State:
+    """What the lines before say about the next one.
+
+    Attributes:
+        end: the pattern of the line that ends a block which is kept; None outside of one.
+        paragraph: lines of the paragraph so far, without their prefixes.
+        gaps: what stands between them: line breaks and prefixes.
+        depth: of the quote that the line before belongs to.
+        is_table: whether the lines are rows.
+        is_list: whether an indented line belongs to a list.
+        was_blank: whether the line before was.
+    """
+
+    end: re.Pattern[str] | None = None
+    paragraph: list[str] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+    depth: int = 0
+    is_table: bool = False
+    is_list: bool = False
+    was_blank: bool = True
+
+
+def split_markdown(text: str) -> Assembly:
+    """The texts of a Markdown file."""
+    assembly = Assembly()
+    state = _State()
+    lines: list[str] = _LINE.findall(text)
+    if lines and lines[0].rstrip() in ("---", "+++"):
+        # Front matter; a rule if nothing closes it.
+        marks = {lines[0].rstrip(), "..."}
+        end = next((n for n in range(1, len(lines)) if lines[n].rstrip() in marks), 0)
+        assembly.keep("".join(lines[: end + 1]))
+        lines = lines[end + 1 :]
+    for number, line in enumerate(lines):
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        _read_line(assembly, state, line, following)
+    _end_paragraph(assembly, state)
+    return assembly
+
+
+def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> None:
+    match = _PREFIX.match(line)
+    prefix = match[0] if match else ""
+    body = line[len(prefix) :]
+    if state.end:
+        assembly.keep(line)
+        state.end = None if state.end.search(line) else state.end
+        return
+    if not body.strip():
+        _end_paragraph(assembly, state)
+        assembly.keep(line)
+        state.was_blank, state.is_table = True, False
+        return
+    is_marked = bool(prefix.strip())
+    state.is_list = bool(_LIST_MARK.search(prefix)) or (
+        state.is_list and (line[0] in " \t" or not state.was_blank)
+    )
+    indent = len(prefix.expandtabs(_INDENT))
+    is_code = state.was_blank and indent >= _INDENT and not is_marked and not state.is_list
+    was_blank, state.was_blank = state.was_blank and is_code, False
+    if is_code or _DEFINITION.match(body) or _RULE.match(body.rstrip("\r\n")):
+        _end_paragraph(assembly, state)
+        assembly.keep(line)
+        state.was_blank = was_blank
+    elif kept := _FENCE.match(body) or _KEPT_HTML.match(body):
+        _end_paragraph(assembly, state)
+        assembly.keep(line)
+        state.end = _end_of(kept[1])
+        if kept.re is _KEPT_HTML and state.end.search(body):
+            state.end = None
+    elif state.is_table or ("|" in body and _DELIMITER_ROW.match(following.strip(" \t\r\n>"))):
+        _end_paragraph(assembly, state)
+        state.is_table = True
+        _add_row(assembly, prefix, body)
+    else:
+        _add_line(assembly, state, prefix, body)
+
+
+def _end_of(opening: str) -> re.Pattern[str]:
+    """The line that ends what `opening` begins."""
+    if opening[0] in "`~":
+        return re.compile(rf"^[\s>]*{re.escape(opening[0])}{{{len(opening)},}}\s*$")
+    return re.compile("-->" if opening == "!--" else f"</{opening}", re.I)
+
+
+def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None:
+    text = body.rstrip("\r\n")
+    is_heading = prefix.rstrip().endswith("#")
+    depth = prefix.count(">")
+    # A list item, a heading or a quote within begins a new paragraph.
+    is_new = is_heading or bool(_LIST_MARK.search(prefix)) or depth > state.depth
+    state.depth = depth
+    if is_new or not state.paragraph:
+        _end_paragraph(assembly, state)
+        assembly.keep(prefix)
+    else:
+        state.gaps[-1] += prefix
+    closing = _CLOSING_MARKS.search(text) if is_heading else None
+    text_end = closing.start() if closing else len(text)
+    state.paragraph.append(text[:text_end])
+    state.gaps.append(body[text_end:])
+    if is_heading:
+        _end_paragraph(assembly, state)
+
+
+def _add_row(assembly: Assembly, prefix: str, body: str) -> None:
+    text = body.rstrip("\r\n")
+    assembly.keep(prefix)
+    for cell in _CELL.split(text):
+        if cell == "|":
+            assembly.keep(cell)
+        else:
+            assembly.add(_markup(cell, []))
+    assembly.keep(body[len(text) :])
+
+
+def _end_paragraph(assembly: Assembly, state: _State) -> None:
+    if state.paragraph:
+        assembly.add(_markup("\n".join(state.paragraph), state.gaps[:-1]))
+        assembly.keep(state.gaps[-1])
+    state.paragraph, state.gaps = [], []
+
+
+def _markup(text: str, gaps: list[str]) -> Markup:
+    tokens = read_spans(text, gaps)
+    segments, parts = flow(
+        structure(text, tokens, _RULES), is_html=False, split=sentences, escape=escape
+    )
+    return Markup(segments, parts)
+
+
+_MARK = re.compile(r"[\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;)")
+_LINE_MARK = re.compile(r"([-+#]|\d{1,9}(?=[.)]))(?=[.)]?(?:\s|\Z))")
+
+
+def escape(text: str) -> str:
+    """A text of which no part is a mark of Markdown."""
+    text = _MARK.sub(r"\\\g<0>", text)
+    if match := _LINE_MARK.match(text):
+        number = match[1]
+        return (f"{number}\\" if number.isdigit() else f"\\{number}") + text[match.end() :]
+    return text

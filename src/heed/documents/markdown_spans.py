@@ -1,0 +1,152 @@
+"""What stands within a paragraph of Markdown: emphasis, links, images, code, addresses, HTML."""
+
+import re
+from collections.abc import Iterator
+
+from heed.documents.tags import Token, decode_entities
+
+_ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});"
+# The order matters: what begins earlier in this list wins at its place.
+_SPAN = re.compile(
+    r"(?P<escape>\\[!-/:-@\[-`{-~])"
+    r"|(?P<ticks>(?<!`)`++)"
+    r"|(?P<comment><!--)"
+    r"|(?P<address><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+|[\w.+-]+@[\w.-]+)>|(?<!\w)https?://[^\s<>()*]++)"
+    r"|(?P<closing></(?P<closed>[A-Za-z][\w-]*+)\s*+>)"
+    r"|(?P<tag><(?P<opened>[A-Za-z][\w-]*+)(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>)"
+    r"|(?P<note>\[\^[^\]\s]{1,99}\])"
+    r"|(?P<open>!?\[)"
+    r"|(?P<close>\](?:\((?:[^()\s\\]|\\.|\([^()\s]*+\)|<[^<>\n]*+>)*+"
+    r"(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'))?\s*+\)|\[[^\[\]]{0,200}\])?)"
+    r"|(?P<marks>\*{1,3}(?!\*)|_{1,3}(?!_)|~~(?!~))"
+    rf"|(?P<entity>{_ENTITY})"
+    r"|(?P<break>(?: {2,}|\\)?\n)"
+)
+_VOID = frozenset(("br", "img", "hr", "wbr", "input"))
+
+
+def read_spans(text: str, gaps: list[str]) -> list[Token]:
+    """The tokens of a paragraph; start and end marks come in pairs.
+
+    Args:
+        text: the paragraph, lines separated by line breaks.
+        gaps: what each line break was, prefix of the next line included.
+    """
+    tokens = list(_paired(list(_tokens(text))))
+    waiting = iter(gaps)
+    restored = []
+    for token in tokens:
+        pieces = token.raw.split("\n")
+        raw = pieces[0] + "".join(next(waiting) + piece for piece in pieces[1:])
+        restored.append(Token(token.kind, raw, token.start, token.name, token.text))
+    return restored
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """Tokens, of which marks of emphasis and links may lack a partner."""
+    place = start = 0
+    ticks = _ends_of_code(text)
+    while match := _SPAN.search(text, place):
+        place = match.end()
+        token = _token(text, match, ticks)
+        if token is None:
+            continue
+        yield from _plain(text, start, match.start())
+        yield token
+        start = place = match.start() + len(token.raw)
+    yield from _plain(text, start, len(text))
+
+
+def _plain(text: str, start: int, end: int) -> Iterator[Token]:
+    if start < end:
+        yield Token("text", text[start:end], start, text=text[start:end])
+
+
+def _token(text: str, match: re.Match[str], ticks: dict[int, int]) -> Token | None:
+    """The token of a match; None if it is plain text."""
+    raw, start, kind = match[0], match.start(), match.lastgroup
+    if match["ticks"]:
+        end = ticks.get(start)
+        if end is None:
+            return None
+        return Token("kept", text[start:end], start, "code", text[start:end].strip("` "))
+    if match["comment"]:
+        end = text.find("-->", start)
+        return Token("other", text[start:] if end < 0 else text[start : end + 3], start)
+    if match["escape"]:
+        return Token("text", raw, start, text=raw[1:])
+    if match["entity"]:
+        return Token("text", raw, start, text=decode_entities(raw))
+    if kind == "break":
+        is_hard = len(raw) > 1
+        return Token("empty", raw, start, "br") if is_hard else Token("text", raw, start, text=" ")
+    if match["address"] or match["note"]:
+        return Token("kept", raw, start, "address")
+    if match["closing"]:
+        return Token("close", raw, start, match["closed"].lower())
+    if match["tag"]:
+        name = match["opened"].lower()
+        is_empty = name in _VOID or raw.endswith("/>")
+        return Token("empty" if is_empty else "open", raw, start, name)
+    if match["marks"]:
+        return Token("other", raw, start, raw)
+    return Token("open" if match["open"] else "close", raw, start, "[")
+
+
+def _ends_of_code(text: str) -> dict[int, int]:
+    """For each run of backticks that begins code, where the code ends."""
+    runs = [match.span() for match in re.finditer(r"`++", text)]
+    ends: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    for start, end in reversed(runs):
+        if (closing := latest.get(end - start)) is not None:
+            ends[start] = closing
+        latest[end - start] = end
+    return ends
+
+
+def _paired(tokens: list[Token]) -> Iterator[Token]:
+    """Tokens with each mark of emphasis or a link as one of a pair, or as text."""
+    opened: dict[str, list[int]] = {}
+    order: list[int] = []
+    kinds: dict[int, str] = {}
+    for number, token in enumerate(tokens):
+        name = token.name
+        is_emphasis = bool(name) and name[0] in "*_~"
+        if not is_emphasis and name != "[":
+            continue
+        can_open, can_close = token.kind == "open", token.kind == "close"
+        if is_emphasis:
+            can_open, can_close = _flanks(tokens, number)
+        waiting = opened.setdefault(name, [])
+        if can_close and waiting:
+            start = waiting.pop()
+            # Marks that were opened in between have no partner.
+            while order[-1] != start:
+                opened[tokens[order[-1]].name].pop()
+                order.pop()
+            order.pop()
+            kinds[start], kinds[number] = "open", "close"
+        elif can_open:
+            waiting.append(number)
+            order.append(number)
+    for number, token in enumerate(tokens):
+        is_mark = bool(token.name) and token.name[0] in "*_~["
+        kind = kinds.get(number)
+        if kind == "open" or (kind == "close" and is_mark):
+            yield Token("open" if kind == "open" else "close", token.raw, token.start, token.name)
+        elif is_mark:
+            yield Token("text", token.raw, token.start, text=token.raw)
+        else:
+            yield token
+
+
+def _flanks(tokens: list[Token], number: int) -> tuple[bool, bool]:
+    """Whether marks can begin and end emphasis: by what touches them."""
+    before = tokens[number - 1].raw[-1:] if number else " "
+    after = tokens[number + 1].raw[:1] if number + 1 < len(tokens) else " "
+    can_open, can_close = not after.isspace(), not before.isspace()
+    if tokens[number].name[0] == "_":
+        can_open = can_open and not before.isalnum()
+        can_close = can_close and not after.isalnum()
+    return can_open, can_close

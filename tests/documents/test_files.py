@@ -1,0 +1,56 @@
+"""Files by the ending of their names."""
+
+import pytest
+from tests.documents.fakes import shouted, unchanged
+
+from heed.documents.files import SUPPORTED_FORMATS, open_document
+from heed.errors import DataError, UsageError
+from heed.translate.result import Translation
+
+SAMPLES = {
+    ".txt": "a b.\r\n\r\nc",
+    ".html": "<p title='t'>a <b>b</b></p>",
+    ".htm": "<p>a</p>",
+    ".xhtml": "<p>a</p>",
+    ".xml": "<?xml version='1.0'?>\n<a>b <c/></a>",
+    ".md": "# a\n\n*b* c\n",
+    ".markdown": "- a\n",
+    ".srt": "1\n0 --> 1\na\n",
+    ".vtt": "WEBVTT\n\n0 --> 1\na\n",
+    ".po": 'msgid "a"\nmsgstr "b"\n',
+}
+
+
+def test_every_supported_format_has_a_sample_here() -> None:
+    assert sorted(SAMPLES) == sorted(SUPPORTED_FORMATS)
+
+
+@pytest.mark.parametrize("ending", SAMPLES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_file_comes_back_with_its_encoding(ending: str, encoding: str) -> None:
+    data = SAMPLES[ending].encode(encoding)
+    document = open_document(f"some.file{ending.upper()}", data)
+    assert document.join(unchanged(document.segments)) == data
+    done = document.join(shouted(document.segments))
+    assert (done != data) == (ending != ".po")
+    assert done.decode(encoding).lower() == SAMPLES[ending].lower()
+
+
+@pytest.mark.parametrize("name", ["a.exe", "txt", "a.", ""])
+def test_another_format_is_refused_with_those_that_are_supported(name: str) -> None:
+    with pytest.raises(DataError, match=r"must be a file of a supported format.*\.txt, \.html"):
+        open_document(name, b"a")
+
+
+def test_malformed_xml_and_wrong_bytes_are_errors_in_words() -> None:
+    with pytest.raises(DataError, match="malformed: <a> at line 1"):
+        open_document("a.xml", b"<a>")
+    with pytest.raises(DataError, match=r"a\.txt must be UTF-8"):
+        open_document("a.txt", b"\xff")
+
+
+def test_another_number_of_translations_is_refused() -> None:
+    for ending, sample in SAMPLES.items():
+        document = open_document("a" + ending, sample.encode())
+        with pytest.raises(UsageError, match="one translation for each segment"):
+            document.join([*unchanged(document.segments), Translation(text="")])

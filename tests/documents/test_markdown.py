@@ -1,0 +1,131 @@
+"""Markdown: what is kept, what is translated, where marks go."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.documents.fakes import backwards, shouted, unchanged
+
+from heed.documents.assembly import Assembly
+from heed.documents.markdown import escape, split_markdown
+from heed.translate.result import Translation
+
+PIECES = (
+    "a |b|**|*|_|`|```|[|](|](x)|]|!|\n|\n\n|    |  |> |- |1. |# |<b>|</b>|<!--|-->|:|~~|\\|---"
+    "|===|\t|&amp;"
+)
+SOUP = st.lists(st.sampled_from([*PIECES.split("|"), "|", "|-|"]), max_size=16).map("".join)
+
+
+def texts(page: str) -> list[str]:
+    return [segment.text for segment in split_markdown(page).segments]
+
+
+def shout(page: str) -> str:
+    parts: Assembly = split_markdown(page)
+    return parts.join(shouted(parts.segments))
+
+
+@given(SOUP | st.text())
+def test_joining_unchanged_segments_gives_the_file(page: str) -> None:
+    assembly = split_markdown(page)
+    assert assembly.join(unchanged(assembly.segments)) == page
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "---\ntitle: x\n---\n",
+        "```py\na = b\n\nc\n```\n",
+        "> ~~~\n> a\n> ~~~\n",
+        "\n    code here\n    more\n",
+        "[ref]: http://a.b 'title'\n",
+        "<script>\na b\n</script>\n",
+        "<!-- a\n b -->\n",
+        "<pre>a b</pre>\n",
+        "***\n- - -\n===\n",
+        "`code` <http://a.b> https://c.d [^1] 12\n",
+    ],
+)
+def test_what_is_no_text_is_kept(page: str) -> None:
+    assert texts(page) == []
+    assert texts(page + "\nafter") == ["after"]
+
+
+def test_a_rule_at_the_beginning_opens_no_front_matter() -> None:
+    assert texts("---\na b\n") == ["a b"]
+
+
+def test_blocks_part_texts() -> None:
+    page = "# A b #\nSetext\n---\npara\nline\n- one\n  more\n2. two\n> quote\n> > inner\n\nend"
+    assert texts(page) == [
+        "A b",
+        "Setext",
+        "para line",
+        "one more",
+        "two",
+        "quote",
+        "inner",
+        "end",
+    ]
+    assert shout("- [x] a\n") == "- [x] A\n"
+
+
+def test_cells_of_a_table_are_texts() -> None:
+    page = "| a | b c |\n|---|:-:|\n| `x` | **d** e |\n\nf | g"
+    assert texts(page) == ["a", "b c", "d e", "f | g"]
+    assert shout(page).startswith("| A | B C |\n|---|:-:|\n| `x` | **D** E |\n")
+
+
+def test_indented_lines_of_a_list_are_no_code() -> None:
+    assert texts("- a\n\n      b\n") == ["a", "b"]
+
+
+def test_marks_move_with_their_words() -> None:
+    page = "a **bold *very* one** and [a link](http://x.y/z_w 'T') `code`"
+    assembly = split_markdown(page)
+    assert texts(page) == ["a bold very one and a link code"]
+    assert assembly.join(backwards(assembly.segments)) == (
+        "`code` [link a](http://x.y/z_w 'T') and **one *very* bold** a"
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["2 * 3 * 4 a", "snake_case_word", "a * b*", "**a", "a]", "[a", "*a **b* c**", "`a", "a ~ b"],
+)
+def test_signs_that_mark_nothing_are_text(page: str) -> None:
+    assert "".join(texts(page)).count("a") == page.count("a")
+    assert shout(page).replace("\\", "").lower() == page
+
+
+def test_escapes_and_entities_are_decoded_for_the_model() -> None:
+    assert texts("5 \\* 3 &amp; \\[x\\]") == ["5 * 3 & [x]"]
+
+
+def test_a_paragraph_that_was_translated_is_one_line_and_its_hard_breaks_stay() -> None:
+    assert shout("> a\n> b  \n> c\n") == "> A B  \n> C\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("a *b* _c_ `d` [e](f) <g>", "a \\*b\\* \\_c\\_ \\`d\\` \\[e\\](f) \\<g\\>"),
+        ("# a", "\\# a"),
+        ("- a", "\\- a"),
+        ("1. a", "1\\. a"),
+        ("snake_case &amp; a & b", "snake_case \\&amp; a & b"),
+    ],
+)
+def test_nothing_that_a_model_says_becomes_a_mark(said: str, written: str) -> None:
+    assert escape(said) == written
+    assert split_markdown("x").join([Translation(text=said)]) == written
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["*", "**a", "[", "](", "`", "``a", "<a ", "<!--", "> ", "- ", "|", "a\n", "![", "\\", "_a"],
+)
+def test_hostile_files_take_one_pass(unit: str) -> None:
+    page = unit * (50_000 // len(unit))
+    assembly = split_markdown(page)
+    assert assembly.join([Translation(text=s.text) for s in assembly.segments]) == page
