@@ -323,9 +323,12 @@ def report(results: Numbers) -> str:
 def measure(settings: argparse.Namespace) -> Numbers:
     """Install, and go round both servers and `heed translate`."""
     from heed.bundle.bundle import load_bundle
+    from heed.bundle.find import INT8, find_model_folder
     from heed.data.lines import read_lines
     from heed.translate.load import stored_decoding
 
+    if not (find_model_folder(settings.model) / INT8).exists():
+        sys.exit(f"{settings.model} has no int8 weights: heed quantize {settings.model}")
     bundle = load_bundle(settings.model)
     settings.beam = settings.beam or stored_decoding(bundle)[0].beam_size
     lines = [line for line in read_lines(str(settings.src)) if line.strip()]

@@ -146,6 +146,15 @@ def test_the_peer_gets_weights_pieces_and_languages(scripts: Scripts, tmp_path: 
     assert json.loads((tmp_path / "plain" / argos.LANGUAGES).read_text("utf-8")) == ["en", "de"]
 
 
+def test_a_model_without_int8_weights_is_not_measured(scripts: Scripts, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}", "utf-8")
+    (folder / "manifest.json").write_text("{}", "utf-8")
+    with pytest.raises(SystemExit, match="has no int8 weights: heed quantize"):
+        scripts["serve"].main(["-m", str(folder), "--src", str(folder / "config.json")])
+
+
 def test_a_model_that_ctranslate2_cannot_have_is_named(scripts: Scripts, tmp_path: Path) -> None:
     vocab = train_vocab(["a man rides a bike"], size=300)
     sizes = {"src_vocab_size": vocab.size, "tgt_vocab_size": vocab.size, "d_model": 16}

@@ -1,11 +1,13 @@
 """Lines that nobody wants any more leave a search, and the others stay as they are."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.serve.conftest import SENTENCES, make_model
 
 import heed
+from heed.translate.lines import Line
 from heed.translate.result import Translation
 from heed.translate.translator import Translator
 
@@ -59,3 +61,13 @@ def test_a_long_line_is_unwanted_in_all_its_parts(translator: Translator) -> Non
     short, found = translator.translate([SENTENCES[0], long], is_wanted=lambda place: place == 0)
     assert short == translator.translate(SENTENCES[:1])[0]
     assert found.status == "unwanted"
+
+
+def test_parts_of_one_key_and_different_texts_are_no_equals(translator: Translator) -> None:
+    """A server's batch holds the first lines of several requests."""
+    tag = translator.reader.tag(None)
+    options = replace(translator.options, sample=True, seed=7)
+    chunks = [translator.reader.parts(Line(text), 0, tag)[0] for text in SENTENCES]
+    together = translator.search(chunks, options)
+    assert together == [translator.search([chunk], options)[0] for chunk in chunks]
+    assert len({one.text for one in together}) == len(SENTENCES)

@@ -28,6 +28,23 @@ Kind = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
+class MarkupOptions:
+    """What the tags of `html` and `xml` mean; the arguments of `documents.markup.parse_markup`.
+
+    Attributes:
+        ignore_tags: names of elements that are kept as they are.
+        splitting_tags: names of elements that part texts.
+        non_splitting_tags: names of elements that do not.
+        outline_detection: for XML, find out which elements part texts.
+    """
+
+    ignore_tags: Sequence[str] = ()
+    splitting_tags: Sequence[str] = ()
+    non_splitting_tags: Sequence[str] = ()
+    outline_detection: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """Texts to translate, and how.
 
@@ -40,8 +57,8 @@ class Request:
         alternatives: the largest number of other translations of each text.
         alignment: also record cross-attention.
         prefixes: how the translation of each text must begin; None leaves all free.
-        glossary: terms and their translations; None = none.
-        markup: which tags of `html` and `xml` mean what; None = the defaults.
+        glossary: term → translation; empty = none.
+        markup: which tags of `html` and `xml` mean what.
         options: fields of `DecodeOptions`, by name.
         model: name of the model; None = the first that translates the direction.
     """
@@ -54,8 +71,8 @@ class Request:
     alternatives: int = 0
     alignment: bool = False
     prefixes: Sequence[str] | None = None
-    glossary: Any = None
-    markup: Any = None
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    markup: MarkupOptions = field(default_factory=MarkupOptions)
     options: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
 

@@ -3,7 +3,7 @@
 The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.py`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from heed.errors import HeedError
@@ -62,7 +62,7 @@ class Service:
 
     async def stream(
         self, request: Request
-    ) -> AsyncIterator[tuple[int, int, SegmentAnswer] | list[Answer]]:
+    ) -> AsyncGenerator[tuple[int, int, SegmentAnswer] | list[Answer]]:
         """Translate, and give each segment as soon as it is there, in order.
 
         Yields:

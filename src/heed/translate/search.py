@@ -62,7 +62,7 @@ class Searcher:
         """
         first: dict[tuple[object, ...], int] = {}
         same = [
-            first.setdefault((chunk.key,) if options.sample else chunk.question, len(first))
+            first.setdefault((chunk.key if options.sample else 0, chunk.question), len(first))
             for chunk in chunks
         ]
         distinct = dict(zip(same, chunks, strict=True))

@@ -74,7 +74,7 @@ def test_options_change_the_search(client: TestClient) -> None:
         ({"alternatives": -1}, 400, "alternatives", "a whole number from 0 to 100"),
         ({"details": "perhaps"}, 400, "details", "details must be true or false."),
         ({"format": "xml"}, 400, "format", "format must be one of text, html."),
-        ({"options": {"n_best": 2}}, 400, "options", "n_best is not an option of a request."),
+        ({"options": {"n_best": 2}}, 400, "options", "n_best is not an option of a request"),
         ({"options": {"beem_size": 2}}, 400, "options", "did you mean beam_size?"),
         ({"options": {"beam_size": 1000}}, 400, "options", "options.beam_size must be at most 64"),
         ({"options": {"beam_size": "x"}}, 400, "options", "options.beam_size must be a whole"),

@@ -9,11 +9,13 @@ from typing import Any
 
 from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
-from heed.serve.request import AUTO, Answer, Format, Request, Split
+from heed.serve.request import AUTO, Answer, Format, MarkupOptions, Request, Split
 from heed.serve.service import Service
+from heed.serve.shapes.directions import all_languages, translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
-from heed.serve.shapes.libretranslate import all_languages
+from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
+from heed.serve.shapes.stored import find_glossary
 from heed.serve.shapes.style import Style
 
 TAG = "DeepL"
@@ -36,6 +38,7 @@ STYLE = Style(
     missing="Parameter '{name}' not specified.",
     wrong="Value for '{name}' not supported: it must be {meaning}.",
     spell=spell,
+    error=record(message=TEXT),
     prefixes=(f"{PREFIX}/", PREFIX),
     statuses={401: 403},
 )
@@ -141,9 +144,20 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
     _require_within_limits(service, texts)
     source, target = direction(service, values)
     format_, split = _format(values)
-    answers = await translate(
+    answers = await translate_or_keep(
         service,
-        Request(texts=texts, source=source, target=target, format=format_, split=split),
+        Request(
+            texts=texts,
+            source=source,
+            target=target,
+            format=format_,
+            split=split,
+            glossary=await _terms(service, asked, source, target),
+            markup=MarkupOptions(
+                **{name: values[name] for name, _ in _TAGS},
+                outline_detection=values["outline_detection"],
+            ),
+        ),
     )
     asked.http.app.state.usage.n_chars += sum(map(len, texts))
     return {
@@ -169,15 +183,21 @@ async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
     return {"character_count": usage.n_chars, "character_limit": UNLIMITED}
 
 
-async def translate(service: Service, request: Request) -> list[Answer]:
-    """The answers to a request; a text already in the target language is its own translation.
+async def _terms(service: Service, asked: Asked, source: str, target: str) -> Mapping[str, str]:
+    """The terms of the glossary of a request, if it names one."""
+    id = asked.values["glossary_id"]
+    if id is None:
+        return {}
+    if source == AUTO:
+        raise _wrong("source_lang", "Parameter 'source_lang' is needed with 'glossary_id'.")
+    glossary = await find_glossary(service, asked, id)
+    if (glossary.source, glossary.target) != (_base(source), _base(target)):
+        raise _wrong("glossary_id", "The glossary is for another pair of languages.")
+    return glossary.terms
 
-    Raises:
-        Refusal: of the service.
-    """
-    if request.source == request.target:
-        return [Answer(text=text, source=request.source, model="") for text in request.texts]
-    return await service.translate(request)
+
+def _base(code: str) -> str:
+    return spelled_base(code).lower()
 
 
 def _spelled(answer: Answer, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,11 +289,18 @@ async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
 
 _LANGUAGE = {
     "type": "object",
+    "properties": {"language": TEXT, "name": TEXT, "supports_formality": FLAG},
+    "required": ["language", "name"],
+}
+_TRANSLATION = {
+    "type": "object",
     "properties": {
-        "language": {"type": "string"},
-        "name": {"type": "string"},
-        "supports_formality": {"type": "boolean"},
+        "detected_source_language": TEXT,
+        "text": TEXT,
+        "billed_characters": INTEGER,
+        "model_type_used": TEXT,
     },
+    "required": ["detected_source_language", "text"],
 }
 ENDPOINTS = (
     Endpoint(
@@ -284,23 +311,7 @@ ENDPOINTS = (
         tag=TAG,
         summary="Translate texts.",
         fields=TRANSLATE,
-        answer={
-            "type": "object",
-            "properties": {
-                "translations": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "detected_source_language": {"type": "string"},
-                            "text": {"type": "string"},
-                            "billed_characters": {"type": "integer"},
-                            "model_type_used": {"type": "string"},
-                        },
-                    },
-                },
-            },
-        },
+        answer=record(translations=listed(_TRANSLATION)),
     ),
     *(
         Endpoint(
@@ -311,13 +322,7 @@ ENDPOINTS = (
             tag=TAG,
             summary="Count the characters translated since the server started.",
             fields=(AUTH_KEY,),
-            answer={
-                "type": "object",
-                "properties": {
-                    "character_count": {"type": "integer"},
-                    "character_limit": {"type": "integer"},
-                },
-            },
+            answer=record(character_count=INTEGER, character_limit=INTEGER),
         )
         for method in ("GET", "POST")
     ),
@@ -340,7 +345,7 @@ ENDPOINTS = (
                 ),
                 AUTH_KEY,
             ),
-            answer={"type": "array", "items": _LANGUAGE},
+            answer=listed(_LANGUAGE),
         )
         for method in ("GET", "POST")
     ),

@@ -11,33 +11,13 @@ from heed.serve.service import Service
 from heed.serve.shapes.deepl import AUTH_KEY, PREFIX, STYLE, TAG, spelled_base
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
+from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Storage, StoredGlossary
+from heed.serve.shapes.stored import find_glossary, no_such_glossary, owner_of
 from heed.serve.shapes.terms import read_terms, spelled_terms
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
-
-
-def owner_of(asked: Asked) -> str:
-    """Whose glossaries a request sees: those of its key."""
-    return str(getattr(asked.http.state, "key_id", ""))
-
-
-async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:
-    """A glossary of the client.
-
-    Raises:
-        Refusal: it has none of this id (404).
-    """
-    storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.glossary, owner_of(asked), id)
-    if found is None:
-        raise _not_found()
-    return found
-
-
-def _not_found() -> Refusal:
-    return Refusal(404, "Glossary not found.", code="no_such_glossary", field="glossary_id")
 
 
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
@@ -99,7 +79,7 @@ async def _delete(service: Service, asked: Asked) -> Response:
     storage = Storage(service.settings.store)
     id = asked.http.path_params["glossary_id"]
     if not await asyncio.to_thread(storage.delete_glossary, owner_of(asked), id):
-        raise _not_found()
+        raise no_such_glossary()
     return Response(status_code=204)
 
 
@@ -116,18 +96,15 @@ async def _pairs(service: Service, asked: Asked) -> dict[str, Any]:
     }
 
 
-_GLOSSARY = {
-    "type": "object",
-    "properties": {
-        "glossary_id": {"type": "string"},
-        "name": {"type": "string"},
-        "ready": {"type": "boolean"},
-        "source_lang": {"type": "string"},
-        "target_lang": {"type": "string"},
-        "creation_time": {"type": "string", "format": "date-time"},
-        "entry_count": {"type": "integer"},
-    },
-}
+_GLOSSARY = record(
+    glossary_id=TEXT,
+    name=TEXT,
+    ready=FLAG,
+    source_lang=TEXT,
+    target_lang=TEXT,
+    creation_time={"type": "string", "format": "date-time"},
+    entry_count=INTEGER,
+)
 CREATE = (
     Field(
         name="name", kind="word", about="Name of the glossary.", is_required=True, example="Sports"
@@ -183,10 +160,7 @@ ENDPOINTS = (
         tag=TAG,
         summary="List the glossaries.",
         fields=(AUTH_KEY,),
-        answer={
-            "type": "object",
-            "properties": {"glossaries": {"type": "array", "items": _GLOSSARY}},
-        },
+        answer=record(glossaries=listed(_GLOSSARY)),
     ),
     Endpoint(
         method="GET",
@@ -216,7 +190,7 @@ ENDPOINTS = (
         tag=TAG,
         summary="Give the entries of a glossary.",
         fields=(AUTH_KEY,),
-        answer={"type": "string"},
+        answer=TEXT,
         media_type=TSV,
     ),
     Endpoint(
@@ -227,6 +201,6 @@ ENDPOINTS = (
         tag=TAG,
         summary="List the directions that glossaries may have.",
         fields=(AUTH_KEY,),
-        answer={"type": "object", "properties": {"supported_languages": {"type": "array"}}},
+        answer=record(supported_languages=listed(record(source_lang=TEXT, target_lang=TEXT))),
     ),
 )

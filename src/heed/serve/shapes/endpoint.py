@@ -56,8 +56,8 @@ class Endpoint:
         answer: JSON Schema of the answer.
         media_type: of the answer.
         status: of a good answer.
-        example: a request that is answered, by parameter; None if there is no example that works
-            on every server.
+        body: JSON Schema of a body that is no object, and so has no fields.
+        example: such a body.
     """
 
     method: str
@@ -70,7 +70,8 @@ class Endpoint:
     answer: Mapping[str, Any] = field(default_factory=dict)
     media_type: str = "application/json"
     status: int = 200
-    example: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | None = None
+    example: Any = None
 
 
 def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:

@@ -6,10 +6,12 @@ Source: LibreTranslate 1.9.6, `app.py`.
 from collections.abc import Sequence
 from typing import Any
 
-from heed.serve.languages import name_of, resolve
+from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
-from heed.serve.request import AUTO, Answer, Language, Request
+from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
+from heed.serve.shapes import schemas
+from heed.serve.shapes.directions import all_languages, translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.style import Style
@@ -31,6 +33,7 @@ STYLE = Style(
     wrong="Invalid request: {name} parameter must be {meaning}",
     not_a_number="Invalid request: {name} parameter is not a number",
     spell=spell,
+    error=schemas.record(error=schemas.TEXT),
     prefixes=("/",),
 )
 
@@ -78,7 +81,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
     if asked.given.is_form:
         texts = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
     n_alternatives = max(0, values["alternatives"])
-    _require_within_limits(service, texts, n_others=n_alternatives)
+    require_within_limits(service, texts, n_others=n_alternatives)
     source, target = direction(service, values["source"], values["target"])
     format_ = values["format"]
     if format_ not in ("text", "html"):
@@ -96,10 +99,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
         format=format_,
         alternatives=n_alternatives if wants_others else 0,
     )
-    if source == target:
-        answers = [Answer(text=text, source=source, model="") for text in texts]
-    else:
-        answers = await service.translate(request)
+    answers = await translate_or_keep(service, request)
     return _spelled(answers, q, is_auto=source == AUTO, has_others=n_alternatives > 0)
 
 
@@ -118,7 +118,12 @@ def _spelled(
     return {name: column[0] for name, column in columns.items()}
 
 
-def _require_within_limits(service: Service, texts: Sequence[str], *, n_others: int = 0) -> None:
+def require_within_limits(service: Service, texts: Sequence[str], *, n_others: int = 0) -> None:
+    """Refuse more than the server takes.
+
+    Raises:
+        Refusal: there are too many texts, characters or alternatives.
+    """
     limits = service.settings.limits
     if n_others > limits.alternatives:
         raise Refusal(
@@ -136,15 +141,6 @@ def _require_within_limits(service: Service, texts: Sequence[str], *, n_others: 
                 code="too_large",
                 field="q",
             )
-
-
-def all_languages(service: Service) -> dict[str, Language]:
-    """Every language by its code; those that are only translated into have no targets."""
-    found = {language.code: language for language in service.languages()}
-    for language in list(found.values()):
-        for code in language.targets:
-            found.setdefault(code, Language(code=code, name=name_of(code), targets=()))
-    return found
 
 
 def direction(service: Service, asked_source: str, asked_target: str) -> tuple[str, str]:
@@ -202,20 +198,8 @@ async def _health(service: Service, asked: Asked) -> dict[str, Any]:
     return {"status": "ok"}
 
 
-ERROR = {
-    "type": "object",
-    "properties": {"error": {"type": "string"}},
-    "required": ["error"],
-}
-"""JSON Schema of an error answer."""
-_ONE_OR_MANY = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-_DETECTION = {
-    "type": "object",
-    "properties": {
-        "confidence": {"type": "number", "minimum": 0, "maximum": 100},
-        "language": {"type": "string"},
-    },
-}
+_ONE_OR_MANY = {"oneOf": [schemas.TEXT, schemas.listed(schemas.TEXT)]}
+_DETECTION = schemas.record(confidence=schemas.NUMBER, language=schemas.TEXT)
 ENDPOINTS = (
     Endpoint(
         method="POST",
@@ -244,17 +228,8 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="List the languages, and into which each is translated.",
-        answer={
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "code": {"type": "string"},
-                    "name": {"type": "string"},
-                    "targets": {"type": "array", "items": {"type": "string"}},
-                },
-            },
-        },
+        # Not a reference: Swagger, which has this too, keeps shared schemas in another place.
+        answer=schemas.listed(schemas.SHARED["Language"]),
     ),
     Endpoint(
         method="GET",
@@ -263,6 +238,6 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Say that the server is alive.",
-        answer={"type": "object", "properties": {"status": {"type": "string"}}},
+        answer=schemas.record(status=schemas.TEXT),
     ),
 )

@@ -1,23 +1,24 @@
 """heed's own API, `/api/v1`: translations with scores, tokens, alignments and doubts."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
-from heed.decode.options import DecodeOptions, options_from, require_storable
-from heed.errors import ConfigError
+from starlette.responses import Response
+
 from heed.serve.refusal import Refusal
-from heed.serve.request import AUTO, Request
+from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
-from heed.serve.shapes.answers import count_tokens, spelled_answers
+from heed.serve.shapes import schemas
+from heed.serve.shapes.answers import count_tokens, spelled_answers, spelled_segment
 from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.events import Event, event_stream
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.style import Style
 
 TAG = "heed"
 PREFIX = "/api/v1"
-RESERVED_OPTIONS = ("n_best", "suppress")
-"""What requests say otherwise, or have no words for."""
 
 
 def spell(refusal: Refusal, request_id: str) -> dict[str, Any]:
@@ -36,6 +37,11 @@ STYLE = Style(
     missing="{name} is missing.",
     wrong="{name} must be {meaning}.",
     spell=spell,
+    error=schemas.record(
+        error=schemas.record(
+            code=schemas.TEXT, sentence=schemas.TEXT, field=schemas.TEXT, request_id=schemas.TEXT
+        )
+    ),
     prefixes=(f"{PREFIX}/", PREFIX),
 )
 TEXT = Field(
@@ -107,7 +113,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
     """The request that the fields of `TRANSLATE` describe.
 
     Raises:
-        Refusal: it is too large, or an option is wrong.
+        Refusal: it is too large.
     """
     text = values["text"]
     texts = text if isinstance(text, list) else [text]
@@ -124,7 +130,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
         alternatives=values["alternatives"],
         alignment=values["details"],
         prefixes=[prefix] * len(texts) if prefix else None,
-        options=_options(values["options"]),
+        options=values["options"],
         model=values["model"],
     )
 
@@ -145,34 +151,17 @@ def require_at_most(limit: int, size: int, unit: str, field: str) -> None:
         )
 
 
-def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        for name in RESERVED_OPTIONS:
-            if name in options:
-                raise ConfigError(f"{name} is not an option of a request.")
-        require_storable(options_from(DecodeOptions(), options))
-    except (ConfigError, TypeError) as error:
-        raise _wrong_option(error) from None
-    return options
-
-
-def _wrong_option(error: Exception) -> Refusal:
-    sentence = str(error).replace("decoding.", "options.")
-    return Refusal(400, sentence, code="wrong_option", field="options")
-
-
 async def translate(service: Service, request: Request, *, details: bool) -> dict[str, Any]:
     """The answer to a request.
 
     Raises:
-        Refusal: of the service; or the model does not take an option.
+        Refusal: of the service.
     """
     start = time.perf_counter()
-    try:
-        answers = await service.translate(request)
-    except ConfigError as error:
-        # Options are checked against the model's own only where they meet.
-        raise _wrong_option(error) from None
+    return _spelled(await service.translate(request), start, details=details)
+
+
+def _spelled(answers: Sequence[Answer], start: float, *, details: bool) -> dict[str, Any]:
     return {
         "translations": spelled_answers(answers, details=details),
         "seconds": round(time.perf_counter() - start, 4),
@@ -185,6 +174,24 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
     return await translate(service, request, details=asked.values["details"])
 
 
+async def _stream(service: Service, asked: Asked) -> Response:
+    request = request_of(service, asked.values)
+    return await event_stream(asked, STYLE, _events(service, request, asked))
+
+
+async def _events(service: Service, request: Request, asked: Asked) -> AsyncGenerator[Event]:
+    details = asked.values["details"]
+    start = time.perf_counter()
+    async with aclosing(service.stream(request)) as found:
+        async for each in found:
+            if isinstance(each, list):
+                yield Event("done", _spelled(each, start, details=details))
+            else:
+                text_index, segment_index, segment = each
+                place = {"text_index": text_index, "segment_index": segment_index}
+                yield Event("segment", place | spelled_segment(segment, details=details))
+
+
 async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
     return [
         {"code": each.code, "name": each.name, "targets": list(each.targets)}
@@ -192,15 +199,11 @@ async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
     ]
 
 
-ANSWER = {
-    "type": "object",
-    "properties": {
-        "translations": {"type": "array", "items": {"$ref": "#/components/schemas/Translation"}},
-        "seconds": {"type": "number"},
-        "n_tokens": {"type": "integer"},
-    },
-    "required": ["translations", "seconds", "n_tokens"],
-}
+ANSWER = schemas.record(
+    translations=schemas.listed(schemas.ref("Translation")),
+    seconds=schemas.NUMBER,
+    n_tokens=schemas.INTEGER,
+)
 ENDPOINTS = (
     Endpoint(
         method="POST",
@@ -213,12 +216,27 @@ ENDPOINTS = (
         answer=ANSWER,
     ),
     Endpoint(
+        method="POST",
+        path=f"{PREFIX}/translate/stream",
+        handler=_stream,
+        style=STYLE,
+        tag=TAG,
+        summary="Translate, and give each sentence as soon as it is there, as server-sent events.",
+        fields=TRANSLATE,
+        answer={
+            "type": "string",
+            "description": "Events `segment`, and at last `done` with the answer of "
+            "`/api/v1/translate`, or `error`.",
+        },
+        media_type="text/event-stream",
+    ),
+    Endpoint(
         method="GET",
         path=f"{PREFIX}/languages",
         handler=_languages,
         style=STYLE,
         tag=TAG,
         summary="List the languages, and into which each is translated.",
-        answer={"type": "array", "items": {"$ref": "#/components/schemas/Language"}},
+        answer=schemas.listed(schemas.ref("Language")),
     ),
 )

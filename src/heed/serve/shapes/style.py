@@ -19,6 +19,7 @@ class Style:
         wrong: a parameter is not what it must be; holds `{name}` and `{meaning}`.
         not_a_number: a parameter is not a whole number; holds `{name}`; as `wrong` if empty.
         spell: the body of an error answer.
+        error: JSON Schema of that body.
         prefixes: of the paths that answer in this style.
         statuses: where the API has another status for an error.
     """
@@ -27,5 +28,6 @@ class Style:
     wrong: str
     not_a_number: str = ""
     spell: Spell
+    error: Mapping[str, Any]
     prefixes: tuple[str, ...]
     statuses: Mapping[int, int] = field(default_factory=dict)

@@ -1,16 +1,33 @@
 """The table of all endpoints, and how each API spells its errors."""
 
-from heed.serve.shapes import deepl, deepl_glossaries, libretranslate, own
+from heed.serve.shapes import (
+    addons,
+    deepl,
+    deepl_glossaries,
+    documentation,
+    libretranslate,
+    opennmt,
+    own,
+)
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.style import Style
 
-ENDPOINTS: tuple[Endpoint, ...] = (
+_TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
     *deepl_glossaries.ENDPOINTS,
+    *addons.ENDPOINTS,
+    *opennmt.ENDPOINTS,
 )
-STYLES: tuple[Style, ...] = (own.STYLE, deepl.STYLE, libretranslate.STYLE)
+ENDPOINTS = (*_TRANSLATING, *documentation.endpoints(_TRANSLATING))
+STYLES: tuple[Style, ...] = (
+    own.STYLE,
+    deepl.STYLE,
+    addons.GOOGLE_STYLE,
+    opennmt.STYLE,
+    libretranslate.STYLE,
+)
 """The first with a prefix of the path counts."""
 
 

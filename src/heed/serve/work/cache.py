@@ -6,10 +6,16 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from heed.decode.options import DecodeOptions
 from heed.serve.work.job import Call
 from heed.translate.lines import Line
 from heed.translate.result import Translation
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 
 class Cache:
@@ -65,10 +71,7 @@ class Keys:
 
     def __init__(self, version: str, call: Call) -> None:
         self._is_random = call.options.sample
-        # JSON, not joined strings: no two requests are spelled alike.
-        self._begun = hashlib.sha256(
-            _json([version, asdict(call.options), call.alignment, call.alternatives])
-        )
+        self._begun = _begun(version, call.options, call.alignment, call.alternatives)
 
     def of(self, line: Line) -> bytes | None:
         """The key of a segment; None if its translation is drawn at random."""
@@ -87,6 +90,13 @@ def size_of(translation: Translation) -> int:
         + sum(_numbers(len(row)) for row in translation.alignment or [])
     )
     return 400 + own + sum(map(size_of, translation.alternatives))
+
+
+@lru_cache(maxsize=64)
+def _begun(version: str, options: DecodeOptions, alignment: bool, alternatives: int) -> "Hash":
+    """The hash of what all segments of a request share; most requests share it, too."""
+    # JSON, not joined strings: no two requests are spelled alike.
+    return hashlib.sha256(_json([version, asdict(options), alignment, alternatives]))
 
 
 def _json(value: object) -> bytes:

@@ -91,6 +91,11 @@ class Models:
         self._reader.shutdown(cancel_futures=True)
 
     async def _current(self, name: str) -> Opened:
+        with self._lock:
+            opened = self._used(name)
+        if opened is not None:
+            self._look_for_change(name)
+            return opened
         opening = self._opened(name)
         try:
             # Shielded, because others may wait for the same model.
@@ -104,14 +109,19 @@ class Models:
 
     def _opened(self, name: str) -> Future[Opened]:
         with self._lock:
-            if opened := self._open.pop(name, None):
-                self._open[name] = opened
+            if opened := self._used(name):
                 done: Future[Opened] = Future()
                 done.set_result(opened)
                 return done
             if name not in self._opening:
                 self._opening[name] = self._reader.submit(self._read, name)
             return self._opening[name]
+
+    def _used(self, name: str) -> Opened | None:
+        """A model in memory, now the one used last; the caller has the lock."""
+        if opened := self._open.pop(name, None):
+            self._open[name] = opened
+        return opened
 
     def _read(self, name: str) -> Opened:
         try:

@@ -1,0 +1,67 @@
+"""Server-sent events: an answer whose parts are sent as soon as they are there.
+
+Source: HTML Standard, section 9.2, server-sent events.
+"""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from heed.serve.refusal import Refusal
+from heed.serve.shapes.endpoint import Asked, request_id
+from heed.serve.shapes.style import Style
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    # nginx would keep the events until the answer is complete.
+    "X-Accel-Buffering": "no",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event.
+
+    Attributes:
+        name: its type.
+        data: sent as JSON.
+    """
+
+    name: str
+    data: Any
+
+    def encode(self) -> bytes:
+        """As it is sent. JSON has no line break, so the data is one line."""
+        data = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
+        return f"event: {self.name}\ndata: {data}\n\n".encode()
+
+
+async def event_stream(asked: Asked, style: Style, events: AsyncGenerator[Event]) -> Response:
+    """An answer of events.
+
+    It waits for the first one, so that what is refused before is refused with its own status.
+
+    Args:
+        asked: the request.
+        style: of an event `error`, when the answer has begun and cannot be finished.
+        events: at least one.
+
+    Raises:
+        Refusal: before the first event.
+    """
+    first = await anext(events)
+
+    async def content() -> AsyncIterator[bytes]:
+        async with aclosing(events):
+            yield first.encode()
+            try:
+                async for event in events:
+                    yield event.encode()
+            except Refusal as refusal:
+                yield Event("error", style.spell(refusal, request_id(asked.http))).encode()
+
+    return StreamingResponse(content(), media_type="text/event-stream", headers=HEADERS)

@@ -1,0 +1,153 @@
+"""The OpenAPI 3.1 document of all endpoints, made from their table."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heed import __version__
+from heed.serve.shapes.body import JSON, MULTIPART, URLENCODED
+from heed.serve.shapes.endpoint import Endpoint
+from heed.serve.shapes.fields import Field, Kind
+from heed.serve.shapes.schemas import SHARED
+
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
+    "text": {"type": "string"},
+    "texts": {"oneOf": [{"type": "string"}, _STRINGS]},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "flag": {"type": "boolean"},
+    "word": {"type": "string"},
+    "words": {"oneOf": [_STRINGS, {"type": "string"}]},
+    "object": {"type": "object"},
+    "file": {"type": "string", "contentMediaType": "application/octet-stream"},
+}
+ERRORS = {
+    400: "A parameter is missing or wrong.",
+    403: "The key is missing or wrong, or the server does not offer this.",
+    413: "Larger than the server takes.",
+    429: "Too many requests; the header Retry-After says when to come back.",
+    503: "The server is busy or ending; the header Retry-After says when to come back.",
+}
+_PLACEHOLDER = re.compile(r"{(\w+)}")
+
+
+def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """The document of all endpoints."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        operations = paths.setdefault(endpoint.path, {})
+        operations[endpoint.method.lower()] = _operation(endpoint)
+    errors = {f"{each.tag} error": each.style.error for each in endpoints}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "heed",
+            "version": __version__,
+            "summary": "Translation: the APIs of LibreTranslate and DeepL, and heed's own.",
+        },
+        "servers": [{"url": "."}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(each.tag for each in endpoints)],
+        "paths": paths,
+        "components": {
+            "schemas": {**SHARED, **{_key(name): dict(error) for name, error in errors.items()}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "deepl": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "`DeepL-Auth-Key` and the key.",
+                },
+                "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+        },
+        # The empty one: a server that only programs on its own machine reach asks for no key.
+        "security": [{}, {"bearer": []}, {"deepl": []}, {"header": []}],
+    }
+
+
+def example_of(endpoint: Endpoint) -> dict[str, Any]:
+    """A request that every server answers which translates its languages."""
+    return {each.name: each.example for each in endpoint.fields if each.example is not None}
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    names = _PLACEHOLDER.findall(endpoint.path)
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in names
+    ]
+    operation: dict[str, Any] = {
+        "tags": [endpoint.tag],
+        "summary": endpoint.summary,
+        "operationId": f"{endpoint.method.lower()}{re.sub(r'[^A-Za-z0-9]+', '_', endpoint.path)}",
+        "responses": _responses(endpoint),
+    }
+    if endpoint.body is not None:
+        content = {"schema": dict(endpoint.body), "example": endpoint.example}
+        operation["requestBody"] = {"required": True, "content": {JSON: content}}
+    elif endpoint.method == "POST" and endpoint.fields:
+        operation["requestBody"] = _body(endpoint)
+    else:
+        parameters += [_parameter(each) for each in endpoint.fields]
+    if parameters:
+        operation["parameters"] = parameters
+    return operation
+
+
+def _body(endpoint: Endpoint) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {each.name: schema_of(each) for each in endpoint.fields},
+        "required": [each.name for each in endpoint.fields if each.is_required],
+    }
+    kinds = {each.kind for each in endpoint.fields}
+    # A form has strings only, and JSON has no files.
+    media_types = [MULTIPART] if "file" in kinds else [JSON]
+    if not kinds & {"file", "object"}:
+        media_types.append(URLENCODED)
+    content: dict[str, Any] = {media_type: {"schema": schema} for media_type in media_types}
+    if JSON in content:
+        content[JSON]["example"] = example_of(endpoint)
+    return {"required": bool(schema["required"]), "content": content}
+
+
+def _parameter(field: Field) -> dict[str, Any]:
+    found = {
+        "name": field.name,
+        "in": "query",
+        "description": field.about,
+        "required": field.is_required,
+        "schema": schema_of(field),
+    }
+    return found if field.example is None else {**found, "example": field.example}
+
+
+def schema_of(field: Field) -> dict[str, Any]:
+    """JSON Schema of a parameter."""
+    schema: dict[str, Any] = {**SCHEMAS[field.kind], "description": field.about}
+    if field.choices:
+        schema["enum"] = list(field.choices)
+    if field.default not in (None, [], {}):
+        schema["default"] = field.default
+    for name, limit in (("minimum", field.low), ("maximum", field.high)):
+        if abs(limit) != float("inf"):
+            schema[name] = limit
+    return schema
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    good: dict[str, Any] = {"description": "The answer."}
+    if endpoint.status != 204:
+        good["content"] = {endpoint.media_type: {"schema": dict(endpoint.answer)}}
+    error = {JSON: {"schema": {"$ref": f"#/components/schemas/{_key(f'{endpoint.tag} error')}"}}}
+    found = {str(endpoint.status): good}
+    statuses = {**ERRORS, 404: "There is none of this name."} if "{" in endpoint.path else ERRORS
+    for status, words in sorted(statuses.items()):
+        found[str(status)] = {"description": words, "content": error}
+    return found
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name)

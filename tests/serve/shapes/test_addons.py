@@ -1,0 +1,102 @@
+"""Requests as browser add-ons and OpenNMT's clients send them."""
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import SENTENCES, Serve
+
+import heed
+
+TEXTS = [SENTENCES[0], SENTENCES[2]]
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, de_en: str) -> TestClient:
+    return serve(en_de, de_en)
+
+
+@pytest.fixture
+def wanted(en_de: str) -> list[str]:
+    return heed.load(en_de)(TEXTS)
+
+
+def post(client: TestClient, path: str, **values: Any) -> Any:
+    answer = client.post(path, json=values)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_immersive_translate(client: TestClient, wanted: list[str]) -> None:
+    values = {"source_lang": "en", "target_lang": "de", "text_list": TEXTS}
+    assert post(client, "/imme", **values) == {
+        "translations": [{"detected_source_lang": "en", "text": text} for text in wanted]
+    }
+
+
+def test_kiss_translator_asks_for_one_or_many(client: TestClient, wanted: list[str]) -> None:
+    direction = {"from": "en", "to": "de"}
+    one = {"text": wanted[0], "src": "en"}
+    assert post(client, "/kiss", text=TEXTS[0], **direction) == one
+    many = post(client, "/kiss", texts=TEXTS, **direction)
+    assert many == {"translations": [one, {"text": wanted[1], "src": "en"}]}
+    answer = client.post("/kiss", json=direction)
+    assert answer.json() == {"error": "Invalid request: missing text parameter"}
+
+
+def test_google_cloud_translation(client: TestClient, wanted: list[str]) -> None:
+    values = {"q": TEXTS, "source": "en", "target": "de", "format": "text"}
+    found = {"data": {"translations": [{"translatedText": text} for text in wanted]}}
+    assert post(client, "/language/translate/v2", **values) == found
+    assert client.get("/language/translate/v2", params=values).json() == found
+
+
+def test_google_cloud_translation_has_errors_of_its_own(client: TestClient) -> None:
+    answer = client.get("/language/translate/v2", params={"q": "a"})
+    assert answer.status_code == 400
+    assert answer.json() == {"error": {"code": 400, "message": "Required parameter: target"}}
+
+
+def test_the_page_of_google_has_two_shapes(client: TestClient, wanted: list[str]) -> None:
+    values = {"client": "gtx", "sl": "en", "tl": "de", "dt": "t", "q": TEXTS[0]}
+    listed = client.get("/translate_a/single", params=values).json()
+    assert listed[0][0][:2] == [wanted[0], TEXTS[0]]
+    assert listed[2] == "en"
+    named = client.get("/translate_a/single", params={**values, "dj": "1"}).json()
+    assert named["sentences"][0]["trans"] == wanted[0]
+    assert named["src"] == "en"
+
+
+def test_opennmt_answers_inputs_in_order(client: TestClient, wanted: list[str]) -> None:
+    inputs = [{"id": 0, "src": text} for text in TEXTS]
+    (found,) = client.post("/translator/translate", json=inputs).json()
+    assert [each["tgt"] for each in found] == wanted
+    assert [each["src"] for each in found] == TEXTS
+    assert all(each["pred_score"] < 0 for each in found)
+    models = client.get("/translator/models").json()
+    assert [each["model"] for each in models] == ["en-de", "de-en"]
+
+
+def test_the_number_of_an_old_configuration_is_taken_where_there_is_one_direction(
+    serve: Serve, en_de: str, wanted: list[str]
+) -> None:
+    answer = serve(en_de).post("/translator/translate", json=[{"id": 100, "src": TEXTS[0]}])
+    assert answer.json()[0][0]["tgt"] == wanted[0]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ([], "must be a list"),
+        ({"src": "a"}, "must be a list"),
+        ([{"id": 0}], 'a text "src"'),
+        ([5], 'a text "src"'),
+        ([{"id": 100, "src": "a"}], "one of 0 (en to de), 1 (de to en)."),
+        ([{"id": 0, "src": "a"}, {"id": 1, "src": "a"}], "the same in all inputs"),
+        ([{"id": [], "src": "a"}], "the same in all inputs"),
+    ],
+)
+def test_opennmt_refuses_in_words(client: TestClient, inputs: Any, words: str) -> None:
+    answer = client.post("/translator/translate", json=inputs)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]

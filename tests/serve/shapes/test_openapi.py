@@ -1,0 +1,115 @@
+"""The OpenAPI document says what the server does: its paths, its examples, its answers."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from tests.serve.conftest import Serve
+
+from heed.serve.settings import Store
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, de_en: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return serve(en_de, de_en, store=Store(folder=str(tmp_path_factory.mktemp("store"))))
+
+
+def operations(described: Any) -> list[tuple[str, str, Any]]:
+    """Method, path and description of every operation."""
+    return [
+        (method.upper(), path, operation)
+        for path, item in described["paths"].items()
+        for method, operation in item.items()
+    ]
+
+
+def ask(client: TestClient, method: str, path: str, operation: Any) -> Any:
+    """Ask with the examples of the document; None if a place in the path has none."""
+    parameters = operation.get("parameters", [])
+    if any(each["in"] == "path" for each in parameters):
+        return None
+    query = {each["name"]: each["example"] for each in parameters if "example" in each}
+    content = operation.get("requestBody", {}).get("content", {})
+    body = content.get("application/json")
+    if content and body is None:
+        return None
+    return client.request(method, path, params=query, json=body["example"] if body else None)
+
+
+OPERATORS = {"/ready", "/metrics"}
+"""For load balancers and Prometheus; both have an own description."""
+
+
+def routes_of_app(client: TestClient) -> list[Route]:
+    """The routes inside all layers that watch requests."""
+    app: Any = client.app
+    while not isinstance(app, Starlette):
+        app = next(inner for inner in vars(app).values() if callable(inner))
+    return [route for route in app.routes if isinstance(route, Route)]
+
+
+def test_the_document_has_the_routes_of_the_app(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    documented = {(method, path) for method, path, _ in operations(described)}
+    served = {
+        (method, route.path)
+        for route in routes_of_app(client)
+        if route.path not in OPERATORS | {"/"} and not route.path.startswith("/page/")
+        for method in route.methods - {"HEAD"}
+    }
+    assert served == documented
+
+
+def test_every_example_is_answered_as_documented(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    n_asked = 0
+    for method, path, operation in operations(described):
+        answer = ask(client, method, path, operation)
+        if answer is None:
+            continue
+        n_asked += 1
+        responses = operation["responses"]
+        status = next(iter(responses))
+        assert str(answer.status_code) == status, (method, path, answer.text)
+        ((media_type, content),) = responses[status]["content"].items()
+        assert answer.headers["content-type"].startswith(media_type)
+        if media_type == "application/json":
+            schema = {**content["schema"], "components": described["components"]}
+            jsonschema.validate(answer.json(), schema)
+    assert n_asked >= 20
+
+
+def test_an_error_is_spelled_as_documented(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    for method, path, operation in operations(described):
+        if method == "POST":
+            answer = client.post(path, content=b"{", headers={"Content-Type": "application/json"})
+            assert answer.status_code == 400
+            content = operation["responses"]["400"]["content"]["application/json"]
+            schema = {**content["schema"], "components": described["components"]}
+            jsonschema.validate(answer.json(), schema)
+
+
+def test_every_operation_has_a_name_of_its_own(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    names = [operation["operationId"] for _, _, operation in operations(described)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_specification_of_libretranslate_is_swagger(client: TestClient) -> None:
+    spec = client.get("/spec").json()
+    assert spec["swagger"] == "2.0"
+    assert {"/translate", "/languages", "/health"} <= set(spec["paths"])
+    translate = spec["paths"]["/translate"]["post"]
+    assert {each["name"] for each in translate["parameters"]} == {
+        "q",
+        "source",
+        "target",
+        "format",
+        "alternatives",
+        "api_key",
+    }
+    assert all(not path.startswith("/v2") for path in spec["paths"])
