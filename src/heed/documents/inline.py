@@ -4,7 +4,6 @@ A pair of tags goes around the stretch of words that belongs most to what it was
 without words goes behind the word that belongs to the word before it.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,11 +12,8 @@ from numpy.typing import NDArray
 
 from heed.documents.attributes import Template, render
 from heed.documents.segment import BLANKS
-from heed.documents.words import Links, Span, link_words
+from heed.documents.words import Links, Span, best_stretch, link_words
 from heed.translate.result import Translation, is_written_solid
-
-# A word belongs to a pair if more than this share of it is linked with the words inside.
-_BELONGS = 0.5
 
 
 @dataclass(slots=True)
@@ -126,17 +122,10 @@ class _Placer:
     def _stretch(self, node: Node, free: NDArray[np.bool_], parent: _Place) -> _Place:
         """The free words that belong most to those of a pair; one at least, if any is free."""
         words = self._words(node)
-        shares = self.links.weights[:, words.start : words.stop].sum(axis=1) - _BELONGS
         if not free.any():
             return self._gap(node, parent.last, parent)
-        best, first, last = -math.inf, 0, 0
-        start, total = 0, -math.inf
-        for word in np.flatnonzero(free).tolist():
-            if total <= 0 or not free[word - 1]:
-                start, total = word, 0.0
-            total += float(shares[word])
-            if total > best:
-                best, first, last = total, start, word + 1
+        shares = self.links.weights[:, words.start : words.stop].sum(axis=1)
+        first, last = best_stretch(shares, free)
         src = self.links.src
         start, end = self.links.tgt[first][0], self.links.tgt[last - 1][1]
         # Blanks within the tags stay within them.

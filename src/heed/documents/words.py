@@ -5,6 +5,7 @@ its gender, many words read the full stop. Here pieces become words, and the wor
 another, so that each source word is some target word's, too.
 """
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ _EVERYWHERE = 0.02
 _SAME_WORD = 0.5
 _SIGN_AND_WORD = 0.05
 _DIAGONAL = 1.0
+# A word belongs to a stretch of the source if more than this share of it is linked with that.
+_BELONGS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,26 @@ def link_words(source: str, translation: Translation, cuts: Collection[int] = ()
 def word_spans(text: str) -> list[Span]:
     """Where the words of a text begin and end; a punctuation mark is one."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+def best_stretch(shares: Matrix, free: NDArray[np.bool_]) -> Span:
+    """From which up to which of the free words of a translation a stretch of the source goes.
+
+    Args:
+        shares: how much of each word belongs to the stretch, `(n_words,)`.
+        free: which words may be taken, `(n_words,)`; one at least.
+
+    Source: Kadane's algorithm for the contiguous part of the largest sum.
+    """
+    best, first, last = -math.inf, 0, 0
+    start, total = 0, -math.inf
+    for word in np.flatnonzero(free).tolist():
+        if total <= 0 or not free[word - 1]:
+            start, total = word, 0.0
+        total += float(shares[word]) - _BELONGS
+        if total > best:
+            best, first, last = total, start, word + 1
+    return first, last
 
 
 def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
