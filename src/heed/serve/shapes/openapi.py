@@ -68,7 +68,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def example_of(endpoint: Endpoint) -> dict[str, Any]:
-    """A request that every server answers which translates its languages."""
+    """A request that is answered by every server which translates its languages."""
     return {each.name: each.example for each in endpoint.fields if each.example is not None}
 
 
@@ -108,7 +108,8 @@ def _body(endpoint: Endpoint) -> dict[str, Any]:
     if not kinds & {"file", "object"}:
         media_types.append(URLENCODED)
     content: dict[str, Any] = {media_type: {"schema": schema} for media_type in media_types}
-    if JSON in content:
+    has_example = all(each.example is not None for each in endpoint.fields if each.is_required)
+    if JSON in content and has_example:
         content[JSON]["example"] = example_of(endpoint)
     return {"required": bool(schema["required"]), "content": content}
 

@@ -6,6 +6,7 @@ from heed.serve.shapes import (
     deepl_glossaries,
     documentation,
     libretranslate,
+    libretranslate_page,
     opennmt,
     own,
 )
@@ -15,6 +16,7 @@ from heed.serve.shapes.style import Style
 _TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
     *libretranslate.ENDPOINTS,
+    *libretranslate_page.ENDPOINTS,
     *deepl.ENDPOINTS,
     *deepl_glossaries.ENDPOINTS,
     *addons.ENDPOINTS,

@@ -1,0 +1,99 @@
+"""What LibreTranslate's own page asks for: `/frontend/settings`, and `/suggest`.
+
+Source: LibreTranslate 1.9.6, `app.py`.
+"""
+
+import asyncio
+from typing import Any
+
+from heed.serve.refusal import Refusal
+from heed.serve.request import AUTO
+from heed.serve.service import Service
+from heed.serve.shapes import schemas
+from heed.serve.shapes.directions import all_languages
+from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import Field
+from heed.serve.shapes.libretranslate import (
+    API_KEY,
+    SOURCE,
+    STYLE,
+    TAG,
+    TARGET,
+    direction,
+    require_within_limits,
+    spelled_code,
+)
+from heed.serve.shapes.storage import Storage
+
+TIMEOUT_MS = 500
+"""How long LibreTranslate's page waits after a keystroke."""
+
+
+async def _settings(service: Service, asked: Asked) -> dict[str, Any]:
+    settings = service.settings
+    # The first that another language is translated into.
+    target = next(code for each in service.languages() for code in each.targets)
+    return {
+        "charLimit": settings.limits.chars,
+        "frontendTimeout": TIMEOUT_MS,
+        "apiKeys": settings.access.keys != "off",
+        "keyRequired": settings.access.keys == "on",
+        "suggestions": settings.store.suggestions > 0,
+        "filesTranslation": False,
+        "supportedFilesFormat": [],
+        "language": {
+            "source": {"code": AUTO, "name": "Auto Detect"},
+            "target": {"code": spelled_code(target), "name": all_languages(service)[target].name},
+        },
+    }
+
+
+async def _suggest(service: Service, asked: Asked) -> dict[str, Any]:
+    if service.settings.store.suggestions == 0:
+        raise Refusal(403, "Suggestions are disabled on this server.", code="disabled")
+    values = asked.values
+    require_within_limits(service, [values["q"], values["s"]])
+    source, target = direction(service, values["source"], values["target"])
+    await asyncio.to_thread(
+        Storage(service.settings.store).add_suggestion, source, target, values["q"], values["s"]
+    )
+    return {"success": True}
+
+
+_LANGUAGE = schemas.record(code=schemas.TEXT, name=schemas.TEXT)
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/frontend/settings",
+        handler=_settings,
+        style=STYLE,
+        tag=TAG,
+        summary="Tell the limits and the default languages.",
+        answer=schemas.record(
+            charLimit=schemas.INTEGER,
+            frontendTimeout=schemas.INTEGER,
+            apiKeys=schemas.FLAG,
+            keyRequired=schemas.FLAG,
+            suggestions=schemas.FLAG,
+            filesTranslation=schemas.FLAG,
+            supportedFilesFormat=schemas.listed(schemas.TEXT),
+            language=schemas.record(source=_LANGUAGE, target=_LANGUAGE),
+        ),
+    ),
+    Endpoint(
+        method="POST",
+        path="/suggest",
+        handler=_suggest,
+        style=STYLE,
+        tag=TAG,
+        summary="Suggest a better translation, where the server keeps them.",
+        fields=(
+            Field(name="q", kind="text", about="The text.", is_required=True),
+            Field(name="s", kind="text", about="A better translation.", is_required=True),
+            SOURCE,
+            TARGET,
+            API_KEY,
+        ),
+        answer=schemas.record(success=schemas.FLAG),
+    ),
+)
