@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from heed.cli.command import CommandGroup, Session, Threads, command, options
 from heed.cli.models import find_model
+from heed.cli.serve_keys import keys as keys_group
 from heed.cli.terminal import echo
 from heed.errors import ConfigError
 
@@ -107,6 +108,9 @@ def serve(
     from heed.serve.run import serve as run
 
     ctx.exit(run(settings, session.say))
+
+
+serve.add_command(keys_group)
 
 
 def read_settings(

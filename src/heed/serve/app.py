@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from heed.serve.access.gate import Gate
 from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
@@ -48,6 +49,7 @@ def make_app(service: Service, condition: Condition | None = None) -> ASGIApp:
         },
     )
     app.state.usage = Usage()
+    app.state.gate = Gate(service.settings)
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
     return Watched(app, condition=condition)

@@ -12,6 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from heed.serve.access.gate import Gate
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.body import Parameters, read_parameters
@@ -73,6 +74,14 @@ class Endpoint:
     body: Mapping[str, Any] | None = None
     example: Any = None
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether it is only for clients with a key, where the server asks for keys.
+
+        A GET without parameters says nothing but what the server is.
+        """
+        return self.method != "GET" or bool(self.fields)
+
 
 def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:
     """One route for each path, which knows all methods of the path."""
@@ -91,6 +100,8 @@ def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
         given = await read_parameters(http, _most_bytes(endpoint, service))
         try:
             values = take(endpoint.fields, given, endpoint.style)
+            if endpoint.needs_key:
+                http.state.headers = _admit(http, endpoint, given, values)
             asked = Asked(values=values, given=given, http=http)
             found = await _while_connected(http, endpoint.handler(service, asked))
         finally:
@@ -100,6 +111,24 @@ def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
         return JSONResponse(found, status_code=endpoint.status)
 
     return Route(path, answer, methods=list(by_method), name=path)
+
+
+def _admit(
+    http: HttpRequest, endpoint: Endpoint, given: Parameters, values: Mapping[str, Any]
+) -> dict[str, str]:
+    """Ask the gate; headers for the answer."""
+    gate: Gate = http.app.state.gate
+    texts: list[str] = []
+    for each in endpoint.fields:
+        if each.kind == "texts" and (value := values[each.name]):
+            texts += [value] if isinstance(value, str) else value
+    return gate.admit(
+        peer=http.client.host if http.client else "",
+        headers=http.headers,
+        values=given.values,
+        n_texts=max(1, len(texts)),
+        n_chars=sum(map(len, texts)),
+    )
 
 
 def _most_bytes(endpoint: Endpoint, service: Service) -> int:

@@ -35,6 +35,7 @@ STYLE = Style(
     spell=spell,
     error=schemas.record(error=schemas.TEXT),
     prefixes=("/",),
+    statuses={401: 403},
 )
 
 SOURCE = Field(

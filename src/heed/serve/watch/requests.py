@@ -49,15 +49,15 @@ class Watched:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message.get("headers", [])}
-                added = {**HEADERS, "x-request-id": request_id}
+                added = {**HEADERS, "x-request-id": request_id, **scope["state"].get("headers", {})}
                 if self._condition.is_draining:
                     added["connection"] = "close"
                 message["headers"] = [
                     *message.get("headers", []),
                     *(
-                        (name.encode(), value.encode())
+                        (name.lower().encode(), value.encode())
                         for name, value in added.items()
-                        if name.encode() not in present
+                        if name.lower().encode() not in present
                     ),
                 ]
             await send(message)

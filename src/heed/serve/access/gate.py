@@ -1,0 +1,124 @@
+"""`Gate`: whether a request may be answered: its key, and how much was asked before."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.datastructures import Headers
+
+from heed.disk.home import home
+from heed.serve.access.addresses import bucket_of, client_address, networks_of
+from heed.serve.access.keys import FILE_NAME, Key, Keys
+from heed.serve.access.rates import Rates
+from heed.serve.refusal import Refusal
+from heed.serve.settings import Access, ServeSettings
+
+IN_BODY = ("api_key", "auth_key", "key")
+"""Names of parameters that LibreTranslate's, DeepL's and Google's clients send a key in."""
+
+IN_AUTHORIZATION = ("bearer", "deepl-auth-key")
+
+
+def keys_path(access: Access) -> Path:
+    """The file of keys.
+
+    Raises:
+        ConfigError: none is given, and this user has no home folder.
+    """
+    return Path(access.keys_file) if access.keys_file else home() / FILE_NAME
+
+
+class Gate:
+    """Lets requests in.
+
+    Args:
+        settings: of the server.
+
+    Raises:
+        ConfigError: keys are needed, and their file cannot be used.
+    """
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._keys = Keys(keys_path(settings.access)) if settings.needs_keys else None
+        self._trusted = networks_of(settings.listen.trusted_proxies)
+        self._per_minute = settings.access.per_minute
+        self._rates = Rates(burst=settings.access.burst)
+
+    def admit(
+        self,
+        *,
+        peer: str,
+        headers: Headers,
+        values: Mapping[str, Any],
+        n_texts: int,
+        n_chars: int,
+    ) -> dict[str, str]:
+        """Let a request in, and count it.
+
+        Args:
+            peer: address of the other end.
+            headers: of the request.
+            values: its parameters, where a key may stand.
+            n_texts: what it costs.
+            n_chars: of all its texts.
+
+        Returns:
+            Headers for the answer.
+
+        Raises:
+            Refusal: no valid key (401), too much at once (400) or too often (429).
+        """
+        key = self._key(headers, values)
+        if key and key.chars and n_chars > key.chars:
+            raise Refusal(
+                400,
+                f"Invalid request: request ({n_chars}) exceeds text limit ({key.chars})",
+                code="too_long",
+            )
+        per_minute = key.per_minute if key else self._per_minute
+        if not per_minute:
+            return {}
+        forwarded = ", ".join(headers.getlist("x-forwarded-for"))
+        client = (
+            f"key {key.name}" if key else bucket_of(client_address(peer, forwarded, self._trusted))
+        )
+        taken = self._rates.take(client, n_texts, per_minute=per_minute)
+        if not taken.is_allowed:
+            raise Refusal(
+                429,
+                f"Slowdown: {per_minute} per 1 minute. Try again in {taken.wait_s} s.",
+                code="too_many_requests",
+                headers=taken.headers(),
+            )
+        return taken.headers()
+
+    def close(self) -> None:
+        """Close the file of keys."""
+        if self._keys is not None:
+            self._keys.close()
+
+    def _key(self, headers: Headers, values: Mapping[str, Any]) -> Key | None:
+        if self._keys is None:
+            return None
+        # Also without a key the file is asked, so that every refusal takes the same time.
+        key = self._keys.find(key_in(headers, values))
+        if key is None:
+            raise Refusal(
+                401, "Invalid API key", code="invalid_key", headers={"WWW-Authenticate": "Bearer"}
+            )
+        return key
+
+
+def key_in(headers: Headers, values: Mapping[str, Any]) -> str:
+    """The key that a client sent in a header, or else in body or query; empty = none."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() in IN_AUTHORIZATION and given.strip():
+        return given.strip()
+    if given := headers.get("x-api-key", "").strip():
+        return given
+    for name in IN_BODY:
+        value = values.get(name)
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, str) and value:
+            return value.strip()
+    return ""

@@ -1,0 +1,178 @@
+"""`Keys`: the keys of clients, hashed in an SQLite file; a key itself is shown once.
+
+A key is `heed_NAME_SECRET`: NAME finds the row, SECRET is 32 random bytes, which need no slow hash.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from heed.errors import ConfigError
+
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
+"""Names of keys: they stand in keys, in `heed serve keys list` and in commands."""
+
+FILE_NAME = "keys.sqlite"
+
+_KEY = re.compile(rf"heed_({NAME.pattern})_([A-Za-z0-9_-]{{43}})")
+_NO_HASH = hashlib.sha256(b"").hexdigest()
+_COLUMNS = "name, hash, created_at, expires_at, per_minute, chars, is_revoked"
+_TABLE = """
+CREATE TABLE IF NOT EXISTS keys (
+    name TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL,
+    per_minute INTEGER NOT NULL,
+    chars INTEGER NOT NULL,
+    is_revoked INTEGER NOT NULL DEFAULT 0
+) STRICT
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What is known of a key.
+
+    Attributes:
+        name: of whom it is for.
+        created_at: seconds since 1970.
+        expires_at: from then on it is refused; None = never.
+        per_minute: texts a minute; 0 = no limit.
+        chars: characters of a request; 0 = the server's own limit.
+        is_revoked: it is refused.
+    """
+
+    name: str
+    created_at: float
+    expires_at: float | None
+    per_minute: int
+    chars: int
+    is_revoked: bool
+
+    def is_valid(self, now: float) -> bool:
+        """Whether it opens anything at this time."""
+        return not self.is_revoked and (self.expires_at is None or now < self.expires_at)
+
+
+class Keys:
+    """The keys in a file; made if it is missing. For one thread at a time.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        ConfigError: it cannot be opened or written, or is not a file of keys.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._told():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._file.execute("PRAGMA journal_mode=WAL")
+            self._file.execute(_TABLE)
+            path.chmod(0o600)
+
+    def add(
+        self, name: str, *, per_minute: int = 0, chars: int = 0, expires_at: float | None = None
+    ) -> str:
+        """Make a key and return it; afterwards only its hash is known.
+
+        Raises:
+            ConfigError: the name is taken, or not a name.
+        """
+        if not NAME.fullmatch(name):
+            raise ConfigError(
+                f"A key's name has small letters, digits and hyphens, at most 32, but is {name!r}."
+            )
+        secret = secrets.token_urlsafe(32)
+        row = (name, _hash(secret), time.time(), expires_at, per_minute, chars)
+        try:
+            with self._told():
+                self._file.execute(
+                    "INSERT INTO keys (name, hash, created_at, expires_at, per_minute, chars) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    row,
+                )
+        except sqlite3.IntegrityError:
+            raise ConfigError(
+                f"There is a key {name} already. Choose another name: one that was revoked stays "
+                "known, so that nobody takes its place."
+            ) from None
+        return f"heed_{name}_{secret}"
+
+    def revoke(self, name: str) -> None:
+        """Refuse a key from now on.
+
+        Raises:
+            ConfigError: there is no such key.
+        """
+        with self._told():
+            changed = self._file.execute("UPDATE keys SET is_revoked = 1 WHERE name = ?", (name,))
+        if not changed.rowcount:
+            names = ", ".join(key.name for key in self.all()) or "none"
+            raise ConfigError(f"There is no key {name!r}. Known: {names}.")
+
+    def all(self) -> list[Key]:
+        """Every key, oldest first."""
+        with self._told():
+            rows = self._file.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY created_at").fetchall()
+        return [_key(row) for row in rows]
+
+    def find(self, given: str) -> Key | None:
+        """The valid key that a client has sent, or None."""
+        match = _KEY.fullmatch(given)
+        name, secret = match.groups() if match else ("", "")
+        with self._told():
+            row = self._file.execute(
+                f"SELECT {_COLUMNS} FROM keys WHERE name = ?", (name,)
+            ).fetchone()
+        # The same steps for every reason to refuse, and no time that tells how much was right.
+        is_right = hmac.compare_digest(row[1] if row else _NO_HASH, _hash(secret))
+        if row is None or not is_right:
+            return None
+        key = _key(row)
+        return key if key.is_valid(time.time()) else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigError(
+                f"The file of keys {self._path} cannot be used: {error}. Name another as "
+                "access.keys_file."
+            ) from None
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _key(row: tuple[object, ...]) -> Key:
+    name, _, created_at, expires_at, per_minute, chars, is_revoked = row
+    assert isinstance(name, str) and isinstance(created_at, float)
+    assert isinstance(per_minute, int) and isinstance(chars, int)
+    assert expires_at is None or isinstance(expires_at, float)
+    return Key(
+        name=name,
+        created_at=created_at,
+        expires_at=expires_at,
+        per_minute=per_minute,
+        chars=chars,
+        is_revoked=bool(is_revoked),
+    )

@@ -1,0 +1,38 @@
+"""`heed serve keys`: a key is shown once, then listed without itself, then revoked."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+def test_a_key_is_made_listed_and_revoked(call: Call, tmp_path: Path) -> None:
+    code, out, err = call("serve", "keys", "add", "weblate", "--per-minute", "60")
+    key = out.strip()
+    assert code == 0 and key.startswith("heed_weblate_") and "Keep it now" in err
+    _, out, _ = call("serve", "keys", "list")
+    assert out == "weblate\tvalid\t60 texts a minute\tany characters a request\n"
+    assert (tmp_path / "home" / "keys.sqlite").exists()
+    assert call("serve", "keys", "revoke", "weblate")[0] == 0
+    assert call("serve", "keys", "list")[1].startswith("weblate\trevoked\t")
+    listed = json.loads(call("serve", "keys", "list", "--json")[1])
+    assert (listed[0]["name"], listed[0]["is_valid"]) == ("weblate", False)
+    assert key not in json.dumps(listed)
+
+
+def test_a_key_may_expire(call: Call, tmp_path: Path) -> None:
+    file = ("--keys-file", str(tmp_path / "k"))
+    call("serve", "keys", "add", "a", "--expires", "90d", *file)
+    call("serve", "keys", "add", "b", "--expires", "0s", *file)
+    first, second = call("serve", "keys", "list", *file)[1].splitlines()
+    assert first.startswith("a\tvalid until 20") and second.startswith("b\texpired 20")
+
+
+def test_an_empty_list_says_how_to_begin(call: Call) -> None:
+    assert "heed serve keys add NAME" in call("serve", "keys", "list")[2]
+
+
+def test_a_wrong_duration_is_refused(call: Call) -> None:
+    code, _, err = call("serve", "keys", "add", "a", "--expires", "soon")
+    assert code == 2 and "a duration is written like" in err

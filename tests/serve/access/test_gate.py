@@ -1,0 +1,149 @@
+"""Every endpoint that costs something asks for a key and counts, in the words of its API."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import Serve
+
+from heed.serve.access.gate import keys_path
+from heed.serve.access.keys import Keys
+from heed.serve.settings import Access, Listen
+from heed.serve.shapes.table import ENDPOINTS
+
+OPEN = {
+    "/languages",
+    "/health",
+    "/api/v1/languages",
+    "/api/v1/models",
+    "/openapi.json",
+    "/spec",
+    "/docs",
+    "/frontend/settings",
+    "/download_file/{name}",
+}
+"""What needs no key: what the server is, and files under names that nobody can guess."""
+
+QUESTION = {"q": "A man.", "source": "en", "target": "de"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "keys.sqlite"
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, path: Path) -> TestClient:
+    return serve(en_de, access=Access(keys="on", keys_file=str(path), per_minute=3))
+
+
+def made(path: Path, name: str = "a", **limits: Any) -> str:
+    keys = Keys(path)
+    key = keys.add(name, **limits)
+    keys.close()
+    return key
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        lambda key: {"json": {**QUESTION, "api_key": key}},
+        lambda key: {"data": {**QUESTION, "api_key": key}},
+        lambda key: {"json": QUESTION, "params": {"api_key": key}},
+        lambda key: {"json": QUESTION, "headers": {"Authorization": f"Bearer {key}"}},
+        lambda key: {"json": QUESTION, "headers": {"Authorization": f"DeepL-Auth-Key {key}"}},
+        lambda key: {"json": QUESTION, "headers": {"X-API-Key": key}},
+    ],
+)
+def test_a_key_may_stand_where_clients_put_it(client: TestClient, path: Path, sent: Any) -> None:
+    assert client.post("/translate", **sent(made(path))).status_code == 200
+    refused = client.post("/translate", **sent("heed_a_wrong"))
+    assert refused.status_code == 403
+    assert refused.json()["error"] == "Invalid API key"
+
+
+def test_each_api_refuses_in_its_own_way(client: TestClient) -> None:
+    deepl = client.post("/v2/translate", json={"text": ["a"], "target_lang": "DE"})
+    assert (deepl.status_code, deepl.json()["message"]) == (403, "Invalid API key")
+    own = client.post("/api/v1/translate", json={"text": "a", "source": "en", "target": "de"})
+    assert own.status_code == 401
+    assert own.json()["error"]["code"] == "invalid_key"
+    assert own.headers["www-authenticate"] == "Bearer"
+
+
+def test_missing_wrong_expired_and_revoked_keys_get_the_same_answer(
+    client: TestClient, path: Path
+) -> None:
+    revoked, expired = made(path), made(path, "b", expires_at=time.time() - 1)
+    keys = Keys(path)
+    keys.revoke("a")
+    keys.close()
+    answers = set()
+    for key in ("", "x", revoked, expired, made(path, "c")[:-1]):
+        answer = client.post("/translate", json={**QUESTION, "api_key": key})
+        answers.add((answer.status_code, json.dumps(answer.json())))
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} {each.path}")
+def test_whatever_is_not_listed_as_open_needs_a_key(endpoint: Any) -> None:
+    assert endpoint.needs_key is (endpoint.path not in OPEN)
+
+
+def test_a_request_longer_than_the_key_allows_is_refused(client: TestClient, path: Path) -> None:
+    key = made(path, chars=5)
+    answer = client.post("/translate", json={**QUESTION, "api_key": key})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "Invalid request: request (6) exceeds text limit (5)"
+
+
+def test_a_key_has_its_own_limit_and_a_list_costs_its_length(
+    client: TestClient, path: Path
+) -> None:
+    key = made(path, per_minute=4)
+    asked = {**QUESTION, "q": ["a", "b", "c"], "api_key": key}
+    first = client.post("/translate", json=asked)
+    assert first.status_code == 200
+    assert first.headers["ratelimit-limit"] == "4"
+    assert first.headers["ratelimit-remaining"] == "1"
+    second = client.post("/translate", json=asked)
+    assert second.status_code == 429
+    assert int(second.headers["retry-after"]) in range(28, 32)
+    assert second.json()["error"].startswith("Slowdown: 4 per 1 minute")
+    unlimited = made(path, "b")
+    for _ in range(9):
+        answer = client.post("/translate", json={**QUESTION, "api_key": unlimited})
+        assert answer.status_code == 200
+        assert "ratelimit-limit" not in answer.headers
+
+
+def test_without_keys_addresses_are_counted_behind_trusted_proxies(
+    serve: Serve, en_de: str
+) -> None:
+    client = serve(en_de, access=Access(per_minute=1), listen=Listen(trusted_proxies=("::2",)))
+    client = TestClient(client.app, client=("::2", 1))
+    codes = [
+        client.post(
+            "/translate", json=QUESTION, headers={"X-Forwarded-For": f"6.6.6.6, {address}"}
+        ).status_code
+        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
+    ]
+    assert codes == [200, 429, 200]
+
+
+def test_a_client_cannot_choose_its_address(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, access=Access(per_minute=1))
+    codes = [
+        client.post("/translate", json=QUESTION, headers={"X-Forwarded-For": address}).status_code
+        for address in ("192.0.2.1", "192.0.2.2")
+    ]
+    assert codes == [200, 429]
+
+
+def test_keys_lie_in_heeds_home_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEED_HOME", "/somewhere")
+    assert keys_path(Access()) == Path("/somewhere/keys.sqlite")
+    assert keys_path(Access(keys_file="/k")) == Path("/k")

@@ -1,0 +1,99 @@
+"""Keys are shown once, stored hashed, and refused alike for whatever reason."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from heed.errors import ConfigError
+from heed.serve.access.keys import Keys
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Iterator[Keys]:
+    made = Keys(tmp_path / "inner" / "keys.sqlite")
+    yield made
+    made.close()
+
+
+def test_a_key_is_found_until_it_is_revoked(keys: Keys) -> None:
+    given = keys.add("weblate", per_minute=7, chars=90)
+    found = keys.find(given)
+    assert found and (found.name, found.per_minute, found.chars) == ("weblate", 7, 90)
+    keys.revoke("weblate")
+    assert keys.find(given) is None
+
+
+def test_an_expired_key_is_refused(keys: Keys) -> None:
+    assert keys.find(keys.add("early", expires_at=time.time() + 1000))
+    assert keys.find(keys.add("late", expires_at=time.time() - 1)) is None
+
+
+@pytest.mark.parametrize("change", [lambda key: key[:-1], lambda key: key + "x", str.upper])
+def test_a_key_that_differs_in_a_letter_is_refused(keys: Keys, change: object) -> None:
+    assert keys.find(change(keys.add("a"))) is None  # type: ignore[operator]
+
+
+def test_a_secret_opens_only_under_its_own_name(keys: Keys) -> None:
+    first, second = keys.add("a"), keys.add("b")
+    assert keys.find(first.replace("heed_a_", "heed_b_")) is None
+    assert keys.find(second)
+
+
+@pytest.mark.parametrize("given", ["", "heed", "heed__", "' OR 1=1 --", "heed_a_\0", "ä" * 99])
+def test_what_is_no_key_is_refused(keys: Keys, given: str) -> None:
+    keys.add("a")
+    assert keys.find(given) is None
+
+
+def test_no_file_has_the_secret(keys: Keys, tmp_path: Path) -> None:
+    secret = keys.add("a").rpartition("_")[2]
+    files = list((tmp_path / "inner").iterdir())
+    assert files and not [path for path in files if secret.encode() in path.read_bytes()]
+    assert (tmp_path / "inner" / "keys.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_another_process_sees_a_revocation_at_once(keys: Keys, tmp_path: Path) -> None:
+    given = keys.add("a")
+    other = Keys(tmp_path / "inner" / "keys.sqlite")
+    assert other.find(given)
+    keys.revoke("a")
+    assert other.find(given) is None
+    other.close()
+
+
+def test_names_are_taken_once_also_after_a_revocation(keys: Keys) -> None:
+    keys.add("a")
+    keys.revoke("a")
+    with pytest.raises(ConfigError, match="There is a key a already"):
+        keys.add("a")
+
+
+@pytest.mark.parametrize("name", ["", "A", "a b", "-a", "a_b", "a" * 33])
+def test_names_are_short_and_plain(keys: Keys, name: str) -> None:
+    with pytest.raises(ConfigError, match="A key's name has small letters, digits and hyphens"):
+        keys.add(name)
+
+
+def test_revoking_an_unknown_key_names_the_known(keys: Keys) -> None:
+    keys.add("a")
+    with pytest.raises(ConfigError, match="There is no key 'b'. Known: a."):
+        keys.revoke("b")
+
+
+def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not SQLite" * 1000)
+    with pytest.raises(ConfigError, match="The file of keys .*text cannot be used: file is not a"):
+        Keys(tmp_path / "text")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        Keys(tmp_path / "text" / "below")
+
+
+def test_expected_columns_are_there(keys: Keys, tmp_path: Path) -> None:
+    keys.add("a")
+    with sqlite3.connect(tmp_path / "inner" / "keys.sqlite") as file:
+        row = file.execute("SELECT hash FROM keys").fetchone()
+    file.close()
+    assert len(row[0]) == 64
