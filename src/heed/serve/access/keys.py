@@ -1,6 +1,6 @@
 """`Keys`: the keys of clients, hashed in an SQLite file; a key itself is shown once.
 
-A key is `heed_NAME_SECRET`: NAME finds the row, SECRET is 32 random bytes, which need no slow hash.
+A key is heed_NAME_SECRET: NAME finds the row, SECRET is 32 random bytes, which need no slow hash.
 """
 
 import hashlib
