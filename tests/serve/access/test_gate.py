@@ -19,6 +19,7 @@ OPEN = {
     "/health",
     "/api/v1/languages",
     "/api/v1/models",
+    "/translator/models",
     "/openapi.json",
     "/spec",
     "/docs",
