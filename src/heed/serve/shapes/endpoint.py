@@ -122,11 +122,12 @@ def _admit(
     for each in endpoint.fields:
         if each.kind == "texts" and (value := values[each.name]):
             texts += [value] if isinstance(value, str) else value
+    bare = given.values.get("")  # a list that is the whole body
     return gate.admit(
         peer=http.client.host if http.client else "",
         headers=http.headers,
         values=given.values,
-        n_texts=max(1, len(texts)),
+        n_texts=max(1, len(texts), len(bare) if isinstance(bare, list) else 0),
         n_chars=sum(map(len, texts)),
     )
 
