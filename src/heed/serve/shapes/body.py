@@ -53,7 +53,7 @@ async def read_parameters(request: Request, max_bytes: int) -> Parameters:
     Raises:
         Refusal: the body is too long (413), of another type (415), or not what its type says (400).
     """
-    query = _decoded_form(request.url.query.encode("latin-1", "replace"), "The query")
+    query = _decoded_form(request.scope["query_string"], "The query")
     _require_short(request.headers, max_bytes)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == MULTIPART:
