@@ -7,9 +7,10 @@
 
 The run folder must hold float32 weights, which LibreTranslate gets as int8 by CTranslate2, and
 int8 ones, which heed serves. The first call installs LibreTranslate from PyPI into a virtualenv of
-its own (`--peers`, kept). Both get the same beam, one thread of search a core, their own defaults
-otherwise. Nothing is fetched from the network while they run (`argos.py` says what stands for
-LibreTranslate's sentence splitter).
+its own (`--peers`, kept). Both get the same beam and a thread of search for each core; heed keeps
+no translations, because the lines come again (LibreTranslate keeps the last one only). The rest is
+as they are shipped. Nothing is fetched from the network while they run (`argos.py` says what stands
+for LibreTranslate's sentence splitter).
 
 In a round each server is started and stopped, with nothing beside it. Clients are those of
 `http_load.py`; they run on the same cores unless `--client-core` names another. A text's CPU time
@@ -218,7 +219,7 @@ def systems_of(settings: argparse.Namespace, folder: Path) -> dict[str, System]:
     """Both servers, with LibreTranslate installed and its package made."""
     threads = {"OMP_NUM_THREADS": str(settings.cores)}
     heed = [sys.executable, "-m", "heed", "serve", "-m", str(settings.model.absolute())]
-    heed += ["--threads", str(settings.cores)]
+    heed += ["--threads", str(settings.cores), "--set", "work.cache_mb=0", "-q"]
     python = peers.install(PEER, settings.peers.absolute())
     plain, packages = folder / "plain", folder / "packages"
     script = str(Path(argos.__file__))
