@@ -113,6 +113,8 @@ def resolve(code: str, served: Collection[str]) -> str | None:
         code: of a request, such as `EN-GB` or `zh`.
         served: the codes there are.
     """
+    if code in served:
+        return code
     by_key = {_key(each): each for each in served}
     wanted = _key(code)
     same = (wanted, *_same(wanted))

@@ -47,8 +47,7 @@ class Cache:
 
     def put(self, key: bytes, translation: Translation) -> None:
         """Keep a translation; those used least recently make room for it."""
-        size = size_of(translation)
-        if size > self._max_bytes:
+        if not self._max_bytes or (size := size_of(translation)) > self._max_bytes:
             return
         self._remove(key)
         self._kept[key] = translation, size

@@ -96,8 +96,8 @@ class Job:
         """Source tokens of the waiting parts times hypotheses: the work to do."""
         return rows_of(self.call.options) * sum(part.n_tokens for part in self.waiting)
 
-    def bring(self, found: Sequence[tuple[Part, Translation]]) -> None:
-        """Translations of some parts; those of whole segments become results."""
+    def take(self, found: Sequence[tuple[Part, Translation]]) -> dict[int, Translation]:
+        """Keep translations of some parts; return those of the segments that are whole now."""
         for part, translation in found:
             self._parts[part.segment][part.place] = translation
         whole = {}
@@ -105,8 +105,7 @@ class Job:
             parts = [part for part in self._parts[segment] if part is not None]
             if len(parts) == len(self._parts[segment]):
                 whole[segment] = keep_distinct(join_parts(parts), self.call.alternatives)
-        if whole:
-            self.results.bring(whole)
+        return whole
 
 
 class Errand:

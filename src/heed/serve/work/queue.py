@@ -64,11 +64,15 @@ class Queue:
 
     Args:
         batch_tokens: most source positions times hypotheses of a batch.
+
+    Attributes:
+        most_chars: characters of the jobs that wait, and of some that do not any more.
     """
 
     def __init__(self, *, batch_tokens: int) -> None:
         self._batch_tokens = batch_tokens
         self._jobs: deque[Job | Errand] = deque()
+        self.most_chars = 0
 
     @property
     def jobs(self) -> list[Job | Errand]:
@@ -79,6 +83,7 @@ class Queue:
     def add(self, job: Job | Errand) -> None:
         """A new job gets its first turn after all others."""
         self._jobs.append(job)
+        self.most_chars += job.n_chars
 
     def take(self) -> Batch | Errand | None:
         """The next work of a thread; None if there is none."""
@@ -87,6 +92,7 @@ class Queue:
             return None
         job = self._jobs.popleft()
         if isinstance(job, Errand):
+            self.most_chars -= job.n_chars
             return job
         self._jobs.append(job)
         batch = Batch(call=job.call, max_tokens=self._batch_tokens, parts=[job.waiting.popleft()])
@@ -107,6 +113,7 @@ class Queue:
         """Drop the jobs that wait for nothing more."""
         if not all(job.is_waiting for job in self._jobs):
             self._jobs = deque(job for job in self._jobs if job.is_waiting)
+            self.most_chars = sum(job.n_chars for job in self._jobs)
 
 
 def _give(job: Job, batch: Batch) -> bool:

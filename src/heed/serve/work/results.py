@@ -1,7 +1,7 @@
 """`Results`: what a request waits for in the event loop, and threads bring."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from heed.serve.refusal import Refusal
@@ -46,23 +46,17 @@ class Results(Generic[Found]):
 
     def bring(self, found: Mapping[int, Found]) -> None:
         """Results, by their index."""
-        self._call(self._take, found)
+        bring_all([(self, found)])
 
     def fail(self, refusal: Refusal) -> None:
         """Refuse what is still missing."""
         self.is_wanted = False
-        self._call(self._refuse, refusal)
+        _call_soon(self._loop, self._refuse, refusal)
 
     def abandon(self) -> None:
         """Nobody waits any more."""
         self.is_wanted = False
         self._timer.cancel()
-
-    def _call(self, function: Callable[[Any], None], argument: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(function, argument)
-        except RuntimeError:  # the loop is closed: nobody waits
-            self.is_wanted = False
 
     def _take(self, found: Mapping[int, Found]) -> None:
         for index, result in found.items():
@@ -88,3 +82,30 @@ class Results(Generic[Found]):
                 code="timeout",
             )
         )
+
+
+def bring_all(brought: Iterable[tuple[Results[Any], Mapping[int, Any]]]) -> None:
+    """Results of several requests, by their index; an event loop is woken once for all of them."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Results[Any], Mapping[int, Any]]]] = {}
+    for results, found in brought:
+        by_loop.setdefault(results._loop, []).append((results, found))
+    for loop, together in by_loop.items():
+        if not _call_soon(loop, _take_all, together):
+            for results, _ in together:
+                results.is_wanted = False
+
+
+def _take_all(together: Iterable[tuple[Results[Any], Mapping[int, Any]]]) -> None:
+    for results, found in together:
+        results._take(found)
+
+
+def _call_soon(
+    loop: asyncio.AbstractEventLoop, function: Callable[[Any], None], argument: object
+) -> bool:
+    """Call a function in the event loop; False if that is closed, and nobody waits."""
+    try:
+        loop.call_soon_threadsafe(function, argument)
+    except RuntimeError:
+        return False
+    return True

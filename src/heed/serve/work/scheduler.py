@@ -117,6 +117,8 @@ class Scheduler:
             results.fail(Refusal(503, "The server was shut down.", code="shutting_down"))
 
     def _require_room(self, job: Job | Errand) -> None:
+        if self._queue.most_chars + job.n_chars <= self._max_waiting_chars:
+            return
         waiting = self._queue.jobs
         n_chars = sum(each.n_chars for each in waiting)
         # A job larger than the whole queue has a turn when the queue is empty.

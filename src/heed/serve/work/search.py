@@ -5,6 +5,7 @@ from dataclasses import replace
 from heed.serve.work.failures import refusal_of
 from heed.serve.work.job import Errand, Job, Part
 from heed.serve.work.queue import Batch
+from heed.serve.work.results import bring_all
 from heed.translate.result import Translation
 
 
@@ -19,8 +20,10 @@ def search(batch: Batch) -> int:
     jobs = list({id(part.job): part.job for part in batch.parts}.values())
     try:
         found = _translated(batch)
-        for job in jobs:
-            job.bring([pair for pair in found if pair[0].job is job])
+        of_job: dict[Job, list[tuple[Part, Translation]]] = {}
+        for pair in found:
+            of_job.setdefault(pair[0].job, []).append(pair)
+        bring_all([(job.results, job.take(pairs)) for job, pairs in of_job.items()])
     except Exception as error:
         if len(jobs) == 1:
             jobs[0].results.fail(refusal_of(error))
