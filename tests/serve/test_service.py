@@ -2,12 +2,17 @@
 
 import asyncio
 import random
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+import pytest
+from safetensors import safe_open
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
+from heed.serve.refusal import Refusal
 from heed.serve.request import Request
 from heed.serve.run import make_service
 from heed.serve.service import Service
@@ -91,3 +96,198 @@ def test_any_mix_of_requests_gives_each_its_own_bits(en_de: str, de_en: str) -> 
         service.close()
 
     asyncio.run(run())
+
+
+Using = Callable[..., Service]
+
+
+@pytest.fixture
+def using() -> Iterator[Using]:
+    """`using(folder, …, timeout_s=…)`: a service with these settings of its work."""
+    made: list[Service] = []
+
+    def start(*folders: str, **work: Any) -> Service:
+        made.append(
+            make_service(ServeSettings(models=folders, work=Work(**{"threads": 1, **work})))
+        )
+        return made[-1]
+
+    yield start
+    for service in made:
+        service.close(within_s=5)
+
+
+def test_each_text_of_a_list_has_a_language_of_its_own(
+    using: Using, en_de: str, de_en: str
+) -> None:
+    service = using(en_de, de_en)
+    texts = ["Two dogs play in the snow.", "Zwei Hunde spielen im Schnee.", "123"]
+    english, german, number = asyncio.run(
+        service.translate(Request(texts=texts, source="auto", target="de"))
+    )
+    assert (english.source, english.text, english.model) == (
+        "en",
+        heed.load(en_de)(texts[0]),
+        "en-de",
+    )
+    assert english.confidence is not None
+    assert english.confidence > 0.9
+    assert (german.source, german.text, german.model) == ("de", texts[1], "")
+    assert number.text == "123"
+    assert [doubt.kind for doubt in number.doubts] == ["language_doubtful"]
+
+
+def test_markup_keeps_its_tags(using: Using, en_de: str) -> None:
+    page = "<p>Two dogs &amp; a man.</p><script>let a = 1</script><p title='A man.'>Two</p>"
+    (answer,) = asyncio.run(
+        using(en_de).translate(Request(texts=[page], source="en", target="de", format="html"))
+    )
+    plain = heed.load(en_de)
+    assert answer.text.count("<p") == 2
+    assert "<script>let a = 1</script>" in answer.text
+    assert {segment.source for segment in answer.segments} == {"Two dogs & a man.", "A man.", "Two"}
+    by_source = {segment.source: segment.translation.text for segment in answer.segments}
+    assert by_source == {source: plain(source) for source in by_source}
+
+
+def test_malformed_xml_is_refused(using: Using, en_de: str) -> None:
+    request = Request(texts=["<a><b></a>"], source="en", target="de", format="xml")
+    with pytest.raises(Refusal) as caught:
+        asyncio.run(using(en_de).translate(request))
+    assert caught.value.status == 400
+
+
+def test_a_stream_gives_segments_in_order_and_then_all_answers(using: Using, en_de: str) -> None:
+    request = Request(texts=[" ".join(SENTENCES), SENTENCES[0]], source="en", target="de")
+
+    async def run() -> None:
+        service = using(en_de)
+        *parts, answers = [part async for part in service.stream(request)]
+        assert answers == await service.translate(request)
+        assert isinstance(answers, list)
+        assert parts == [
+            (index, place, segment)
+            for index, answer in enumerate(answers)
+            for place, segment in enumerate(answer.segments)
+        ]
+
+    asyncio.run(run())
+
+
+def test_equal_segments_are_searched_once(using: Using, en_de: str) -> None:
+    async def run() -> None:
+        service = using(en_de)
+        request = Request(texts=[SENTENCES[0]] * 5, source="en", target="de")
+        first = await service.translate(request)
+        assert (service.cache.n_hits, service.cache.n_misses) == (0, 1)
+        assert await service.translate(request) == first
+        assert (service.cache.n_hits, service.cache.n_misses) == (1, 1)
+        await service.translate(replace(request, options={"beam_size": 1}))
+        assert (service.cache.n_hits, service.cache.n_misses) == (1, 2)
+
+    asyncio.run(run())
+
+
+def test_alternatives_of_several_segments_are_whole_texts(using: Using, en_de: str) -> None:
+    text = f"{SENTENCES[0]}  {SENTENCES[2]}"
+    (answer,) = asyncio.run(
+        using(en_de).translate(Request(texts=[text], source="en", target="de", alternatives=2))
+    )
+    first, second = (segment.translation for segment in answer.segments)
+    assert answer.alternatives[0] == (
+        f"{first.alternatives[0].text}  {second.alternatives[0].text}"
+    )
+    assert len(set(answer.alternatives) | {answer.text}) == 1 + len(answer.alternatives)
+
+
+def test_a_request_that_takes_too_long_is_refused(using: Using, en_de: str) -> None:
+    service = using(en_de, timeout_s=0.1, cache_mb=0)
+    texts = [f"{number} {line}" for number in range(500) for line in SENTENCES]
+    with pytest.raises(Refusal, match=r"within 0\.1 seconds") as caught:
+        asyncio.run(service.translate(Request(texts=texts, source="en", target="de")))
+    assert caught.value.status == 504
+
+
+def test_a_prefix_that_is_too_long_is_only_its_own_requests_error(using: Using, en_de: str) -> None:
+    async def run() -> None:
+        service = using(en_de)
+        bad = Request(texts=["A man."], source="en", target="de", prefixes=["a b c d e f g h i"])
+        good = Request(texts=["A man."], source="en", target="de", prefixes=["a"])
+        refused, answers = await asyncio.gather(
+            service.translate(bad), service.translate(good), return_exceptions=True
+        )
+        assert isinstance(refused, Refusal)
+        assert (refused.status, "must be shorter than max_length" in refused.sentence) == (
+            400,
+            True,
+        )
+        assert isinstance(answers, list)
+        assert answers[0].text.startswith("a")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_best": 2}, "n_best is not an option of a request"),
+        ({"beam_size": 1000}, "options.beam_size must be at most 64"),
+        ({"beem_size": 2}, "did you mean beam_size"),
+    ],
+)
+def test_options_of_a_request_are_limited(
+    using: Using, en_de: str, options: dict[str, Any], words: str
+) -> None:
+    request = Request(texts=["A man."], source="en", target="de", options=options)
+    with pytest.raises(Refusal, match=words) as caught:
+        asyncio.run(using(en_de).translate(request))
+    assert (caught.value.status, caught.value.field) == (400, "options")
+
+
+def test_words_scores_and_alignments_are_the_translators_own(using: Using, en_de: str) -> None:
+    text, plain = SENTENCES[0], heed.load(en_de)
+
+    async def run() -> None:
+        service = using(en_de)
+        direction = {"source": "en", "target": "de"}
+        assert await service.next_words(text, "a", k=3, **direction) == plain.next_word(
+            text, "a", 3
+        )
+        assert await service.continuations(text, "a", k=2, **direction) == plain.continuations(
+            text, "a", 2
+        )
+        assert await service.score(text, "a b", **direction) == plain.score([text], ["a b"])[0]
+        assert await service.align(text, "a b", **direction) == plain.align(text, "a b")
+        with pytest.raises(Refusal, match="is in German already"):
+            await service.score(SENTENCES[3], SENTENCES[3], target="de")
+
+    asyncio.run(run())
+
+
+def test_models_and_languages_say_what_they_are(using: Using, en_de: str, de_en: str) -> None:
+    async def run() -> None:
+        service = using(en_de, de_en)
+        await service.translate(Request(texts=["A man."], source="en", target="de"))
+        first, second = await service.models_info()
+        assert (first.name, first.directions, first.is_loaded) == ("en-de", (("en", "de"),), True)
+        assert (second.name, second.is_loaded, second.dtype) == ("de-en", False, "float32")
+        assert first.parameters == plain_parameters(en_de)
+        assert first.size_bytes >= 4 * first.parameters
+        assert first.card.startswith("---")
+        assert first.version != second.version
+        english, german = service.languages()
+        assert (english.code, english.name, english.targets) == ("en", "English", ("de",))
+        assert (german.code, german.name, german.targets) == ("de", "German", ("en",))
+
+    asyncio.run(run())
+
+
+def plain_parameters(folder: str) -> int:
+    """Numbers in the file of weights."""
+    with safe_open(f"{folder}/model.safetensors", framework="numpy") as weights:
+        return sum(weights.get_tensor(name).size for name in weights.keys())  # noqa: SIM118 - not a dict
+
+
+def test_a_language_is_detected_beside_the_event_loop(using: Using, en_de: str) -> None:
+    found = asyncio.run(using(en_de).detect("Wo ist die nächste Bäckerei?"))
+    assert found.best.code == "de"

@@ -53,10 +53,12 @@ class Request:
         source: language code, or `AUTO`: detected for each text.
         target: language code.
         format: what the texts are.
-        split: what splits a text into segments.
+        split: what splits a text into segments; None = `1` for text, `nonewlines` for markup,
+            in which a line break means nothing.
         alternatives: the largest number of other translations of each text.
         alignment: also record cross-attention.
-        prefixes: how the translation of each text must begin; None leaves all free.
+        prefixes: how the translation of each text's first segment must begin; None leaves all
+            free.
         glossary: term → translation; empty = none.
         markup: which tags of `html` and `xml` mean what.
         options: fields of `DecodeOptions`, by name.
@@ -67,7 +69,7 @@ class Request:
     source: str = AUTO
     target: str
     format: Format = "text"
-    split: Split = "1"
+    split: Split | None = None
     alternatives: int = 0
     alignment: bool = False
     prefixes: Sequence[str] | None = None
@@ -116,7 +118,7 @@ class Answer:
         confidence: of the detection, 0 to 1; None if the language was given.
         alternatives: other translations, best first.
         segments: the translation of each part.
-        model: name of the model.
+        model: name of the model; empty if the text is in the target language already.
         doubts: what may be wrong with it, in the order of the text.
     """
 
@@ -142,3 +144,28 @@ class Language:
     code: str
     name: str
     targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """A model that is served.
+
+    Attributes:
+        name: by which requests choose it.
+        directions: source and target codes of what it translates.
+        parameters: numbers it was trained to.
+        size_bytes: of its files that are in memory when it is open.
+        dtype: the numbers it computes in, `int8` or `float32`.
+        is_loaded: whether it is open.
+        card: its description, in Markdown.
+        version: hash of its manifest.
+    """
+
+    name: str
+    directions: tuple[tuple[str, str], ...]
+    parameters: int
+    size_bytes: int
+    dtype: str
+    is_loaded: bool
+    card: str
+    version: str

@@ -3,22 +3,35 @@
 The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.py`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
 from heed.errors import HeedError
+from heed.serve.describe import describe
+from heed.serve.detect import Detection, Detector
 from heed.serve.languages import name_of
-from heed.serve.request import Answer, Language, Request, SegmentAnswer
+from heed.serve.refusal import Refusal
+from heed.serve.request import AUTO, Answer, Language, ModelInfo, Request, SegmentAnswer
 from heed.serve.settings import ServeSettings
+from heed.serve.source import find_source
 from heed.serve.texts import Text, read_texts
 from heed.serve.work.aside import run_aside
 from heed.serve.work.cache import Cache
 from heed.serve.work.directions import Route
 from heed.serve.work.failures import refusal_of
+from heed.serve.work.job import Errand
 from heed.serve.work.models import Models
+from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.translating import Translating, call_of
 from heed.translate.lines import Line
+from heed.translate.result import Alignment, Continuation, NextToken, PairScore
+from heed.translate.translator import Translator
+
+Found = TypeVar("Found")
+IsWanted = Callable[[], bool]
 
 
 class Service:
@@ -35,6 +48,7 @@ class Service:
         self.settings = settings
         self.cache = Cache(settings.work.cache_mb << 20)
         self.scheduler = scheduler
+        self._detector = Detector([code for r in models.routes for code in (r.source, r.target)])
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -62,7 +76,7 @@ class Service:
 
     async def stream(
         self, request: Request
-    ) -> AsyncGenerator[tuple[int, int, SegmentAnswer] | list[Answer]]:
+    ) -> AsyncGenerator[tuple[int, int, SegmentAnswer] | list[Answer], None]:
         """Translate, and give each segment as soon as it is there, in order.
 
         Yields:
@@ -76,6 +90,126 @@ class Service:
                 for place in range(len(text.document.segments)):
                     yield index, place, await text.segment(place)
             yield [await text.answer() for text in texts]
+
+    async def detect(self, text: str) -> Detection:
+        """The served languages by the probability that a text is in them."""
+        return await asyncio.to_thread(self._detector.detect, text)
+
+    async def models_info(self) -> list[ModelInfo]:
+        """The models that are served."""
+        return await asyncio.to_thread(describe, self.models)
+
+    async def next_words(
+        self,
+        text: str,
+        prefix: str = "",
+        *,
+        source: str = AUTO,
+        target: str,
+        k: int = 10,
+        model: str | None = None,
+    ) -> list[NextToken]:
+        """The most probable next pieces of a translation.
+
+        Args:
+            text: one sentence.
+            prefix: its translation so far.
+            source: language code, or `AUTO`.
+            target: language code.
+            k: how many pieces.
+            model: name of the model; None = the first that translates the direction.
+
+        Raises:
+            Refusal: as `translate`; or the text is too long to be read in one piece.
+        """
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[NextToken]:
+            return translator.next_word(text, prefix, k, target_lang=into)
+
+        return await self._do(run, text + prefix, source, target, model)
+
+    async def continuations(
+        self,
+        text: str,
+        prefix: str = "",
+        *,
+        source: str = AUTO,
+        target: str,
+        k: int = 5,
+        model: str | None = None,
+    ) -> list[Continuation]:
+        """The most probable next pieces, each with the best translation that continues with it.
+
+        Args:
+            text: one sentence.
+            prefix: its translation so far.
+            source: language code, or `AUTO`.
+            target: language code.
+            k: how many pieces.
+            model: name of the model; None = the first that translates the direction.
+
+        Raises:
+            Refusal: as `translate`; or the text is too long to be read in one piece.
+        """
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[Continuation]:
+            return translator.continuations(text, prefix, k, target_lang=into, is_wanted=is_wanted)
+
+        return await self._do(run, text + prefix, source, target, model)
+
+    async def score(
+        self,
+        text: str,
+        translation: str,
+        *,
+        source: str = AUTO,
+        target: str,
+        model: str | None = None,
+    ) -> PairScore:
+        """The log-probability of a given translation.
+
+        Args:
+            text: one sentence.
+            translation: of the same.
+            source: language code, or `AUTO`.
+            target: language code.
+            model: name of the model; None = the first that translates the direction.
+
+        Raises:
+            Refusal: as `translate`.
+        """
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> PairScore:
+            return translator.score([text], [translation], target_lang=into)[0]
+
+        return await self._do(run, text + translation, source, target, model)
+
+    async def align(
+        self,
+        text: str,
+        translation: str,
+        *,
+        source: str = AUTO,
+        target: str,
+        model: str | None = None,
+    ) -> Alignment:
+        """The source tokens that each token of a given translation attends to.
+
+        Args:
+            text: one sentence.
+            translation: of the same.
+            source: language code, or `AUTO`.
+            target: language code.
+            model: name of the model; None = the first that translates the direction.
+
+        Raises:
+            Refusal: as `translate`; or a side is too long to be read in one piece.
+        """
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Alignment:
+            return translator.align(text, translation, target_lang=into)
+
+        return await self._do(run, text + translation, source, target, model)
 
     def close(self, within_s: float | None = None) -> None:
         """Finish the work and end the threads.
@@ -92,7 +226,7 @@ class Service:
         n_chars = sum(map(len, request.texts))
         async with AsyncExitStack() as stack:
             try:
-                texts = await run_aside(n_chars, read_texts, request, self.routes)
+                texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
                 for (model, alignment), lines in _groups(texts, request).items():
                     opened = await stack.enter_async_context(self.models.use(model))
                     call = call_of(
@@ -112,16 +246,53 @@ class Service:
             except HeedError as error:
                 raise refusal_of(error) from error
 
+    async def _do(
+        self,
+        run: Callable[[Translator, str, IsWanted], Found],
+        texts: str,
+        source: str,
+        target: str,
+        model: str | None,
+    ) -> Found:
+        """Call a function with a model in one of the threads that search."""
+        found = find_source(
+            texts,
+            source=source,
+            target=target,
+            model=model,
+            routes=self.routes,
+            detector=self._detector,
+        )
+        if (route := found.route) is None:
+            raise Refusal(
+                400, f"The text is in {name_of(found.code)} already.", code="same_language"
+            )
+        async with self.models.use(route.model) as opened:
+            results: Results[Found] = Results(1, timeout_s=self.settings.work.timeout_s)
+            try:
+                self.scheduler.submit(
+                    Errand(
+                        lambda is_wanted: run(opened.translator, route.target, is_wanted),
+                        n_chars=len(texts),
+                        results=results,
+                    )
+                )
+                return await results.get(0)
+            finally:
+                results.abandon()
+
 
 def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:
     """The segments of all texts, by the model and whether they need an alignment."""
     groups: dict[tuple[str, bool], dict[int, Line]] = {}
     for index, text in enumerate(texts):
+        if (route := text.source.route) is None:
+            continue
         prefix = request.prefixes[index] if request.prefixes else ""
         for place, segment in enumerate(text.document.segments):
             alignment = request.alignment or segment.needs_alignment
-            group = groups.setdefault((text.route.model, alignment), {})
+            group = groups.setdefault((route.model, alignment), {})
             group[text.first + place] = Line(
-                segment.text, prefix="" if place else prefix, target_lang=text.route.target
+                segment.text, prefix="" if place else prefix, target_lang=route.target
             )
     return groups

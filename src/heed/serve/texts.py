@@ -1,13 +1,18 @@
 """`Text`: a text of a request, from its segments to its answer."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from heed.documents.passages import split_passage
+from heed.documents.markup import parse_markup
+from heed.documents.passages import Passage, split_passage
 from heed.documents.segment import Segment
+from heed.serve.detect import Detector
+from heed.serve.doubts import find_doubts
 from heed.serve.request import Answer, Request, SegmentAnswer
-from heed.serve.work.directions import Route, find_route
+from heed.serve.source import Source, find_source
+from heed.serve.work.directions import Route
 from heed.serve.work.translating import Translating
 from heed.translate.result import Translation
 
@@ -29,13 +34,13 @@ class Text:
     """A text on its way.
 
     Args:
-        route: how it is translated.
+        source: its language, and how it is translated.
         document: the text, split.
         first: number of its first segment among all of the request.
     """
 
-    def __init__(self, route: Route, document: Document, first: int) -> None:
-        self.route = route
+    def __init__(self, source: Source, document: Document, first: int) -> None:
+        self.source = source
         self.document = document
         self.first = first
         self._translating: dict[int, Translating] = {}
@@ -61,42 +66,73 @@ class Text:
         Raises:
             Refusal: the request failed, or its time is over.
         """
+        await asyncio.sleep(0)  # other requests have a turn between two texts
         segments = [await self.segment(place) for place in range(len(self.document.segments))]
         found = [segment.translation for segment in segments]
+        text = self.document.join(found)
         return Answer(
-            text=self.document.join(found),
-            source=self.route.source,
-            alternatives=_alternatives(self.document, found),
+            text=text,
+            source=self.source.code,
+            confidence=self.source.confidence,
+            alternatives=_alternatives(self.document, found, text),
             segments=tuple(segments),
-            model=self.route.model,
+            model=self.source.route.model if self.source.route else "",
+            doubts=(*self.source.doubts, *find_doubts(text, segments)),
         )
 
 
-def read_texts(request: Request, routes: Sequence[Route]) -> list[Text]:
-    """The texts of a request, split.
+def read_texts(request: Request, routes: Sequence[Route], detector: Detector) -> list[Text]:
+    """The texts of a request, split, each with its language.
 
     Args:
         request: whose texts.
         routes: the directions that are served.
+        detector: of the languages that are served.
 
     Raises:
         Refusal: there is no such direction.
-        UsageError: there is no such way to split.
+        DataError: XML is malformed.
+        UsageError: there is no such format or way to split.
     """
-    documents = [split_passage(text, request.split) for text in request.texts]
-    firsts = accumulate((len(document.segments) for document in documents), initial=0)
-    route = find_route(routes, request.source, request.target, request.model)
-    return [
-        Text(route, document, first) for document, first in zip(documents, firsts, strict=False)
+    documents = [_document(text, request) for text in request.texts]
+    sources = [
+        find_source(
+            " ".join(segment.text for segment in document.segments) or text,
+            source=request.source,
+            target=request.target,
+            model=request.model,
+            routes=routes,
+            detector=detector,
+        )
+        for text, document in zip(request.texts, documents, strict=True)
     ]
+    for place, source in enumerate(sources):
+        if source.route is None:  # it stays as it is
+            documents[place] = Passage([], [request.texts[place]])
+    firsts = accumulate((len(document.segments) for document in documents), initial=0)
+    return [Text(*each) for each in zip(sources, documents, firsts, strict=False)]
 
 
-def _alternatives(document: Document, found: Sequence[Translation]) -> tuple[str, ...]:
+def _document(text: str, request: Request) -> Document:
+    if request.format == "text":
+        return split_passage(text, request.split or "1")
+    return parse_markup(
+        text,
+        request.format,
+        split_sentences=request.split or "nonewlines",
+        ignore_tags=request.markup.ignore_tags,
+        splitting_tags=request.markup.splitting_tags,
+        non_splitting_tags=request.markup.non_splitting_tags,
+        outline_detection=request.markup.outline_detection,
+    )
+
+
+def _alternatives(document: Document, found: Sequence[Translation], text: str) -> tuple[str, ...]:
     """The text in other words: the n-th alternative of every segment, joined."""
     n_others = max((len(one.alternatives) for one in found), default=0)
     # A segment with fewer translations than others repeats its last one.
-    others = (
+    others = dict.fromkeys(
         document.join([[one, *one.alternatives][: rank + 1][-1] for one in found])
         for rank in range(1, n_others + 1)
     )
-    return tuple(dict.fromkeys(others))
+    return tuple(other for other in others if other != text)

@@ -316,6 +316,7 @@ class Translator:
         k: int = 5,
         *,
         target_lang: str | None = None,
+        is_wanted: Callable[[], bool] | None = None,
         **options: Any,
     ) -> list[Continuation]:
         """The most probable next pieces, each with the best translation that continues with it.
@@ -325,6 +326,8 @@ class Translator:
             prefix: the translation so far.
             k: how many pieces, from 1.
             target_lang: one of the model's target languages.
+            is_wanted: asked after every step of the search; False ends it, and the translations
+                have the status `unwanted`.
             **options: fields of `DecodeOptions`.
 
         Raises:
@@ -339,15 +342,16 @@ class Translator:
         parts = [
             Chunk(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
         ]
+        found = self.search(
+            parts, chosen, is_wanted=None if is_wanted is None else lambda _: is_wanted()
+        )
         return [
             Continuation(
                 token=self.tgt_vocab.pieces([token_id])[0],
                 probability=probability,
                 translation=translation,
             )
-            for (token_id, probability), translation in zip(
-                choices, self.search(parts, chosen), strict=True
-            )
+            for (token_id, probability), translation in zip(choices, found, strict=True)
         ]
 
     def alternatives(self, text: str, *arguments: Any, **options: Any) -> list[Continuation]:

@@ -98,23 +98,33 @@ def find_route(routes: Sequence[Route], source: str, target: str, model: str | N
     if model is not None:
         routes = [route for route in routes if route.model == model]
         if not routes:
-            raise Refusal(
-                400, f"There is no model {model!r} here.", code="no_such_model", field="model"
-            )
+            raise no_model(model)
     sources = list(dict.fromkeys(route.source for route in routes))
     found_source = resolve(source, sources)
     if found_source is None:
-        raise _no_such("source", source, sources)
+        raise no_such("source", source, sources)
     targets = [route.target for route in routes if route.source == found_source]
     found_target = resolve(target, targets)
     if found_target is None:
-        raise _no_such("target", target, targets)
+        raise no_such("target", target, targets)
     return next(
         route for route in routes if (route.source, route.target) == (found_source, found_target)
     )
 
 
-def _no_such(field: str, code: str, served: Sequence[str]) -> Refusal:
+def no_model(model: str | None) -> Refusal:
+    """The refusal of a model that is not served, or not for that direction."""
+    return Refusal(400, f"There is no model {model!r} here.", code="no_such_model", field="model")
+
+
+def no_such(field: str, code: str, served: Sequence[str]) -> Refusal:
+    """The refusal of a language.
+
+    Args:
+        field: `source` or `target`.
+        code: what the request named.
+        served: what there is.
+    """
     return Refusal(
         400,
         f"{field} must be one of {', '.join(dict.fromkeys(served))}, but is {code!r}.",

@@ -67,14 +67,14 @@ def open_version(folder: Path, name: str) -> Opened:
     """
     for _ in range(_ATTEMPTS):
         version = version_of(folder)
-        size_bytes = _size_bytes(folder)
+        size = size_bytes(folder)
         translator = load(folder, threads=1)
         if version_of(folder) == version:
-            return Opened(name=name, version=version, translator=translator, size_bytes=size_bytes)
+            return Opened(name=name, version=version, translator=translator, size_bytes=size)
     raise FormatError(f"{folder} changes while it is read. Write it once, then wait.")
 
 
-def _size_bytes(folder: Path) -> int:
+def size_bytes(folder: Path) -> int:
     """The bytes of all files but those weights that are not computed with."""
     sizes = {
         name: entry.size for name, entry in read_manifest(find_model_folder(folder)).files.items()

@@ -1,0 +1,112 @@
+"""`Detector`: which of the served languages a text is in, with an honest probability.
+
+py3langid knows 140 languages; its scores of all of them become probabilities by Bayes' rule, with
+most of the prior on those that are served. So a text in another language gets a low probability,
+instead of the nearest served one with certainty.
+"""
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heed.serve.languages import NAMES
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+SERVED_PRIOR = 0.95
+"""Probability, before reading, that a text is in a language that is served."""
+
+DOUBTFUL = 0.8
+"""A guess below this probability is called doubtful."""
+
+MAX_CHARS = 1000
+"""The beginning of a text says its language."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """A language that a text may be in.
+
+    Attributes:
+        code: of a served language.
+        probability: 0 to 1.
+    """
+
+    code: str
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detection:
+    """What a text may be in.
+
+    Attributes:
+        guesses: all served languages, the most probable first. The rest of the probability is that
+            of all other languages.
+        other: code of a language that is not served and more probable than those; None = none is.
+    """
+
+    guesses: tuple[Guess, ...]
+    other: str | None = None
+
+    @property
+    def best(self) -> Guess:
+        """The most probable served language."""
+        return self.guesses[0]
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may well be another."""
+        return self.best.probability < DOUBTFUL
+
+
+class Detector:
+    """Detects served languages. Reads its model when it is first used; for any thread.
+
+    Args:
+        served: codes; those that py3langid does not know are never detected.
+    """
+
+    def __init__(self, served: Sequence[str]) -> None:
+        self._served = tuple(dict.fromkeys(served))
+        self._lock = threading.Lock()
+        self._identifier: LanguageIdentifier | None = None
+
+    def detect(self, text: str) -> Detection:
+        """The served languages by their probability."""
+        scores = dict(self._read().rank(text[:MAX_CHARS]))
+        base = {code: code.partition("-")[0] for code in self._served}
+        priors = dict.fromkeys(scores, (1 - SERVED_PRIOR) / len(scores))
+        for known in {base[code] for code in self._served} & scores.keys():
+            priors[known] += SERVED_PRIOR / len(self._served)
+        probabilities = _posterior(scores, priors)
+        # Two served codes of one language share its probability.
+        shares = {code: [*base.values()].count(base[code]) for code in self._served}
+        guesses = [
+            Guess(code=code, probability=probabilities.get(base[code], 0.0) / shares[code])
+            for code in self._served
+        ]
+        guesses.sort(key=lambda guess: -guess.probability)
+        other = max(probabilities, key=probabilities.__getitem__)
+        # py3langid also knows rare languages, and one that is none at all.
+        is_foreign = other in NAMES and other not in base.values()
+        return Detection(guesses=tuple(guesses), other=other if is_foreign else None)
+
+    def _read(self) -> "LanguageIdentifier":
+        with self._lock:
+            if self._identifier is None:
+                from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+                self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+            return self._identifier
+
+
+def _posterior(scores: dict[str, float], priors: dict[str, float]) -> dict[str, float]:
+    """Bayes' rule. Without any feature of a language in the text, the priors."""
+    highest = max(scores.values())
+    weights = {code: priors[code] * math.exp(score - highest) for code, score in scores.items()}
+    total = sum(weights.values())
+    return {code: weight / total for code, weight in weights.items()}

@@ -1,0 +1,88 @@
+"""The source language of a text, given or detected, and the model that follows from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heed.serve.detect import Detection, Detector
+from heed.serve.languages import name_of, resolve
+from heed.serve.request import AUTO, Doubt
+from heed.serve.work.directions import Route, find_route, no_model, no_such
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The language of a text.
+
+    Attributes:
+        code: of a served language.
+        confidence: of the detection, 0 to 1; None if the language was given.
+        route: how the text is translated; None = it is in the target language already.
+        doubts: one, if the detection is doubtful.
+    """
+
+    code: str
+    confidence: float | None = None
+    route: Route | None
+    doubts: tuple[Doubt, ...] = ()
+
+
+def find_source(
+    text: str,
+    *,
+    source: str,
+    target: str,
+    model: str | None,
+    routes: Sequence[Route],
+    detector: Detector,
+) -> Source:
+    """The language of a text, and how it is translated.
+
+    Args:
+        text: which text.
+        source: code of a request, or `AUTO`.
+        target: code of a request.
+        model: name of a model; None = any.
+        routes: the directions that are served.
+        detector: for `AUTO`.
+
+    Raises:
+        Refusal: there is no such language, direction or model.
+    """
+    if source.lower() != AUTO:
+        route = find_route(routes, source, target, model)
+        return Source(code=route.source, route=route)
+    into = resolve(target, list(dict.fromkeys(route.target for route in routes)))
+    if into is None:
+        raise no_such("target", target, [route.target for route in routes])
+    detection = detector.detect(text)
+    best = detection.best
+    if best.code == into and not detection.is_doubtful:
+        return Source(code=into, confidence=best.probability, route=None)
+    ways = {
+        route.source: route
+        for route in reversed(routes)
+        if route.target == into and model in (None, route.model)
+    }
+    guess = next((guess for guess in detection.guesses if guess.code in ways), None)
+    if guess is None:
+        raise no_model(model)
+    return Source(
+        code=guess.code,
+        confidence=guess.probability,
+        route=ways[guess.code],
+        doubts=_doubts(detection, guess.code),
+    )
+
+
+def _doubts(detection: Detection, code: str) -> tuple[Doubt, ...]:
+    best = detection.best
+    if not detection.is_doubtful and best.code == code:
+        return ()
+    if detection.other is not None:
+        likely = f"The text seems to be in {name_of(detection.other)}, which is not translated here"
+    elif best.code != code:
+        likely = f"The text seems to be in {name_of(best.code)}, which is not translated that way"
+    else:
+        likely = "The language of the text is not certain"
+    sentence = f"{likely}; it was read as {name_of(code)}."
+    return (Doubt(kind="language_doubtful", sentence=sentence),)

@@ -1,0 +1,249 @@
+"""Models are opened once, closed under a memory limit, and replaced when their folder changes."""
+
+import asyncio
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.serve.conftest import SENTENCES, make_model
+
+import heed
+from heed.errors import ConfigError, FormatError
+from heed.serve.refusal import Refusal
+from heed.serve.work import models as models_module
+from heed.serve.work.models import Models, read_models
+from heed.serve.work.versions import Opened, open_version
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the models that were read, in order."""
+    names: list[str] = []
+
+    def counted(folder: Path, name: str) -> Opened:
+        names.append(name)
+        return open_version(folder, name)
+
+    monkeypatch.setattr(models_module, "open_version", counted)
+    return names
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(make_model(tmp_path / "en-de", "en", "de", seed=1))
+
+
+Read = Callable[..., Models]
+
+
+@pytest.fixture
+def read() -> Iterator[Read]:
+    made: list[Models] = []
+
+    def start(
+        *folders: str | Path, clock: Callable[[], float] | None = None, memory_bytes: int = 0
+    ) -> Models:
+        plain = read_models([str(folder) for folder in folders])
+        plain.close()
+        models = Models(
+            plain.folders,
+            plain.routes,
+            memory_bytes=memory_bytes,
+            **({"clock": clock} if clock else {}),
+        )
+        made.append(models)
+        return models
+
+    yield start
+    for models in made:
+        models.close()
+
+
+async def text_of(models: Models, name: str) -> str:
+    async with models.use(name) as opened:
+        return opened.translator(SENTENCES[0])
+
+
+async def settle(models: Models) -> None:
+    """Wait until the thread that reads models has nothing to do."""
+    await asyncio.wrap_future(models._reader.submit(lambda: None))
+
+
+def test_many_first_users_wait_for_one_reading(read: Read, folder: Path, opened: list[str]) -> None:
+    models = read(folder)
+    assert not models.is_open("en-de")
+
+    async def run() -> list[str]:
+        return await asyncio.gather(*(text_of(models, "en-de") for _ in range(20)))
+
+    assert asyncio.run(run()) == [heed.load(folder)(SENTENCES[0])] * 20
+    assert opened == ["en-de"]
+    assert models.is_open("en-de")
+
+
+def test_a_model_is_read_beside_the_event_loop(
+    read: Read, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+
+    def slow(folder: Path, name: str) -> Opened:
+        gate.wait(10)
+        return open_version(folder, name)
+
+    monkeypatch.setattr(models_module, "open_version", slow)
+    models = read(folder)
+
+    async def run() -> None:
+        asking = asyncio.create_task(text_of(models, "en-de"))
+        leaving = asyncio.create_task(text_of(models, "en-de"))
+        await asyncio.sleep(0.01)
+        leaving.cancel()  # the other one goes on waiting
+        await asyncio.sleep(0.01)
+        assert not asking.done()
+        gate.set()
+        await asking
+
+    asyncio.run(run())
+
+
+def test_the_model_used_least_recently_is_closed(
+    read: Read, tmp_path: Path, opened: list[str]
+) -> None:
+    folders = [make_model(tmp_path / name, "en", "de") for name in ("a", "b", "c")]
+    size = open_version(Path(folders[0]), "a").size_bytes
+    models = read(*folders, memory_bytes=2 * size)
+
+    async def run() -> None:
+        for name in ("a", "b", "a", "c"):
+            await text_of(models, name)
+        assert [name for name in "abc" if models.is_open(name)] == ["a", "c"]
+        await text_of(models, "b")
+        assert [name for name in "abc" if models.is_open(name)] == ["b", "c"]
+
+    asyncio.run(run())
+    assert opened == ["a", "b", "c", "b"]
+
+
+def test_a_model_in_use_is_never_closed(read: Read, tmp_path: Path) -> None:
+    folders = [make_model(tmp_path / name, "en", "de") for name in ("a", "b")]
+    models = read(*folders, memory_bytes=1)
+
+    async def run() -> None:
+        async with models.use("a"):
+            await text_of(models, "b")
+            assert models.is_open("a")
+        await text_of(models, "b")
+        assert not models.is_open("a")
+
+    asyncio.run(run())
+
+
+def test_a_changed_model_replaces_the_old_one_which_finishes_its_work(
+    read: Read, folder: Path, tmp_path: Path, opened: list[str]
+) -> None:
+    clock = Clock()
+    models = read(folder, clock=clock)
+    old_text = heed.load(folder)(SENTENCES[0])
+
+    async def run() -> None:
+        assert await text_of(models, "en-de") == old_text
+        async with models.use("en-de") as old:
+            make_model(folder, "en", "de", seed=9)
+            new_text = heed.load(folder)(SENTENCES[0])
+            assert new_text != old_text
+            assert await text_of(models, "en-de") == old_text  # looked at a moment ago
+            clock.now += 10
+            assert await text_of(models, "en-de") == old_text  # it is being read
+            await settle(models)
+            assert await text_of(models, "en-de") == new_text
+            assert old.translator(SENTENCES[0]) == old_text
+        assert opened == ["en-de", "en-de"]
+
+    asyncio.run(run())
+
+
+def test_a_damaged_new_version_is_refused_and_the_old_one_stays(
+    read: Read, folder: Path, opened: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    models = read(folder)
+
+    async def run() -> None:
+        old_text = await text_of(models, "en-de")
+        make_model(folder, "en", "de", seed=9)
+        with (folder / "model.safetensors").open("r+b") as file:
+            file.seek(-8, 2)
+            file.write(b"\xff" * 8)
+        for _ in range(2):
+            models.refresh()
+            await settle(models)
+        assert await text_of(models, "en-de") == old_text
+        make_model(folder, "en", "de", seed=10)
+        models.refresh()
+        await settle(models)
+        assert await text_of(models, "en-de") == heed.load(folder)(SENTENCES[0])
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(run())
+    refused = [record for record in caplog.records if "is refused" in record.message]
+    assert len(refused) == 1
+    assert opened == ["en-de"] * 3
+
+
+def test_a_new_version_of_other_languages_is_refused(
+    read: Read, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    models = read(folder)
+
+    async def run() -> None:
+        old_text = await text_of(models, "en-de")
+        make_model(folder, "en", "fr", seed=9)
+        models.refresh()
+        await settle(models)
+        assert await text_of(models, "en-de") == old_text
+
+    asyncio.run(run())
+    assert "translated en to de, and its new version translates en to fr" in caplog.text
+
+
+def test_a_model_that_cannot_be_read_is_refused_in_words(read: Read, folder: Path) -> None:
+    models = read(folder)
+    shutil.rmtree(folder)
+
+    async def run() -> None:
+        with pytest.raises(Refusal, match="en-de cannot be read at the moment") as caught:
+            await text_of(models, "en-de")
+        assert caught.value.status == 503
+        make_model(folder, "en", "de")
+        await text_of(models, "en-de")
+
+    asyncio.run(run())
+
+
+def test_languages_of_versions_are_compared(folder: Path, tmp_path: Path) -> None:
+    one = open_version(folder, "one")
+    other = open_version(Path(make_model(tmp_path / "other", "de", "en")), "one")
+    one.require_same_languages(open_version(folder, "one"))
+    with pytest.raises(ConfigError, match="one translated en to de, and its new version"):
+        other.require_same_languages(one)
+
+
+def test_a_folder_that_changes_all_the_time_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = iter(map(str, range(100)))
+    monkeypatch.setattr("heed.serve.work.versions.version_of", lambda folder: next(versions))
+    with pytest.raises(FormatError, match="changes while it is read"):
+        open_version(folder, "en-de")
