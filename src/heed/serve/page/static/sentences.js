@@ -19,12 +19,16 @@ export function readSentence(segment) {
 
 const FAINT = 0.08; // weaker links are noise
 
-/** Tint `elements` (one for each word; null for what is no word) by their weights. */
-export function tint(elements, weights) {
-  elements.forEach((element, index) => {
-    if (!element) return;
-    const weight = weights?.[index] ?? 0;
-    element.classList.toggle("tinted", weight > FAINT);
-    element.style.setProperty("--weight", Math.min(1, weight).toFixed(2));
-  });
+/** A function that tints elements (one a word; null for no word) by weights, and the last no more. */
+export function makeTint() {
+  let tinted = [];
+  return (elements, weights) => {
+    for (const element of tinted) element.classList.remove("tinted");
+    tinted = elements.filter((element, index) => element && weights?.[index] > FAINT);
+    for (const element of tinted) {
+      const weight = Math.min(1, weights[elements.indexOf(element)]);
+      element.style.setProperty("--weight", weight.toFixed(2));
+      element.classList.add("tinted");
+    }
+  };
 }

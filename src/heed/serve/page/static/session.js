@@ -8,6 +8,7 @@ import { makeStore } from "./store.js";
 export const AUTO = "auto";
 const PAUSE_MS = 300;
 const STREAM_FROM = 240; // characters; a shorter text is answered at once
+const REDRAW_MS = 100; // of a text that arrives
 const N_ALTERNATIVES = 4;
 const N_CHOICES = 6;
 
@@ -146,10 +147,13 @@ async function whole(text, signal) {
 
 async function streamed(text, signal) {
   const segments = [];
+  let next = 0;
   for await (const [name, data] of api.events("translate/stream", asked(text, 0), signal)) {
     if (name === "segment") {
       segments.push(readSegment(data));
+      if (performance.now() < next) continue;
       session.set({ answer: readPartial(text, segments), error: null });
+      next = performance.now() + REDRAW_MS;
     } else if (name === "error") {
       throw new api.ApiError(data.error?.sentence ?? data.sentence);
     } else if (name === "done") {

@@ -2,7 +2,7 @@
 // be tinted; it also gives the text area its height.
 
 import { byId, fill, make } from "./element.js";
-import { readSentence, tint } from "./sentences.js";
+import { makeTint, readSentence } from "./sentences.js";
 import { charLimit, session, setText, translate } from "./session.js";
 
 const area = byId("source");
@@ -11,6 +11,9 @@ const NUMBER = new Intl.NumberFormat("en");
 const COUNT_FROM = 0.9; // from this share of the limit on, the counter is a warning
 const LARGE_TO = 140; // characters that are shown in large letters
 
+const tint = makeTint();
+
+let drawn = {};
 let wordsOf = []; // for each sentence its elements, null for what is no word
 
 export function showSource() {
@@ -36,7 +39,10 @@ export function showSource() {
   session.on(["pointed", "answer"], drawTint);
 }
 
-function drawText({ text, answer }) {
+function drawText({ text, answer: newest }) {
+  const answer = newest?.isPartial || newest?.sourceText !== text ? null : newest;
+  if (text === drawn.text && answer === drawn.answer) return;
+  drawn = { text, answer };
   if (area.value !== text) area.value = text;
   byId("clear").hidden = !text;
   byId("source-pane").parentElement.classList.toggle("large", text.length <= LARGE_TO);
@@ -44,13 +50,11 @@ function drawText({ text, answer }) {
   wordsOf = [];
   const parts = [];
   let at = 0;
-  if (answer && answer.sourceText === text) {
-    answer.segments.forEach((segment, index) => {
-      if (segment.sourceStart < at) return;
-      parts.push(text.slice(at, segment.sourceStart), ...wordElements(segment, index));
-      at = segment.sourceStart + segment.source.length;
-    });
-  }
+  answer?.segments.forEach((segment, index) => {
+    if (segment.sourceStart < at) return;
+    parts.push(text.slice(at, segment.sourceStart), ...wordElements(segment, index));
+    at = segment.sourceStart + segment.source.length;
+  });
   mirror.replaceChildren(...parts, text.slice(at), "\u200b"); // the last gives a last line its height
 }
 
@@ -100,14 +104,9 @@ function point(element) {
 }
 
 function drawTint({ pointed, answer }) {
-  wordsOf.forEach((elements, index) => {
-    const isHere = pointed && pointed.segment === index;
-    const { weights } = isHere ? readSentence(answer.segments[index]) : {};
-    if (pointed?.side === "target") tint(elements, weights?.[pointed.word]);
-    else
-      tint(
-        elements,
-        isHere && weights ? elements.map((_, word) => +(word === pointed.word)) : null,
-      );
-  });
+  const elements = wordsOf[pointed?.segment] ?? [];
+  if (!elements.length) return tint([]);
+  const { weights } = readSentence(answer.segments[pointed.segment]);
+  if (pointed.side === "target") return tint(elements, weights?.[pointed.word]);
+  return tint(elements, weights && elements.map((_, word) => +(word === pointed.word)));
 }

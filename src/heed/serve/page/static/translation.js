@@ -5,12 +5,14 @@ import { hasPlace } from "./answer.js";
 import { closeChoices, openChoices } from "./choices.js";
 import { announce, byId, copy, fill, icon, make } from "./element.js";
 import { hideReason, showReason } from "./reason.js";
-import { readSentence, tint } from "./sentences.js";
+import { makeTint, readSentence } from "./sentences.js";
 import { redo, session, undo } from "./session.js";
 import { probabilityOf } from "./words.js";
 
 const pane = byId("translation");
 const SETTLED_MS = 1000; // a translation that stays as long is read to screen readers
+
+const tint = makeTint();
 
 let wordsOf = []; // for each sentence its elements, null for what is no word
 let drawn = { segments: [] };
@@ -77,8 +79,9 @@ function draw({ answer }) {
     append(answer, 0);
   }
   drawn = answer ?? { segments: [] };
+  if (answer?.isPartial) return;
   drawNotes(answer?.doubts ?? []);
-  if (answer && !answer.isPartial) announce(spoken(answer), SETTLED_MS);
+  if (answer) announce(spoken(answer), SETTLED_MS);
 }
 
 /** Whether `answer` only adds sentences to the one that is shown, as those of a stream do. */
@@ -223,14 +226,11 @@ function point(element) {
 }
 
 function drawTint({ pointed, answer }) {
-  wordsOf.forEach((elements, index) => {
-    const isHere = pointed && answer && pointed.segment === index;
-    const { weights } = isHere ? readSentence(answer.segments[index]) : {};
-    if (pointed?.side === "source")
-      tint(
-        elements,
-        weights?.map((row) => row[pointed.word]),
-      );
-    else tint(elements, null);
-  });
+  const elements = wordsOf[pointed?.segment] ?? [];
+  if (pointed?.side !== "source" || !elements.length) return tint([]);
+  const { weights } = readSentence(answer.segments[pointed.segment]);
+  return tint(
+    elements,
+    weights?.map((row) => row[pointed.word]),
+  );
 }
