@@ -47,7 +47,12 @@ def test_a_glossary_outlives_the_server(
     [
         ({"name": ""}, 400, "Parameter 'name' not specified."),
         ({"target_lang": "FR"}, 400, "Unsupported glossary source and target language pair."),
-        ({"entries": "bike"}, 400, "Entry 1 has no translation."),
+        (
+            {"entries": "bike"},
+            400,
+            "Line 1 of the glossary must have a source term, a tab and a target term, but is "
+            "'bike'.",
+        ),
         ({"entries": "a\tb\nc\td\ne\tf\ng\th"}, 413, "A glossary must have at most 3 entries."),
         (
             {"entries_format": "xlsx"},
@@ -80,3 +85,10 @@ def test_a_store_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path:
     answer = client.get("/v2/glossaries")
     assert answer.status_code == 503
     assert "store of glossaries" in answer.json()["message"]
+
+
+def test_entries_are_told_as_tabs_separate_them(client: TestClient) -> None:
+    entries = '"a\tb","c, d"\r\nsnow,Schnee\r\n'
+    created = create(client, entries=entries, entries_format="csv").json()
+    found = client.get(f"/v2/glossaries/{created['glossary_id']}/entries")
+    assert found.text == "a b\tc, d\nsnow\tSchnee"

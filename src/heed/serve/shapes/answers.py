@@ -31,7 +31,7 @@ def _spelled_answer(answer: Answer, *, details: bool) -> dict[str, Any]:
     return {
         "text": answer.text,
         "source": answer.source,
-        "confidence": _rounded(answer.confidence),
+        "confidence": rounded(answer.confidence),
         "model": answer.model,
         "alternatives": _spelled_alternatives(answer),
         "doubts": [_spelled_doubt(doubt) for doubt in answer.doubts],
@@ -46,7 +46,7 @@ def _spelled_alternatives(answer: Answer) -> list[dict[str, Any]]:
         others = answer.segments[0].translation.alternatives
         scores = {other.text: other.score for other in others}
     return [
-        {"text": text, "score": _rounded(scores.get(text.strip()))} for text in answer.alternatives
+        {"text": text, "score": rounded(scores.get(text.strip()))} for text in answer.alternatives
     ]
 
 
@@ -66,28 +66,28 @@ def spelled_segment(segment: SegmentAnswer, *, details: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "source": segment.source,
         "text": translation.text,
-        "score": _rounded(translation.score),
+        "score": rounded(translation.score),
         "status": translation.status,
     }
     if details:
         found["tokens"] = spelled_tokens(translation)
         found["source_tokens"] = _spelled_pieces(translation.source_tokens, segment.source)
         found["alignment"] = [
-            [_rounded(weight) for weight in row] for row in translation.alignment or []
+            [rounded(weight) for weight in row] for row in translation.alignment or []
         ]
     return found
 
 
 def spelled_tokens(translation: Translation) -> list[dict[str, Any]]:
     """The tokens of a translation, where they stand in its text, and how probable each was."""
-    # `<eos>` has a score and no piece.
-    scores = translation.token_scores[: len(translation.tokens)]
+    # `<eos>` has a score and no piece. Terms of a glossary are no pieces of the model: no scores.
+    scores = translation.token_scores or [math.nan] * len(translation.tokens)
     pieces = _spelled_pieces(translation.tokens, translation.text)
     return [
         {
             **piece,
             "text": translation.text[piece["start"] : piece["end"]],
-            "probability": _rounded(math.exp(score)),
+            "probability": rounded(math.exp(score)),
         }
         for piece, score in zip(pieces, scores, strict=False)
     ]
@@ -100,5 +100,6 @@ def _spelled_pieces(pieces: Sequence[str], text: str) -> list[dict[str, Any]]:
     ]
 
 
-def _rounded(number: float | None) -> float | None:
+def rounded(number: float | None) -> float | None:
+    """A number for JSON, which has neither NaN nor infinity."""
     return None if number is None or not math.isfinite(number) else round(number, DIGITS)

@@ -1,10 +1,13 @@
 """Glossaries of DeepL's API, `/v2/glossaries`: create, list, get, delete, entries."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
+from heed.documents.glossary import read_glossary
+from heed.errors import DataError
 from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
@@ -14,7 +17,6 @@ from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Storage, StoredGlossary
 from heed.serve.shapes.stored import find_glossary, no_such_glossary, owner_of
-from heed.serve.shapes.terms import read_terms, spelled_terms
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
@@ -28,9 +30,7 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
             400, "Unsupported glossary source and target language pair.", code="wrong_value"
         )
     settings = service.settings.store
-    terms = read_terms(
-        values["entries"], values["entries_format"], max_terms=settings.glossary_terms
-    )
+    terms = _read_terms(values["entries"], values["entries_format"], settings.glossary_terms)
     glossary = await asyncio.to_thread(
         Storage(settings).add_glossary,
         owner_of(asked),
@@ -40,6 +40,24 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
         terms,
     )
     return _spelled(glossary)
+
+
+def _read_terms(entries: str, entries_format: str, limit: int) -> Mapping[str, str]:
+    try:
+        terms = read_glossary(entries, entries_format).entries
+    except DataError as error:
+        raise Refusal(400, str(error), code="wrong_value", field="entries") from None
+    if len(terms) > limit:
+        sentence = f"A glossary must have at most {limit} entries."
+        raise Refusal(413, sentence, code="too_large", field="entries")
+    return terms
+
+
+def _spelled_terms(terms: Mapping[str, str]) -> str:
+    """Tab-separated; a tab inside a term, which only CSV can give, is a blank."""
+    return "\n".join(
+        "\t".join(each.replace("\t", " ") for each in entry) for entry in terms.items()
+    )
 
 
 def _is_served(service: Service, source: str, target: str) -> bool:
@@ -72,7 +90,7 @@ async def _get(service: Service, asked: Asked) -> dict[str, Any]:
 
 async def _entries(service: Service, asked: Asked) -> Response:
     glossary = await find_glossary(service, asked, asked.http.path_params["glossary_id"])
-    return Response(spelled_terms(glossary.terms), media_type=TSV)
+    return Response(_spelled_terms(glossary.terms), media_type=TSV)
 
 
 async def _delete(service: Service, asked: Asked) -> Response:

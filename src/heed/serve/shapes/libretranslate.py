@@ -19,6 +19,8 @@ from heed.serve.shapes.style import Style
 TAG = "LibreTranslate"
 MAX_CODE_CHARS = 35
 """Longest language code, by RFC 5646, section 4.4.1; a message repeats no more."""
+N_DETECTED = 3
+"""Languages that `/detect` names at most."""
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """What LibreTranslate calls languages whose models have other codes."""
 
@@ -183,6 +185,16 @@ def _spelled_detection(code: str, probability: float) -> dict[str, Any]:
     return {"confidence": round(100.0 * probability, 1), "language": spelled_code(code)}
 
 
+async def _detect(service: Service, asked: Asked) -> list[dict[str, Any]]:
+    q = asked.values["q"]
+    texts = q if isinstance(q, list) else [q]
+    require_within_limits(service, texts)
+    found = await service.detect("\n".join(texts))
+    return [
+        _spelled_detection(guess.code, guess.probability) for guess in found.guesses[:N_DETECTED]
+    ]
+
+
 async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
     return [
         {
@@ -221,6 +233,25 @@ ENDPOINTS = (
             },
             "required": ["translatedText"],
         },
+    ),
+    Endpoint(
+        method="POST",
+        path="/detect",
+        handler=_detect,
+        style=STYLE,
+        tag=TAG,
+        summary="Name the language of a text, the likeliest first.",
+        fields=(
+            Field(
+                name="q",
+                kind="texts",
+                about="Text whose language is asked.",
+                is_required=True,
+                example="What language is this?",
+            ),
+            API_KEY,
+        ),
+        answer=schemas.listed(_DETECTION),
     ),
     Endpoint(
         method="GET",

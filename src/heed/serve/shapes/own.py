@@ -65,6 +65,7 @@ TARGET = Field(
     is_required=True,
     example="de",
 )
+MODEL = Field(name="model", kind="word", about="Name of the model; by default the first that fits.")
 TRANSLATE = (
     TEXT,
     SOURCE,
@@ -94,6 +95,13 @@ TRANSLATE = (
         example=True,
     ),
     Field(
+        name="glossary",
+        kind="object",
+        about="Terms and their translations.",
+        default={},
+        example={"bike": "Rad"},
+    ),
+    Field(
         name="options",
         kind="object",
         about="Options of decoding, such as `beam_size`.",
@@ -105,7 +113,7 @@ TRANSLATE = (
         kind="text",
         about="How the translation must begin.",
     ),
-    Field(name="model", kind="word", about="Name of the model; by default the first that fits."),
+    MODEL,
 )
 
 
@@ -130,6 +138,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
         alternatives=values["alternatives"],
         alignment=values["details"],
         prefixes=[prefix] * len(texts) if prefix else None,
+        glossary=_terms(values["glossary"], service.settings.store.glossary_terms),
         options=values["options"],
         model=values["model"],
     )
@@ -149,6 +158,19 @@ def require_at_most(limit: int, size: int, unit: str, field: str) -> None:
             code="too_large",
             field=field,
         )
+
+
+def _terms(glossary: Mapping[str, Any], limit: int) -> Mapping[str, str]:
+    require_at_most(limit, len(glossary), "terms", "glossary")
+    for term, translation in glossary.items():
+        if not (term.strip() and isinstance(translation, str) and translation.strip()):
+            raise Refusal(
+                400,
+                "glossary must hold a term and its translation in each place, both texts.",
+                code="wrong_value",
+                field="glossary",
+            )
+    return glossary
 
 
 async def translate(service: Service, request: Request, *, details: bool) -> dict[str, Any]:

@@ -54,6 +54,6 @@ SHARED: dict[str, dict[str, Any]] = {
             "alignment": listed(listed(NUMBER)),
         },
     },
-    "Token": record(**_PIECE, text=TEXT, probability=NUMBER),
+    "Token": record(**_PIECE, text=TEXT, probability=NUMBER_OR_NULL),
     "Language": record(code=TEXT, name=TEXT, targets=listed(TEXT)),
 }

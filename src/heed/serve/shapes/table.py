@@ -9,12 +9,14 @@ from heed.serve.shapes import (
     libretranslate_page,
     opennmt,
     own,
+    own_models,
 )
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.style import Style
 
 _TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
+    *own_models.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *libretranslate_page.ENDPOINTS,
     *deepl.ENDPOINTS,

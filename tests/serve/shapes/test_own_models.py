@@ -1,0 +1,112 @@
+"""heed's own API tells what the model thinks, as the translator does in Python."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import SENTENCES, Serve
+
+import heed
+from heed.serve.settings import Limits
+
+ASKED = {"text": SENTENCES[0], "source": "en", "target": "de"}
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, de_en: str) -> TestClient:
+    return serve(en_de, de_en, limits=Limits(chars=200))
+
+
+def post(client: TestClient, path: str, **values: Any) -> Any:
+    answer = client.post(f"/api/v1/{path}", json=values)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_the_next_pieces_are_those_of_the_translator(client: TestClient, en_de: str) -> None:
+    wanted = heed.load(en_de).next_word(SENTENCES[0], "Ein", 3)
+    found = post(client, "next-word", **ASKED, prefix="Ein", k=3)["choices"]
+    assert [each["piece"] for each in found] == [one.token for one in wanted]
+    for each, one in zip(found, wanted, strict=True):
+        assert each["probability"] == pytest.approx(one.probability, abs=1e-6)
+        assert each["text"] == one.token.replace("▁", " ")
+
+
+def test_choices_have_whole_translations(client: TestClient, en_de: str) -> None:
+    wanted = heed.load(en_de).continuations(SENTENCES[0], "Ein", 2)
+    found = post(client, "continue", **ASKED, prefix="Ein", k=2)["choices"]
+    assert [each["translation"] for each in found] == [one.translation.text for one in wanted]
+    assert all(each["translation"].startswith("Ein") for each in found)
+
+
+def test_a_pair_is_scored_as_the_translator_does(client: TestClient, en_de: str) -> None:
+    (wanted,) = heed.load(en_de).score([SENTENCES[0]], [SENTENCES[1]])
+    pair = {"source_text": SENTENCES[0], "target_text": SENTENCES[1]}
+    found = post(client, "score", **pair, source="en", target="de")
+    assert found["log_prob"] == pytest.approx(wanted.log_prob, abs=1e-5)
+    assert [each["piece"] for each in found["tokens"]] == wanted.tokens
+    assert found["status"] == "ok"
+
+
+def test_a_pair_that_is_too_long_has_no_score(serve: Serve, en_de: str) -> None:
+    pair = {"source_text": "a b " * 2000, "target_text": "a"}
+    found = post(serve(en_de), "score", **pair, source="en", target="de")
+    assert (found["status"], found["log_prob"], found["tokens"]) == ("too_long", None, [])
+
+
+def test_a_language_is_detected_with_its_name(client: TestClient) -> None:
+    found = post(client, "detect", text="Zwei Hunde spielen im Schnee.")
+    best = found["languages"][0]
+    assert (best["code"], best["name"]) == ("de", "German")
+    assert (found["is_doubtful"], found["other"]) == (False, None)
+    assert post(client, "detect", text="ok")["is_doubtful"]
+
+
+def test_libretranslate_detects_in_hundredths(client: TestClient) -> None:
+    found = client.post("/detect", data={"q": "Zwei Hunde spielen im Schnee."}).json()
+    assert [each["language"] for each in found] == ["de", "en"]
+    assert found[0]["confidence"] > 90
+    both = {"q": ["Two dogs play in the snow.", "Zwei Hunde spielen im Schnee."]}
+    answer = client.post("/translate", json={**both, "source": "auto", "target": "de"}).json()
+    assert [each["language"] for each in answer["detectedLanguage"]] == ["en", "de"]
+    assert answer["translatedText"][1] == both["q"][1]
+
+
+def test_models_are_described(client: TestClient, en_de: str) -> None:
+    first, second = client.get("/api/v1/models").json()
+    assert first["directions"] == [["en", "de"]]
+    assert second["directions"] == [["de", "en"]]
+    assert first["name"] == Path(en_de).name
+    weights = json.loads((Path(en_de) / "config.json").read_text(encoding="utf-8"))
+    assert weights["source_lang"] == "en"
+    assert first["size_bytes"] > 0
+    assert first["parameters"] > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "status", "words"),
+    [
+        ("continue", {"k": 0}, 400, "k must be a whole number from 1 to 100."),
+        ("continue", {"target": None}, 400, "target is missing."),
+        ("continue", {"text": "x" * 201}, 413, "text must have at most 200 characters"),
+        ("next-word", {"prefix": "x" * 190}, 413, "text must have at most 200 characters"),
+        ("next-word", {"text": ["a"]}, 400, "text must be text."),
+        ("score", {"source_text": "a"}, 400, "target_text is missing."),
+        ("detect", {"text": "x" * 201}, 413, "text must have at most 200 characters"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    client: TestClient, path: str, values: dict[str, Any], status: int, words: str
+) -> None:
+    answer = client.post(f"/api/v1/{path}", json={**ASKED, **values})
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["sentence"]
+
+
+@pytest.mark.parametrize("glossary", [{"a": 5}, {"": "b"}, {"a": " "}])
+def test_a_glossary_holds_texts(client: TestClient, glossary: Any) -> None:
+    answer = client.post("/api/v1/translate", json={**ASKED, "glossary": glossary})
+    assert answer.status_code == 400
+    assert "both texts" in answer.json()["error"]["sentence"]
