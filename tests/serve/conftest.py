@@ -12,6 +12,7 @@ from heed.model.config import ModelConfig
 from heed.serve.app import make_app
 from heed.serve.run import make_service
 from heed.serve.settings import ServeSettings
+from heed.serve.watch.figures import Figures
 from heed.text.vocab import train_vocab
 
 SENTENCES = [
@@ -22,7 +23,9 @@ SENTENCES = [
 ]
 
 
-def make_model(folder: Path, source_lang: str, target_lang: str, *, seed: int = 1) -> str:
+def make_model(
+    folder: Path, source_lang: str, target_lang: str, *, seed: int = 1, d_model: int = 16
+) -> str:
     """Write a model folder; its weights are random, so its translations mean nothing."""
     import torch
 
@@ -31,9 +34,9 @@ def make_model(folder: Path, source_lang: str, target_lang: str, *, seed: int = 
     config = ModelConfig(
         src_vocab_size=vocab.size,
         tgt_vocab_size=vocab.size,
-        d_model=16,
+        d_model=d_model,
         n_heads=2,
-        d_ff=16,
+        d_ff=d_model,
         n_encoder_layers=1,
         n_decoder_layers=1,
     )
@@ -71,8 +74,11 @@ def serve() -> Iterator[Serve]:
     opened: list[tuple[TestClient, Callable[[], None]]] = []
 
     def start(*folders: str, **settings: object) -> TestClient:
-        service = make_service(ServeSettings(models=folders, **settings))
-        client = TestClient(make_app(service), raise_server_exceptions=False)
+        asked = ServeSettings(models=folders, **settings)
+        figures = Figures() if asked.metrics.enabled else None
+        service = make_service(asked, figures)
+        app = make_app(service, figures=figures)
+        client = TestClient(app, raise_server_exceptions=False)
         client.__enter__()
         opened.append((client, service.close))
         return client

@@ -68,7 +68,13 @@ EXAMPLES = """
 COMPLETION_VARIABLE = "_HEED_COMPLETE"
 """The variable by which the shell asks for completions."""
 
-EXTRAS = {"torch": "train", "sacrebleu": "train", "starlette": "serve", "uvicorn": "serve"}
+EXTRAS = {
+    "torch": "train",
+    "sacrebleu": "train",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+}
 """Package → the extra that installs it."""
 
 

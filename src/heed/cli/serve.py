@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,9 +105,15 @@ def serve(
 
         echo(to_toml(settings), nl=False)
         return
-    from heed.serve.run import serve as run
+    if session.is_quiet:
+        settings = replace(settings, log=replace(settings.log, level="error"))
+    from heed.serve.supervisor import shared_figures
 
-    ctx.exit(run(settings, session.say))
+    with shared_figures(settings.listen.processes):
+        from heed.serve.run import serve as run
+
+        code = run(settings, session.say)
+    ctx.exit(code)
 
 
 serve.add_command(keys_group)

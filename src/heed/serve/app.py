@@ -1,16 +1,19 @@
 """The application: all routes, and every failure as an answer in the shape of its API."""
 
 import http
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from heed.serve import operating
 from heed.serve.access.gate import Gate
+from heed.serve.operating import look_at
 from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
@@ -18,6 +21,7 @@ from heed.serve.shapes.deepl import Usage
 from heed.serve.shapes.endpoint import CLIENT_CLOSED_REQUEST, error_response, routes_of
 from heed.serve.shapes.table import ENDPOINTS, style_of
 from heed.serve.watch.condition import Condition
+from heed.serve.watch.figures import Figures
 from heed.serve.watch.requests import Watched
 
 SENTENCES = {
@@ -27,19 +31,25 @@ SENTENCES = {
 }
 
 
-def make_app(service: Service, condition: Condition | None = None) -> ASGIApp:
+def make_app(
+    service: Service, condition: Condition | None = None, figures: Figures | None = None
+) -> ASGIApp:
     """The ASGI application of a service.
 
     Args:
         service: translates.
         condition: of the process; None = always ready.
+        figures: what `/metrics` shows; None = it does not exist.
     """
     condition = condition or Condition(is_ready=True)
+    settings = service.settings
     app = Starlette(
         routes=[
             *routes_of(ENDPOINTS, service),
-            Route("/ready", ready_answer(condition), name="/ready"),
-            *page.routes(char_limit=service.settings.limits.chars),
+            *operating.routes(
+                condition, figures, settings.metrics, partial(look_at, service, figures)
+            ),
+            *page.routes(char_limit=settings.limits.chars),
         ],
         exception_handlers={
             Refusal: _refused,
@@ -49,26 +59,30 @@ def make_app(service: Service, condition: Condition | None = None) -> ASGIApp:
         },
     )
     app.state.usage = Usage()
-    app.state.gate = Gate(service.settings)
+    app.state.gate = Gate(settings)
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
-    return Watched(app, condition=condition)
+    return Watched(
+        _with_origins(app, settings.access.origins), condition=condition, figures=figures
+    )
 
 
-def ready_answer(condition: Condition) -> Callable[[Request], Awaitable[Response]]:
-    """`/ready`: whether a load balancer should send requests here."""
-
-    async def ready(_: Request) -> Response:
-        if condition.takes_requests:
-            return JSONResponse({"status": "ready"})
-        why = "draining" if condition.is_draining else "loading"
-        return JSONResponse({"status": why}, status_code=503, headers={"Retry-After": "1"})
-
-    return ready
+def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """Let pages of these origins, and no others, read answers in a browser."""
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id"),
+        expose_headers=("X-Request-Id", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining"),
+    )
 
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
+    request.state.code = error.code
     return error_response(error, request, style_of(request.url.path))
 
 

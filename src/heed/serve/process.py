@@ -19,10 +19,12 @@ import uvicorn
 
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
+from heed.serve.operating import look_at
 from heed.serve.request import Request
 from heed.serve.service import Service
 from heed.serve.settings import Listen, ServeSettings
 from heed.serve.watch.condition import Condition
+from heed.serve.watch.figures import Figures
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -44,6 +46,7 @@ def run_process(
     say: Say,
     on_ready: Callable[[], None],
     parent: socket.socket | None = None,
+    figures: Figures | None = None,
 ) -> int:
     """Serve until a signal comes; return the exit code.
 
@@ -54,12 +57,13 @@ def run_process(
         say: prints a line on standard error.
         on_ready: called when the first sentence is translated.
         parent: its other end is held by the supervisor; the process ends with it.
+        figures: what `/metrics` shows.
 
     Raises:
         HeedError: a model cannot be loaded.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        process = _Process(settings, make_service(), say)
+        process = _Process(settings, make_service(), say, figures)
         return runner.run(process.serve(listener, on_ready, parent))
 
 
@@ -72,7 +76,10 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class _Process:
-    def __init__(self, settings: ServeSettings, service: Service, say: Say) -> None:
+    def __init__(
+        self, settings: ServeSettings, service: Service, say: Say, figures: Figures | None
+    ) -> None:
+        self.figures = figures
         self.settings = settings
         self.service = service
         self.say = say
@@ -80,7 +87,7 @@ class _Process:
         self.draining_since = 0.0
         self.closing: asyncio.Task[None] | None = None
         self.server = uvicorn.Server(
-            uvicorn_config(settings.listen, make_app(service, self.condition))
+            uvicorn_config(settings.listen, make_app(service, self.condition, figures))
         )
 
     async def serve(
@@ -156,6 +163,7 @@ class _Process:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(pause)
+            look_at(self.service, self.figures)
             for connection in list(self.server.server_state.connections):
                 assert isinstance(connection, Connection)
                 connection.sweep(loop.time())

@@ -2,21 +2,30 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from heed.machine.threads import choose_threads, count_cores
 from heed.serve.listening import check_certificate, open_sockets, url_of
 from heed.serve.process import run_process
+from heed.serve.request import Answer
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings
+from heed.serve.supervisor import supervise
+from heed.serve.watch import logs
+from heed.serve.watch.figures import Figures
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.models import read_models
-from heed.serve.work.scheduler import Scheduler
+from heed.serve.work.scheduler import Scheduler, Searched
 
 Say = Callable[[str], None]
 
 
-def make_service(settings: ServeSettings) -> Service:
+def make_service(settings: ServeSettings, figures: Figures | None = None) -> Service:
     """Read the models' descriptions and start the threads.
+
+    Args:
+        settings: of the server.
+        figures: where batches and doubts are counted.
 
     Raises:
         FormatError: a folder holds no model.
@@ -31,8 +40,30 @@ def make_service(settings: ServeSettings) -> Service:
         batch_tokens=work.batch_tokens,
         gather_s=work.gather_ms / 1000,
         max_waiting_chars=work.max_waiting_chars,
+        on_searched=partial(_count_batch, figures) if figures else None,
     )
-    return Service(models, scheduler, settings)
+    return Service(
+        models,
+        scheduler,
+        settings,
+        on_answered=partial(_count_doubts, figures) if figures else None,
+    )
+
+
+def _count_batch(figures: Figures, batch: Searched) -> None:
+    figures.searched(
+        n_requests=batch.n_jobs,
+        fill=batch.fill,
+        n_source_tokens=batch.n_src_tokens,
+        n_target_tokens=batch.n_tgt_tokens,
+        seconds=batch.seconds,
+    )
+
+
+def _count_doubts(figures: Figures, answers: Sequence[Answer]) -> None:
+    for answer in answers:
+        for doubt in answer.doubts:
+            figures.doubted(doubt.kind)
 
 
 def serve(settings: ServeSettings, say: Say) -> int:
@@ -46,21 +77,34 @@ def serve(settings: ServeSettings, say: Say) -> int:
         ConfigError: the address cannot be listened on, or a model cannot be served.
         FormatError: a folder holds no model, or a damaged one.
     """
+    logs.set_up(settings.log)
+    say = logs.sayer(settings.log, say)
     routes = read_routes(settings.models)[1]
     check_certificate(settings.listen)
     sockets = open_sockets(settings.listen)
     for line in introduction(routes, url_of(settings.listen, sockets[0])):
         say(line)
-    return _run_one(settings, sockets[0], say)
+    if settings.listen.processes == 1:
+        return _run_one(settings, sockets[0], None, say, on_ready=lambda: say("heed: ready."))
+    return supervise(partial(_run_one, settings), sockets, say, grace_s=settings.listen.grace_s)
 
 
-def _run_one(settings: ServeSettings, listener: socket.socket, say: Say) -> int:
+def _run_one(
+    settings: ServeSettings,
+    listener: socket.socket,
+    parent: socket.socket | None,
+    say: Say,
+    on_ready: Callable[[], None],
+) -> int:
+    figures = Figures() if settings.metrics.enabled else None
     return run_process(
         settings,
-        lambda: make_service(settings),
+        lambda: make_service(settings, figures),
         listener,
         say=say,
-        on_ready=lambda: say("heed: ready."),
+        on_ready=on_ready,
+        parent=parent,
+        figures=figures,
     )
 
 

@@ -4,7 +4,7 @@ The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
@@ -41,9 +41,18 @@ class Service:
         models: what is served.
         scheduler: where lines are searched.
         settings: of the server.
+        on_answered: is given the answers of each request, to count them.
     """
 
-    def __init__(self, models: Models, scheduler: Scheduler, settings: ServeSettings) -> None:
+    def __init__(
+        self,
+        models: Models,
+        scheduler: Scheduler,
+        settings: ServeSettings,
+        *,
+        on_answered: Callable[[Sequence[Answer]], None] | None = None,
+    ) -> None:
+        self._on_answered = on_answered
         self.models = models
         self.settings = settings
         self.cache = Cache(settings.work.cache_mb << 20)
@@ -72,7 +81,7 @@ class Service:
             Refusal: the request is not valid, cannot be served now, or takes too long.
         """
         async with self._begun(request) as texts:
-            return [await text.answer() for text in texts]
+            return self._counted([await text.answer() for text in texts])
 
     async def stream(
         self, request: Request
@@ -89,7 +98,7 @@ class Service:
             for index, text in enumerate(texts):
                 for place in range(len(text.document.segments)):
                     yield index, place, await text.segment(place)
-            yield [await text.answer() for text in texts]
+            yield self._counted([await text.answer() for text in texts])
 
     async def detect(self, text: str) -> Detection:
         """The served languages by the probability that a text is in them."""
@@ -219,6 +228,11 @@ class Service:
         """
         self.scheduler.close(within_s)
         self.models.close()
+
+    def _counted(self, answers: list[Answer]) -> list[Answer]:
+        if self._on_answered is not None:
+            self._on_answered(answers)
+        return answers
 
     @asynccontextmanager
     async def _begun(self, request: Request) -> AsyncIterator[list[Text]]:

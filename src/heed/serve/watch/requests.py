@@ -1,29 +1,52 @@
-"""`Watched`: gives each request an id, and each answer its headers."""
+"""`Watched`: each request gets an id, a line in the log and its place in the figures.
 
+Each answer gets its safety headers. An exception that nothing else has caught ends here.
+"""
+
+import logging
 import re
 import secrets
+import time
+from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.serve.watch.condition import Condition
+from heed.serve.watch.figures import Figures
+from heed.serve.watch.logs import REQUESTS
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """A client's own `X-Request-Id` is kept if it looks like this."""
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""The page loads its own files and nothing else."""
+CLIENT_GONE = 499
+"""The status in log and figures where the client did not wait for an answer."""
+
+QUIET = frozenset(("/health", "/ready", "/metrics"))
+"""Routes that are asked all the time; their lines have the level debug."""
+
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Answers of programs load nothing. The page brings its own policy."""
 
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
 """Added to each answer that does not have its own."""
+
+log = logging.getLogger(REQUESTS)
+
+
+@dataclass(kw_only=True)
+class _Exchange:
+    """A request and what has become of it."""
+
+    id: str
+    began_at: float = field(default_factory=time.perf_counter)
+    status: int = CLIENT_GONE
 
 
 class Watched:
@@ -32,37 +55,70 @@ class Watched:
     Args:
         app: the rest.
         condition: of the process.
+        figures: where requests are counted.
     """
 
-    def __init__(self, app: ASGIApp, *, condition: Condition) -> None:
+    def __init__(self, app: ASGIApp, *, condition: Condition, figures: Figures | None) -> None:
         self._app = app
         self._condition = condition
+        self._figures = figures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = request_id_of(Headers(scope=scope))
-        scope.setdefault("state", {})["request_id"] = request_id
+        exchange = _Exchange(id=request_id_of(Headers(scope=scope)))
+        scope.setdefault("state", {})["request_id"] = exchange.id
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                present = {name.lower() for name, _ in message.get("headers", [])}
-                added = {**HEADERS, "x-request-id": request_id, **scope["state"].get("headers", {})}
-                if self._condition.is_draining:
-                    added["connection"] = "close"
-                message["headers"] = [
-                    *message.get("headers", []),
-                    *(
-                        (name.lower().encode(), value.encode())
-                        for name, value in added.items()
-                        if name.lower().encode() not in present
-                    ),
-                ]
+                exchange.status = message["status"]
+                message["headers"] = self._headers(message, scope, exchange)
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        if self._figures:
+            self._figures.began()
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception as error:
+            # The answer was sent by the application's handler of all exceptions.
+            log.error("failed", exc_info=error, extra={"fields": {"id": exchange.id}})
+            if exchange.status == CLIENT_GONE:
+                raise
+        finally:
+            self._note(scope, exchange)
+
+    def _headers(
+        self, message: Message, scope: Scope, exchange: _Exchange
+    ) -> list[tuple[bytes, bytes]]:
+        given: list[tuple[bytes, bytes]] = list(message.get("headers", []))
+        present = {name.lower() for name, _ in given}
+        added = {**HEADERS, **scope["state"].get("headers", {}), "x-request-id": exchange.id}
+        if self._condition.is_draining:
+            added["connection"] = "close"
+        spelled = [(name.lower().encode(), value.encode()) for name, value in added.items()]
+        return [*given, *(pair for pair in spelled if pair[0] not in present)]
+
+    def _note(self, scope: Scope, exchange: _Exchange) -> None:
+        seconds = time.perf_counter() - exchange.began_at
+        route = str(getattr(scope.get("route"), "path", "other"))
+        code = scope["state"].get("code")
+        if self._figures:
+            self._figures.ended(scope["method"], route, exchange.status, seconds)
+            if code is not None:
+                self._figures.refused(code)
+        level = logging.DEBUG if route in QUIET else logging.INFO
+        if log.isEnabledFor(level):
+            fields = {
+                "method": scope["method"] if scope["method"].isalpha() else "other",
+                "route": route,
+                "status": exchange.status,
+                "ms": round(seconds * 1000, 1),
+                "id": exchange.id,
+                **({"code": code} if code else {}),
+            }
+            log.log(level, "request", extra={"fields": fields})
 
 
 def request_id_of(headers: Headers) -> str:

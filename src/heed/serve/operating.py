@@ -1,0 +1,68 @@
+"""What operators ask: `/ready` and `/metrics`; `/health` belongs to LibreTranslate's API."""
+
+import hmac
+from collections.abc import Callable
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from heed.serve.refusal import Refusal
+from heed.serve.service import Service
+from heed.serve.settings import Metrics
+from heed.serve.watch.condition import Condition
+from heed.serve.watch.figures import Figures
+
+
+def routes(
+    condition: Condition, figures: Figures | None, metrics: Metrics, look: Callable[[], None]
+) -> list[Route]:
+    """The routes for operators.
+
+    Args:
+        condition: of the process.
+        figures: what `/metrics` shows; None = it does not exist.
+        metrics: who may see it.
+        look: brings the figures up to date.
+    """
+
+    async def ready(_: Request) -> Response:
+        if condition.takes_requests:
+            return JSONResponse({"status": "ready"})
+        why = "draining" if condition.is_draining else "loading"
+        return JSONResponse({"status": why}, status_code=503, headers={"Retry-After": "1"})
+
+    async def shown(http: Request) -> Response:
+        assert figures is not None
+        _require_token(http, metrics.token)
+        look()
+        return Response(figures.text(), media_type=CONTENT_TYPE_LATEST)
+
+    found = [Route("/ready", ready, name="/ready")]
+    return [*found, Route("/metrics", shown, name="/metrics")] if figures else found
+
+
+def look_at(service: Service, figures: Figures | None) -> None:
+    """Take over what queue, models and cache count."""
+    if figures is None:
+        return
+    models = service.models
+    figures.look(
+        n_waiting_chars=service.scheduler.n_waiting_chars,
+        n_models=sum(map(models.is_open, models.folders)),
+        n_hits=service.cache.n_hits,
+        n_misses=service.cache.n_misses,
+    )
+
+
+def _require_token(http: Request, token: str) -> None:
+    scheme, _, given = http.headers.get("authorization", "").partition(" ")
+    is_right = hmac.compare_digest(given.strip().encode(), token.encode())
+    if token and not (scheme.lower() == "bearer" and is_right):
+        raise Refusal(
+            401,
+            "The figures need the token of metrics.token, as Authorization: Bearer.",
+            code="invalid_token",
+            headers={"WWW-Authenticate": "Bearer"},
+        )

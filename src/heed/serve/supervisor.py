@@ -1,0 +1,245 @@
+"""`supervise`: several server processes behind one port; one that dies is started again.
+
+Each process has a socket of its own for the same port. The supervisor keeps all open, so clients in
+the queue of a killed process are answered by its successor. Figures of all processes lie in files
+that each of them reads. SIGTERM and SIGINT drain all, SIGHUP makes all look for changed models.
+"""
+
+import gc
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from heed.errors import HeedError
+
+SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
+"""Names the folder of prometheus_client; set before the processes import it."""
+
+Say = Callable[[str], None]
+Run = Callable[[socket.socket, socket.socket, Say, Callable[[], None]], int]
+"""Serves in a child until it ends, given its listener, the link to its parent, and `on_ready`."""
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PAUSES_S = (0.0, 0.5, 2.0, 10.0)
+"""Before a process that died is started again: the longer the more often it died young."""
+YOUNG_S = 30.0
+
+
+@dataclass
+class _Child:
+    """One process.
+
+    Attributes:
+        pid: of the process; 0 = it is not running.
+        link: tells that it is ready; its end tells the process that the supervisor has gone.
+        started_at: `time.monotonic()`.
+        n_early_deaths: in a row.
+        start_at: when to start it again.
+        is_ready: it has translated a first sentence.
+    """
+
+    pid: int = 0
+    link: socket.socket | None = None
+    started_at: float = 0.0
+    n_early_deaths: int = 0
+    start_at: float = 0.0
+    is_ready: bool = False
+
+
+def supervise(run: Run, sockets: Sequence[socket.socket], say: Say, *, grace_s: float) -> int:
+    """Run one process for each socket until a signal comes; return the exit code.
+
+    Args:
+        run: serves in a child.
+        sockets: where each listens.
+        say: prints a line on standard error.
+        grace_s: seconds for the processes to drain; then they are killed.
+    """
+    return _Supervisor(run, sockets, say, grace_s).serve()
+
+
+@contextmanager
+def shared_figures(n_processes: int) -> Iterator[None]:
+    """A folder where processes share figures; to be entered before prometheus_client is imported.
+
+    Args:
+        n_processes: one needs no folder.
+    """
+    if n_processes == 1:
+        yield
+        return
+    folder = tempfile.mkdtemp(prefix="heed-figures-")
+    os.environ[SHARED_FIGURES] = folder
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Supervisor:
+    def __init__(
+        self, run: Run, sockets: Sequence[socket.socket], say: Say, grace_s: float
+    ) -> None:
+        self.run = run
+        self.sockets = list(sockets)
+        self.say = say
+        self.grace_s = grace_s
+        self.children = [_Child() for _ in sockets]
+        self.stopping_since = 0.0
+        self.exit_code = 0
+        self.was_ready = False
+        self.selector = selectors.DefaultSelector()
+        self.wake, self.woken = socket.socketpair()
+
+    def serve(self) -> int:
+        self.wake.setblocking(False)
+        self.woken.setblocking(False)
+        self.selector.register(self.wake, selectors.EVENT_READ)
+        signals = [*STOP_SIGNALS, signal.SIGHUP, signal.SIGCHLD]
+        before = {number: signal.signal(number, lambda *_: None) for number in signals}
+        signal.set_wakeup_fd(self.woken.fileno(), warn_on_full_buffer=False)
+        try:
+            while not (self.stopping_since and not any(child.pid for child in self.children)):
+                self.start_missing()
+                self.wait()
+                self.reap()
+                self.kill_late()
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return self.exit_code
+
+    def start_missing(self) -> None:
+        if self.stopping_since:
+            return
+        for child, listener in zip(self.children, self.sockets, strict=True):
+            if not child.pid and time.monotonic() >= child.start_at:
+                self.start(child, listener)
+
+    def start(self, child: _Child, listener: socket.socket) -> None:
+        ours, theirs = socket.socketpair()
+        gc.freeze()  # else a child's first collection would copy all shared pages
+        pid = os.fork()
+        if pid == 0:
+            os._exit(self.be_child(listener, ours, theirs))
+        theirs.close()
+        child.pid, child.link, child.started_at = pid, ours, time.monotonic()
+        child.is_ready = False
+        self.selector.register(ours, selectors.EVENT_READ, child)
+
+    def be_child(self, listener: socket.socket, ours: socket.socket, theirs: socket.socket) -> int:
+        signal.set_wakeup_fd(-1)
+        for number in (*STOP_SIGNALS, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        # Only the supervisor may hold these: their end is how a process learns of its death.
+        for other in (ours, self.wake, self.woken, *(child.link for child in self.children)):
+            if other is not None:
+                other.close()
+        for each in self.sockets:
+            if each is not listener:
+                each.close()
+        try:
+            return self.run(listener, theirs, self.say, lambda: theirs.sendall(b"r"))
+        except HeedError as error:
+            self.say(f"heed: {error}")
+            return 1
+        except BaseException as error:
+            self.say(f"heed: a process failed: {type(error).__name__}")
+            return 1
+        finally:
+            sys.stderr.flush()
+
+    def wait(self) -> None:
+        for key, _ in self.selector.select(self.pause_s()):
+            if isinstance(key.data, _Child):
+                self.hear(key.data)
+                continue
+            for number in self.wake.recv(4096):
+                self.take(number)
+
+    def pause_s(self) -> float | None:
+        now = time.monotonic()
+        if self.stopping_since:
+            return max(0.05, self.stopping_since + self.grace_s + 1 - now)
+        waits = [child.start_at - now for child in self.children if not child.pid]
+        return max(0.0, min(waits)) if waits else None
+
+    def hear(self, child: _Child) -> None:
+        """A child says that it is ready, or its link has ended with it."""
+        assert child.link is not None
+        with suppress(ConnectionResetError):
+            if child.link.recv(16):
+                child.is_ready = True
+                if not self.was_ready and all(each.is_ready for each in self.children):
+                    self.was_ready = True
+                    self.say("heed: ready.")
+                return
+        self.unlink(child)
+
+    def unlink(self, child: _Child) -> None:
+        if child.link is not None:
+            self.selector.unregister(child.link)
+            child.link.close()
+            child.link = None
+
+    def take(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            self.tell_all(signal.SIGHUP)
+        elif number in STOP_SIGNALS:
+            if not self.stopping_since:
+                self.stopping_since = time.monotonic()
+                # A copy here would keep the port open after the processes have closed theirs.
+                for each in self.sockets:
+                    each.close()
+            self.tell_all(signal.SIGTERM)
+
+    def tell_all(self, number: int) -> None:
+        for child in self.children:
+            if child.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(child.pid, number)
+
+    def reap(self) -> None:
+        for child in self.children:
+            if child.pid and os.waitpid(child.pid, os.WNOHANG)[0]:
+                self.bury(child)
+
+    def bury(self, child: _Child) -> None:
+        forget_process(child.pid)
+        pid, child.pid = child.pid, 0
+        self.unlink(child)
+        if self.stopping_since:
+            return
+        if not child.is_ready and not self.was_ready:
+            # What fails at the first start fails again: the message was printed.
+            self.exit_code = 1
+            self.take(signal.SIGTERM)
+            return
+        is_young = time.monotonic() - child.started_at < YOUNG_S
+        child.n_early_deaths = child.n_early_deaths + 1 if is_young else 0
+        pause = PAUSES_S[min(max(0, child.n_early_deaths - 1), len(PAUSES_S) - 1)]
+        child.start_at = time.monotonic() + pause
+        self.say(f"heed: process {pid} ended unexpectedly; another takes its place.")
+
+    def kill_late(self) -> None:
+        if self.stopping_since and time.monotonic() > self.stopping_since + self.grace_s + 1:
+            self.exit_code = 1
+            self.tell_all(signal.SIGKILL)
+
+
+def forget_process(pid: int) -> None:
+    """Take the gauges of a process that has ended out of the figures."""
+    folder = os.environ.get(SHARED_FIGURES, "")
+    for name in os.listdir(folder) if folder else []:
+        if name.startswith("gauge_live") and name.endswith(f"_{pid}.db"):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))

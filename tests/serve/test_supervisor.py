@@ -1,0 +1,178 @@
+"""Several processes serve one port: one that is killed is replaced, all drain, figures are one."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+from tests.serve.conftest import make_model
+from tests.serve.program import Program
+from tests.serve.test_process import CLIENTS, ask_until_refused
+
+from heed.serve.supervisor import SHARED_FIGURES, forget_process, shared_figures
+
+pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="children are read from /proc")
+
+
+def children_of(pid: int) -> set[int]:
+    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+@pytest.fixture(scope="module")
+def program(en_de: str) -> Iterator[Program]:
+    with Program("-m", en_de, "--processes", "2") as program:
+        yield program
+
+
+def count(program: Program, name: str) -> float:
+    figures = program.ask("/metrics")[2].decode()
+    return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", figures, re.M))
+
+
+def test_any_process_tells_the_figures_of_all(program: Program) -> None:
+    name = "heed_batch_requests_count"
+    before = count(program, name)
+    for number in range(12):
+        program.translate(f"Number {number}.")
+    # With 12 connections, both processes have had some (all but 1 time in 2,048).
+    assert count(program, name) == before + 12
+
+
+def test_a_killed_process_is_replaced_and_nobody_hangs(program: Program) -> None:
+    killed = min(children_of(program.pid))
+    outcomes: list[str] = []
+
+    def ask() -> None:
+        try:
+            outcomes.append(program.translate("Two dogs."))
+        except (OSError, HTTPException) as error:
+            outcomes.append(type(error).__name__)
+
+    clients = [threading.Thread(target=ask) for _ in range(20)]
+    for client in clients:
+        client.start()
+    os.kill(killed, signal.SIGKILL)
+    for client in clients:
+        client.join(60)
+    assert len(outcomes) == 20
+    assert program.ask("/health")[0] == 200
+    assert program.wait_for(f"process {killed} ended unexpectedly")
+    deadline = time.monotonic() + 60
+    while len(children_of(program.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert killed not in children_of(program.pid)
+    for _ in range(10):
+        program.translate("A man.")
+
+
+def test_sighup_reaches_all_and_ends_none(program: Program) -> None:
+    before = children_of(program.pid)
+    program.signal(signal.SIGHUP)
+    for _ in range(6):
+        program.translate("A man.")
+    assert children_of(program.pid) == before
+
+
+def test_sigterm_drains_all_processes(en_de: str) -> None:
+    outcomes: list[str] = []
+    with Program("-m", en_de, "--processes", "2") as program:
+        clients = [
+            threading.Thread(target=ask_until_refused, args=(program.port, outcomes))
+            for _ in range(CLIENTS)
+        ]
+        for client in clients:
+            client.start()
+        deadline = time.monotonic() + 60
+        while len(outcomes) < 2 * CLIENTS and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert program.stop() == 0
+        for client in clients:
+            client.join(60)
+    counts = Counter(outcomes)
+    counts.pop("200")
+    assert counts == {"refused": CLIENTS}
+
+
+def test_processes_end_when_the_supervisor_is_killed(en_de: str) -> None:
+    with Program("-m", en_de, "--processes", "2") as program:
+        orphans = children_of(program.pid)
+        program.signal(signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while any(_is_running(pid) for pid in orphans):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_model_that_cannot_be_loaded_ends_all(en_de: str, tmp_path: Path) -> None:
+    for file in Path(en_de).iterdir():
+        data = file.read_bytes()
+        (tmp_path / file.name).write_bytes(data[:-9] if file.suffix == ".safetensors" else data)
+    with pytest.raises(AssertionError, match="the program ended") as caught:
+        Program("-m", str(tmp_path), "--processes", "2")
+    assert "safetensors" in str(caught.value)
+
+
+@pytest.fixture
+def big_int8(tmp_path: Path) -> str:
+    """A folder of int8 weights of some megabytes."""
+    whole = make_model(tmp_path / "whole", "en", "de", d_model=512)
+    folder = str(tmp_path / "int8")
+    command = [sys.executable, "-m", "heed", "quantize", whole, "--out", folder]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.reliability
+@pytest.mark.slow
+def test_processes_share_the_mapped_weights(big_int8: str) -> None:
+    """What each process has of the weights' file, by its proportional share, adds up to once."""
+    with Program("-m", big_int8, "--processes", "3") as program:
+        for _ in range(30):
+            program.translate("Two dogs.")
+        shares = [_share_of_weights(pid) for pid in children_of(program.pid)]
+    size = next(Path(big_int8).glob("*.int8.safetensors")).stat().st_size
+    assert all(share > 0 for share in shares)
+    assert sum(shares) <= 1.05 * size
+
+
+def _share_of_weights(pid: int) -> int:
+    """Bytes of the proportional set size in mappings of a weights file."""
+    total, is_weights = 0, False
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            is_weights = line.endswith(".safetensors")
+        elif is_weights and line.startswith("Pss:"):
+            total += int(line.split()[1]) * 1024
+    return total
+
+
+def test_figures_are_shared_only_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SHARED_FIGURES, raising=False)
+    with shared_figures(1):
+        assert SHARED_FIGURES not in os.environ
+    monkeypatch.setenv(SHARED_FIGURES, "")
+    with shared_figures(2):
+        folder = Path(os.environ[SHARED_FIGURES])
+        for name in ("gauge_livesum_7.db", "gauge_livesum_8.db", "counter_7.db"):
+            (folder / name).write_bytes(b"")
+        forget_process(7)
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "counter_7.db",
+            "gauge_livesum_8.db",
+        ]
+    assert not folder.exists()
