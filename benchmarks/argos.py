@@ -42,7 +42,7 @@ def write(model: Path, folder: Path) -> None:
     if not (
         isinstance(config, ModelConfig)
         and (config.norm, config.activation, config.scale_embedding) == ("pre", "relu", True)
-        and config.positions in ("sinusoidal", "sinusoidal_halves")
+        and config.positions in ("sinusoidal", "sinusoidal_halves", "learned")
     ):
         raise SystemExit(f"{model} cannot be told in CTranslate2's terms: {config.summary()}")
     folder.mkdir(parents=True)

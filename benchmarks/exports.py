@@ -67,7 +67,10 @@ def ctranslate2_spec(
         stack.scale_embeddings = True
         # Its own waves have other lengths.
         is_interleaved = config["positions"] == "sinusoidal"
-        stack.position_encodings.encodings = positions(width, is_interleaved=is_interleaved)
+        stack.position_encodings.encodings = weights.get(
+            f"embed_{'src' if side == 'encoder' else 'tgt'}.positions.table",
+            positions(width, is_interleaved=is_interleaved),
+        )
         norm(stack.layer_norm, f"{side}_norm")
         for number, layer in enumerate(stack.layer):
             name = f"{side}.{number}"

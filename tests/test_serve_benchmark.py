@@ -4,6 +4,7 @@ import itertools
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from heed.bundle.bundle import Bundle, save_bundle
+from heed.engine.network import Network
+from heed.engine.runtime import Engine
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.text.vocab import train_vocab
@@ -144,6 +147,34 @@ def test_the_peer_gets_weights_pieces_and_languages(scripts: Scripts, tmp_path: 
     pieces = json.loads((tmp_path / "plain" / argos.PIECES).read_text("utf-8"))
     assert (pieces[0], pieces[1:]) == ("<blank>", vocab.pieces(range(1, vocab.size)))
     assert json.loads((tmp_path / "plain" / argos.LANGUAGES).read_text("utf-8")) == ["en", "de"]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_halves"])
+def test_a_widened_model_says_what_the_narrow_one_says(scripts: Scripts, positions: Any) -> None:
+    sizes = {"src_vocab_size": 50, "tgt_vocab_size": 50, "d_model": 16, "n_heads": 2, "d_ff": 24}
+    layers = {"n_encoder_layers": 1, "n_decoder_layers": 2}
+    narrow = ModelConfig(**sizes, **layers, norm="pre", positions=positions)
+    wide = replace(
+        narrow,
+        **{"d_model": 64, "n_heads": 4, "d_ff": 48, "n_encoder_layers": 3, "n_decoder_layers": 3},
+        positions="learned",
+        max_positions=64,
+    )
+    chance = np.random.default_rng(1)
+    weights = {
+        name: chance.normal(0, 0.3, tuple(value.shape)).astype(np.float32)
+        for name, value in build_model(narrow).state_dict().items()
+    }
+    tied = ("embed_tgt.tokens.weight", "output.weight")
+    weights |= dict.fromkeys(tied, weights["embed_src.tokens.weight"])
+    widened = scripts["widen"].widen(narrow, weights, wide)
+    src, tgt = chance.integers(5, 50, (3, 9)), chance.integers(5, 50, (3, 11))
+    said = [
+        Engine(Network.of(config, numbers)).teacher_forced(src, tgt).all_log_probs()
+        for config, numbers in ((narrow, weights), (wide, widened))
+    ]
+    # The same sums in another order, in float32.
+    np.testing.assert_allclose(*said, atol=2e-4)
 
 
 def test_a_model_without_int8_weights_is_not_measured(scripts: Scripts, tmp_path: Path) -> None:
