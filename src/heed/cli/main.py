@@ -25,6 +25,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Everyday": {
         "train": ("heed.cli.train:train", "Train a translator, language model or classifier."),
         "translate": ("heed.cli.translate:translate", "Translate lines of text."),
+        "translate-file": (
+            "heed.cli.translate_file:translate_file",
+            "Translate a page, a document or subtitles.",
+        ),
         "evaluate": ("heed.cli.evaluate:evaluate", "Compare translations with references."),
         "serve": ("heed.cli.serve:serve", "Translate over HTTP, for programs and in a page."),
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),

@@ -1,0 +1,85 @@
+"""`heed translate-file`: a page, a document or subtitles; what is no text is kept.
+
+The formats are in `documents/files.py`.
+"""
+
+from pathlib import Path
+
+import click
+
+from heed.bundle.outputs import require_not_read
+from heed.cli.command import Session, command, options
+from heed.cli.models import (
+    ModelFlags,
+    checked_search,
+    load_translator,
+    model_files,
+    model_options,
+)
+from heed.disk.files import read_bytes, write_atomically
+from heed.documents.encoding import decode
+from heed.documents.files import SUPPORTED_FORMATS, open_document
+from heed.documents.glossary import Glossary, apply_glossary, read_glossary
+
+EXAMPLES = """
+heed translate-file page.html page.de.html -m run/
+heed translate-file film.srt film.de.srt -m run/ -b 5
+heed translate-file notes.md notes.de.md -m run/ --glossary terms.tsv
+"""
+
+option = options("Options")
+
+
+@command(
+    "translate-file",
+    f"Translate a file: {', '.join(SUPPORTED_FORMATS)}.",
+    examples=EXAMPLES,
+)
+@click.argument("input_path", metavar="IN")
+@click.argument("output_path", metavar="OUT")
+@model_options
+@option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
+@option(
+    "--glossary glossary_path",
+    str,
+    "Lines of source term and target term, with a tab between them (.csv: a comma).",
+    metavar="FILE",
+)
+@click.pass_obj
+def translate_file(
+    session: Session,
+    /,
+    input_path: str,
+    output_path: str,
+    opening: ModelFlags,
+    beam_size: int | None,
+    glossary_path: str | None,
+) -> None:
+    """Translate the text of a file and write it as a file of the same format."""
+    document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
+    glossary = _glossary(Path(glossary_path)) if glossary_path else None
+    inputs = [input_path, *([glossary_path] if glossary_path else [])]
+    require_not_read(output_path, [*inputs, *model_files(opening.model)])
+    translator, target_lang = load_translator(session, opening)
+    search = checked_search(translator, {"beam_size": beam_size})
+    translations = translator.translate(
+        [segment.text for segment in document.segments],
+        target_lang=target_lang,
+        alignment=glossary is not None or any(s.needs_alignment for s in document.segments),
+        **search,
+    )
+    if glossary:
+        applied = [
+            apply_glossary(glossary, segment.text, translation)
+            for segment, translation in zip(document.segments, translations, strict=True)
+        ]
+        translations = [one.translation for one in applied]
+        if unplaced := sorted({term for one in applied for term in one.unplaced}):
+            session.say(f"heed: no place was found for every {', '.join(unplaced)}.")
+    write_atomically(output_path, document.join(translations))
+    session.say(f"{output_path}: {len(document.segments)} texts translated")
+
+
+def _glossary(path: Path) -> Glossary:
+    text, _, _ = decode(str(path), read_bytes(path))
+    return read_glossary(text, "csv" if path.suffix.lower() == ".csv" else "tsv")

@@ -1,0 +1,75 @@
+"""`heed translate-file`: a file in, a file of the same format out."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = "<h1 title='x'>A <b>man</b></h1>\n<p>Two <i>dogs</i> play.<!-- c --></p>\n"
+
+
+def test_a_page_keeps_all_but_its_words(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "page.html", tmp_path / "page.de.html"
+    source.write_text(PAGE)
+    code, out, err = call("translate-file", str(source), str(target), "-m", model, "-b", "1")
+    assert (code, out) == (0, "")
+    assert err.endswith(f"{target}: 3 texts translated\n")
+    tags = re.findall("<.*?>", target.read_text())
+    assert [re.sub("'.*'", "", tag) for tag in tags] == [
+        re.sub("'.*'", "", tag) for tag in re.findall("<.*?>", PAGE)
+    ]
+    assert ">man<" not in target.read_text()
+
+
+def test_terms_of_a_glossary_are_put_in(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("dogs play in the snow\n")
+    for name, text in (("terms.tsv", "snow\tPulverschnee\n"), ("terms.csv", "snow,Pulverschnee\n")):
+        (tmp_path / name).write_text(text)
+        glossary = str(tmp_path / name)
+        call("translate-file", str(source), str(target), "-m", model, "--glossary", glossary)
+        assert "pulverschnee" in target.read_text().lower()
+
+
+def test_terms_without_a_place_are_named(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    source, terms = tmp_path / "a.txt", tmp_path / "terms.tsv"
+    source.write_text("snow " * 60)
+    terms.write_text("snow\tPulverschnee\n")
+    arguments = ("translate-file", str(source), str(tmp_path / "b.txt"), "-m", model)
+    _, _, err = call(*arguments, "--glossary", str(terms))
+    assert "no place was found for every snow." in err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.exe", "a.exe must be a file of a supported format"),
+        ("none.txt", "none.txt is missing"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_in_words(
+    call: Callable[..., Any], model: str, tmp_path: Path, name: str, words: str
+) -> None:
+    (tmp_path / "a.exe").write_bytes(b"x")
+    code, _, err = call("translate-file", str(tmp_path / name), str(tmp_path / "out"), "-m", model)
+    assert code == 1
+    assert words in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_not_written_over_itself(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a")
+    code, _, err = call("translate-file", str(path), str(path), "-m", model)
+    assert code == 2
+    assert "are the same file" in err
