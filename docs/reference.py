@@ -23,6 +23,11 @@ else is imported from the file where it lives.
 ::: heed.translate.result
 ::: heed.translate.lines.Line
 ::: heed.decode.options.DecodeOptions
+::: heed.documents.files
+::: heed.documents.markup
+::: heed.documents.passages
+::: heed.documents.glossary
+::: heed.documents.segment
 ::: heed.vectors.table
 ::: heed.vectors.formats
 ::: heed.vectors.learn

@@ -3,6 +3,7 @@
 import pytest
 from tests.documents.fakes import shouted, unchanged
 
+from heed.documents.archives import ARCHIVE_FORMATS
 from heed.documents.files import SUPPORTED_FORMATS, open_document
 from heed.errors import DataError, UsageError
 from heed.translate.result import Translation
@@ -22,7 +23,13 @@ SAMPLES = {
 
 
 def test_every_supported_format_has_a_sample_here() -> None:
-    assert sorted(SAMPLES) == sorted(SUPPORTED_FORMATS)
+    archives = [f".{ending}" for ending in ARCHIVE_FORMATS]
+    assert sorted([*SAMPLES, *archives]) == sorted(SUPPORTED_FORMATS)
+
+
+def test_archives_are_opened_too() -> None:
+    with pytest.raises(DataError, match="a.docx is damaged, or is no .docx file"):
+        open_document("a.docx", b"a")
 
 
 @pytest.mark.parametrize("ending", SAMPLES)

@@ -49,7 +49,12 @@ access_option = options("Access")
 log_option = options("Settings and logs")
 
 
-@command("serve", "Translate over HTTP.", examples=EXAMPLES, kind=CommandGroup)
+@command(
+    "serve",
+    "Translate over HTTP, for programs and in a page.",
+    examples=EXAMPLES,
+    kind=CommandGroup,
+)
 @model_option(
     "-m --model models",
     str,

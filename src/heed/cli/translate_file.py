@@ -18,7 +18,7 @@ from heed.cli.models import (
 )
 from heed.disk.files import read_bytes, write_atomically
 from heed.documents.encoding import decode
-from heed.documents.files import SUPPORTED_FORMATS, open_document
+from heed.documents.files import open_document
 from heed.documents.glossary import Glossary, apply_glossary, read_glossary
 
 EXAMPLES = """
@@ -30,11 +30,7 @@ heed translate-file notes.md notes.de.md -m run/ --glossary terms.tsv
 option = options("Options")
 
 
-@command(
-    "translate-file",
-    f"Translate a file: {', '.join(SUPPORTED_FORMATS)}.",
-    examples=EXAMPLES,
-)
+@command("translate-file", "Translate a page, a document or subtitles.", examples=EXAMPLES)
 @click.argument("input_path", metavar="IN")
 @click.argument("output_path", metavar="OUT")
 @model_options
@@ -55,7 +51,11 @@ def translate_file(
     beam_size: int | None,
     glossary_path: str | None,
 ) -> None:
-    """Translate the text of a file and write it as a file of the same format."""
+    """Translate the text of a file and write it as a file of the same format.
+
+    IN is plain text, HTML, XML, Markdown, SubRip or WebVTT subtitles, a gettext catalog, a document
+    of Office (.docx, .pptx) or OpenDocument, or an EPUB book; its ending says which.
+    """
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = _glossary(Path(glossary_path)) if glossary_path else None
     inputs = [input_path, *([glossary_path] if glossary_path else [])]

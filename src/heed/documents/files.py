@@ -1,12 +1,14 @@
 """Files in, files out: a format is chosen by the ending of a file's name.
 
-Each format is a module of its own; a new one is a line in `_TEXT_FORMATS`.
+Each format is a module of its own; a new one is a line in `_TEXT_FORMATS` or in
+`ARCHIVE_FORMATS`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from heed.documents.archives import ARCHIVE_FORMATS, open_archive
 from heed.documents.assembly import Content
 from heed.documents.encoding import decode
 from heed.documents.gettext import split_po
@@ -31,7 +33,7 @@ _TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "po": split_po,
 }
 
-SUPPORTED_FORMATS = tuple(f".{ending}" for ending in _TEXT_FORMATS)
+SUPPORTED_FORMATS = tuple(f".{ending}" for ending in (*_TEXT_FORMATS, *ARCHIVE_FORMATS))
 """The endings of the files that can be opened."""
 
 
@@ -77,10 +79,12 @@ def open_document(name: str, data: bytes) -> Document:
         DataError: the format is not supported, or the file is malformed or wrongly encoded.
     """
     ending = name.rpartition(".")[2].lower()
-    if "." not in name or ending not in _TEXT_FORMATS:
+    if "." not in name or f".{ending}" not in SUPPORTED_FORMATS:
         raise DataError(
             f"{name} must be a file of a supported format, by the ending of its name: "
             f"{', '.join(SUPPORTED_FORMATS)}."
         )
+    if ending in ARCHIVE_FORMATS:
+        return open_archive(name, data, ending)
     text, encoding, mark = decode(name, data)
     return _TextFile(_TEXT_FORMATS[ending](text), encoding, mark)

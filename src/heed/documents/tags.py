@@ -114,7 +114,8 @@ def _html_tag(source: str, start: int) -> Token | None:
         return Token("close", match[0], start, match["name"].lower())
     if match := _HTML_OPEN.match(source, start):
         name = match["name"].lower()
-        if name in RAW_ELEMENTS:
+        # XHTML closes an empty element so, and no browser is asked to read it as HTML.
+        if name in RAW_ELEMENTS and not match[0].endswith("/>"):
             return _raw_element(source, start, match.end(), name)
         is_empty = name in VOID_ELEMENTS or match[0].endswith("/>")
         return Token("empty" if is_empty else "open", match[0], start, name)

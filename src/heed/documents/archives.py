@@ -1,0 +1,182 @@
+"""Files that are ZIP archives of XML: .docx, .pptx, .odt, .odp, .ods and .epub.
+
+Parts that hold text are translated, all others copied. Nothing is written to the disk, so a part's
+name leads nowhere; entities of a document's own are never expanded.
+"""
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from heed.documents.assembly import Content
+from heed.documents.encoding import decode
+from heed.documents.markup import parse_markup
+from heed.documents.runs import split_runs
+from heed.documents.segment import Segment, require_one_each
+from heed.errors import DataError
+from heed.translate.result import Translation
+
+MAX_PARTS = 10_000
+MAX_UNPACKED_BYTES = 256 << 20
+MAX_RATIO = 200
+"""Between unpacked and packed bytes; real documents stay below 50."""
+_SMALL_BYTES = 1 << 20
+_IS_ENCRYPTED = 1
+
+# Elements of OpenDocument that hold no text of the document.
+_ODF_IGNORED = [
+    "office:scripts",
+    "office:settings",
+    "office:font-face-decls",
+    "office:automatic-styles",
+    "office:styles",
+    "office:master-styles",
+    "number:text",
+    "text:sequence-decls",
+    "text:variable-decls",
+]
+_ODF_SPLITTING = [
+    "text:p",
+    "text:h",
+    "text:tab",
+    "text:line-break",
+    "table:table-cell",
+    "draw:frame",
+]
+_ODF_JOINING = [
+    "text:span",
+    "text:a",
+    "text:s",
+    "text:bookmark",
+    "text:bookmark-start",
+    "text:bookmark-end",
+]
+
+
+def _odf(text: str) -> Content:
+    return parse_markup(
+        text,
+        kind="xml",
+        ignore_tags=_ODF_IGNORED,
+        splitting_tags=_ODF_SPLITTING,
+        non_splitting_tags=_ODF_JOINING,
+    )
+
+
+Splitter = Callable[[str], Content]
+
+ARCHIVE_FORMATS: dict[str, tuple[re.Pattern[str], Splitter]] = {
+    "docx": (
+        re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes)\.xml"),
+        lambda text: split_runs(text, "w"),
+    ),
+    "pptx": (
+        re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"),
+        lambda text: split_runs(text, "a"),
+    ),
+    "odt": (re.compile(r"content\.xml"), _odf),
+    "odp": (re.compile(r"content\.xml"), _odf),
+    "ods": (re.compile(r"content\.xml"), _odf),
+    "epub": (re.compile(r".+\.(?:xhtml|html|htm)", re.I), parse_markup),
+}
+"""For each ending the names of the parts that hold text, and what splits them."""
+
+
+@dataclass(slots=True)
+class Archive:
+    """An archive, split.
+
+    Attributes:
+        segments: of all its parts.
+        parts: what each one is, in order, and its bytes or its text, split.
+    """
+
+    segments: list[Segment] = field(default_factory=list)
+    parts: list[tuple[zipfile.ZipInfo, "bytes | _TextPart"]] = field(default_factory=list)
+
+    def join(self, translations: Sequence[Translation]) -> bytes:
+        """The archive with each segment replaced by its translation.
+
+        Raises:
+            UsageError: there are not as many translations as segments.
+        """
+        require_one_each(self.segments, translations)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            for info, part in self.parts:
+                data = part if isinstance(part, bytes) else part.join(translations)
+                copied = zipfile.ZipInfo(info.filename, info.date_time)
+                copied.compress_type = info.compress_type
+                copied.external_attr = info.external_attr
+                archive.writestr(copied, data)
+        return packed.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class _TextPart:
+    """A part that holds text; `first` is the number of its first segment."""
+
+    content: Content
+    first: int
+    encoding: str
+    mark: bytes
+
+    def join(self, translations: Sequence[Translation]) -> bytes:
+        own = translations[self.first : self.first + len(self.content.segments)]
+        return self.mark + self.content.join(own).encode(self.encoding)
+
+
+def open_archive(name: str, data: bytes, ending: str) -> Archive:
+    """Split the text of an archive into segments.
+
+    Args:
+        name: of the file, for errors.
+        data: its bytes.
+        ending: one of `ARCHIVE_FORMATS`.
+
+    Raises:
+        DataError: it is damaged, encrypted, holds no text part, or unpacks to more than any
+            document has.
+    """
+    pattern, split = ARCHIVE_FORMATS[ending]
+    archive = Archive()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            infos = packed.infolist()
+            _require_sane(name, infos, len(data))
+            for info in infos:
+                part = packed.read(info)
+                if not pattern.fullmatch(info.filename):
+                    archive.parts.append((info, part))
+                    continue
+                text, encoding, mark = decode(f"{info.filename} of {name}", part)
+                content = split(text)
+                first = len(archive.segments)
+                archive.parts.append((info, _TextPart(content, first, encoding, mark)))
+                archive.segments += content.segments
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
+        raise DataError(f"{name} is damaged, or is no .{ending} file: {error}.") from None
+    except (ValueError, OSError, zlib.error) as error:
+        raise DataError(f"{name} is damaged: {error}.") from None
+    if all(isinstance(part, bytes) for _, part in archive.parts):
+        raise DataError(f"{name} holds no part with text, so it is no .{ending} file.")
+    return archive
+
+
+def _require_sane(name: str, infos: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse what would unpack to more than a document has, or cannot be copied."""
+    if len(infos) > MAX_PARTS:
+        raise DataError(f"{name} must have at most {MAX_PARTS:,} parts, but has {len(infos):,}.")
+    unpacked = sum(info.file_size for info in infos)
+    if unpacked > MAX_UNPACKED_BYTES or (unpacked > _SMALL_BYTES and unpacked > MAX_RATIO * size):
+        raise DataError(
+            f"{name} must unpack to at most {MAX_UNPACKED_BYTES:,} bytes and {MAX_RATIO} times "
+            f"its own size ({size:,}), but unpacks to {unpacked:,}."
+        )
+    if any(info.flag_bits & _IS_ENCRYPTED for info in infos):
+        raise DataError(f"{name} is encrypted. Save it without a password.")
+    if len({info.filename for info in infos}) < len(infos):
+        raise DataError(f"{name} is damaged: two of its parts have the same name.")

@@ -1,0 +1,161 @@
+"""ZIP archives of XML: documents, slides, books."""
+
+import io
+import struct
+import zipfile
+
+import pytest
+from tests.documents.fakes import shouted, unchanged
+
+from heed.documents import archives
+from heed.documents.archives import ARCHIVE_FORMATS, open_archive
+from heed.errors import DataError, UsageError
+from heed.translate.result import Translation
+
+DOCX = '<w:document><w:p><w:r><w:t xml:space="preserve">a b</w:t></w:r></w:p></w:document>'
+PPTX = "<p:sld><a:p><a:r><a:t>a b</a:t></a:r></a:p></p:sld>"
+ODF = (
+    "<office:document-content><office:automatic-styles><number:text>x</number:text>"
+    "</office:automatic-styles><text:p>a <text:span>b</text:span> c<text:line-break/>d</text:p>"
+    "<text:p><text:span>e</text:span></text:p></office:document-content>"
+)
+PARTS = {
+    "docx": {
+        "word/document.xml": DOCX,
+        "word/styles.xml": "<a>style</a>",
+        "word/footer1.xml": DOCX,
+    },
+    "pptx": {"ppt/slides/slide12.xml": PPTX, "ppt/presentation.xml": "<a>b</a>"},
+    "odt": {"content.xml": ODF, "meta.xml": "<a>b</a>"},
+    "odp": {"content.xml": ODF},
+    "ods": {"content.xml": ODF},
+    "epub": {
+        "OPS/a.xhtml": "<html><title/><script src='x'/><p>a <b>b</b></p></html>",
+        "b.css": "p {}",
+    },
+}
+
+
+def archive(parts: dict[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", compression) as file:
+        file.writestr("mimetype", "application/x", zipfile.ZIP_STORED)
+        for name, text in parts.items():
+            file.writestr(name, text)
+    return packed.getvalue()
+
+
+def contents(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+@pytest.mark.parametrize("ending", ARCHIVE_FORMATS)
+def test_parts_with_text_are_translated_and_all_others_copied(ending: str) -> None:
+    data = archive(PARTS[ending])
+    document = open_archive("a." + ending, data, ending)
+    assert contents(document.join(unchanged(document.segments))) == contents(data)
+    done = document.join(shouted(document.segments))
+    with zipfile.ZipFile(io.BytesIO(done)) as file:
+        first = file.infolist()[0]
+        assert (first.filename, first.compress_type) == ("mimetype", zipfile.ZIP_STORED)
+        assert [info.filename for info in file.infolist()] == ["mimetype", *PARTS[ending]]
+    for name, part in contents(done).items():
+        before = contents(data)[name]
+        assert part.lower() == before.lower()
+        is_text = bool(ARCHIVE_FORMATS[ending][0].fullmatch(name))
+        assert (part != before) == is_text
+
+
+def test_spans_of_opendocument_stand_among_words_and_line_breaks_part_them() -> None:
+    document = open_archive("a.odt", archive(PARTS["odt"]), "odt")
+    assert [segment.text for segment in document.segments] == ["a b c", "d", "e"]
+
+
+def test_an_empty_script_of_xhtml_holds_nothing() -> None:
+    document = open_archive("a.epub", archive(PARTS["epub"]), "epub")
+    assert [segment.text for segment in document.segments] == ["a b"]
+
+
+def test_entities_are_never_expanded() -> None:
+    bomb = '<!DOCTYPE a [<!ENTITY b "xxxxxxxx"><!ENTITY c "&b;&b;&b;">]><text:p>a &c; b</text:p>'
+    document = open_archive("a.odt", archive({"content.xml": bomb}), "odt")
+    assert [segment.text for segment in document.segments] == ["a  b"]
+    assert b"&c;" in contents(document.join(shouted(document.segments)))["content.xml"]
+
+
+def test_names_that_lead_elsewhere_are_only_names() -> None:
+    data = archive({"../../etc/x": "y", "content.xml": ODF})
+    document = open_archive("a.odt", data, "odt")
+    assert "../../etc/x" in contents(document.join(unchanged(document.segments)))
+
+
+def test_another_number_of_translations_is_refused() -> None:
+    document = open_archive("a.odt", archive(PARTS["odt"]), "odt")
+    with pytest.raises(UsageError, match="3 segments and 1 translations"):
+        document.join([Translation(text="x")])
+
+
+# Hostile archives
+
+
+def test_zip_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = archive({"content.xml": ODF, "zeros": b"\0" * (4 << 20)})
+    with pytest.raises(DataError, match="200 times its own size .* but unpacks to 4,19"):
+        open_archive("a.odt", bomb, "odt")
+    monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 100)
+    with pytest.raises(DataError, match="must unpack to at most 100 bytes"):
+        open_archive("a.odt", archive({"content.xml": ODF}), "odt")
+
+
+def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_PARTS", 1)
+    with pytest.raises(DataError, match="a.odt must have at most 1 parts, but has 2"):
+        open_archive("a.odt", archive({"content.xml": ODF}), "odt")
+
+
+def test_a_part_that_lies_about_its_size_is_damaged() -> None:
+    data = archive({"content.xml": ODF})
+    size = struct.pack("<I", len(ODF))
+    with pytest.raises(DataError, match="a.odt is damaged"):
+        open_archive("a.odt", data.replace(size, struct.pack("<I", 10)), "odt")
+
+
+def test_encrypted_archives_are_refused() -> None:
+    data = bytearray(archive({"content.xml": ODF}))
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(DataError, match="a.odt is encrypted"):
+        open_archive("a.odt", bytes(data), "odt")
+
+
+def test_two_parts_of_one_name_are_refused() -> None:
+    data = archive({"content.xml": ODF, "content.xmk": ODF}).replace(b"content.xmk", b"content.xml")
+    with pytest.raises(DataError, match="two of its parts have the same name"):
+        open_archive("a.odt", data, "odt")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"no zip", "a.odt is damaged, or is no .odt file"),
+        (archive({"content.xml": ODF})[:-30], "a.odt is damaged, or is no .odt file"),
+        (archive({"other.xml": ODF}), "a.odt holds no part with text, so it is no .odt file"),
+        (archive({"content.xml": "<a>"}), "The XML is malformed"),
+        (archive({"content.xml": b"\xff"}), "content.xml of a.odt must be UTF-8"),
+    ],
+)
+def test_damaged_archives_are_errors_in_words(data: bytes, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        open_archive("a.odt", data, "odt")
+
+
+def test_any_damaged_byte_is_an_error_in_words_or_harmless() -> None:
+    data = archive(PARTS["odt"])
+    for place in range(0, len(data), 3):
+        broken = bytearray(data)
+        broken[place] ^= 0xFF
+        try:
+            document = open_archive("a.odt", bytes(broken), "odt")
+            document.join(unchanged(document.segments))
+        except DataError:
+            pass

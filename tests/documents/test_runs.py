@@ -1,0 +1,115 @@
+"""Paragraphs of Office Open XML."""
+
+import re
+
+import pytest
+from tests.documents.fakes import backwards, shouted, unchanged
+
+from heed.documents.runs import split_runs
+from heed.errors import DataError
+from heed.translate.result import Translation
+
+
+def run(text: str, format: str = "") -> str:
+    look = f"<w:rPr>{format}</w:rPr>" if format else ""
+    return f'<w:r>{look}<w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+BOLD = "<w:b/>"
+
+
+def paragraph(*parts: str) -> str:
+    return f"<w:document><w:p><w:pPr/>{''.join(parts)}</w:p></w:document>"
+
+
+def texts(part: str) -> list[str]:
+    return [segment.text for segment in split_runs(part, "w").segments]
+
+
+def test_unchanged_segments_give_the_part() -> None:
+    part = paragraph(
+        run("a "), "<w:proofErr/>", run("b", BOLD), '<w:r w:rsidR="1"><w:t>c</w:t></w:r>'
+    )
+    assembly = split_runs(part, "w")
+    assert assembly.join(unchanged(assembly.segments)) == part
+
+
+def test_runs_move_with_their_words_and_plain_text_stays_in_runs() -> None:
+    part = paragraph(run("a "), run("blue shirt", BOLD), run(" is here &amp; now."))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a blue shirt is here & now."]
+    assert assembly.join(backwards(assembly.segments)) == paragraph(
+        run(". now &amp; here is "), run("shirt blue", BOLD), run(" a")
+    )
+
+
+def test_neighboring_runs_that_look_the_same_are_one() -> None:
+    part = paragraph(
+        run("a b "),
+        '<w:r w:rsidR="00AA"><w:rPr><w:b/></w:rPr><w:t>b</w:t></w:r>',
+        '<w:proofErr w:type="x"/>',
+        '<w:r><w:rPr><w:b/><w:lang w:val="en"/></w:rPr><w:lastRenderedPageBreak/>'
+        "<w:t>lue</w:t></w:r>",
+    )
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a b blue"]
+    done = assembly.join(shouted(assembly.segments))
+    assert re.sub(' w:rsidR="00AA"', "", done) == paragraph(run("A B "), run("BLUE", BOLD))
+
+
+def test_links_and_bookmarks_move_with_their_words() -> None:
+    link = '<w:hyperlink r:id="1">' + run("two words", "<w:u/>") + "</w:hyperlink>"
+    mark = '<w:bookmarkStart w:id="0"/>'
+    part = paragraph(run("first and "), link, mark, run(" at the end"))
+    assembly = split_runs(part, "w")
+    done = assembly.join(backwards(assembly.segments))
+    assert done.count('<w:hyperlink r:id="1">' + run("words two", "<w:u/>") + "</w:hyperlink>") == 1
+    assert done.count(mark) == 1
+    assert re.sub("<.*?>", "", done) == "end the at words two and first"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "<w:r><w:tab/></w:r>",
+        "<w:r><w:br/></w:r>",
+        '<w:r><w:fldChar w:fldCharType="begin"/></w:r>',
+        "<w:r><w:t>x</w:t><w:tab/></w:r>",
+        "</w:p><w:p>",
+    ],
+)
+def test_what_is_no_plain_run_parts_texts(between: str) -> None:
+    part = paragraph(run("a b"), between, run("c d"))
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a b", "c d"]
+    assert assembly.join(shouted(assembly.segments)) == paragraph(run("A B"), between, run("C D"))
+
+
+def test_tracked_formats_within_a_format_are_kept() -> None:
+    changed = "<w:b/><w:rPrChange><w:rPr><w:i/></w:rPr></w:rPrChange>"
+    part = paragraph(run("a b c "), run("d", changed))
+    assembly = split_runs(part, "w")
+    assert assembly.join(shouted(assembly.segments)) == paragraph(run("A B C "), run("D", changed))
+
+
+def test_slides_have_runs_too() -> None:
+    bold = '<a:r><a:rPr lang="en" b="1"/><a:t>Hi</a:t></a:r>'
+    part = f"<a:p>{bold}<a:r><a:rPr/><a:t> all of you</a:t></a:r></a:p>"
+    assembly = split_runs(part, "a")
+    assert [segment.text for segment in assembly.segments] == ["Hi all of you"]
+    assert assembly.join(shouted(assembly.segments)) == part.replace("Hi", "HI").replace(
+        "all of you", "ALL OF YOU"
+    )
+
+
+def test_what_a_model_says_stays_text() -> None:
+    assembly = split_runs(paragraph(run("a")), "w")
+    done = assembly.join([Translation(text="<w:p>&\x00\ufdd0\ufdd1")])
+    assert done == paragraph(run("&lt;w:p&gt;&amp;"))
+
+
+def test_malformed_parts_and_noncharacters_are_refused() -> None:
+    with pytest.raises(DataError, match="malformed at line 1, column 6: </b> comes where <w:p>"):
+        split_runs("<w:p></b>", "w")
+    with pytest.raises(DataError, match=r"holds U\+FDD0 or U\+FDD1, which are no characters"):
+        split_runs("<w:p>\ufdd0</w:p>", "w")
