@@ -109,12 +109,14 @@ class Limits:
 
     Attributes:
         body_bytes: longest body.
+        file_bytes: largest file.
         chars: characters of all texts of a request.
         texts: texts of a request.
         alternatives: alternative translations of each text.
     """
 
     body_bytes: Annotated[int, Range(1024, 1 << 32)] = 1 << 20
+    file_bytes: Annotated[int, Range(1024, 1 << 32)] = 10 << 20
     chars: Annotated[int, Range(1, 1 << 30)] = 100_000
     texts: Annotated[int, Range(1, 1 << 20)] = 1000
     alternatives: Annotated[int, Range(0, 100)] = 10
@@ -132,12 +134,16 @@ class Store:
         glossaries: kept at most; 0 = none can be created.
         glossary_terms: terms of a glossary.
         suggestions: kept at most, by `/suggest`; 0 = they are refused.
+        files: translated files that wait to be fetched; the oldest go first; 0 = files are refused.
+        file_s: seconds that they wait.
     """
 
     folder: str = ""
     glossaries: Annotated[int, Range(0, 1 << 20)] = 1000
     glossary_terms: Annotated[int, Range(1, 1 << 20)] = 10_000
     suggestions: Annotated[int, Range(0, 1 << 30)] = 0
+    files: Annotated[int, Range(0, 1 << 20)] = 100
+    file_s: Annotated[float, Range(1, 31_536_000)] = 1800.0
 
     def __post_init__(self) -> None:
         check(self, "store")

@@ -152,7 +152,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
             target=target,
             format=format_,
             split=split,
-            glossary=await _terms(service, asked, source, target),
+            glossary=await find_terms(service, asked, source, target),
             markup=MarkupOptions(
                 **{name: values[name] for name, _ in _TAGS},
                 outline_detection=values["outline_detection"],
@@ -183,7 +183,7 @@ async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
     return {"character_count": usage.n_chars, "character_limit": UNLIMITED}
 
 
-async def _terms(service: Service, asked: Asked, source: str, target: str) -> Mapping[str, str]:
+async def find_terms(service: Service, asked: Asked, source: str, target: str) -> Mapping[str, str]:
     """The terms of the glossary of a request, if it names one."""
     id = asked.values["glossary_id"]
     if id is None:

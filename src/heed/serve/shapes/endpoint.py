@@ -133,7 +133,9 @@ def _admit(
 
 
 def _most_bytes(endpoint: Endpoint, service: Service) -> int:
-    return service.settings.limits.body_bytes
+    limits = service.settings.limits
+    has_file = any(each.kind == "file" for each in endpoint.fields)
+    return limits.file_bytes if has_file else limits.body_bytes
 
 
 async def _while_connected(http: HttpRequest, work: Awaitable[Any]) -> Any:

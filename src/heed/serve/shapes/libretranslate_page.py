@@ -6,6 +6,7 @@ Source: LibreTranslate 1.9.6, `app.py`.
 import asyncio
 from typing import Any
 
+from heed.documents.files import SUPPORTED_FORMATS
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO
 from heed.serve.service import Service
@@ -39,8 +40,8 @@ async def _settings(service: Service, asked: Asked) -> dict[str, Any]:
         "apiKeys": settings.access.keys != "off",
         "keyRequired": settings.access.keys == "on",
         "suggestions": settings.store.suggestions > 0,
-        "filesTranslation": False,
-        "supportedFilesFormat": [],
+        "filesTranslation": settings.store.files > 0,
+        "supportedFilesFormat": list(SUPPORTED_FORMATS) if settings.store.files else [],
         "language": {
             "source": {"code": AUTO, "name": "Auto Detect"},
             "target": {"code": spelled_code(target), "name": all_languages(service)[target].name},

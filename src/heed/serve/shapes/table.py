@@ -3,12 +3,15 @@
 from heed.serve.shapes import (
     addons,
     deepl,
+    deepl_documents,
     deepl_glossaries,
     documentation,
     libretranslate,
+    libretranslate_files,
     libretranslate_page,
     opennmt,
     own,
+    own_files,
     own_models,
 )
 from heed.serve.shapes.endpoint import Endpoint
@@ -17,10 +20,13 @@ from heed.serve.shapes.style import Style
 _TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
     *own_models.ENDPOINTS,
+    *own_files.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *libretranslate_page.ENDPOINTS,
+    *libretranslate_files.ENDPOINTS,
     *deepl.ENDPOINTS,
     *deepl_glossaries.ENDPOINTS,
+    *deepl_documents.ENDPOINTS,
     *addons.ENDPOINTS,
     *opennmt.ENDPOINTS,
 )

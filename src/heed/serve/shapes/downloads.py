@@ -1,0 +1,88 @@
+"""Translated files that wait to be fetched: in a folder, for a time, under names nobody guesses."""
+
+import re
+import time
+import uuid
+from pathlib import Path
+
+from heed.disk.files import make_directory, write_atomically
+from heed.errors import HeedError
+from heed.serve.refusal import Refusal
+from heed.serve.settings import Store
+from heed.serve.shapes.storage import folder_of
+
+FOLDER = "files"
+_NAME = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{64})?\.[\w.-]+")
+OWN_USER_ONLY = 0o700
+
+
+class Downloads:
+    """Files that wait. Processes share them.
+
+    Args:
+        settings: where, how many and how long.
+
+    Methods raise `Refusal` (503) if the folder cannot be used.
+    """
+
+    def __init__(self, settings: Store) -> None:
+        self._settings = settings
+
+    def keep(self, name: str, content: bytes, *, lock: str = "") -> str:
+        """Keep a file, and forget those that are too old or too many.
+
+        Args:
+            name: of the file, without folders.
+            content: its bytes.
+            lock: hexadecimal hash of a secret, without which it cannot be fetched.
+
+        Returns:
+            A name to fetch it by.
+        """
+        kept = f"{uuid.uuid4().hex}{f'-{lock}' if lock else ''}.{name}"
+        try:
+            folder = self._folder()
+            make_directory(folder)
+            folder.chmod(OWN_USER_ONLY)
+            self._forget(folder)
+            write_atomically(folder / kept, content)
+        except (OSError, HeedError) as error:
+            raise _unusable() from error
+        return kept
+
+    def read(self, name: str) -> tuple[str, bytes] | None:
+        """The file's own name and its bytes; None if there is none of this name."""
+        if not _NAME.fullmatch(name):
+            return None
+        path = self._folder() / name
+        try:
+            if time.time() - path.stat().st_mtime > self._settings.file_s:
+                return None
+            return name.partition(".")[2], path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unusable() from error
+
+    def find(self, id: str, lock: str) -> str | None:
+        """The name of a file that was kept with a lock; None if there is none."""
+        prefix = f"{id}-{lock}."
+        try:
+            names = [path.name for path in self._folder().iterdir()]
+        except OSError:
+            return None
+        return next((name for name in names if name.startswith(prefix)), None)
+
+    def _folder(self) -> Path:
+        return folder_of(self._settings) / FOLDER
+
+    def _forget(self, folder: Path) -> None:
+        found = sorted((path.stat().st_mtime, path) for path in folder.iterdir())
+        too_many = max(0, len(found) - self._settings.files + 1)
+        for number, (changed, path) in enumerate(found):
+            if number < too_many or time.time() - changed > self._settings.file_s:
+                path.unlink(missing_ok=True)
+
+
+def _unusable() -> Refusal:
+    return Refusal(503, "The server cannot keep files now.", code="no_store")

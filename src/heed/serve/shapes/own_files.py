@@ -1,0 +1,32 @@
+"""Files of heed's own API: one comes in, its translation goes out in the same answer."""
+
+from starlette.responses import Response
+
+from heed.serve.service import Service
+from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.libretranslate import direction
+from heed.serve.shapes.libretranslate_files import FILE
+from heed.serve.shapes.own import PREFIX, SOURCE, STYLE, TAG, TARGET
+from heed.serve.shapes.translated_file import FileOrder, attachment, translate_file
+
+
+async def _translate_file(service: Service, asked: Asked) -> Response:
+    values = asked.values
+    source, target = direction(service, values["source"], values["target"])
+    found = await translate_file(service, values["file"], FileOrder(source=source, target=target))
+    return attachment(found.name, found.content)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=f"{PREFIX}/files",
+        handler=_translate_file,
+        style=STYLE,
+        tag=TAG,
+        summary="Translate a file.",
+        fields=(FILE, SOURCE, TARGET),
+        answer={"type": "string", "format": "binary"},
+        media_type="application/octet-stream",
+    ),
+)

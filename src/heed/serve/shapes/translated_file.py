@@ -1,0 +1,127 @@
+"""A file of a request, translated."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from heed.documents.files import Document, open_document
+from heed.errors import DataError
+from heed.serve.refusal import Refusal
+from heed.serve.request import AUTO, Answer, Request
+from heed.serve.service import Service
+from heed.serve.shapes.directions import translate_or_keep
+from heed.translate.result import Translation, join_parts
+
+MAX_NAME_CHARS = 100
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslatedFile:
+    """A file.
+
+    Attributes:
+        name: with the target language before its ending, such as `report.de.txt`.
+        content: its bytes.
+        n_chars: characters of the text that was translated.
+    """
+
+    name: str
+    content: bytes
+    n_chars: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOrder:
+    """How a file is translated.
+
+    Attributes:
+        source: language code, or `AUTO`.
+        target: language code.
+        glossary: term → translation.
+    """
+
+    source: str
+    target: str
+    glossary: Mapping[str, str] = field(default_factory=dict)
+
+
+async def translate_file(service: Service, file: UploadFile, order: FileOrder) -> TranslatedFile:
+    """Translate what a file says, and leave the rest of it as it is.
+
+    Raises:
+        Refusal: it cannot be read, is too long, or its direction is not served.
+    """
+    name = safe_name(file.filename or "")
+    data = await file.read()
+    try:
+        document = await asyncio.to_thread(open_document, name, data)
+    except DataError as error:
+        raise Refusal(400, str(error), code="wrong_file", field="file") from None
+    texts = [segment.text for segment in document.segments]
+    n_chars = sum(map(len, texts))
+    limit = service.settings.limits.chars
+    if n_chars > limit:
+        sentence = f"Invalid request: request ({n_chars}) exceeds text limit ({limit})"
+        raise Refusal(413, sentence, code="too_large", field="file")
+    answers = await _translated(service, document, texts, order)
+    content = await asyncio.to_thread(document.join, [_joined(answer) for answer in answers])
+    return TranslatedFile(name=named_for(name, order.target), content=content, n_chars=n_chars)
+
+
+async def _translated(
+    service: Service, document: Document, texts: list[str], order: FileOrder
+) -> list[Answer]:
+    source = order.source
+    if source == AUTO:
+        # One language for the whole file: a word alone in its segment says little of its own.
+        source = (await service.detect("\n".join(texts))).best.code
+    request = Request(
+        texts=texts,
+        source=source,
+        target=order.target,
+        split="nonewlines",
+        alignment=any(segment.needs_alignment for segment in document.segments),
+        glossary=order.glossary,
+    )
+    return await translate_or_keep(service, request)
+
+
+def _joined(answer: Answer) -> Translation:
+    """The translation of a segment of a file, which the service may have split further."""
+    parts = [one.translation for one in answer.segments]
+    whole = join_parts(parts) if parts else Translation(text=answer.text)
+    return replace(whole, text=answer.text)
+
+
+def safe_name(name: str) -> str:
+    """A name without folders, and without what a shell or a header would read otherwise."""
+    base = _UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(".")
+    stem, dot, ending = base.rpartition(".")
+    return f"{stem[:MAX_NAME_CHARS]}{dot}{ending[:MAX_NAME_CHARS]}"
+
+
+def named_for(name: str, target: str) -> str:
+    """`report.txt` in German: `report.de.txt`."""
+    stem, dot, ending = name.rpartition(".")
+    return f"{stem}.{target}{dot}{ending}"
+
+
+def attachment(name: str, content: bytes) -> Response:
+    """A file to be saved. Browsers never show it: it may hold a client's scripts."""
+    ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
+    return Response(
+        content,
+        media_type="application/octet-stream",
+        headers={
+            "Content-Disposition": (
+                f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(name)}"
+            ),
+            "X-Content-Type-Options": "nosniff",
+        },
+    )

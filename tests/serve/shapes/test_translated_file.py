@@ -1,0 +1,202 @@
+"""Files in, files out, over three APIs; nothing of a name becomes a path."""
+
+import os
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import deepl
+import pytest
+from starlette.testclient import TestClient
+from tests.serve.conftest import SENTENCES, Serve
+
+import heed
+from heed.serve.settings import Limits, Store
+from heed.serve.shapes.downloads import FOLDER
+from heed.serve.shapes.translated_file import named_for, safe_name
+
+TEXT = f"{SENTENCES[0]}\n\n{SENTENCES[2]}\n"
+DIRECTION = {"source": "en", "target": "de"}
+
+
+@pytest.fixture
+def wanted(en_de: str) -> str:
+    first, second = heed.load(en_de)([SENTENCES[0], SENTENCES[2]])
+    return f"{first}\n\n{second}\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(folder=str(tmp_path), files=2)
+
+
+@pytest.fixture
+def client(serve: Serve, en_de: str, de_en: str, store: Store) -> TestClient:
+    return serve(en_de, de_en, store=store, limits=Limits(chars=200, file_bytes=2000))
+
+
+def upload(
+    client: TestClient, path: str, name: str = "a.txt", text: str = TEXT, **more: str
+) -> Any:
+    return client.post(path, files={"file": (name, text.encode())}, data={**DIRECTION, **more})
+
+
+def test_libretranslate_answers_an_address_to_fetch_the_file(
+    client: TestClient, wanted: str
+) -> None:
+    url = upload(client, "/translate_file").json()["translatedFileUrl"]
+    assert url.startswith("http://testserver/download_file/")
+    fetched = client.get(url)
+    assert fetched.text == wanted
+    assert 'attachment; filename="a.de.txt"' in fetched.headers["content-disposition"]
+    assert fetched.headers["content-type"] == "application/octet-stream"
+
+
+def test_heed_answers_the_file(client: TestClient, wanted: str) -> None:
+    answer = upload(client, "/api/v1/files", name="Bericht ü.txt")
+    assert answer.text == wanted
+    disposition = answer.headers["content-disposition"]
+    assert 'filename="Bericht__.de.txt"' in disposition
+    assert "filename*=UTF-8''Bericht_%C3%BC.de.txt" in disposition
+
+
+def test_the_language_of_a_file_is_detected(client: TestClient, wanted: str) -> None:
+    assert upload(client, "/api/v1/files", source="auto").text == wanted
+
+
+def test_tags_of_a_page_stay(client: TestClient, en_de: str) -> None:
+    answer = upload(client, "/api/v1/files", name="a.html", text="<p>Two dogs</p><!-- x -->")
+    assert answer.text == f"<p>{heed.load(en_de)('Two dogs')}</p><!-- x -->"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "words"),
+    [
+        ("a.exe", TEXT, 400, "file format not supported"),
+        ("txt", TEXT, 400, "file format not supported"),
+        ("a.xml", "<p>a", 400, "never closed"),
+        ("a.txt", "x" * 201, 413, "request (201) exceeds text limit (200)"),
+        ("a.txt", "x" * 2001, 413, "at most 2000 bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_translated_is_refused(
+    client: TestClient, name: str, text: str, status: int, words: str
+) -> None:
+    answer = upload(client, "/translate_file", name=name, text=text)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+
+
+def test_a_request_without_a_file_is_refused(client: TestClient) -> None:
+    answer = client.post("/translate_file", data=DIRECTION)
+    assert answer.json() == {"error": "Invalid request: missing file parameter"}
+
+
+def test_files_are_refused_where_none_are_kept(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, store=Store(files=0))
+    answer = upload(client, "/translate_file")
+    assert (answer.status_code, answer.json()["error"]) == (
+        403,
+        "Files translation are disabled on this server.",
+    )
+    assert client.get("/download_file/x").status_code == 400
+
+
+def test_only_so_many_files_wait_and_only_so_long(client: TestClient, tmp_path: Path) -> None:
+    urls = []
+    for number in range(3):
+        urls.append(upload(client, "/translate_file").json()["translatedFileUrl"])
+        kept = tmp_path / FOLDER / urls[-1].rpartition("/")[2]
+        os.utime(kept, (time.time() - 100 + number,) * 2)
+    assert [client.get(url).status_code for url in urls] == [404, 200, 200]
+    os.utime(kept, (time.time() - 3600,) * 2)
+    assert client.get(urls[2]).status_code == 404
+    upload(client, "/translate_file")
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../store.sqlite", "..%2fstore.sqlite", "%2e%2e%2fstore.sqlite", "a.txt", "x%00.txt"],
+)
+def test_no_other_file_can_be_fetched(client: TestClient, tmp_path: Path, name: str) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "a.txt").write_text("secret", encoding="utf-8")
+    answer = client.get(f"/download_file/{name}")
+    assert answer.status_code == 404
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("a.txt", "a.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\docs\\a.txt", "a.txt"),
+        ('a"; x=.txt', "a_x_.txt"),
+        ("a\r\nb.txt", "a_b.txt"),
+        ("...", ""),
+        ("日本.txt", "日本.txt"),
+        ("x" * 300 + ".txt", "x" * 100 + ".txt"),
+    ],
+)
+def test_a_name_has_nothing_that_a_shell_or_a_header_reads(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+def test_a_name_tells_the_language() -> None:
+    assert named_for("a.b.txt", "de") == "a.b.de.txt"
+
+
+def test_the_client_of_deepl_translates_a_document(
+    program: str, wanted: str, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text(TEXT, encoding="utf-8")
+    with closing(deepl.Translator("any-key", server_url=program)) as client:
+        status = client.translate_document_from_filepath(
+            source, target, source_lang="EN", target_lang="DE"
+        )
+        assert status.done
+        assert target.read_text(encoding="utf-8") == wanted
+        with pytest.raises(deepl.DeepLException, match="Document not found"):
+            client.translate_document_get_status(deepl.DocumentHandle("A" * 32, "b" * 64))
+
+
+def test_a_document_is_not_found_with_another_key(client: TestClient) -> None:
+    sent = {"target_lang": "DE", "source_lang": "EN"}
+    handle = client.post("/v2/document", files={"file": ("a.txt", b"Two dogs")}, data=sent).json()
+    path = f"/v2/document/{handle['document_id']}"
+    right, wrong = {"document_key": handle["document_key"]}, {"document_key": "0" * 64}
+    assert client.post(path, json=right).json()["status"] == "done"
+    assert client.post(f"{path}/result", json=right).status_code == 200
+    assert client.post(path, json=wrong).status_code == 404
+    assert client.post(f"{path}/result", json=wrong).json() == {"message": "Document not found."}
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"output_format": "pdf"}, "Value for 'output_format' not supported"),
+        ({"formality": "more"}, "'formality' is not supported"),
+        ({"target_lang": "XX"}, "Value for 'target_lang' not supported."),
+    ],
+)
+def test_a_document_that_cannot_be_translated_is_refused(
+    client: TestClient, values: dict[str, str], sentence: str
+) -> None:
+    sent = {"target_lang": "DE", "source_lang": "EN", **values}
+    answer = client.post("/v2/document", files={"file": ("a.txt", b"Two dogs")}, data=sent)
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith(sentence)
+
+
+def test_a_folder_that_cannot_be_used_is_told(serve: Serve, en_de: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    client = serve(en_de, store=Store(folder=str(tmp_path / "file" / "x")))
+    answer = upload(client, "/translate_file")
+    assert (answer.status_code, answer.json()["error"]) == (
+        503,
+        "The server cannot keep files now.",
+    )
