@@ -1,0 +1,322 @@
+"""Slow, half-open, oversized and endless requests are refused; others do not notice them."""
+
+import json
+import resource
+import socket
+import ssl
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.serve.program import QUESTION, Program, posted, read_all
+
+from heed.errors import ConfigError
+from heed.serve.listening import check_certificate
+from heed.serve.settings import Listen
+
+SHORT = (
+    *("--set", "listen.head_s=0.3"),
+    *("--set", "listen.body_s=0.3"),
+    *("--set", "listen.write_s=0.3"),
+    *("--set", "listen.idle_s=0.3"),
+    *("--set", "listen.head_bytes=2048"),
+    *("--set", "limits.body_bytes=100000"),
+)
+
+
+@pytest.fixture(scope="module")
+def program(en_de: str) -> Iterator[Program]:
+    """A server of little patience."""
+    with Program("-m", en_de, *SHORT) as program:
+        yield program
+
+
+@pytest.fixture(scope="module")
+def open_to(program: Program) -> Iterator[Callable[[], socket.socket]]:
+    """Makes connections, and closes them in the end."""
+    made: list[socket.socket] = []
+
+    def connect() -> socket.socket:
+        made.append(program.connect())
+        return made[-1]
+
+    yield connect
+    for each in made:
+        each.close()
+
+
+Connect = Callable[[], socket.socket]
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"POST /trans",
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+        posted(QUESTION)[:-1],
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    ],
+)
+def test_a_request_that_does_not_end_gets_408(open_to: Connect, beginning: bytes) -> None:
+    client = open_to()
+    client.sendall(beginning)
+    answer = read_all(client)
+    assert status(answer) == 408
+    assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {
+        "error": "The request took too long to arrive."
+    }
+
+
+@pytest.mark.parametrize("is_head", [True, False])
+def test_a_byte_now_and_then_does_not_keep_it_open(open_to: Connect, is_head: bool) -> None:
+    client = open_to()
+    whole = posted(QUESTION)
+    n_first = 20 if is_head else whole.index(b"\r\n\r\n") + 4
+    client.sendall(whole[:n_first])
+    client.settimeout(0.05)
+    answer = b""
+    for byte in whole[n_first:]:
+        try:
+            client.sendall(bytes([byte]))
+            answer += client.recv(4096)
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+        if answer:
+            break
+    assert status(answer) == 408
+
+
+def test_an_idle_connection_is_closed_without_words(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+    answer = read_all(client)
+    assert answer.count(b"HTTP/1.1") == 1 and status(answer) == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 3000 + b"\r\n\r\n", 431),
+        (b"GET /" + b"a" * 3000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 500 + b"\r\n", 431),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 9000, 431),
+        (b"not HTTP at all\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
+        (
+            b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+        ),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX A: b\r\n\r\n", 400),
+    ],
+)
+def test_heads_that_are_too_long_or_no_http_are_refused(
+    open_to: Connect, sent: bytes, expected: int
+) -> None:
+    client = open_to()
+    client.sendall(sent)
+    answer = read_all(client)
+    assert status(answer) == expected
+    assert "error" in json.loads(answer.partition(b"\r\n\r\n")[2])
+
+
+def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 40000000\r\nExpect: 100-continue\r\n\r\n"
+    )
+    assert status(client.recv(4096)) == 413
+
+
+def test_an_endless_body_is_refused_and_cut_off(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    )
+    sent = 0
+    begun = time.monotonic()
+    with pytest.raises(OSError):
+        while time.monotonic() < begun + 30:
+            client.sendall(b"1000\r\n" + b"a" * 4096 + b"\r\n")
+            sent += 4096
+    assert sent > 100_000
+
+
+def test_a_refused_body_that_ends_leaves_the_connection_usable(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(posted(b"a" * 200_000))
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += client.recv(65536)
+    assert status(answer) == 413
+    client.sendall(posted(QUESTION, "Connection: close"))
+    assert status(read_all(client)) == 200
+
+
+def test_pipelined_requests_are_answered_in_order(open_to: Connect) -> None:
+    client = open_to()
+    texts = [f"Number {number}." for number in range(30)]
+    bodies = [json.dumps({"q": q, "source": "en", "target": "de"}).encode() for q in texts]
+    client.sendall(b"".join(map(posted, bodies[:-1])) + posted(bodies[-1], "Connection: close"))
+    pipelined = read_all(client)
+    assert pipelined.count(b"HTTP/1.1 200") == 30
+    alone = []
+    for body in bodies:
+        client = open_to()
+        client.sendall(posted(body, "Connection: close"))
+        alone.append(read_all(client).partition(b"\r\n\r\n")[2])
+    found = [part.partition(b"\r\n\r\n")[2] for part in pipelined.split(b"HTTP/1.1 200 OK")[1:]]
+    assert found == alone
+
+
+def test_an_answer_that_nobody_reads_is_cut_off(open_to: Connect, program: Program) -> None:
+    client = open_to()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    request = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    with pytest.raises(OSError):
+        client.settimeout(0.2)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                client.sendall(request)
+            except TimeoutError:
+                continue
+    assert program.ask("/health")[0] == 200
+
+
+def test_too_many_connections_are_refused(en_de: str) -> None:
+    with Program("-m", en_de, "--set", "listen.connections=5") as program:
+        held = [program.connect() for _ in range(5)]
+        for each in held:  # all five are accepted
+            each.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert status(each.recv(4096)) == 200
+        with program.connect() as client:
+            answer = read_all(client)
+        assert status(answer) == 503 and b"retry-after: 1" in answer
+        held.pop().close()
+        deadline = time.monotonic() + 30
+        while program.ask("/health")[0] != 200 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert program.ask("/health")[0] == 200
+        for each in held:
+            each.close()
+
+
+def test_a_client_that_leaves_frees_its_work(en_de: str) -> None:
+    settings = ("--set", "work.cache_mb=0", "--threads", "1")
+    with Program("-m", en_de, *settings) as program:
+        texts = [f"Number {number} is here. " * 20 for number in range(200)]
+        body = json.dumps({"q": texts, "source": "en", "target": "de"}).encode()
+        with program.connect() as client:
+            client.sendall(posted(body))
+            time.sleep(0.3)
+        program.translate("A man.")
+        figures = program.ask("/metrics")[2].decode()
+        written = next(
+            float(line.split()[1])
+            for line in figures.splitlines()
+            if line.startswith("heed_source_tokens_total")
+        )
+    # All of it would be 200 texts of 20 sentences of more than 10 tokens.
+    assert written < 40_000 / 2
+
+
+def slow_connections(program: Program, n: int) -> list[socket.socket]:
+    """Connections in all kinds of half-sent states."""
+    beginnings = (b"", b"POST /tra", posted(QUESTION)[:-1], b"GET / HTTP/1.1\r\nX: ")
+    made = []
+    for number in range(n):
+        client = program.connect()
+        client.sendall(beginnings[number % len(beginnings)])
+        made.append(client)
+    return made
+
+
+def seconds_of(program: Program, n: int) -> list[float]:
+    found = []
+    for number in range(n):
+        begun = time.perf_counter()
+        program.translate(f"Number {number}.")
+        found.append(time.perf_counter() - begun)
+    return found
+
+
+@pytest.mark.parametrize(
+    "n_slow",
+    [
+        50,
+        pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.reliability]),
+    ],
+)
+def test_slow_connections_leave_good_requests_alone(en_de: str, n_slow: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
+    patience_s = 2 if n_slow < 100 else 10
+    limits = ("--set", f"listen.head_s={patience_s}", "--set", f"listen.body_s={patience_s}")
+    limits += ("--set", "work.cache_mb=0")
+    with Program("-m", en_de, *limits) as program:
+        alone = seconds_of(program, 40)
+        slow = slow_connections(program, n_slow)
+        beside = seconds_of(program, 40)
+        closed = [status(read_all(each)) for each in slow]
+        for each in slow:
+            each.close()
+    print(f"median alone {statistics.median(alone):.4f}, beside {statistics.median(beside):.4f}")
+    assert len(beside) == 40
+    assert closed == [408] * n_slow
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A self-signed certificate and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    paths = str(folder / "cert.pem"), str(folder / "key.pem")
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+        "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
+        f"-out {paths[0]} -keyout {paths[1]}"
+    )
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return paths
+
+
+def test_https_by_files(en_de: str, certificate: tuple[str, str]) -> None:
+    path, key = certificate
+    trusting = ssl.create_default_context(cafile=path)
+    with Program("-m", en_de, "--certificate", path, "--private-key", key) as program:
+        assert program.url.startswith("https://")
+        with (
+            program.connect() as plain,
+            trusting.wrap_socket(plain, server_hostname="127.0.0.1") as client,
+        ):
+            client.sendall(posted(QUESTION, "Connection: close"))
+            assert status(read_all(client)) == 200
+            assert client.version() in ("TLSv1.2", "TLSv1.3")
+        with program.connect() as client:
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert not read_all(client).startswith(b"HTTP/1.1 200")
+        assert program.stop() == 0
+
+
+def test_files_that_do_not_belong_together_are_refused(
+    certificate: tuple[str, str], tmp_path: Path
+) -> None:
+    check_certificate(Listen(certificate=certificate[0], key=certificate[1]))
+    other = tmp_path / "other.pem"
+    command = f"openssl ecparam -genkey -name prime256v1 -noout -out {other}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
+        check_certificate(Listen(certificate=certificate[0], key=str(other)))
