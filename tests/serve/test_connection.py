@@ -265,8 +265,11 @@ def test_slow_connections_leave_good_requests_alone(en_de: str, n_slow: int) -> 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
     patience_s = 2 if n_slow < 100 else 10
-    limits = ("--set", f"listen.head_s={patience_s}", "--set", f"listen.body_s={patience_s}")
-    limits += ("--set", "work.cache_mb=0")
+    limits = [
+        *("--set", f"listen.head_s={patience_s}"),
+        *("--set", f"listen.body_s={patience_s}"),
+        *("--set", "work.cache_mb=0"),
+    ]
     with Program("-m", en_de, *limits) as program:
         alone = seconds_of(program, 40)
         slow = slow_connections(program, n_slow)
