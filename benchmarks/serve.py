@@ -5,7 +5,7 @@
     nice -n -10 taskset -c 0 python benchmarks/serve.py -m run/ --src test.en
     python benchmarks/serve.py -m run/ --src test.en --cores 2 --rounds 5 --json serve.json
 
-`widen.py` makes a model of minutes as large as those that people serve, for the first command.
+`widen.py` makes a model that was trained in minutes as large as those that people serve.
 
 The run folder must hold float32 weights, which LibreTranslate gets as int8 by CTranslate2, and
 int8 ones, which heed serves. The first call installs LibreTranslate from PyPI into a virtualenv of
