@@ -92,7 +92,7 @@ class Work:
     """
 
     threads: Annotated[int, Range(0, 1024)] = 0
-    batch_tokens: Annotated[int, Range(16, 65536)] = 2048
+    batch_tokens: Annotated[int, Range(16, 65536)] = 4096
     gather_ms: Annotated[float, Range(0, 1000)] = 2.0
     max_waiting_chars: Annotated[int, Range(1, 1 << 40)] = 4_000_000
     timeout_s: Annotated[float, Range(0.1, 86400)] = 30.0
