@@ -1,0 +1,45 @@
+"""From structure to segments."""
+
+from heed.documents.flow import flow
+from heed.documents.structure import Rules, structure
+from heed.documents.tags import read_tokens
+from heed.text.segment import split_sentences
+from heed.translate.result import Translation
+
+RULES = Rules(
+    is_xml=False,
+    ignored=frozenset(),
+    splitting=frozenset(),
+    joining=frozenset(),
+    has_outline=False,
+)
+
+
+def parts_of(source: str) -> tuple[list[tuple[str, bool]], list[str]]:
+    """The segments of a page, and its parts with `*` in the place of each segment's text."""
+    found = structure(source, read_tokens(source, is_xml=False), RULES)
+    segments, parts = flow(found, is_html=True, split=split_sentences, escape=str)
+    said = [Translation(text="*") for _ in segments]
+    shown = [part if isinstance(part, str) else part.render(said) for part in parts]
+    return [(s.text, s.needs_alignment) for s in segments], [part for part in shown if part]
+
+
+def test_blanks_and_tags_at_the_edges_of_a_sentence_are_parts_of_their_own() -> None:
+    segments, parts = parts_of(" <b> One</b>. <i>Two.</i> <br>")
+    assert segments == [("One.", True), ("Two.", False)]
+    assert "".join(parts) == " <b> *</b> <i>*</i> <br>"
+
+
+def test_a_line_break_parts_words_for_the_model() -> None:
+    assert parts_of("one<br>two <br>three")[0] == [("one two three", True)]
+
+
+def test_a_sentence_end_within_an_entity_or_a_kept_element_parts_nothing() -> None:
+    assert parts_of("see <code>a. B c</code> now")[0] == [("see a. B c now", True)]
+
+
+def test_tags_between_two_sentences_go_with_the_sentence_they_belong_to() -> None:
+    assert parts_of("<b>One.</b> <img><i>Two</i> three.") == (
+        [("One.", False), ("Two three.", True)],
+        ["<b>", "*", "</b>", " ", "<img>", "<i>*</i>"],
+    )
