@@ -129,3 +129,13 @@ def test_hostile_files_take_one_pass(unit: str) -> None:
     page = unit * (50_000 // len(unit))
     assembly = split_markdown(page)
     assert assembly.join([Translation(text=s.text) for s in assembly.segments]) == page
+
+
+def test_a_link_named_by_its_text_keeps_the_name_when_the_text_changes() -> None:
+    page = "[Our  *page*][] and [that] or [other], ![pic]\n\n[our page]: x\n[THAT]: y\n[pic]: z\n"
+    page = page.replace("*page*", "page")
+    assembly = split_markdown(page)
+    assert assembly.join(unchanged(assembly.segments)) == page
+    assert shout(page).startswith(
+        "[OUR  PAGE][Our page] AND [THAT][that] OR [OTHER], ![PIC][pic]\n"
+    )

@@ -58,3 +58,11 @@ def test_links_images_code_and_addresses() -> None:
         ("text", " "),
         ("kept", "[^n]"),
     ]
+
+
+def test_an_address_as_the_text_of_a_link_ends_with_it() -> None:
+    assert spans("[https://a.b](c)") == [
+        ("open", "["),
+        ("kept", "https://a.b"),
+        ("close", "](c)"),
+    ]

@@ -8,14 +8,17 @@ Source: CommonMark 0.31, in outline: a document is read line by line, and blocks
 """
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from heed.documents.assembly import Assembly
 from heed.documents.flow import flow
-from heed.documents.markdown_spans import read_spans
+from heed.documents.markdown_spans import label_of, read_spans
 from heed.documents.markup import Markup
 from heed.documents.passages import sentences
+from heed.documents.segment import Segment
 from heed.documents.structure import Rules, structure
+from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
 _PREFIX = re.compile(
@@ -25,7 +28,7 @@ _PREFIX = re.compile(
 _LIST_MARK = re.compile(r"[-*+]|\d[.)]")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
-_DEFINITION = re.compile(r"\[[^\]]+\]:\s*\S+")
+_DEFINITION = re.compile(r"\[([^\[\]]+)\]:\s*\S+")
 _DELIMITER_ROW = re.compile(r"[|:\- \t]*-[|:\- \t]*\Z")
 _RULE = re.compile(r"[ \t]*(?:=+|-+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})[ \t]*\Z")
 _CLOSING_MARKS = re.compile(r"[ \t]+#+[ \t]*\Z")
@@ -52,6 +55,7 @@ class _State:
         is_table: whether the lines are rows.
         is_list: whether an indented line belongs to a list.
         was_blank: whether the line before was.
+        labels: names of the references of the file.
     """
 
     end: re.Pattern[str] | None = None
@@ -61,13 +65,33 @@ class _State:
     is_table: bool = False
     is_list: bool = False
     was_blank: bool = True
+    labels: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Paragraph:
+    """A paragraph or a cell, and how it was written."""
+
+    markup: Markup
+    raw: str
+
+    @property
+    def segments(self) -> list[Segment]:
+        return self.markup.segments
+
+    def join(self, translations: Sequence[Translation]) -> str:
+        own = zip(self.segments, translations, strict=True)
+        if all(segment.text == translation.text for segment, translation in own):
+            return self.raw
+        return self.markup.join(translations)
 
 
 def split_markdown(text: str) -> Assembly:
     """The texts of a Markdown file."""
     assembly = Assembly()
-    state = _State()
     lines: list[str] = _LINE.findall(text)
+    definitions = (_DEFINITION.match(line.lstrip(" \t>")) for line in lines)
+    state = _State(labels=frozenset(label_of(match[1]) for match in definitions if match))
     if lines and lines[0].rstrip() in ("---", "+++"):
         # Front matter; a rule if nothing closes it.
         marks = {lines[0].rstrip(), "..."}
@@ -114,7 +138,7 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
     elif state.is_table or ("|" in body and _DELIMITER_ROW.match(following.strip(" \t\r\n>"))):
         _end_paragraph(assembly, state)
         state.is_table = True
-        _add_row(assembly, prefix, body)
+        _add_row(assembly, prefix, body, state.labels)
     else:
         _add_line(assembly, state, prefix, body)
 
@@ -146,30 +170,32 @@ def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None
         _end_paragraph(assembly, state)
 
 
-def _add_row(assembly: Assembly, prefix: str, body: str) -> None:
+def _add_row(assembly: Assembly, prefix: str, body: str, labels: Collection[str]) -> None:
     text = body.rstrip("\r\n")
     assembly.keep(prefix)
     for cell in _CELL.split(text):
         if cell == "|":
             assembly.keep(cell)
         else:
-            assembly.add(_markup(cell, []))
+            assembly.add(_paragraph(cell, [], labels))
     assembly.keep(body[len(text) :])
 
 
 def _end_paragraph(assembly: Assembly, state: _State) -> None:
     if state.paragraph:
-        assembly.add(_markup("\n".join(state.paragraph), state.gaps[:-1]))
+        assembly.add(_paragraph("\n".join(state.paragraph), state.gaps[:-1], state.labels))
         assembly.keep(state.gaps[-1])
     state.paragraph, state.gaps = [], []
 
 
-def _markup(text: str, gaps: list[str]) -> Markup:
-    tokens = read_spans(text, gaps)
+def _paragraph(text: str, gaps: list[str], labels: Collection[str]) -> _Paragraph:
+    tokens = read_spans(text, gaps, labels)
     segments, parts = flow(
         structure(text, tokens, _RULES), is_html=False, split=sentences, escape=escape
     )
-    return Markup(segments, parts)
+    first, *others = text.split("\n")
+    raw = first + "".join(gap + line for gap, line in zip(gaps, others, strict=True))
+    return _Paragraph(Markup(segments, parts), raw)
 
 
 _MARK = re.compile(r"[\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;)")

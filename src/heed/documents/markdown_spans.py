@@ -1,7 +1,8 @@
 """What stands within a paragraph of Markdown: emphasis, links, images, code, addresses, HTML."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from heed.documents.tags import Token, decode_entities
 
@@ -11,7 +12,7 @@ _SPAN = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<ticks>(?<!`)`++)"
     r"|(?P<comment><!--)"
-    r"|(?P<address><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+|[\w.+-]+@[\w.-]+)>|(?<!\w)https?://[^\s<>()*]++)"
+    r"|(?P<address><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+|[\w.+-]+@[\w.-]+)>|(?<!\w)https?://[^\s<>()*\[\]]++)"
     r"|(?P<closing></(?P<closed>[A-Za-z][\w-]*+)\s*+>)"
     r"|(?P<tag><(?P<opened>[A-Za-z][\w-]*+)(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>)"
     r"|(?P<note>\[\^[^\]\s]{1,99}\])"
@@ -25,14 +26,21 @@ _SPAN = re.compile(
 _VOID = frozenset(("br", "img", "hr", "wbr", "input"))
 
 
-def read_spans(text: str, gaps: list[str]) -> list[Token]:
+def label_of(text: str) -> str:
+    """The name of a reference as it is compared: case and the width of blanks do not matter."""
+    return " ".join(text.split()).casefold()
+
+
+def read_spans(text: str, gaps: list[str], labels: Collection[str] = ()) -> list[Token]:
     """The tokens of a paragraph; start and end marks come in pairs.
 
     Args:
         text: the paragraph, lines separated by line breaks.
         gaps: what each line break was, prefix of the next line included.
+        labels: names of the references of the file. A link whose text is the name, such as `[a]`,
+            becomes `[a][a]`, so that the text may change.
     """
-    tokens = list(_paired(list(_tokens(text))))
+    tokens = _named(text, list(_paired(list(_tokens(text)))), labels)
     waiting = iter(gaps)
     restored = []
     for token in tokens:
@@ -139,6 +147,22 @@ def _paired(tokens: list[Token]) -> Iterator[Token]:
             yield Token("text", token.raw, token.start, text=token.raw)
         else:
             yield token
+
+
+def _named(text: str, tokens: list[Token], labels: Collection[str]) -> list[Token]:
+    """Tokens with the name of its reference at the end of each link whose text is the name."""
+    named: list[Token] = []
+    opened: list[Token] = []
+    for token in tokens:
+        if token.name == "[" and token.kind == "open":
+            opened.append(token)
+        elif token.name == "[" and token.kind == "close":
+            start = opened.pop()
+            label = text[start.start + len(start.raw) : token.start]
+            if token.raw in ("]", "][]") and label_of(label) in labels:
+                token = replace(token, raw=f"][{' '.join(label.split())}]")
+        named.append(token)
+    return named
 
 
 def _flanks(tokens: list[Token], number: int) -> tuple[bool, bool]:
