@@ -1,6 +1,7 @@
 """Doubts name a reason and the place in the text of the answer."""
 
 import math
+from dataclasses import replace
 
 from heed.serve.doubts import find_doubts
 from heed.serve.request import Doubt, SegmentAnswer
@@ -78,3 +79,10 @@ def test_a_place_that_markup_has_torn_apart_is_not_guessed() -> None:
     unsure = segment("ein Hund", ["▁ein", "▁Hund"], [0.9, 0.01])
     (doubt,) = find_doubts("<b>ein</b> Hund", [unsure])
     assert (doubt.tokens, doubt.start, doubt.end) == ((1, 2), None, None)
+
+
+def test_a_term_without_a_place_is_named() -> None:
+    applied = replace(segment("ein Hund", ["ein", "Hund"], []), unplaced=("bakery",))
+    (doubt,) = find_doubts("ein Hund", [applied])
+    assert doubt.kind == "glossary_not_placed"
+    assert "bakery" in doubt.sentence

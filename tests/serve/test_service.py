@@ -12,6 +12,7 @@ from safetensors import safe_open
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
+from heed.documents.glossary import Glossary, apply_glossary
 from heed.serve.refusal import Refusal
 from heed.serve.request import Request
 from heed.serve.run import make_service
@@ -291,3 +292,34 @@ def plain_parameters(folder: str) -> int:
 def test_a_language_is_detected_beside_the_event_loop(using: Using, en_de: str) -> None:
     found = asyncio.run(using(en_de).detect("Wo ist die nächste Bäckerei?"))
     assert found.best.code == "de"
+
+
+def test_terms_of_a_glossary_are_put_in_their_places(using: Using, en_de: str) -> None:
+    async def run() -> None:
+        service = using(en_de)
+        request = Request(
+            texts=["Two dogs play in the snow.", "A man."],
+            source="en",
+            target="de",
+            glossary={"dogs": "Rüden", "snow": "Neuschnee"},
+            alternatives=1,
+        )
+        first, second = await service.translate(request)
+        (plain,) = heed.load(en_de).translate(request.texts[:1], alternatives=1, alignment=True)
+        applied = apply_glossary(Glossary(dict(request.glossary)), request.texts[0], plain)
+        assert first.text == applied.text
+        assert first.segments[0].unplaced == tuple(applied.unplaced)
+        placed = [term for term in request.glossary.values() if term in first.text]
+        assert len(placed) + len(applied.unplaced) == len(request.glossary)
+        kinds = [doubt.kind for doubt in first.doubts]
+        assert kinds.count("glossary_not_placed") == len(applied.unplaced)
+        assert second == (await service.translate(replace(request, glossary={})))[1]
+
+    asyncio.run(run())
+
+
+def test_a_term_without_a_translation_is_refused(using: Using, en_de: str) -> None:
+    request = Request(texts=["A man."], source="en", target="de", glossary={"man": " "})
+    with pytest.raises(Refusal, match="glossary") as caught:
+        asyncio.run(using(en_de).translate(request))
+    assert caught.value.status == 400

@@ -69,12 +69,17 @@ def _of_segment(segment: SegmentAnswer) -> Iterator[Found]:
     if translation.status in _WHOLE_SEGMENT:
         kind, sentence = _WHOLE_SEGMENT[translation.status]
         yield kind, sentence, None
+    for term in segment.unplaced:
+        sentence = f"There was no place for the glossary's translation of {term}."
+        yield "glossary_not_placed", sentence, None
     if unknown := _unknown(translation.source_tokens):
         words = ", ".join(dict.fromkeys(unknown))
         yield "unknown_word", f"The model has not learned these characters: {words}", None
     repeated = list(_repeated(translation.tokens))
     for tokens in repeated:
         yield "repeated", "The same words come again and again.", tokens
+    if len(translation.token_scores) < len(translation.tokens):
+        return  # words that a glossary has put in have no probability
     for start, end in _words(translation.tokens):
         log_prob = sum(translation.token_scores[start:end])
         is_inside = any(first <= start < last for first, last in repeated)

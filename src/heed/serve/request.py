@@ -81,10 +81,17 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentAnswer:
-    """A part of a text, mostly a sentence, and its translation."""
+    """A part of a text, mostly a sentence, and its translation.
+
+    Attributes:
+        source: in the language of the text.
+        translation: with the terms of the glossary.
+        unplaced: terms of the glossary that occur in it and could not be placed.
+    """
 
     source: str
     translation: Translation
+    unplaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

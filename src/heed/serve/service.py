@@ -304,7 +304,7 @@ def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[
             continue
         prefix = request.prefixes[index] if request.prefixes else ""
         for place, segment in enumerate(text.document.segments):
-            alignment = request.alignment or segment.needs_alignment
+            alignment = request.alignment or text.needs_alignment(place)
             group = groups.setdefault((route.model, alignment), {})
             group[text.first + place] = Line(
                 segment.text, prefix="" if place else prefix, target_lang=route.target

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Protocol
 
+from heed.documents.glossary import Glossary, apply_glossary, make_glossary
 from heed.documents.markup import parse_markup
 from heed.documents.passages import Passage, split_passage
 from heed.documents.segment import Segment
@@ -12,6 +14,7 @@ from heed.serve.detect import Detector
 from heed.serve.doubts import find_doubts
 from heed.serve.request import Answer, Request, SegmentAnswer
 from heed.serve.source import Source, find_source
+from heed.serve.work.aside import run_aside
 from heed.serve.work.directions import Route
 from heed.serve.work.translating import Translating
 from heed.translate.result import Translation
@@ -37,12 +40,16 @@ class Text:
         source: its language, and how it is translated.
         document: the text, split.
         first: number of its first segment among all of the request.
+        glossary: terms and their translations; None = none.
     """
 
-    def __init__(self, source: Source, document: Document, first: int) -> None:
+    def __init__(
+        self, source: Source, document: Document, first: int, glossary: Glossary | None
+    ) -> None:
         self.source = source
         self.document = document
         self.first = first
+        self._glossary = glossary
         self._translating: dict[int, Translating] = {}
 
     def take(self, translating: Translating, numbers: Collection[int]) -> None:
@@ -57,8 +64,11 @@ class Text:
         Raises:
             Refusal: the request failed, or its time is over.
         """
+        source = self.document.segments[place].text
         translation = await self._translating[place].get(self.first + place)
-        return SegmentAnswer(source=self.document.segments[place].text, translation=translation)
+        if self._glossary is None or not self._glossary.occurrences(source):
+            return SegmentAnswer(source=source, translation=translation)
+        return await asyncio.to_thread(_with_terms, self._glossary, source, translation)
 
     async def answer(self) -> Answer:
         """Wait for all segments, and join them.
@@ -68,6 +78,15 @@ class Text:
         """
         await asyncio.sleep(0)  # other requests have a turn between two texts
         segments = [await self.segment(place) for place in range(len(self.document.segments))]
+        return await run_aside(sum(len(each.source) for each in segments), self._joined, segments)
+
+    def needs_alignment(self, place: int) -> bool:
+        """Whether something has to be placed in the translation of a segment."""
+        segment = self.document.segments[place]
+        has_terms = self._glossary is not None and bool(self._glossary.occurrences(segment.text))
+        return segment.needs_alignment or has_terms
+
+    def _joined(self, segments: Sequence[SegmentAnswer]) -> Answer:
         found = [segment.translation for segment in segments]
         text = self.document.join(found)
         return Answer(
@@ -91,7 +110,7 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
 
     Raises:
         Refusal: there is no such direction.
-        DataError: XML is malformed.
+        DataError: XML is malformed, or an entry of the glossary.
         UsageError: there is no such format or way to split.
     """
     documents = [_document(text, request) for text in request.texts]
@@ -110,7 +129,9 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
         if source.route is None:  # it stays as it is
             documents[place] = Passage([], [request.texts[place]])
     firsts = accumulate((len(document.segments) for document in documents), initial=0)
-    return [Text(*each) for each in zip(sources, documents, firsts, strict=False)]
+    terms = request.glossary.items()
+    glossary = make_glossary((n, *term) for n, term in enumerate(terms, 1)) if terms else None
+    return [Text(*each, glossary) for each in zip(sources, documents, firsts, strict=False)]
 
 
 def _document(text: str, request: Request) -> Document:
@@ -124,6 +145,19 @@ def _document(text: str, request: Request) -> Document:
         splitting_tags=request.markup.splitting_tags,
         non_splitting_tags=request.markup.non_splitting_tags,
         outline_detection=request.markup.outline_detection,
+    )
+
+
+def _with_terms(glossary: Glossary, source: str, translation: Translation) -> SegmentAnswer:
+    """A segment and its alternatives with the terms of a glossary."""
+    applied = apply_glossary(glossary, source, translation)
+    others = (
+        apply_glossary(glossary, source, other).translation for other in translation.alternatives
+    )
+    return SegmentAnswer(
+        source=source,
+        translation=replace(applied.translation, alternatives=tuple(others)),
+        unplaced=tuple(applied.unplaced),
     )
 
 
