@@ -2,14 +2,16 @@
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from safetensors import safe_open
-from tests.serve.conftest import SENTENCES, Serve
+from tests.serve.conftest import SENTENCES, Serve, make_model
 
 import heed
 from heed.documents.glossary import Glossary, apply_glossary
@@ -18,6 +20,8 @@ from heed.serve.request import Request
 from heed.serve.run import make_service
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings, Work
+from heed.serve.work import models as models_module
+from heed.serve.work.versions import Opened, open_version
 
 
 def test_a_list_is_translated_as_the_translator_does(serve: Serve, en_de: str) -> None:
@@ -204,7 +208,7 @@ def test_alternatives_of_several_segments_are_whole_texts(using: Using, en_de: s
 def test_a_request_that_takes_too_long_is_refused(using: Using, en_de: str) -> None:
     service = using(en_de, timeout_s=0.1, cache_mb=0)
     texts = [f"{number} {line}" for number in range(500) for line in SENTENCES]
-    with pytest.raises(Refusal, match=r"within 0\.1 seconds") as caught:
+    with pytest.raises(Refusal, match="not ready in time") as caught:
         asyncio.run(service.translate(Request(texts=texts, source="en", target="de")))
     assert caught.value.status == 504
 
@@ -323,3 +327,63 @@ def test_a_term_without_a_translation_is_refused(using: Using, en_de: str) -> No
     with pytest.raises(Refusal, match="glossary") as caught:
         asyncio.run(using(en_de).translate(request))
     assert caught.value.status == 400
+
+
+def test_a_model_that_is_read_slowly_does_not_outlast_the_deadline(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+
+    def slow(folder: Path, name: str) -> Opened:
+        gate.wait(10)
+        return open_version(folder, name)
+
+    monkeypatch.setattr(models_module, "open_version", slow)
+
+    async def run() -> None:
+        service = using(en_de, timeout_s=0.1)
+        for asking in (
+            service.translate(Request(texts=["A man."], source="en", target="de")),
+            service.score("A man.", "Ein Mann.", source="en", target="de"),
+        ):
+            with pytest.raises(Refusal, match="not ready in time") as caught:
+                await asking
+            assert caught.value.status == 504
+        gate.set()
+
+    asyncio.run(run())
+
+
+def test_every_answer_is_of_exactly_one_version_while_models_change(
+    using: Using, tmp_path: Path
+) -> None:
+    folder = Path(make_model(tmp_path / "en-de", "en", "de", seed=1))
+    texts = ["<b>Two dogs</b> play in the snow.", "A man is riding a bike."]
+    request = Request(texts=texts, source="en", target="de", format="html")
+    versions: list[list[str]] = []
+    served: list[list[str]] = []
+
+    async def client(service: Service, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            served.append([answer.text for answer in await service.translate(request)])
+            await asyncio.sleep(0.001)
+
+    async def run() -> None:
+        service = using(str(folder), threads=2, cache_mb=1)
+        stop = asyncio.Event()
+        clients = [asyncio.create_task(client(service, stop)) for _ in range(16)]
+        for seed in (1, 2, 3, 4):
+            make_model(folder, "en", "de", seed=seed)
+            alone = using(str(folder))
+            versions.append([answer.text for answer in await alone.translate(request)])
+            service.models.refresh()
+            n_served = len(served)
+            while not (served and served[-1] == versions[-1] and len(served) > n_served + 32):
+                await asyncio.sleep(0.001)
+        stop.set()
+        await asyncio.gather(*clients)
+
+    asyncio.run(run())
+    assert all(answer in versions for answer in served)
+    assert all(version in served for version in versions)
+    assert len({tuple(version) for version in versions}) == 4

@@ -77,7 +77,7 @@ class Detector:
 
     def detect(self, text: str) -> Detection:
         """The served languages by their probability."""
-        scores = dict(self._read().rank(text[:MAX_CHARS]))
+        scores = dict(self.read().rank(text[:MAX_CHARS]))
         base = {code: code.partition("-")[0] for code in self._served}
         priors = dict.fromkeys(scores, (1 - SERVED_PRIOR) / len(scores))
         for known in {base[code] for code in self._served} & scores.keys():
@@ -95,7 +95,13 @@ class Detector:
         is_foreign = other in NAMES and other not in base.values()
         return Detection(guesses=tuple(guesses), other=other if is_foreign else None)
 
-    def _read(self) -> "LanguageIdentifier":
+    @property
+    def is_read(self) -> bool:
+        """Whether its model is in memory."""
+        return self._identifier is not None
+
+    def read(self) -> "LanguageIdentifier":
+        """Its model, read from disk the first time."""
         with self._lock:
             if self._identifier is None:
                 from py3langid.langid import MODEL_FILE, LanguageIdentifier

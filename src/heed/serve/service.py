@@ -19,6 +19,7 @@ from heed.serve.source import find_source
 from heed.serve.texts import Text, read_texts
 from heed.serve.work.aside import run_aside
 from heed.serve.work.cache import Cache
+from heed.serve.work.deadline import Deadline
 from heed.serve.work.directions import Route
 from heed.serve.work.failures import refusal_of
 from heed.serve.work.job import Errand
@@ -237,28 +238,46 @@ class Service:
     @asynccontextmanager
     async def _begun(self, request: Request) -> AsyncIterator[list[Text]]:
         """The texts of a request on their way; leaving the block abandons what is unfinished."""
-        n_chars = sum(map(len, request.texts))
+        deadline = Deadline(self.settings.work.timeout_s)
         async with AsyncExitStack() as stack:
             try:
-                texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
-                for (model, alignment), lines in _groups(texts, request).items():
-                    opened = await stack.enter_async_context(self.models.use(model))
-                    call = call_of(
-                        opened,
-                        options=request.options,
-                        alternatives=request.alternatives,
-                        alignment=alignment,
-                    )
-                    translating = await run_aside(n_chars, Translating, opened, call, lines)
-                    stack.callback(translating.abandon)
-                    translating.start(
-                        self.scheduler, self.cache, timeout_s=self.settings.work.timeout_s
-                    )
-                    for text in texts:
-                        text.take(translating, lines)
+                async with deadline.enforced():
+                    texts = await self._started(request, stack, deadline)
                 yield texts
             except HeedError as error:
                 raise refusal_of(error) from error
+
+    async def _started(
+        self, request: Request, stack: AsyncExitStack, deadline: Deadline
+    ) -> list[Text]:
+        """The texts of a request, queued; the stack gives up what is unfinished."""
+        n_chars = sum(map(len, request.texts))
+        await self._prepare_detection(request.source)
+        texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
+        groups = _groups(texts, request)
+        # Each model once, so that no answer is of two versions.
+        models = {
+            name: await stack.enter_async_context(self.models.use(name))
+            for name in dict.fromkeys(model for model, _ in groups)
+        }
+        for (model, alignment), lines in groups.items():
+            call = call_of(
+                models[model],
+                options=request.options,
+                alternatives=request.alternatives,
+                alignment=alignment,
+            )
+            translating = await run_aside(n_chars, Translating, models[model], call, lines)
+            stack.callback(translating.abandon)
+            translating.start(self.scheduler, self.cache, timeout_s=deadline.left_s)
+            for text in texts:
+                text.take(translating, lines)
+        return texts
+
+    async def _prepare_detection(self, source: str) -> None:
+        """Read the detector's model beside the event loop, if it is needed and not there yet."""
+        if source.lower() == AUTO and not self._detector.is_read:
+            await asyncio.to_thread(self._detector.read)
 
     async def _do(
         self,
@@ -269,31 +288,33 @@ class Service:
         model: str | None,
     ) -> Found:
         """Call a function with a model in one of the threads that search."""
-        found = find_source(
-            texts,
-            source=source,
-            target=target,
-            model=model,
-            routes=self.routes,
-            detector=self._detector,
-        )
-        if (route := found.route) is None:
-            raise Refusal(
-                400, f"The text is in {name_of(found.code)} already.", code="same_language"
-            )
-        async with self.models.use(route.model) as opened:
-            results: Results[Found] = Results(1, timeout_s=self.settings.work.timeout_s)
-            try:
-                self.scheduler.submit(
-                    Errand(
-                        lambda is_wanted: run(opened.translator, route.target, is_wanted),
-                        n_chars=len(texts),
-                        results=results,
-                    )
+        deadline = Deadline(self.settings.work.timeout_s)
+        async with AsyncExitStack() as stack:
+            async with deadline.enforced():
+                await self._prepare_detection(source)
+                found = find_source(
+                    texts,
+                    source=source,
+                    target=target,
+                    model=model,
+                    routes=self.routes,
+                    detector=self._detector,
                 )
-                return await results.get(0)
-            finally:
-                results.abandon()
+                if (route := found.route) is None:
+                    raise Refusal(
+                        400, f"The text is in {name_of(found.code)} already.", code="same_language"
+                    )
+                opened = await stack.enter_async_context(self.models.use(route.model))
+            results: Results[Found] = Results(1, timeout_s=deadline.left_s)
+            stack.callback(results.abandon)
+            self.scheduler.submit(
+                Errand(
+                    lambda is_wanted: run(opened.translator, route.target, is_wanted),
+                    n_chars=len(texts),
+                    results=results,
+                )
+            )
+            return await results.get(0)
 
 
 def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:

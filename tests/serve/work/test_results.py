@@ -39,7 +39,7 @@ def test_a_failure_refuses_what_is_missing_only() -> None:
 def test_time_is_up_in_words() -> None:
     async def run() -> None:
         results: Results[str] = Results(1, timeout_s=0.01)
-        with pytest.raises(Refusal, match=r"not ready within 0\.01 seconds") as caught:
+        with pytest.raises(Refusal, match="not ready in time") as caught:
             await results.get(0)
         assert caught.value.status == 504
         assert not results.is_wanted

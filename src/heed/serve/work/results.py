@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from heed.serve.refusal import Refusal
+from heed.serve.work.deadline import too_late
 
 Found = TypeVar("Found")
 
@@ -29,7 +30,7 @@ class Results(Generic[Found]):
             self._loop.create_future() for _ in range(count)
         ]
         self._n_missing = count
-        self._timer = self._loop.call_later(timeout_s, self._expire, timeout_s)
+        self._timer = self._loop.call_later(timeout_s, self._expire)
         if not count:
             self._timer.cancel()
 
@@ -73,15 +74,8 @@ class Results(Generic[Found]):
                 future.set_exception(refusal)
                 future.exception()  # seen, even if nobody awaits this one
 
-    def _expire(self, timeout_s: float) -> None:
-        self._refuse(
-            Refusal(
-                504,
-                f"The answer was not ready within {timeout_s:g} seconds. Send less text at once, "
-                "or try again later.",
-                code="timeout",
-            )
-        )
+    def _expire(self) -> None:
+        self._refuse(too_late())
 
 
 def bring_all(brought: Iterable[tuple[Results[Any], Mapping[int, Any]]]) -> None:
