@@ -172,7 +172,7 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         beam = advance(beam, chosen, rows)
         is_over = stop(ended, beam, task)
         if task.is_wanted is not None:
-            is_dropped = task.is_dropped(beam.sources) & ~is_over
+            is_dropped = ~is_over & ~task.is_wanted(beam.sources)
             ended.forget(beam.sources[is_dropped])
             is_over |= is_dropped
 

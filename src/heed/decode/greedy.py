@@ -107,11 +107,14 @@ def greedy_search(
         is_over = ((last == task.eos_id) | (rows.limits <= number)) & rows.is_live
         if is_over.any():
             results.update(_harvest(rows.select(is_over), number, task))
-        is_dropped = task.is_dropped(rows.sources)
-        if is_over.any() or is_dropped.any():
-            rows.is_live &= ~(is_over | is_dropped)
+        is_out, must_leave = is_over, False
+        if task.is_wanted is not None:
+            is_dropped = ~task.is_wanted(rows.sources)
+            is_out, must_leave = is_over | is_dropped, bool(is_dropped.any())
+        if is_out.any():
+            rows.is_live &= ~is_out
             stay = rows.is_live.nonzero()[0]
-            if is_dropped.any() or len(stay) <= (1 - _LEAVE_SHARE) * len(rows.sources):
+            if must_leave or len(stay) <= (1 - _LEAVE_SHARE) * len(rows.sources):
                 rows, last = rows.select(stay), last[stay]
                 if len(stay):
                     model.select(state, stay, stay)

@@ -103,12 +103,6 @@ class Task:
     observer: Observer | None
     is_wanted: IsWanted | None
 
-    def is_dropped(self, sources: Ids) -> Flags:
-        """Which sources, `(n_sources,)`, are not wanted any more."""
-        if self.is_wanted is None:
-            return np.zeros(len(sources), dtype=bool)
-        return ~self.is_wanted(sources)
-
 
 def make_hypothesis(
     tokens: Sequence[int], token_log_probs: Sequence[float], *, score: float, has_ended: bool
