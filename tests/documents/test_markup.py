@@ -324,6 +324,12 @@ def test_tags_of_xml_may_be_told_to_part_texts_or_not() -> None:
     assert texts(parse_markup("<p>a</p><p>b</p>", non_splitting_tags=["P"])) == ["ab"]
 
 
+def test_xml_may_have_the_entities_of_html() -> None:
+    markup = parse_markup("<a>one&nbsp;two &lt;</a>", kind="xml")
+    assert texts(markup) == ["one\xa0two <"]
+    assert markup.join([Translation(text="x <")]) == "<a>x &lt;</a>"
+
+
 def test_xml_keeps_cdata_entities_of_its_own_and_the_case_of_names() -> None:
     page = "<?xml version='1.0'?><a>one <![CDATA[<x>]]> two &own; &amp; <X>z</X></a>"
     markup = parse_markup(page, kind="xml", ignore_tags=["x"])

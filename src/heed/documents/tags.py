@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
+from html.entities import html5
 from typing import Literal
 
 from heed.errors import DataError
@@ -41,7 +42,6 @@ _CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
 # As in Python's `html` module, which decodes them.
 _HTML_ENTITY = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32};?)")
 _XML_ENTITY = re.compile(r"&(?:#[0-9]++|#x[0-9a-fA-F]++|[^\s<>/=&\"'!?;#]++);")
-_PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # No character has a number of more digits. Python refuses to read a very long one.
 _MAX_DIGITS = 8
 _LAST_CHARACTER = 0x10FFFF
@@ -221,7 +221,7 @@ def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
         if not match:
             raise _malformed(source, sign, "this & begins no entity; write &amp;")
         character = _xml_character(source, sign, match[0])
-        # What an entity of a document's own stands for is not known here.
+        # Names that HTML has mean the same here; others are a document's own, and not looked up.
         kind: Kind = "text" if character else "other"
         yield Token(kind, match[0], sign, text=character)
         start = match.end()
@@ -230,7 +230,7 @@ def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
 def _xml_character(source: str, start: int, entity: str) -> str:
     body = entity[1:-1]
     if not body.startswith("#"):
-        return _PREDEFINED.get(body, "")
+        return html5.get(f"{body};", "")
     digits, base = (body[2:], 16) if body[1] == "x" else (body[1:], 10)
     number = int(digits, base) if len(digits.lstrip("0")) <= _MAX_DIGITS else -1
     if not 0 < number <= _LAST_CHARACTER or 0xD800 <= number < 0xE000:
