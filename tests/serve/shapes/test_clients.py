@@ -84,6 +84,26 @@ def test_deepl_creates_lists_reads_and_deletes_glossaries(client: deepl.Translat
         client.delete_glossary(glossary)
 
 
+def test_deepl_keeps_tags(client: deepl.Translator) -> None:
+    found = client.translate_text(
+        "<p>Two dogs</p><x>A man</x>",
+        source_lang="EN",
+        target_lang="DE",
+        tag_handling="xml",
+        ignore_tags=["x"],
+        outline_detection=False,
+        splitting_tags="p",
+    )
+    assert found.text.startswith("<p>")
+    assert found.text.endswith("</p><x>A man</x>")
+
+
+def test_deepl_detects_the_language(client: deepl.Translator) -> None:
+    found = client.translate_text(SENTENCES, target_lang="DE")
+    assert [each.detected_source_lang for each in found] == ["EN", "DE", "EN", "DE"]
+    assert (found[1].text, found[3].text) == (SENTENCES[1], SENTENCES[3])
+
+
 def test_deepl_creates_a_glossary_from_csv(client: deepl.Translator) -> None:
     glossary = client.create_glossary_from_csv("csv", "EN", "DE", 'bike,"Rad, das"\nsnow,Schnee')
     assert client.get_glossary_entries(glossary) == {"bike": "Rad, das", "snow": "Schnee"}
@@ -110,6 +130,7 @@ def test_libretranslatepy_translates_and_lists(program: str, wanted: list[str]) 
     api = LibreTranslateAPI(program)
     assert api.translate(SENTENCE, "en", "de") == wanted[0]
     assert [each["code"] for each in api.languages()] == ["en", "de"]
+    assert api.detect(SENTENCE)[0]["language"] == "en"
 
 
 def test_weblate_translates_with_a_form(program: str, wanted: list[str]) -> None:

@@ -78,6 +78,16 @@ def test_errors_have_a_message(
     assert (answer.status_code, answer.json()) == (status, {"message": sentence})
 
 
+def test_tags_stay_and_ignored_ones_keep_their_text(client: TestClient, en_de: str) -> None:
+    text = "<p>Two dogs</p><x>A man</x>"
+    answer = translate(client, text=text, tag_handling="xml", ignore_tags=["x"])
+    dogs = heed.load(en_de)("Two dogs")
+    assert answer.json()["translations"][0]["text"] == f"<p>{dogs}</p><x>A man</x>"
+    form = {"text": text, "target_lang": "DE", "source_lang": "EN", "tag_handling": "xml"}
+    as_form = client.post("/v2/translate", data={**form, "ignore_tags": "x,y"})
+    assert as_form.json() == answer.json()
+
+
 def test_a_wrong_address_has_a_message_too(client: TestClient) -> None:
     answer = client.get("/v2/nothing")
     assert (answer.status_code, list(answer.json())) == (404, ["message"])

@@ -246,9 +246,9 @@ ENDPOINTS = (
         summary="Translate, and give each sentence as soon as it is there, as server-sent events.",
         fields=TRANSLATE,
         answer={
-            "type": "string",
-            "description": "Events `segment`, and at last `done` with the answer of "
-            "`/api/v1/translate`, or `error`.",
+            **schemas.record(event={"enum": ["segment", "done", "error"]}, data=schemas.TEXT),
+            "description": "One event of the stream. Its data is JSON: a segment with its places; "
+            "at last the answer of /api/v1/translate; or an error.",
         },
         media_type="text/event-stream",
     ),

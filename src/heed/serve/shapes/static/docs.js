@@ -219,6 +219,8 @@ function fill(described) {
   }
 }
 
+byId("tools").addEventListener("submit", (event) => event.preventDefault());
+
 byId("filter").addEventListener("input", (event) => {
   const wanted = event.target.value.trim().toLowerCase();
   for (const details of document.querySelectorAll("details")) {
