@@ -107,7 +107,7 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
     """
     spans: list[Span] = []
     place = 0
-    for is_byte, group in groupby(pieces, key=lambda piece: bool(_BYTE.fullmatch(piece))):
+    for is_byte, group in groupby(pieces, key=_is_byte):
         run = list(group)
         # The bytes of a character are of no use alone.
         surfaces = [_decoded(run)] if is_byte else [piece.strip(_WORD_START) for piece in run]
@@ -119,6 +119,10 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
             place = min(len(text), start + len(surface))
             spans += [(start, place)] * (len(run) if is_byte else 1)
     return spans
+
+
+def _is_byte(piece: str) -> bool:
+    return piece.startswith("<0x") and bool(_BYTE.fullmatch(piece))
 
 
 def _decoded(pieces: list[str]) -> str:

@@ -22,6 +22,7 @@ MIN_REPEATS = 3
 MAX_REPEATED = 8
 """Longest repeated n-gram, in tokens."""
 
+_LOW_LOG_PROB = math.log(LOW_PROBABILITY)
 _WORD_START = "\u2581"
 _UNKNOWN = re.compile(r"<0x[0-9A-F]{2}>|<unk>")
 
@@ -43,8 +44,10 @@ def find_doubts(text: str, segments: Sequence[SegmentAnswer]) -> tuple[Doubt, ..
     for index, segment in enumerate(segments):
         translation = segment.translation
         start = text.find(translation.text, after)
-        spans = piece_spans(translation.tokens, translation.text) if start >= 0 else None
-        for kind, sentence, tokens in _of_segment(segment):
+        found = list(_of_segment(segment))
+        has_places = found and start >= 0
+        spans = piece_spans(translation.tokens, translation.text) if has_places else None
+        for kind, sentence, tokens in found:
             place = _place(start, spans, tokens, len(translation.text))
             doubts.append(
                 Doubt(
@@ -82,12 +85,12 @@ def _of_segment(segment: SegmentAnswer) -> Iterator[Found]:
         return  # words that a glossary has put in have no probability
     for start, end in _words(translation.tokens):
         log_prob = sum(translation.token_scores[start:end])
-        is_inside = any(first <= start < last for first, last in repeated)
-        if log_prob < math.log(LOW_PROBABILITY) and not is_inside:
-            percent = 100 * math.exp(log_prob)
-            shown = f"{percent:.0f} %" if percent >= 1 else "less than 1 %"
-            sentence = f"The model gives this word a probability of {shown}."
-            yield "low_probability", sentence, (start, end)
+        if log_prob >= _LOW_LOG_PROB or any(first <= start < last for first, last in repeated):
+            continue
+        percent = 100 * math.exp(log_prob)
+        shown = f"{percent:.0f} %" if percent >= 1 else "less than 1 %"
+        sentence = f"The model gives this word a probability of {shown}."
+        yield "low_probability", sentence, (start, end)
 
 
 def _place(

@@ -202,6 +202,20 @@ class LineReader:
         text = normalize(line.text)
         if not text:
             return []
+        whole = self.src_vocab.encode(text)
+        fits = len(whole) <= self.max_source_tokens
+        begun = self.tgt_ids(line.prefix)
+        return [
+            Chunk(
+                [*tag, *ids, self.src_vocab.eos_id],
+                [] if part else begun,
+                number * PARTS_PER_LINE + part,
+            )
+            for part, ids in ([(0, whole)] if fits else self._stretches(text))
+        ]
+
+    def _stretches(self, text: str) -> list[tuple[int, list[int]]]:
+        """The number and ids of each part of a text that is too long; blank ones are left out."""
         # Each stretch is encoded once: to be measured, and then to be read.
         encoded = functools.cache(lambda stretch: self.src_vocab.encode(stretch))
         stretches = cut(
@@ -209,13 +223,8 @@ class LineReader:
             max_length=self.max_source_tokens,
             length=lambda stretch: len(encoded(stretch.strip())),
         )
-        begun = self.tgt_ids(line.prefix)
         return [
-            Chunk(
-                [*tag, *encoded(stretch.strip()), self.src_vocab.eos_id],
-                [] if part else begun,
-                number * PARTS_PER_LINE + part,
-            )
+            (part, encoded(stretch.strip()))
             for part, stretch in enumerate(stretches)
             if stretch.strip()
         ]
