@@ -133,6 +133,9 @@ def _unknown(source_tokens: Sequence[str]) -> list[str]:
 
 def _repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Ranges in which one n-gram follows itself, not overlapping; the shortest n-gram counts."""
+    # The cheaper question first: three equal tokens are two that were there before.
+    if len(tokens) - len(set(tokens)) < MIN_REPEATS - 1:
+        return
     if max(Counter(tokens).values(), default=0) < MIN_REPEATS:
         return
     start = 0
