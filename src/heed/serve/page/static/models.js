@@ -51,10 +51,7 @@ function card(model, isChosen, fits) {
     ["Size", size(model.size_bytes)],
     ["Parameters", COUNT.format(model.parameters)],
     ["Numbers", model.dtype],
-    [
-      "Speed",
-      model.tokens_per_s ? `${WHOLE.format(model.tokens_per_s)} tokens/s` : "not measured yet",
-    ],
+    ["Speed", speedOf(model)],
     ["In memory", model.is_loaded ? "yes" : "not yet"],
   ];
   const picker =
@@ -86,6 +83,13 @@ function card(model, isChosen, fits) {
         )
       : null,
   );
+}
+
+/** As measured on the text that is shown. */
+function speedOf(model) {
+  const { answer } = session;
+  const isKnown = answer?.model === model.name && answer.nTokens && answer.seconds;
+  return isKnown ? `${WHOLE.format(answer.nTokens / answer.seconds)} tokens/s` : "not used yet";
 }
 
 function pick(model) {

@@ -133,12 +133,16 @@ export async function translate() {
 }
 
 async function answerTo(text, signal) {
-  try {
-    return text.length < STREAM_FROM ? await whole(text, signal) : await streamed(text, signal);
-  } catch (error) {
-    if (error.status !== 400 || !(await turnAround(text, signal))) throw error;
-    return answerTo(text, signal);
-  }
+  const answer = await (text.length < STREAM_FROM ? whole(text, signal) : streamed(text, signal));
+  return isTurnedAround(answer) ? answerTo(text, signal) : answer;
+}
+
+/** A text that is in the target language already is translated into another one instead. */
+function isTurnedAround({ source }) {
+  const other = targetsOf(source)[0];
+  if (session.from !== AUTO || source !== session.to || !other) return false;
+  session.set({ to: other, model: "" });
+  return true;
 }
 
 async function whole(text, signal) {
@@ -161,17 +165,6 @@ async function streamed(text, signal) {
     }
   }
   throw new api.ApiError("The connection ended before the translation did. Try again.");
-}
-
-/** A text that is already in the target language: translate it into another one instead. */
-async function turnAround(text, signal) {
-  if (session.from !== AUTO) return false;
-  const { languages } = await api.post("detect", { text }, signal);
-  const detected = languages[0]?.code;
-  const other = targetsOf(detected)[0];
-  if (detected !== session.to || !other) return false;
-  session.set({ to: other, model: "" });
-  return true;
 }
 
 /** The body of a request, as "Show the request" shows it too. */

@@ -140,7 +140,7 @@ function drawNotes(doubts) {
   button.hidden = !places;
   button.title = "Go to the next (Alt+Shift+D)";
   fill(button, "warn", places === 1 ? "1 doubtful word" : `${places} doubtful words`);
-  const general = doubts.filter((doubt) => !hasPlace(doubt) && doubt.kind !== "language_doubtful");
+  const general = doubts.filter((doubt) => !hasPlace(doubt));
   byId("notes").hidden = !general.length;
   byId("notes").replaceChildren(
     ...general.map(({ sentence }) => make("li", {}, icon("warn"), make("span", {}, sentence))),

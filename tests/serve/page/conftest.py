@@ -1,0 +1,101 @@
+"""A server with two taught models, and a browser whose every complaint is a failure."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.serve.page.taught import teach
+
+from heed.serve.app import make_app
+from heed.serve.run import make_service
+from heed.serve.settings import Limits, ServeSettings
+
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser"])), None)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+CHAR_LIMIT = 2000
+SENTENCE = "A child sleeps in the park."
+TRANSLATION = "Ein Kind schläft im Park."
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server for English and German."""
+    import os
+
+    if os.environ.get("PAGE_URL"):
+        yield os.environ["PAGE_URL"]
+        return
+    folder = tmp_path_factory.mktemp("taught")
+    models = (teach(folder / "en-de", "en", "de"), teach(folder / "de-en", "de", "en"))
+    service = make_service(ServeSettings(models=models, limits=Limits(chars=CHAR_LIMIT)))
+    server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started and thread.is_alive():
+        thread.join(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join()
+    service.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Open]:
+    """`open_page(color_scheme="dark", …)`: the page in a new context; options of `new_context`.
+
+    Afterwards nothing may have been logged, nor another host been asked. A test that makes the
+    server fail clears `page.complaints` itself.
+    """
+    contexts = []
+    complaints: list[str] = []
+
+    def open_(path: str = "", **options: Any) -> Page:
+        context = browser.new_context(locale="en-US", **options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: complaints.extend(_elsewhere(request.url, address)))
+        page.goto(address + path)
+        page.complaints = complaints  # type: ignore[attr-defined]
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def _elsewhere(url: str, address: str) -> list[str]:
+    parts = urlsplit(url)
+    is_ours = parts.scheme in ("data", "blob") or parts.netloc == urlsplit(address).netloc
+    return [] if is_ours else [f"asked {url}"]
