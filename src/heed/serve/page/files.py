@@ -17,6 +17,12 @@ INDEX = "index.html"
 FOREVER = "public, max-age=31536000, immutable"
 ALWAYS_ASK = "no-cache"
 
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may load: its own files and this server's answers, nothing else."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class File:
@@ -81,6 +87,7 @@ def _send(file: File, request: Request) -> Response:
         "ETag": file.etag,
         "Cache-Control": file.cache_control,
         "Vary": "Accept-Encoding",
+        "Content-Security-Policy": CONTENT_POLICY,
     }
     if file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

@@ -53,10 +53,10 @@ export async function start() {
   const stored = JSON.parse(localStorage.getItem("heed.languages") ?? "{}");
   const codes = session.languages.map(({ code }) => code);
   const from = codes.includes(stored.from) ? stored.from : codes.length > 1 ? AUTO : codes[0];
-  session.set({ error: null, from, to: "" });
-  setTo(targetsOf(from).includes(stored.to) ? stored.to : targetsOf(from)[0]);
-  const text = sessionStorage.getItem("heed.text");
-  if (text) setText(text, 0);
+  const to = targetsOf(from).includes(stored.to) ? stored.to : targetsOf(from)[0];
+  session.set({ error: null, from, to });
+  // Somebody may have begun to type already.
+  setText(session.text || (sessionStorage.getItem("heed.text") ?? ""), 0);
 }
 
 /** The languages into which `from` can be translated. */
@@ -120,7 +120,8 @@ export async function translate() {
   clearTimeout(waiting);
   current.abort();
   current = new AbortController();
-  const { text } = session;
+  const { text, to } = session;
+  if (!to) return; // the languages are not here yet
   past.length = future.length = 0;
   if (!text.trim() || text.length > charLimit) {
     session.set({ answer: null, isBusy: false, error: null, canUndo: false, canRedo: false });
