@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.serve.page.taught import teach
 
 from heed.serve.app import make_app
@@ -48,6 +48,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service.close()
 
 
+expect.set_options(timeout=20_000)  # a machine may be busy
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, without a window."""
@@ -63,25 +66,29 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture
-def open_page(browser: Browser, address: str) -> Iterator[Open]:
+def complaints() -> list[str]:
+    """What the browser logged, and which other hosts the page asked; must be empty in the end."""
+    return []
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str, complaints: list[str]) -> Iterator[Open]:
     """`open_page(color_scheme="dark", …)`: the page in a new context; options of `new_context`.
 
     Afterwards nothing may have been logged, nor another host been asked. A test that makes the
-    server fail clears `page.complaints` itself.
+    server fail clears `complaints` itself.
     """
     contexts = []
-    complaints: list[str] = []
 
     def open_(path: str = "", **options: Any) -> Page:
         context = browser.new_context(locale="en-US", **options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: complaints.extend(_elsewhere(request.url, address)))
         page.goto(address + path)
-        page.complaints = complaints  # type: ignore[attr-defined]
         return page
 
     yield open_

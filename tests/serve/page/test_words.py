@@ -65,6 +65,20 @@ def test_differences_are_the_words_outside_the_longest_common_subsequence(page: 
     ]
 
 
+def test_a_place_where_words_were_left_out_is_marked(page: Page) -> None:
+    def parts(base: str, text: str) -> list[tuple[str, bool]]:
+        found = call(page, "words.js", "differences", base, text, "en")
+        return [(part["text"], part["isChanged"]) for part in found]
+
+    assert parts("a red ball", "a ball") == [("a ", False), ("", True), ("ball", False)]
+    assert parts("a ball now", "a ball") == [("a ball", False), ("", True)]
+    assert parts("a red big ball", "a blue ball") == [
+        ("a ", False),
+        ("blue", True),
+        (" ball", False),
+    ]
+
+
 def test_equal_texts_have_no_differences(page: Page) -> None:
     assert call(page, "words.js", "differences", "a b", "a b", "en") == [
         {"text": "a b", "isChanged": False}

@@ -8,6 +8,7 @@ import { nameOf, session, setModel, sourceCode } from "./session.js";
 const button = byId("show-models");
 const dialog = byId("models");
 const COUNT = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, notation: "compact" });
+const SPEED = "Of the text that is shown; one that the server remembers takes no time";
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function showModels() {
@@ -51,7 +52,7 @@ function card(model, isChosen, fits) {
     ["Size", size(model.size_bytes)],
     ["Parameters", COUNT.format(model.parameters)],
     ["Numbers", model.dtype],
-    ["Speed", speedOf(model)],
+    ["Speed", speedOf(model), SPEED],
     ["In memory", model.is_loaded ? "yes" : "not yet"],
   ];
   const picker =
@@ -71,7 +72,9 @@ function card(model, isChosen, fits) {
     make(
       "dl",
       { class: "facts" },
-      ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+      ...facts.map(([name, value, title]) =>
+        make("div", { title }, make("dt", {}, name), make("dd", {}, value)),
+      ),
     ),
     picker,
     model.card

@@ -55,23 +55,34 @@ export function probabilityOf(word, tokens) {
 
 /**
  * What differs in `text` from `base`, word by word (longest common subsequence).
- * @returns {{text: string, isChanged: boolean}[]} the parts of `text`, in order
+ * @returns {{text: string, isChanged: boolean}[]} the parts of `text`, in order; a changed part
+ *   without text stands where words were left out
  */
 export function differences(base, text, language) {
   const before = splitWords(base, language).map((word) => base.slice(word.start, word.end));
   const after = splitWords(text, language).map((word) => text.slice(word.start, word.end));
   const kept = commonIndices(before, after);
-  const isBlank = (index) => !after[index].trim();
+  const isNew = (index) => index >= 0 && index < after.length && !kept.has(index);
   const parts = [];
+  const add = (part, isChanged) => {
+    const last = parts.at(-1);
+    if (last?.isChanged === isChanged) last.text += part;
+    else parts.push({ text: part, isChanged });
+  };
+  let passed = 0; // words of `base`
+  let wasNew = false;
+  const addGap = (end) => {
+    if (!wasNew && before.slice(passed, end).some((word) => word.trim())) add("", true);
+    passed = end + 1;
+  };
   after.forEach((word, index) => {
     // A blank is marked only between two words that are.
-    const isChanged = isBlank(index)
-      ? index > 0 && !kept.has(index - 1) && index + 1 < after.length && !kept.has(index + 1)
-      : !kept.has(index);
-    const last = parts.at(-1);
-    if (last?.isChanged === isChanged) last.text += word;
-    else parts.push({ text: word, isChanged });
+    const isBlank = !word.trim();
+    if (kept.has(index)) addGap(kept.get(index));
+    add(word, isBlank ? isNew(index - 1) && isNew(index + 1) : isNew(index));
+    if (!isBlank) wasNew = isNew(index);
   });
+  addGap(before.length);
   return parts;
 }
 
@@ -88,11 +99,11 @@ function commonIndices(before, after) {
           : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
     }
   }
-  const kept = new Set();
+  const kept = new Map(); // places in `after` → in `before`
   let [i, j] = [0, 0];
   while (i < before.length && j < after.length) {
     if (before[i] === after[j]) {
-      kept.add(j);
+      kept.set(j, i);
       i++;
       j++;
     } else if (lengths[i + 1][j] >= lengths[i][j + 1]) i++;
