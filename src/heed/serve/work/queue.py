@@ -31,15 +31,13 @@ class Batch:
     max_tokens: int
     parts: list[Part]
 
-    @property
-    def longest(self) -> int:
-        """Source tokens of the longest part."""
-        return max(part.n_tokens for part in self.parts)
+    def __post_init__(self) -> None:
+        self._longest = max(part.n_tokens for part in self.parts)
 
     @property
     def n_positions(self) -> int:
         """Source positions times hypotheses, padding included."""
-        return len(self.parts) * rows_of(self.call.options) * self.longest
+        return len(self.parts) * rows_of(self.call.options) * self._longest
 
     @property
     def n_jobs(self) -> int:
@@ -56,7 +54,12 @@ class Batch:
         first = self.parts[0].n_tokens
         is_like = max(first, n_tokens) <= LIKE_FACTOR * min(first, n_tokens) + LIKE_OFFSET
         n_rows = (len(self.parts) + 1) * rows_of(self.call.options)
-        return is_like and n_rows * max(self.longest, n_tokens) <= self.max_tokens
+        return is_like and n_rows * max(self._longest, n_tokens) <= self.max_tokens
+
+    def add(self, part: Part) -> None:
+        """One more part, for which there is room."""
+        self.parts.append(part)
+        self._longest = max(self._longest, part.n_tokens)
 
 
 class Queue:
@@ -101,13 +104,16 @@ class Queue:
 
     def fill(self, batch: Batch) -> None:
         """Add parts that fit, one of each job in turn."""
-        givers = [
-            job
+        offers = [
+            _Offer(job, batch)
             for job in self._jobs
             if isinstance(job, Job) and job.is_waiting and job.call == batch.call
         ]
-        while givers and not batch.is_full:
-            givers = [job for job in givers if _give(job, batch)]
+        giving = offers
+        while giving and not batch.is_full:
+            giving = [offer for offer in giving if offer.give()]
+        for offer in offers:
+            offer.settle()
 
     def _forget(self) -> None:
         """Drop the jobs that wait for nothing more."""
@@ -116,11 +122,29 @@ class Queue:
             self.most_chars = sum(job.n_chars for job in self._jobs)
 
 
-def _give(job: Job, batch: Batch) -> bool:
-    """Move the first part that fits from a job to a batch; False if none does."""
-    for place, part in enumerate(job.waiting):
-        if batch.has_room(part.n_tokens):
-            del job.waiting[place]
-            batch.parts.append(part)
-            return True
-    return False
+class _Offer:
+    """The waiting parts of a job, offered to a batch in order, each once.
+
+    A part that does not fit now fits no later: the room of a batch only shrinks.
+    """
+
+    def __init__(self, job: Job, batch: Batch) -> None:
+        self._job = job
+        self._batch = batch
+        self._parts = iter(job.waiting)
+        self._given: set[int] = set()
+
+    def give(self) -> bool:
+        """Add the next part that fits to the batch; False if there is none."""
+        for part in self._parts:
+            if self._batch.has_room(part.n_tokens):
+                self._batch.add(part)
+                self._given.add(id(part))
+                return True
+        return False
+
+    def settle(self) -> None:
+        """What was given does not wait any more."""
+        if self._given:
+            waiting = self._job.waiting
+            self._job.waiting = deque(part for part in waiting if id(part) not in self._given)
