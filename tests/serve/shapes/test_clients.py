@@ -84,6 +84,17 @@ def test_deepl_creates_lists_reads_and_deletes_glossaries(client: deepl.Translat
         client.delete_glossary(glossary)
 
 
+def test_deepl_translates_with_a_glossary(client: deepl.Translator) -> None:
+    glossary = client.create_glossary("Sports", "EN", "DE", {"bike": "Drahtesel"})
+    direction = {"source_lang": "EN", "target_lang": "DE"}
+    found = client.translate_text("dogs bike", glossary=glossary, **direction)
+    assert "Drahtesel" in found.text
+    assert "Drahtesel" not in client.translate_text("dogs bike", **direction).text
+    client.delete_glossary(glossary)
+    with pytest.raises(deepl.DeepLException, match="Glossary not found"):
+        client.translate_text(SENTENCE, source_lang="EN", target_lang="DE", glossary=glossary)
+
+
 def test_deepl_keeps_tags(client: deepl.Translator) -> None:
     found = client.translate_text(
         "<p>Two dogs</p><x>A man</x>",

@@ -1,5 +1,6 @@
 """DeepL's API: parameters that mean something work, others are ignored or refused in words."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -8,7 +9,8 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
-from heed.serve.settings import Limits
+from heed.documents.glossary import Glossary, apply_glossary
+from heed.serve.settings import Limits, Store
 
 
 @pytest.fixture
@@ -86,6 +88,30 @@ def test_tags_stay_and_ignored_ones_keep_their_text(client: TestClient, en_de: s
     form = {"text": text, "target_lang": "DE", "source_lang": "EN", "tag_handling": "xml"}
     as_form = client.post("/v2/translate", data={**form, "ignore_tags": "x,y"})
     assert as_form.json() == answer.json()
+
+
+def test_terms_of_a_glossary_stand_in_the_translation(
+    serve: Serve, en_de: str, de_en: str, tmp_path: Path
+) -> None:
+    client = serve(en_de, de_en, store=Store(folder=str(tmp_path)))
+    glossary = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tDrahtesel"}
+    id = client.post("/v2/glossaries", json=glossary).json()["glossary_id"]
+    (plain,) = heed.load(en_de).translate(["dogs bike"], alignment=True)
+    wanted = apply_glossary(Glossary({"bike": "Drahtesel"}), "dogs bike", plain)
+    assert "Drahtesel" in wanted.text
+    answer = translate(client, text="dogs bike", glossary_id=id)
+    assert answer.json()["translations"][0]["text"] == wanted.text
+    for values, status, sentence in (
+        ({"source_lang": None}, 400, "Parameter 'source_lang' is needed with 'glossary_id'."),
+        (
+            {"source_lang": "DE", "target_lang": "EN-GB"},
+            400,
+            "The glossary is for another pair of languages.",
+        ),
+        ({"glossary_id": "nothing"}, 404, "Glossary not found."),
+    ):
+        refused = translate(client, **{"glossary_id": id, **values})
+        assert (refused.status_code, refused.json()["message"]) == (status, sentence)
 
 
 def test_a_wrong_address_has_a_message_too(client: TestClient) -> None:

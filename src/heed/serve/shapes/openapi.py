@@ -7,7 +7,7 @@ from typing import Any
 from heed import __version__
 from heed.serve.shapes.body import JSON, MULTIPART, URLENCODED
 from heed.serve.shapes.endpoint import Endpoint
-from heed.serve.shapes.fields import Field, Kind
+from heed.serve.shapes.fields import MAX_WORD_CHARS, Field, Kind
 from heed.serve.shapes.schemas import SHARED
 
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -17,7 +17,7 @@ SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     "integer": {"type": "integer"},
     "number": {"type": "number"},
     "flag": {"type": "boolean"},
-    "word": {"type": "string"},
+    "word": {"type": "string", "maxLength": MAX_WORD_CHARS},
     "words": {"oneOf": [_STRINGS, {"type": "string"}]},
     "object": {"type": "object"},
     "file": {"type": "string", "contentMediaType": "application/octet-stream"},

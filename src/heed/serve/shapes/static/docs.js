@@ -43,6 +43,11 @@ function fieldsOf(operation) {
   return { fields, mediaType };
 }
 
+/** Words, with code where backticks are around it. */
+function wordsOf(about) {
+  return about.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
+}
+
 function spelled(value) {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -61,7 +66,7 @@ function controlOf(field, id) {
     }
     return select;
   }
-  const isLong = field.place === "body" && schema.type !== "integer" && field.isNeeded;
+  const isLong = field.place === "body" && field.isNeeded && !schema.maxLength;
   const control = make(isLong || field.place === "whole" ? "textarea" : "input", { id, rows: 2 });
   control.value = spelled(field.example);
   return control;
@@ -146,7 +151,7 @@ function formOf(method, path, operation, id) {
     const label = make("label", { for: control.id }, field.name || "body");
     if (field.isNeeded) label.classList.add("needed");
     form.append(
-      make("div", { class: "field" }, label, control, make("p", { class: "about" }, field.about)),
+      make("div", { class: "field" }, label, control, make("p", { class: "about" }, ...wordsOf(field.about))),
     );
   }
   const button = make("button", {}, "Send");
