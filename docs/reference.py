@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 
 from heed.cli.main import heed
 from heed.config import described
+from heed.serve.settings import ServeSettings
 from heed.train.recipe.recipe import sections
 
 PYTHON = """# Python
@@ -56,7 +57,12 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages; called by MkDocs."""
-    pages = {"commands": commands(), "settings": settings(), "python": PYTHON}
+    pages = {
+        "commands": commands(),
+        "settings": settings(),
+        "serve": server_settings(),
+        "python": PYTHON,
+    }
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
@@ -85,6 +91,21 @@ def settings() -> str:
             heading = f"{section}: family {family}" if len(configs) > 1 else section
             text += (
                 f"\n## {heading}\n\n| setting | values | default | meaning |\n|---|---|---|---|\n"
+            )
+            text += "".join(f"| {' | '.join(row)} |\n" for row in _rows(config))
+    return text
+
+
+def server_settings() -> str:
+    """A table for each section of `serve.toml`."""
+    text = (
+        "# Settings of the server\n\n`heed serve` takes them from `--config serve.toml`, from "
+        "`--set section.key=value`, and from variables such as `HEED_SERVE_LISTEN_PORT`.\n"
+    )
+    for section, config in get_type_hints(ServeSettings).items():
+        if isinstance(config, type) and is_dataclass(config):
+            text += (
+                f"\n## {section}\n\n| setting | values | default | meaning |\n|---|---|---|---|\n"
             )
             text += "".join(f"| {' | '.join(row)} |\n" for row in _rows(config))
     return text

@@ -1,9 +1,15 @@
 """Settings of the server that are impossible are refused in words."""
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from heed.errors import ConfigError
 from heed.serve.settings import Access, Listen, Log, Metrics, ServeSettings
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,27 @@ def test_impossible_settings_are_refused(settings: object, words: str) -> None:
 def test_keys_are_needed_where_others_can_connect(host: str, keys: str, needed: bool) -> None:
     settings = ServeSettings(listen=Listen(host=host), access=Access(keys=keys))
     assert settings.needs_keys is needed
+
+
+def sections() -> dict[str, type]:
+    """Name → dataclass of each section of `serve.toml`."""
+    return {
+        each.name: each.default_factory
+        for each in fields(ServeSettings)
+        if isinstance(each.default_factory, type)
+    }
+
+
+@pytest.mark.parametrize("page", ["serve.md", "api.md"])
+def test_settings_that_the_pages_name_exist(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    known = {f"{name}.{each.name}" for name, kind in sections().items() for each in fields(kind)}
+    named = re.findall(rf"\b((?:{'|'.join(sections())})\.[a-z]\w*)\b", text)
+    ends = (".sqlite", ".service", ".toml", ".yaml", ".json")
+    assert not {name for name in named if name not in known and not name.endswith(ends)}
+
+
+def test_every_setting_is_described() -> None:
+    for kind in sections().values():
+        for each in fields(kind):
+            assert f"\n        {each.name}: " in (kind.__doc__ or ""), f"{kind}.{each.name}"

@@ -25,6 +25,7 @@ from heed.serve.service import Service
 from heed.serve.settings import Listen, ServeSettings
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
+from heed.serve.watch.systemd import STOPPING, notify
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -108,7 +109,6 @@ class _Process:
             warming.result()
             self.condition.is_ready = True
             on_ready()
-            notify("READY=1")
         await serving
         sweeping.cancel()
         warming.cancel()
@@ -133,7 +133,7 @@ class _Process:
             return
         self.draining_since = time.monotonic()
         self.condition.is_draining = True
-        notify("STOPPING=1")
+        notify(STOPPING)
         loop = asyncio.get_running_loop()
         self.closing = loop.create_task(self._close())
 
@@ -204,11 +204,3 @@ async def warm_up(service: Service) -> None:
         await asyncio.to_thread(service.models.open, name)  # its errors have more words
         request = Request(texts=["a"], source=route.source, target=route.target, model=name)
         await service.translate(request)
-
-
-def notify(state: str) -> None:
-    """Tell systemd how the service is, if it asked to be told (`Type=notify`)."""
-    if address := os.environ.get("NOTIFY_SOCKET"):
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
-            messages.connect("\0" + address[1:] if address.startswith("@") else address)
-            messages.send(state.encode())

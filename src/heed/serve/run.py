@@ -13,6 +13,7 @@ from heed.serve.settings import ServeSettings
 from heed.serve.supervisor import supervise
 from heed.serve.watch import logs
 from heed.serve.watch.figures import Figures
+from heed.serve.watch.systemd import READY, notify
 from heed.serve.work.directions import Route, read_routes
 from heed.serve.work.models import read_models
 from heed.serve.work.scheduler import Scheduler, Searched
@@ -85,8 +86,19 @@ def serve(settings: ServeSettings, say: Say) -> int:
     for line in introduction(routes, url_of(settings.listen, sockets[0])):
         say(line)
     if settings.listen.processes == 1:
-        return _run_one(settings, sockets[0], None, say, on_ready=lambda: say("heed: ready."))
-    return supervise(partial(_run_one, settings), sockets, say, grace_s=settings.listen.grace_s)
+        return _run_one(settings, sockets[0], None, say, on_ready=partial(_ready, say))
+    return supervise(
+        partial(_run_one, settings),
+        sockets,
+        say,
+        on_ready=partial(_ready, say),
+        grace_s=settings.listen.grace_s,
+    )
+
+
+def _ready(say: Say) -> None:
+    say("heed: ready.")
+    notify(READY)
 
 
 def _run_one(

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from heed.errors import HeedError
+from heed.serve.watch.systemd import STOPPING, notify
 
 SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder of prometheus_client; set before the processes import it."""
@@ -54,16 +55,24 @@ class _Child:
     is_ready: bool = False
 
 
-def supervise(run: Run, sockets: Sequence[socket.socket], say: Say, *, grace_s: float) -> int:
+def supervise(
+    run: Run,
+    sockets: Sequence[socket.socket],
+    say: Say,
+    *,
+    on_ready: Callable[[], None],
+    grace_s: float,
+) -> int:
     """Run one process for each socket until a signal comes; return the exit code.
 
     Args:
         run: serves in a child.
         sockets: where each listens.
         say: prints a line on standard error.
+        on_ready: called when all processes are ready.
         grace_s: seconds for the processes to drain; then they are killed.
     """
-    return _Supervisor(run, sockets, say, grace_s).serve()
+    return _Supervisor(run, sockets, say, on_ready, grace_s).serve()
 
 
 @contextmanager
@@ -86,8 +95,14 @@ def shared_figures(n_processes: int) -> Iterator[None]:
 
 class _Supervisor:
     def __init__(
-        self, run: Run, sockets: Sequence[socket.socket], say: Say, grace_s: float
+        self,
+        run: Run,
+        sockets: Sequence[socket.socket],
+        say: Say,
+        on_ready: Callable[[], None],
+        grace_s: float,
     ) -> None:
+        self.on_ready = on_ready
         self.run = run
         self.sockets = list(sockets)
         self.say = say
@@ -181,7 +196,7 @@ class _Supervisor:
                 child.is_ready = True
                 if not self.was_ready and all(each.is_ready for each in self.children):
                     self.was_ready = True
-                    self.say("heed: ready.")
+                    self.on_ready()
                 return
         self.unlink(child)
 
@@ -197,6 +212,7 @@ class _Supervisor:
         elif number in STOP_SIGNALS:
             if not self.stopping_since:
                 self.stopping_since = time.monotonic()
+                notify(STOPPING)
                 # A copy here would keep the port open after the processes have closed theirs.
                 for each in self.sockets:
                     each.close()

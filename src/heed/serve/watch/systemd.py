@@ -1,0 +1,16 @@
+"""`notify`: tells systemd how the service is, if it asked to be told (`Type=notify`)."""
+
+import os
+import socket
+from contextlib import suppress
+
+READY = "READY=1"
+STOPPING = "STOPPING=1"
+
+
+def notify(state: str) -> None:
+    """Send a state to the socket that systemd named."""
+    if address := os.environ.get("NOTIFY_SOCKET"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
+            messages.connect("\0" + address[1:] if address.startswith("@") else address)
+            messages.send(state.encode())
