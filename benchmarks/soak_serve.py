@@ -1,0 +1,147 @@
+# ruff: noqa: T201 (a script speaks to its terminal)
+"""Soak `heed serve` with mixed requests and watch its memory and open files.
+
+    python benchmarks/soak_serve.py MODEL --requests 10000
+
+Requests differ in API, length (1 to 500 words), lists, HTML, mistakes, and clients that leave. The
+resident memory and the open files of the server are read from /proc ten times on the way, so this
+runs on Linux only. Exit code 1 if a request failed that should not have.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from http.client import HTTPConnection, HTTPException
+from itertools import count
+from pathlib import Path
+
+WORDS = (
+    "a",
+    "man",
+    "dog",
+    "house",
+    "rides",
+    "the",
+    "snow",
+    "Ünïcode",
+    "中文",
+    "12",
+    ",",
+    ".",
+    "<b>x</b>",
+)
+LENGTHS = (1, 3, 8, 20, 60, 500)
+N_CLIENTS = 8
+N_LOOKS = 10
+
+
+def request_of(draw: random.Random, source: str, target: str) -> tuple[str, bytes, int]:
+    """Path, body and expected status of a request drawn at random."""
+
+    def text() -> str:
+        return " ".join(draw.choices(WORDS, k=draw.choice(LENGTHS)))
+
+    kind = draw.randrange(8)
+    given = {"source": source, "target": target}
+    if kind == 0:
+        return "/translate", json.dumps({"q": text()}).encode(), 400
+    if kind == 1:
+        return "/translate", b'{"q": "broken', 400
+    if kind == 2:
+        texts = [text() for _ in range(draw.randint(1, 20))]
+        asked = {"text": texts, "source_lang": source, "target_lang": target}
+        return "/v2/translate", json.dumps(asked).encode(), 200
+    if kind == 3:
+        return "/api/v1/translate", json.dumps({"text": text(), **given}).encode(), 200
+    if kind == 4:
+        body = {"q": f"<p>{text()}</p>", "format": "html", **given}
+        return "/translate", json.dumps(body).encode(), 200
+    return "/translate", json.dumps({"q": text(), "alternatives": kind - 5, **given}).encode(), 200
+
+
+def run_client(
+    port: int, numbers: "count[int]", n_requests: int, pair: tuple[str, str], seen: Counter[str]
+) -> None:
+    """Send requests until all are sent; one in fifty is left before its answer."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=120)
+    while (number := next(numbers)) < n_requests:
+        draw = random.Random(number)
+        path, body, expected = request_of(draw, *pair)
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
+            if draw.random() < 0.02:
+                seen["left"] += 1
+                connection.close()
+                continue
+            answer = connection.getresponse()
+            answer.read()
+            right = answer.status == expected
+            seen[f"{answer.status}" if right else f"{answer.status}, not {expected}"] += 1
+        except (OSError, HTTPException) as error:
+            seen[f"lost: {type(error).__name__}"] += 1
+            connection.close()
+    connection.close()
+
+
+def memory_of(pid: int) -> tuple[float, int]:
+    """Resident MB and open files of a process."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    resident = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert resident
+    return int(resident[1]) / 1024, len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def soak(model: str, n_requests: int) -> int:
+    """Start a server, send the requests, print a line each tenth; the exit code."""
+    command = [sys.executable, "-m", "heed", "serve", "-m", model, "--port", "0", "--threads", "1"]
+    settings = ["--set", "log.requests=false", "--set", "work.cache_mb=4"]
+    server = subprocess.Popen([*command, *settings], stderr=subprocess.PIPE, encoding="utf-8")
+    assert server.stderr
+    head = [server.stderr.readline() for _ in range(4)]
+    port = int(re.findall(r":(\d+)\n", head[0])[0])
+    source, target = re.findall(r": (\S+) → ([^\s,]+)", head[1])[0]
+    numbers, seen = count(), Counter[str]()
+    clients = [
+        threading.Thread(
+            target=run_client, args=(port, numbers, n_requests, (source, target), seen)
+        )
+        for _ in range(N_CLIENTS)
+    ]
+    begun = time.monotonic()
+    for client in clients:
+        client.start()
+    print("requests  seconds  resident MB  open files")
+    for look in range(1, N_LOOKS + 1):
+        while sum(seen.values()) < n_requests * look // N_LOOKS and server.poll() is None:
+            time.sleep(0.05)
+        resident, n_files = memory_of(server.pid)
+        seconds = time.monotonic() - begun
+        print(f"{sum(seen.values()):8}  {seconds:7.1f}  {resident:11.1f}  {n_files:10}", flush=True)
+    for client in clients:
+        client.join()
+    print(", ".join(f"{what}: {times}" for what, times in sorted(seen.items())))
+    server.terminate()
+    code = server.wait()
+    server.stderr.close()
+    print(f"exit code of the server: {code}")
+    return int(code != 0 or any("not" in what or "lost" in what for what in seen))
+
+
+def main() -> None:
+    """Read the command line and soak."""
+    parser = argparse.ArgumentParser(description="Soak heed serve with mixed requests.")
+    parser.add_argument("model", help="folder of a translator")
+    parser.add_argument("--requests", type=int, default=10_000)
+    given = parser.parse_args()
+    sys.exit(soak(given.model, given.requests))
+
+
+if __name__ == "__main__":
+    main()
