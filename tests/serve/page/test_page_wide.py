@@ -265,6 +265,50 @@ def test_the_panel_of_the_models_says_what_they_are(open_page: Open) -> None:
         expect(panel.get_by_text(fact, exact=True).first).to_be_visible()
 
 
+def test_another_model_for_the_direction_is_asked_by_its_name(
+    open_page: Open, complaints: list[str]
+) -> None:
+    page = open_page()
+
+    def add_model(route: Route) -> None:
+        models = route.fetch().json()
+        route.fulfill(json=[*models, {**models[0], "name": "other"}])
+
+    page.route("**/api/v1/models", add_model)
+    page.reload()
+    translated(page)
+    page.click("#show-models")
+    with page.expect_request("**/api/v1/translate") as request:
+        page.get_by_role("button", name="Translate with this one").click()
+    assert request.value.post_data_json["model"] == "other"
+    expect(page.locator("#banner")).to_be_visible()  # the server has no such model
+    complaints.clear()
+
+
+def test_a_server_that_wants_a_key_gets_the_one_that_is_typed(
+    open_page: Open, complaints: list[str]
+) -> None:
+    page = open_page()
+
+    def answer(route: Route) -> None:
+        if route.request.headers.get("authorization") == "Bearer secret":
+            route.fallback()
+        else:
+            error = {"code": "invalid_key", "sentence": "Invalid API key"}
+            route.fulfill(status=401, json={"error": error})
+
+    page.route("**/api/v1/translate", answer)
+    page.fill("#source", SENTENCE)
+    expect(page.locator("#banner")).to_contain_text("Invalid API key")
+    assert_accessible(page)
+    page.get_by_label("Key", exact=True).fill("secret")
+    page.keyboard.press("Enter")
+    expect(page.locator("#translation")).to_have_text(TRANSLATION)
+    expect(page.locator("#banner")).to_be_hidden()
+    assert "secret" not in page.evaluate("JSON.stringify({...localStorage})")
+    complaints.clear()
+
+
 @pytest.mark.parametrize("kind", ["curl", "Python", "JavaScript"])
 def test_the_request_is_shown_for_programs(open_page: Open, kind: str) -> None:
     page = open_page()

@@ -32,6 +32,7 @@ const KEYS = [
 const PRIVACY = [
   "The text is sent to this server and nowhere else. It is never part of an address.",
   "This page keeps the text in this tab only (sessionStorage), so that it is still here after a reload; closing the tab forgets it.",
+  "So is a key, where this server wants one.",
   "The glossary, the languages and the theme are kept in this browser (localStorage).",
 ];
 
