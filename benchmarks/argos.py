@@ -1,11 +1,15 @@
+# ruff: noqa: T201 (a script speaks to its terminal)
 """A package of Argos Translate, which LibreTranslate serves, out of a model of heed's.
 
     python benchmarks/argos.py write MODEL FOLDER
     PEER/bin/python benchmarks/argos.py install FOLDER PACKAGES [SENTENCES.onnx]
+    PEER/bin/python benchmarks/argos.py translate FOLDER FILE
 
 `write` is for heed's Python: the float32 weights, pieces and languages of a model folder as plain
 files. `install` is for the peer's: the same weights as CTranslate2 rounds them to int8, as all
-packages of Argos are, the same pieces, and a splitter of sentences.
+packages of Argos are, the same pieces, and a splitter of sentences. `translate` prints what
+CTranslate2 writes with the float32 weights, a beam of five and Argos' score of a length, which
+shows that the weights have arrived.
 
 Argos splits with MiniSBD, which downloads a network from GitHub when it is first used. Where that
 cannot be, the package holds a stand-in: a table in ONNX that never splits, so a text is one
@@ -17,6 +21,7 @@ import json
 import shutil
 import string
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +70,7 @@ def install(folder: Path, packages: Path, sentences: Path | None) -> None:
     found: nobody asks for it, and a model is opened when it is asked for.
     """
     source, target = json.loads((folder / LANGUAGES).read_text("utf-8"))
-    spec = exports.ctranslate2_spec(
-        translators.read_config(folder),
-        translators.read_weights(folder),
-        tokens=json.loads((folder / PIECES).read_text("utf-8")),
-        reads_eos=True,
-        kind="int8",
-    )
+    spec = spec_of(folder, "int8")
     for one, other in ((source, target), (target, source)):
         package = packages / f"translate-{one}_{other}-1_0"
         (package / "minisbd").mkdir(parents=True)
@@ -86,6 +85,36 @@ def install(folder: Path, packages: Path, sentences: Path | None) -> None:
             save_splitter(package / "minisbd" / "never.onnx")
         if one == source:
             spec.save(str(package / "model"))
+
+
+def spec_of(folder: Path, kind: str) -> Any:
+    """What `write` wrote, as CTranslate2 describes a model."""
+    return exports.ctranslate2_spec(
+        translators.read_config(folder),
+        translators.read_weights(folder),
+        tokens=json.loads((folder / PIECES).read_text("utf-8")),
+        reads_eos=True,
+        kind=kind,
+    )
+
+
+def translate(folder: Path, lines: Path) -> None:
+    """Print the translations of a file by the exact weights."""
+    import ctranslate2
+    import sentencepiece
+
+    vocab = sentencepiece.SentencePieceProcessor(model_file=str(folder / VOCABULARY))
+    with tempfile.TemporaryDirectory() as model:
+        spec_of(folder, "float32").save(model)
+        translator = ctranslate2.Translator(model, intra_threads=1)
+        sources = lines.read_text("utf-8").split("\n")[:-1]
+        found = translator.translate_batch(
+            [vocab.encode(source, out_type=str) for source in sources],
+            beam_size=5,
+            length_penalty=0.2,
+        )
+    for each in found:
+        print(vocab.decode_pieces(each.hypotheses[0]))
 
 
 def save_splitter(path: Path) -> None:
@@ -124,5 +153,7 @@ if __name__ == "__main__":
     first, second = Path(sys.argv[2]), Path(sys.argv[3])
     if sys.argv[1] == "write":
         write(first, second)
+    elif sys.argv[1] == "translate":
+        translate(first, second)
     else:
         install(first, second, Path(sys.argv[4]) if len(sys.argv) > 4 else None)
