@@ -7,7 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
-from heed.serve.settings import Store
+from heed.serve.access.keys import Keys
+from heed.serve.settings import Access, Store
 
 GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tRad"}
 
@@ -92,3 +93,27 @@ def test_entries_are_told_as_tabs_separate_them(client: TestClient) -> None:
     created = create(client, entries=entries, entries_format="csv").json()
     found = client.get(f"/v2/glossaries/{created['glossary_id']}/entries")
     assert found.text == "a b\tc, d\nsnow\tSchnee"
+
+
+def test_a_client_sees_the_glossaries_of_its_own_key_only(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path / "keys.sqlite")
+    ours, theirs = ({"Authorization": f"DeepL-Auth-Key {keys.add(name)}"} for name in "ab")
+    keys.close()
+    client = serve(
+        en_de,
+        store=Store(folder=str(tmp_path)),
+        access=Access(keys="on", keys_file=str(tmp_path / "keys.sqlite")),
+    )
+    created = client.post("/v2/glossaries", json=GLOSSARY, headers=ours).json()
+    path = f"/v2/glossaries/{created['glossary_id']}"
+    assert client.get("/v2/glossaries", headers=ours).json() == {"glossaries": [created]}
+    assert client.get("/v2/glossaries", headers=theirs).json() == {"glossaries": []}
+    assert client.get(path, headers=theirs).status_code == 404
+    assert client.delete(path, headers=theirs).status_code == 404
+    wanted = {"text": ["bike"], "target_lang": "DE", "glossary_id": created["glossary_id"]}
+    wanted["source_lang"] = "EN"
+    assert client.post("/v2/translate", json=wanted, headers=theirs).status_code == 404
+    assert client.post("/v2/translate", json=wanted, headers=ours).status_code == 200
+    assert client.get(path).status_code == 403

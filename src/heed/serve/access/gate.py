@@ -1,6 +1,7 @@
 """`Gate`: whether a request may be answered: its key, and how much was asked before."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,19 @@ def keys_path(access: Access) -> Path:
     return Path(access.keys_file) if access.keys_file else home() / FILE_NAME
 
 
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """A request that was let in.
+
+    Attributes:
+        key: the name of its key; empty on a server without keys.
+        headers: for the answer.
+    """
+
+    key: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 class Gate:
     """Lets requests in.
 
@@ -52,7 +66,7 @@ class Gate:
         values: Mapping[str, Any],
         n_texts: int,
         n_chars: int,
-    ) -> dict[str, str]:
+    ) -> Admission:
         """Let a request in, and count it.
 
         Args:
@@ -61,9 +75,6 @@ class Gate:
             values: its parameters, where a key may stand.
             n_texts: what it costs.
             n_chars: of all its texts.
-
-        Returns:
-            Headers for the answer.
 
         Raises:
             Refusal: no valid key (401), too much at once (400) or too often (429).
@@ -75,13 +86,12 @@ class Gate:
                 f"Invalid request: request ({n_chars}) exceeds text limit ({key.chars})",
                 code="too_long",
             )
+        name = key.name if key else ""
         per_minute = key.per_minute if key else self._per_minute
         if not per_minute:
-            return {}
+            return Admission(key=name)
         forwarded = ", ".join(headers.getlist("x-forwarded-for"))
-        client = (
-            f"key {key.name}" if key else bucket_of(client_address(peer, forwarded, self._trusted))
-        )
+        client = f"key {name}" if key else bucket_of(client_address(peer, forwarded, self._trusted))
         taken = self._rates.take(client, n_texts, per_minute=per_minute)
         if not taken.is_allowed:
             raise Refusal(
@@ -90,7 +100,7 @@ class Gate:
                 code="too_many_requests",
                 headers=taken.headers(),
             )
-        return taken.headers()
+        return Admission(key=name, headers=taken.headers())
 
     def close(self) -> None:
         """Close the file of keys."""

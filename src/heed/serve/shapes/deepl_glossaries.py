@@ -16,7 +16,7 @@ from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Storage, StoredGlossary
-from heed.serve.shapes.stored import find_glossary, no_such_glossary, owner_of
+from heed.serve.shapes.stored import find_glossary, no_such_glossary
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
@@ -33,7 +33,7 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
     terms = _read_terms(values["entries"], values["entries_format"], settings.glossary_terms)
     glossary = await asyncio.to_thread(
         Storage(settings).add_glossary,
-        owner_of(asked),
+        asked.key,
         values["name"],
         spelled_base(source).lower(),
         spelled_base(target).lower(),
@@ -80,7 +80,7 @@ def _spelled(glossary: StoredGlossary) -> dict[str, Any]:
 
 async def _list(service: Service, asked: Asked) -> dict[str, Any]:
     storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.glossaries, owner_of(asked))
+    found = await asyncio.to_thread(storage.glossaries, asked.key)
     return {"glossaries": [_spelled(glossary) for glossary in found]}
 
 
@@ -96,7 +96,7 @@ async def _entries(service: Service, asked: Asked) -> Response:
 async def _delete(service: Service, asked: Asked) -> Response:
     storage = Storage(service.settings.store)
     id = asked.http.path_params["glossary_id"]
-    if not await asyncio.to_thread(storage.delete_glossary, owner_of(asked), id):
+    if not await asyncio.to_thread(storage.delete_glossary, asked.key, id):
         raise no_such_glossary()
     return Response(status_code=204)
 

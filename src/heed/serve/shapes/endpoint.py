@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from heed.serve.access.gate import Gate
+from heed.serve.access.gate import Admission, Gate
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.body import Parameters, read_parameters
@@ -31,11 +31,13 @@ class Asked:
         values: of its fields, by name; all are there.
         given: as the client sent them.
         http: headers, path and address.
+        key: name of the client's key; empty on a server without keys.
     """
 
     values: Mapping[str, Any]
     given: Parameters
     http: HttpRequest
+    key: str = ""
 
 
 Handler = Callable[[Service, Asked], Awaitable[Any]]
@@ -100,9 +102,9 @@ def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
         given = await read_parameters(http, _most_bytes(endpoint, service))
         try:
             values = take(endpoint.fields, given, endpoint.style)
-            if endpoint.needs_key:
-                http.state.headers = _admit(http, endpoint, given, values)
-            asked = Asked(values=values, given=given, http=http)
+            admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
+            http.state.headers = admission.headers
+            asked = Asked(values=values, given=given, http=http, key=admission.key)
             found = await _while_connected(http, endpoint.handler(service, asked))
         finally:
             await given.close()
@@ -115,8 +117,8 @@ def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
 
 def _admit(
     http: HttpRequest, endpoint: Endpoint, given: Parameters, values: Mapping[str, Any]
-) -> dict[str, str]:
-    """Ask the gate; headers for the answer."""
+) -> Admission:
+    """Ask the gate."""
     gate: Gate = http.app.state.gate
     texts: list[str] = []
     for each in endpoint.fields:

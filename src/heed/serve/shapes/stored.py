@@ -8,11 +8,6 @@ from heed.serve.shapes.endpoint import Asked
 from heed.serve.shapes.storage import Storage, StoredGlossary
 
 
-def owner_of(asked: Asked) -> str:
-    """Whose glossaries a request sees: those of its key."""
-    return str(getattr(asked.http.state, "key_id", ""))
-
-
 async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:
     """A glossary of the client.
 
@@ -20,7 +15,7 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
         Refusal: it has none of this id (404).
     """
     storage = Storage(service.settings.store)
-    found = await asyncio.to_thread(storage.glossary, owner_of(asked), id)
+    found = await asyncio.to_thread(storage.glossary, asked.key, id)
     if found is None:
         raise no_such_glossary()
     return found
