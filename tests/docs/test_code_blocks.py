@@ -86,7 +86,13 @@ def run(command: list[str], folder: Path) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, **FEW_STEPS, "PATH": search, "NO_COLOR": "1"},
+        env={
+            **os.environ,
+            **FEW_STEPS,
+            "PATH": search,
+            "NO_COLOR": "1",
+            "HEED_HOME": str(folder / "home"),  # no page writes into a home of this machine
+        },
         capture_output=True,
         encoding="utf-8",
         check=False,
