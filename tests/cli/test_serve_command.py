@@ -39,6 +39,19 @@ def test_a_flag_beats_the_environment_which_beats_the_file(
     assert (found["port"], found["grace_s"], found["idle_s"]) == (5, 60.0, 7.0)
 
 
+def test_models_may_stand_in_front_of_the_flags(call: Call, tmp_path: Path) -> None:
+    folders = [str(tmp_path / name) for name in ("a", "b", "c")]
+    for folder in folders:
+        Path(folder).mkdir()
+    first, second, third = folders
+    code, out, err = call("serve", first, second, "--port", "1", "-m", third, "--dump-config")
+    assert code == 0, err
+    assert tomllib.loads(out)["models"] == folders
+    code, _, err = call("serve", "--port", "1", first)
+    assert code == 2
+    assert f"{first!r} stands behind the flags" in err
+
+
 def test_what_is_dumped_is_read_again(
     dump: Callable[..., dict[str, Any]], call: Call, tmp_path: Path
 ) -> None:
@@ -93,9 +106,3 @@ def test_without_a_model_it_asks_for_one(call: Call) -> None:
     code, _, err = call("serve")
     assert code == 2
     assert "Which model?" in err
-
-
-def test_a_folder_without_an_option_is_no_command(call: Call, tmp_path: Path) -> None:
-    code, _, err = call("serve", str(tmp_path))
-    assert code == 2
-    assert "no such command" in err.lower()

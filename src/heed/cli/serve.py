@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from heed.serve.settings import ServeSettings
 
 EXAMPLES = """
-heed serve -m runs/en-de
-heed serve -m runs/en-de -m runs/de-en --port 8080
+heed serve runs/en-de
+heed serve runs/en-de runs/de-en --port 8080
 heed serve --config serve.toml --set listen.grace_s=10
 heed serve -m runs/en-de --dump-config > serve.toml
 """
@@ -49,16 +50,43 @@ access_option = options("Access")
 log_option = options("Settings and logs")
 
 
+class ServeGroup(CommandGroup):
+    """`heed serve`, whose models may also stand in front of the flags, without `-m`."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """What may be typed: models and flags, or a command."""
+        return ["[MODEL]... [OPTIONS]", f"| {' | '.join(self.commands)} ..."]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; words that are no command are models."""
+        words = list(takewhile(lambda word: not word.startswith("-"), args))
+        if words and words[0] not in self.commands:
+            args = [*(f"--model={word}" for word in words), *args[len(words) :]]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of this name, or an error that says where models stand."""
+        if args[0] not in self.commands:
+            raise click.UsageError(
+                f"{args[0]!r} stands behind the flags. Models come first: "
+                f"heed serve {args[0]} …, or -m {args[0]}",
+                ctx,
+            )
+        return super().resolve_command(ctx, args)
+
+
 @command(
     "serve",
     "Translate over HTTP, for programs and in a page.",
     examples=EXAMPLES,
-    kind=CommandGroup,
+    kind=ServeGroup,
 )
 @model_option(
     "-m --model models",
     str,
-    "Model or run folder, or an installed model's name; may be given several times.",
+    "The same as MODEL: a model or run folder, or an installed model's name.",
     multiple=True,
     metavar="DIR|NAME",
 )
@@ -96,7 +124,8 @@ def serve(
     dump_config: bool,
     **flags: Any,
 ) -> None:
-    """Serve models to programs that speak the API of LibreTranslate.
+    """Serve models to people, in a page, and to programs that speak the API of LibreTranslate,
+    DeepL or heed itself.
 
     Each flag and each setting can also come from the environment: HEED_SERVE_PORT,
     HEED_SERVE_LISTEN_GRACE_S. A flag beats the environment, which beats the file.
