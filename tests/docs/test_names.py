@@ -122,7 +122,10 @@ def test_commands_and_their_options_exist(path: Path) -> None:
         command: click.Command | None = heed
         _, *arguments = call.split()
         while isinstance(command, click.Group) and arguments and arguments[0][0].isalpha():
-            command = command.get_command(click.Context(command), arguments.pop(0))
+            below = command.get_command(click.Context(command), arguments.pop(0))
+            if below is None and command.invoke_without_command:
+                break  # it takes words of its own
+            command = below
         if command is None:
             mistakes.append(call)
             continue

@@ -1,9 +1,11 @@
-"""A tiny model, and servers of it: in this process, and as the real program."""
+"""A tiny model, servers of it, and a browser."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from starlette.testclient import TestClient
 
 from heed.bundle.bundle import Bundle, save_bundle
@@ -14,6 +16,17 @@ from heed.serve.run import make_service
 from heed.serve.settings import ServeSettings
 from heed.serve.watch.figures import Figures
 from heed.text.vocab import train_vocab
+
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser"])), None)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 SENTENCES = [
     "A man is riding a bike.",
@@ -87,3 +100,18 @@ def serve() -> Iterator[Serve]:
     for client, close in opened:
         client.__exit__(None, None, None)
         close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window.
+
+    It ends with its module: as long as it is there, this thread has an event loop, and no other
+    test can run one.
+    """
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()

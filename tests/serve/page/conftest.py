@@ -1,6 +1,5 @@
 """A server with two taught models, and a browser whose every complaint is a failure."""
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,23 +7,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from tests.serve.page.taught import teach
 
 from heed.serve.app import make_app
 from heed.serve.run import make_service
 from heed.serve.settings import Limits, ServeSettings
 
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser"])), None)
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 CHAR_LIMIT = 2000
 SENTENCE = "A child sleeps in the park."
 TRANSLATION = "Ein Kind schläft im Park."
@@ -49,17 +38,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 expect.set_options(timeout=20_000)  # a machine may be busy
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, without a window."""
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium here: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 Open = Callable[..., Page]

@@ -1,35 +1,27 @@
 """The page of the APIs, used in Chromium: nothing is complained about, nobody else is asked."""
 
-import shutil
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
-
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser"])), None)
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture(scope="module")
-def page(program: str) -> Iterator[Page]:
-    """The page, in a browser without a window."""
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium here: apt-get install chromium")
+def page(program: str, browser: Browser) -> Iterator[Page]:
+    """The page, whose every complaint is a failure."""
     complaints: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        hosts: set[str] = set()
-        page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-        page.goto(f"{program}/docs")
-        page.wait_for_selector("details")
-        yield page
-        browser.close()
+    page = browser.new_page()
+    page.set_default_timeout(10_000)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.goto(f"{program}/docs")
+    page.wait_for_selector("details")
+    yield page
+    page.close()
     assert hosts == {urlsplit(program).netloc}
     # Chromium itself notes each answer that is an error; one test asks for one.
     assert all("status of 400" in complaint for complaint in complaints), complaints
