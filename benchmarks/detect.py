@@ -2,7 +2,7 @@
 """How well the languages that a server translates are told apart: heed beside others.
 
     python benchmarks/detect.py
-    /work/peers/detect/bin/python benchmarks/detect.py --detector lingua
+    peers/detect/bin/python benchmarks/detect.py --detector lingua
 
 Sentences are those of the Tatoeba test sets (English, German, Chinese). Words are 1,000 English and
 1,000 German ones of three letters and more, drawn from the same sentences, which the training
