@@ -54,6 +54,8 @@ FORMAT = "heed"
 TASKS = ("translate", "lm", "mlm", "classify")
 """What a model of a folder can do: translate, go on with a text, fill gaps, label texts."""
 FORMAT_VERSION = 1
+MAX_CONFIG_BYTES = 1 << 20
+"""Far more than the configuration of any model takes."""
 _DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
 """The files of a model other than its weights."""
 _KEYS = (
@@ -319,6 +321,16 @@ def _kind_of_weights(folder: Path, manifest: Manifest, *, prefer_int8: bool) -> 
                 "it was made from."
             )
     return AVERAGE if AVERAGE in listed else WEIGHTS
+
+
+def read_folder_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a model folder, without its other files.
+
+    Raises:
+        FormatError: it is damaged, or far too large.
+    """
+    path = folder / CONFIG
+    return read_config(read_bytes(path, max_bytes=MAX_CONFIG_BYTES), path)
 
 
 def read_config(data: bytes, where: Path) -> dict[str, Any]:

@@ -25,9 +25,6 @@ from heed.text.languages import implied_target, source_languages, spelled_direct
 if TYPE_CHECKING:
     from heed.translate.translator import Translator
 
-MAX_CONFIG_BYTES = 1 << 20
-"""Far more than the configuration of any model takes."""
-
 
 option = options("Model")
 output_option = options("Options")
@@ -329,9 +326,6 @@ def _kind(config: dict[str, Any]) -> str:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    from heed.bundle.bundle import read_config
-    from heed.bundle.find import CONFIG
-    from heed.disk.files import read_bytes
+    from heed.bundle.bundle import read_folder_config  # not needed to find a model
 
-    path = folder / CONFIG
-    return read_config(read_bytes(path, max_bytes=MAX_CONFIG_BYTES), path)
+    return read_folder_config(folder)

@@ -2,9 +2,8 @@
 
 import math
 
-from heed.bundle.bundle import read_config
-from heed.bundle.find import CONFIG, INT8, find_model_folder
-from heed.disk.files import read_bytes
+from heed.bundle.bundle import read_folder_config
+from heed.bundle.find import INT8, find_model_folder
 from heed.disk.folders import CARD, read_manifest
 from heed.model.families import config_from, stored_shapes
 from heed.serve.request import ModelInfo
@@ -26,7 +25,7 @@ def describe(models: Models) -> list[ModelInfo]:
 
 def _describe(models: Models, name: str) -> ModelInfo:
     folder = find_model_folder(models.folders[name])
-    config = config_from(read_config(read_bytes(folder / CONFIG), folder)["model"])
+    config = config_from(read_folder_config(folder)["model"])
     card = folder / CARD
     is_shown = card.is_file() and card.stat().st_size <= MAX_CARD_BYTES
     return ModelInfo(

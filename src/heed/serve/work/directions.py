@@ -6,17 +6,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from heed.bundle.bundle import read_config
-from heed.bundle.find import CONFIG, find_model_folder
-from heed.disk.files import read_bytes
+from heed.bundle.bundle import read_folder_config
+from heed.bundle.find import find_model_folder
 from heed.errors import ConfigError
 from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.text.languages import source_languages
 from heed.translate.load import OTHER_TASKS
-
-MAX_CONFIG_BYTES = 1 << 20
-"""Far more than the configuration of any model takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +43,7 @@ def read_routes(names: Sequence[str]) -> tuple[dict[str, Path], list[Route]]:
     folders: dict[str, Path] = {}
     routes: list[Route] = []
     for name in names:
-        folder = find_model_folder(name)
-        config = read_config(read_bytes(folder / CONFIG, max_bytes=MAX_CONFIG_BYTES), folder)
+        config = read_folder_config(find_model_folder(name))
         label = _label(Path(name), folders)
         folders[label] = Path(name)
         routes += _routes(config, label, name)
