@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heed.documents.passages import Passage, split_passage
-from heed.documents.segment import Segment
+from heed.documents.segment import Segment, is_unchanged
 from heed.documents.tags import decode_entities
 from heed.translate.result import Translation
 
@@ -38,10 +38,7 @@ class Attribute:
         """The value, quoted so that it cannot end early."""
         count = len(self.passage.segments)
         own = translations[self.first : self.first + count]
-        if all(
-            translation.text == segment.text
-            for translation, segment in zip(own, self.passage.segments, strict=True)
-        ):
+        if is_unchanged(self.passage.segments, own):
             return self.raw
         text = self.passage.join(own).replace("&", "&amp;").replace("<", "&lt;")
         text = text.replace(">", "&gt;")

@@ -16,7 +16,7 @@ from heed.documents.flow import flow
 from heed.documents.markdown_spans import label_of, read_spans
 from heed.documents.markup import Markup
 from heed.documents.passages import sentences
-from heed.documents.segment import Segment
+from heed.documents.segment import Segment, is_unchanged
 from heed.documents.structure import Rules, structure
 from heed.translate.result import Translation
 
@@ -80,8 +80,7 @@ class _Paragraph:
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
-        own = zip(self.segments, translations, strict=True)
-        if all(segment.text == translation.text for segment, translation in own):
+        if is_unchanged(self.segments, translations):
             return self.raw
         return self.markup.join(translations)
 

@@ -17,7 +17,7 @@ from heed.documents.flow import flow
 from heed.documents.markup import Markup
 from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
-from heed.documents.segment import Segment
+from heed.documents.segment import Segment, is_unchanged
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import Token, read_tokens
 from heed.errors import DataError
@@ -72,8 +72,7 @@ class _Line:
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
-        own = zip(self.segments, translations, strict=True)
-        if all(segment.text == translation.text for segment, translation in own):
+        if is_unchanged(self.segments, translations):
             return self.raw
         text = f"{_BEGIN}{self.markup.join(translations)}{_END}".replace(_EMPTY_RUN, "")
         return text.replace(_BEGIN, self.opening).replace(_END, self.closing)

@@ -52,6 +52,12 @@ def split_edges(text: str) -> tuple[str, str, str]:
     return text[:start], body, text[start + len(body) :]
 
 
+def is_unchanged(segments: Sequence[Segment], translations: Sequence[Translation]) -> bool:
+    """Whether each segment is its own translation."""
+    pairs = zip(segments, translations, strict=True)
+    return all(segment.text == translation.text for segment, translation in pairs)
+
+
 def require_one_each(segments: Sequence[Segment], translations: Sequence[Translation]) -> None:
     """Refuse another number of translations than of segments.
 
