@@ -12,7 +12,7 @@ from heed.serve.service import Service
 from heed.serve.shapes import libretranslate
 from heed.serve.shapes.directions import translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field
+from heed.serve.shapes.fields import Field, as_list
 from heed.serve.shapes.schemas import INTEGER, NUMBER, TEXT, listed, record
 from heed.serve.shapes.style import Style
 
@@ -47,11 +47,6 @@ async def translate(
     codes = libretranslate.direction(service, source or AUTO, target)
     request = Request(texts=texts, source=codes[0], target=codes[1], format=format_)
     return await translate_or_keep(service, request)
-
-
-def as_list(texts: str | list[str]) -> list[str]:
-    """One text as a list of one."""
-    return texts if isinstance(texts, list) else [texts]
 
 
 async def _immersive(service: Service, asked: Asked) -> dict[str, Any]:

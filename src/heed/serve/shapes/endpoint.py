@@ -16,7 +16,7 @@ from heed.serve.access.gate import Admission, Gate
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.body import Parameters, read_parameters
-from heed.serve.shapes.fields import Field, take
+from heed.serve.shapes.fields import Field, as_list, take
 from heed.serve.shapes.style import Style
 
 CLIENT_CLOSED_REQUEST = 499
@@ -123,7 +123,7 @@ def _admit(
     texts: list[str] = []
     for each in endpoint.fields:
         if each.kind == "texts" and (value := values[each.name]):
-            texts += [value] if isinstance(value, str) else value
+            texts += as_list(value)
     bare = given.values.get("")  # a list that is the whole body
     return gate.admit(
         peer=http.client.host if http.client else "",

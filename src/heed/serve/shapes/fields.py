@@ -65,6 +65,11 @@ def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, 
     return {each.name: _value_of(each, given, style) for each in fields}
 
 
+def as_list(texts: str | list[str]) -> list[str]:
+    """The value of a field of texts, one text as a list of one."""
+    return texts if isinstance(texts, list) else [texts]
+
+
 def _value_of(field: Field, given: Parameters, style: Style) -> Any:
     if field.kind == "file":
         value: Any = given.files.get(field.name)

@@ -13,7 +13,7 @@ from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.directions import all_languages, translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field
+from heed.serve.shapes.fields import Field, as_list
 from heed.serve.shapes.style import Style
 
 TAG = "LibreTranslate"
@@ -80,7 +80,7 @@ TRANSLATE = (
 async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
     values = asked.values
     q = values["q"]
-    texts = q if isinstance(q, list) else [q]
+    texts = as_list(q)
     if asked.given.is_form:
         texts = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
     n_alternatives = max(0, values["alternatives"])
@@ -186,8 +186,7 @@ def _spelled_detection(code: str, probability: float) -> dict[str, Any]:
 
 
 async def _detect(service: Service, asked: Asked) -> list[dict[str, Any]]:
-    q = asked.values["q"]
-    texts = q if isinstance(q, list) else [q]
+    texts = as_list(asked.values["q"])
     require_within_limits(service, texts)
     found = await service.detect("\n".join(texts))
     return [

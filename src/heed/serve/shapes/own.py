@@ -14,7 +14,7 @@ from heed.serve.shapes import schemas
 from heed.serve.shapes.answers import count_tokens, spelled_answers, spelled_segment
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.events import Event, event_stream
-from heed.serve.shapes.fields import Field
+from heed.serve.shapes.fields import Field, as_list
 from heed.serve.shapes.style import Style
 
 TAG = "heed"
@@ -123,8 +123,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
     Raises:
         Refusal: it is too large.
     """
-    text = values["text"]
-    texts = text if isinstance(text, list) else [text]
+    texts = as_list(values["text"])
     limits = service.settings.limits
     require_at_most(limits.texts, len(texts), "texts", "text")
     require_at_most(limits.chars, sum(map(len, texts)), "characters", "text")
