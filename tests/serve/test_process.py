@@ -39,22 +39,27 @@ def ask_until_refused(port: int, outcomes: list[str]) -> None:
             connection.close()
 
 
-def test_sigterm_under_64_clients_loses_nothing(en_de: str) -> None:
+def stopped_under_load(program: Program, *, n_answers: int) -> Counter[str]:
+    """What `CLIENTS` clients got from a program that is stopped after some answers."""
     outcomes: list[str] = []
+    clients = [
+        threading.Thread(target=ask_until_refused, args=(program.port, outcomes))
+        for _ in range(CLIENTS)
+    ]
+    for client in clients:
+        client.start()
+    deadline = time.monotonic() + 60
+    while len(outcomes) < n_answers and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert program.stop() == 0
+    for client in clients:
+        client.join(60)
+    return Counter(outcomes)
+
+
+def test_sigterm_under_64_clients_loses_nothing(en_de: str) -> None:
     with Program("-m", en_de) as program:
-        clients = [
-            threading.Thread(target=ask_until_refused, args=(program.port, outcomes))
-            for _ in range(CLIENTS)
-        ]
-        for client in clients:
-            client.start()
-        deadline = time.monotonic() + 60
-        while len(outcomes) < 4 * CLIENTS and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert program.stop() == 0
-        for client in clients:
-            client.join(60)
-    counts = Counter(outcomes)
+        counts = stopped_under_load(program, n_answers=4 * CLIENTS)
     assert counts.pop("200") >= 4 * CLIENTS
     assert counts == {"refused": CLIENTS}
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.serve.conftest import make_model
 from tests.serve.program import Program
-from tests.serve.test_process import CLIENTS, ask_until_refused
+from tests.serve.test_process import CLIENTS, stopped_under_load
 
 from heed.serve.supervisor import SHARED_FIGURES, forget_process, shared_figures
 
@@ -82,21 +81,8 @@ def test_sighup_reaches_all_and_ends_none(program: Program) -> None:
 
 
 def test_sigterm_drains_all_processes(en_de: str) -> None:
-    outcomes: list[str] = []
     with Program("-m", en_de, "--processes", "2") as program:
-        clients = [
-            threading.Thread(target=ask_until_refused, args=(program.port, outcomes))
-            for _ in range(CLIENTS)
-        ]
-        for client in clients:
-            client.start()
-        deadline = time.monotonic() + 60
-        while len(outcomes) < 2 * CLIENTS and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert program.stop() == 0
-        for client in clients:
-            client.join(60)
-    counts = Counter(outcomes)
+        counts = stopped_under_load(program, n_answers=2 * CLIENTS)
     counts.pop("200")
     assert counts == {"refused": CLIENTS}
 
