@@ -49,12 +49,20 @@ class Spec:
     end: int
 
 
-def encode_tensors(tensors: Mapping[str, NDArray[Any]], *, alignment: int = 8) -> bytes:
+def encode_tensors(
+    tensors: Mapping[str, NDArray[Any]],
+    *,
+    alignment: int = 8,
+    metadata: Mapping[str, str] | None = None,
+    must_be_finite: bool = True,
+) -> bytes:
     """Tensors as one safetensors file; equal tensors give equal bytes.
 
     Args:
         tensors: by name.
         alignment: in bytes, a multiple of 8; the first tensor begins at a multiple of it.
+        metadata: texts by name; None = those of weights.
+        must_be_finite: as weights must be.
 
     Raises:
         RunError: a number is not finite. Such weights are of no use, so they are never kept.
@@ -64,9 +72,9 @@ def encode_tensors(tensors: Mapping[str, NDArray[Any]], *, alignment: int = 8) -
     rows_first = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     for name, tensor in rows_first.items():
         assert _NAME.fullmatch(name), name
-        if not _is_finite(tensor):
+        if must_be_finite and not _is_finite(tensor):
             raise RunError(f"{name} holds a number that is not finite, so nothing was saved.")
-    data = safetensors.numpy.save(rows_first, metadata={"format": "pt"})
+    data = safetensors.numpy.save(rows_first, metadata=dict(metadata or {"format": "pt"}))
     start = 8 + _header_size(data)
     n_blanks = -start % alignment
     size = (start - 8 + n_blanks).to_bytes(8, "little")
@@ -78,6 +86,7 @@ def decode_tensors(
     where: str | PathLike[str],
     *,
     expected: Mapping[str, tuple[int, ...]] | None = None,
+    must_be_finite: bool = True,
 ) -> dict[str, NDArray[Any]]:
     """Read a safetensors file.
 
@@ -86,6 +95,7 @@ def decode_tensors(
         where: its name in errors.
         expected: the names there must be, no more and no fewer, with their shapes; all of them
             hold floating-point numbers.
+        must_be_finite: as weights must be.
 
     Returns:
         Read-only arrays, which lie in `data` itself where they can; bfloat16 as float32.
@@ -98,9 +108,24 @@ def decode_tensors(
         _check_expected(specs, expected, where)
     tensors = {name: _decode(data, spec) for name, spec in specs.items()}
     for name, tensor in tensors.items():
-        if not _is_finite(tensor):
+        if must_be_finite and not _is_finite(tensor):
             raise FormatError(f"{where} is unusable: {name} holds a number that is not finite.")
     return tensors
+
+
+def read_metadata(data: Contents, where: str | PathLike[str]) -> dict[str, str]:
+    """The texts in the header of a safetensors file.
+
+    Raises:
+        FormatError: no such file, or damaged.
+    """
+    read_header(data, where)
+    header = parse_json(data[8 : 8 + _header_size(data)], f"the header of {where}")
+    found = header.get("__metadata__", {})
+    is_sound = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
+    if not is_sound:
+        raise FormatError(f"{where} is damaged: the metadata in its header are not texts.")
+    return dict(found)
 
 
 def _decode(data: Contents, spec: Spec) -> NDArray[Any]:

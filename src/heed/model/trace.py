@@ -1,27 +1,36 @@
-"""Look inside a model: `see` names a tensor and returns it unchanged.
+"""Look inside a model: `see` names a tensor and returns it, or what an edit puts in its place.
 
-Modules call `see(self, "query", tensor)` at every value the paper names. Without a listener that
-costs one comparison. Inside `listening`, the listener gets the module's name in the model, a dot
-and the value's name: `decoder.0.cross_attention.query`. The modules' names are those of `plan.py`.
+Modules call `see(self, "query", tensor)` at every value the paper names, and go on with what it
+returns. Without a listener that costs one comparison. Inside `listening` and `editing`, a function
+gets the module's name in the model, a dot and the value's name: `decoder.0.cross_attention.query`.
+The modules' names are those of `plan.py`; `stages.py` says what each value is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from threading import Lock
 
 from torch import Tensor, nn
 
+from heed.errors import UsageError
+
 Hear = Callable[[str, Tensor], None]
+Edit = Callable[[Tensor], Tensor]
+_Change = Callable[[str, Tensor], Tensor]
 
 # Dynamo can guard a number, and comparing one is cheaper than asking the context.
 _n_listeners = 0
 _count = Lock()
-_listener: ContextVar[tuple[dict[int, str], Hear] | None] = ContextVar("listener", default=None)
+_listeners: ContextVar[tuple[tuple[dict[int, str], _Change], ...]] = ContextVar(
+    "listeners", default=()
+)
 
 
 def see(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
-    """Pass a tensor to the listener of the model that `module` belongs to, if there is one.
+    """Pass a tensor to the listeners and edits of the model that `module` belongs to.
 
     Args:
         module: that computes the tensor.
@@ -29,12 +38,12 @@ def see(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
         tensor: any.
 
     Returns:
-        The tensor itself.
+        The tensor itself, or what an edit put in its place.
     """
-    if _n_listeners and (listener := _listener.get()):
-        names, hear = listener
-        if (prefix := names.get(id(module))) is not None:
-            hear(f"{prefix}.{name}" if prefix else name, tensor.detach())
+    if _n_listeners:
+        for names, change in _listeners.get():
+            if (prefix := names.get(id(module))) is not None:
+                tensor = change(f"{prefix}.{name}" if prefix else name, tensor)
     return tensor
 
 
@@ -42,8 +51,7 @@ def is_heard(module: nn.Module) -> bool:
     """Whether the model of `module` has a listener: attention then computes its weights."""
     if not _n_listeners:
         return False
-    listener = _listener.get()
-    return listener is not None and id(module) in listener[0]
+    return any(id(module) in names for names, _ in _listeners.get())
 
 
 @contextmanager
@@ -56,16 +64,55 @@ def listening(model: nn.Module, hear: Hear) -> Iterator[None]:
         model: the module at which names begin.
         hear: called in the order of the computation.
     """
-    global _n_listeners
-    token = _listener.set(({id(module): name for name, module in model.named_modules()}, hear))
-    with _count:
-        _n_listeners += 1
-    try:
+
+    def heard(name: str, tensor: Tensor) -> Tensor:
+        hear(name, tensor)
+        return tensor
+
+    with _changing(model, heard):
         yield
-    finally:
-        with _count:
-            _n_listeners -= 1
-        _listener.reset(token)
+
+
+@contextmanager
+def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
+    """Replace tensors by functions of them; everything behind them is computed from the new ones.
+
+    Blocks may be nested: what the outer ones leave, the inner ones get. A listener inside the block
+    gets the new tensors.
+
+    Args:
+        model: the module at which names begin.
+        edits: by the name of a tensor; `*` stands for any characters. Each function returns a
+            tensor of the same shape.
+
+    Raises:
+        UsageError: a function returned another shape, or no tensor of a name was computed in the
+            block.
+    """
+    unused = set(edits)
+    computed: dict[str, None] = {}
+
+    def change(name: str, tensor: Tensor) -> Tensor:
+        computed[name] = None
+        for pattern, edit in edits.items():
+            if pattern == name or fnmatchcase(name, pattern):
+                unused.discard(pattern)
+                new = edit(tensor)
+                if new.shape != tensor.shape:
+                    raise UsageError(
+                        f"The edit of {name} must return the shape {tuple(tensor.shape)}, but "
+                        f"returned {tuple(new.shape)}."
+                    )
+                tensor = new
+        return tensor
+
+    with _changing(model, change):
+        yield
+    if unused:
+        name = min(unused)
+        near = get_close_matches(name, computed, n=1)
+        hint = f"did you mean {near[0]}?" if near else "trace() lists the names."
+        raise UsageError(f"No tensor {name} was computed inside the edit; {hint}")
 
 
 @contextmanager
@@ -83,7 +130,23 @@ def recording(model: nn.Module, *names: str) -> Iterator[dict[str, Tensor]]:
 
     def hear(name: str, tensor: Tensor) -> None:
         if not names or name.endswith(names):
-            latest[name] = tensor
+            latest[name] = tensor.detach()
 
     with listening(model, hear):
         yield latest
+
+
+@contextmanager
+def _changing(model: nn.Module, change: _Change) -> Iterator[None]:
+    """Pass every tensor of `model` that this thread computes through `change`."""
+    global _n_listeners
+    names = {id(module): name for name, module in model.named_modules()}
+    token = _listeners.set((*_listeners.get(), (names, change)))
+    with _count:
+        _n_listeners += 1
+    try:
+        yield
+    finally:
+        with _count:
+            _n_listeners -= 1
+        _listeners.reset(token)

@@ -7,6 +7,7 @@ memory.
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from heed.bundle.bundle import Bundle, load_bundle
 from heed.bundle.find import CONFIG
@@ -21,6 +22,9 @@ from heed.machine.device import DTYPES, RUNTIMES, has_gpu, split_device
 from heed.machine.threads import choose_threads
 from heed.model.families import family_of
 from heed.model.interface import Decodable
+
+if TYPE_CHECKING:
+    from heed.model.network import TorchNetwork
 
 ENGINE_DTYPES = ("auto", "float32", "int8")
 
@@ -87,6 +91,32 @@ def open_model(
     ):
         return bundle, _with_engine(bundle, dtype, threads, use_shortlist=use_shortlist)
     return bundle, _with_torch(bundle, device, dtype, threads)
+
+
+class Traceable(Decodable, Protocol):
+    """A model in torch, whose tensors have names.
+
+    Attributes:
+        network: the model.
+    """
+
+    network: "TorchNetwork"
+
+
+def open_traceable(folder: Path | None) -> Traceable:
+    """Open a model in torch, in float32 on the CPU, so that its tensors can be seen and changed.
+
+    Args:
+        folder: of the model; None = it has none.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+        UsageError: there is no folder.
+    """
+    if folder is None:
+        raise UsageError("Only a translator that heed.load opened from a folder can be traced.")
+    bundle = load_bundle(folder)
+    return _with_torch(bundle, "cpu", "float32", choose_threads(None))
 
 
 def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
@@ -161,7 +191,7 @@ def _with_engine(bundle: Bundle, dtype: str, threads: int, *, use_shortlist: boo
     )
 
 
-def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int) -> Decodable:
+def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int) -> Traceable:
     if not _has_torch():
         raise MissingExtraError("A model that torch computes", "train")
     from heed.machine.cpu import prepare_cpu

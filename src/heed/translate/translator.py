@@ -5,9 +5,11 @@ searched, decoded and returned in the order given.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from heed.decode.batching import padded
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
@@ -29,7 +31,7 @@ from heed.translate.lines import (
     texts_of,
     with_prefixes,
 )
-from heed.translate.load import open_model, stored_decoding
+from heed.translate.load import Traceable, open_model, open_traceable, stored_decoding
 from heed.translate.result import (
     Alignment,
     Continuation,
@@ -40,6 +42,10 @@ from heed.translate.result import (
     keep_distinct,
 )
 from heed.translate.search import IsWanted, Searcher, never_written
+
+if TYPE_CHECKING:
+    from heed.model.trace import Edit
+    from heed.translate.trace import Trace
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, does not change results."""
@@ -90,6 +96,7 @@ def load(
         target_langs=bundle.target_langs,
         max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
         options=options,
+        folder=Path(folder),
     )
 
 
@@ -108,6 +115,7 @@ class Translator:
         max_source_tokens: a longer line is cut at sentence ends and translated in parts.
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many lines at once; None = no such limit.
+        folder: where the model is, for `trace` and `edit` to open it in torch; None = nowhere.
     """
 
     def __init__(
@@ -123,8 +131,10 @@ class Translator:
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         batch_tokens: int = BATCH_TOKENS,
         batch_lines: int | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.model = model
+        self.folder = folder
         self.src_vocab = src_vocab
         self.tgt_vocab = tgt_vocab
         self.options = options or DecodeOptions()
@@ -397,6 +407,63 @@ class Translator:
             target_tokens=self.tgt_vocab.pieces(tgt_ids),
             weights=weights,
         )
+
+    def trace(
+        self,
+        src: str,
+        tgt: str | None = None,
+        *,
+        target_lang: str | None = None,
+        steps: bool = False,
+        **options: Any,
+    ) -> "Trace":
+        """Every named tensor of a translation, caught from the model in torch.
+
+        Args:
+            src: a source line.
+            tgt: its translation, all of whose positions are computed in one pass; None = search.
+            target_lang: one of the model's target languages.
+            steps: of a search, keep the tensors of every step too.
+            **options: fields of `DecodeOptions`, for the search.
+
+        Raises:
+            DataError: the source or the translation is too long to be read in one piece.
+            MissingExtraError: torch is not installed.
+        """
+        require_text(src=src, tgt="" if tgt is None else tgt)
+        chosen = options_from(self.options, options)
+        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
+        model = self.traced  # refuses in words where torch is missing
+        from heed.translate.trace import Tracer
+
+        tracer = Tracer(model, self.src_vocab, self.tgt_vocab)
+        if tgt is None:
+            return tracer.searched(src, src_ids, chosen, steps=steps)
+        return tracer.forced(src, src_ids, tgt, self.reader.whole_tgt(tgt, "translation"))
+
+    @contextmanager
+    def edit(self, edits: Mapping[str, "Edit"]) -> Iterator[None]:
+        """Replace tensors by functions of them; inside the block, the model computes in torch.
+
+        Args:
+            edits: functions by the name of a tensor, as in `heed.model.trace.editing`.
+
+        Raises:
+            UsageError: a function returned another shape, or no such tensor was computed.
+        """
+        before, self.model = self.model, self.traced
+        from heed.model.trace import editing
+
+        try:
+            with editing(self.traced.network, edits):
+                yield
+        finally:
+            self.model = before
+
+    @cached_property
+    def traced(self) -> Traceable:
+        """The model in torch, in float32 on the CPU; opened when it is first needed."""
+        return open_traceable(self.folder)
 
     def search(
         self,

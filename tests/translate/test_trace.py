@@ -1,0 +1,173 @@
+"""A trace has every tensor of a translation, from the model that translates; an edit changes it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heed.bundle.bundle import Bundle, save_bundle
+from heed.errors import FormatError, UsageError
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.text.vocab import train_vocab
+from heed.train.step.averages import to_arrays
+from heed.translate.trace import read_trace
+from heed.translate.translator import Translator, load
+
+LINES = ["A dog runs.", "Two men ride a bike in the snow.", "Snow."]
+SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_encoder_layers": 2, "n_decoder_layers": 2}
+LENGTHS = {"head": 2, "d_k": 8, "d_v": 8, "d_model": 16, "heads·d_v": 16, "d_ff": 24}
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    torch.manual_seed(2)
+    vocab = train_vocab(LINES * 9, size=320)
+    config = ModelConfig(src_vocab_size=vocab.size, tgt_vocab_size=vocab.size, **SIZES)
+    model = build_model(config)
+    folder = tmp_path_factory.mktemp("trace") / "model"
+    bundle = Bundle(
+        config=config,
+        weights=to_arrays(model.state_dict()),
+        src_vocab=vocab,
+        tgt_vocab=vocab,
+        source_lang="en",
+        target_lang="de",
+        decoding={"beam_size": 2, "max_length": 12},
+    )
+    save_bundle(folder, bundle)
+    return load(folder, threads=1)
+
+
+def test_each_axis_has_the_length_of_its_name(translator: Translator) -> None:
+    trace = translator.trace(LINES[0], LINES[1])
+    lengths = LENGTHS | {
+        "src": len(trace.source_tokens),
+        "tgt": len(trace.target_tokens),
+        "piece": translator.tgt_vocab.size,
+    }
+    for node in trace.nodes:
+        assert node.shape == trace[node.name].shape == tuple(lengths[axis] for axis in node.axes)
+
+
+def test_scores_are_recomputed_from_queries_and_keys(translator: Translator) -> None:
+    """Claim 48: the six steps of attention, from the tensors of a trace alone."""
+    trace = translator.trace(LINES[1], LINES[0])
+    for name in trace.named("attention.weights"):
+        module = name.removesuffix(".weights")
+        query, key, value = (trace[f"{module}.{part}"] for part in ("query", "key", "value"))
+        scores = query @ key.swapaxes(1, 2) / np.sqrt(np.float32(8))
+        np.testing.assert_allclose(trace[f"{module}.scores"], scores, atol=1e-5)
+        weights = trace[name]
+        np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(trace[f"{module}.context"], weights @ value, atol=1e-5)
+        if module.startswith("decoder") and "self" in module:
+            future = np.triu(np.ones(weights.shape[1:], dtype=bool), k=1)
+            assert (weights[:, future] == 0).all()
+            assert np.isneginf(trace[f"{module}.masked"][:, future]).all()
+
+
+def test_inputs_are_what_each_tensor_is_computed_from(translator: Translator) -> None:
+    trace = translator.trace(LINES[0], LINES[0])
+    attention = "decoder.1.cross_attention"
+    assert trace.node(f"{attention}.products").inputs == (f"{attention}.query", f"{attention}.key")
+    assert set(trace.node(f"{attention}.key").inputs) == {
+        "memory",
+        f"{attention}.project_in.weight",
+        f"{attention}.project_in.bias",
+    }
+    assert trace.node("encoder.1.in").inputs == ("encoder.0.out",)
+    known = {*trace, *(weight.name for weight in translator.traced.network.plan)}
+    known |= {"embed_src.positions.table", "embed_tgt.positions.table"}
+    for node in trace.nodes:
+        assert node.inputs and known.issuperset(node.inputs)
+
+
+def test_the_traced_translation_is_the_translators(translator: Translator) -> None:
+    trace = translator.trace(LINES[1])
+    assert trace.translation == translator(LINES[1])
+    greedy = translator.trace(LINES[1], beam_size=1, steps=True)
+    chosen = [trace["logits"].argmax() for trace in greedy.steps]
+    assert translator.tgt_vocab.pieces(chosen) == greedy.expected_tokens[: len(chosen)]
+
+
+def test_a_step_of_the_search_computes_a_row_of_the_whole(translator: Translator) -> None:
+    """Claims 95, 96: the table of keys grows by one row at each step."""
+    trace = translator.trace(LINES[1], beam_size=1, steps=True)
+    name = "decoder.1.self_attention"
+    for number, step in enumerate(trace.steps):
+        assert step[f"{name}.weights"].shape == (1, 2, 1, number + 1)
+        row = trace[f"{name}.key"][:, number]
+        np.testing.assert_allclose(step[f"{name}.key"][0, :, 0], row, atol=1e-5)
+    assert "memory" in trace.steps[0]
+    assert "memory" not in trace.steps[1]
+
+
+def test_a_saved_trace_is_read_as_it_was(translator: Translator, tmp_path: Path) -> None:
+    trace = translator.trace(LINES[0], steps=True)
+    trace.save(tmp_path / "trace.safetensors")
+    found = read_trace(tmp_path / "trace.safetensors")
+    assert found.nodes == trace.nodes
+    assert [*found] == [*trace]
+    assert (found.source, found.translation) == (trace.source, trace.translation)
+    for step, other in zip([trace, *trace.steps], [found, *found.steps], strict=True):
+        assert step.keys() == other.keys()
+        for key in step:
+            np.testing.assert_array_equal(step[key], other[key])
+
+
+def test_other_files_are_no_traces(translator: Translator, tmp_path: Path) -> None:
+    assert translator.folder is not None
+    with pytest.raises(FormatError, match="is no trace of heed"):
+        read_trace(translator.folder / "model.safetensors")
+
+
+def test_an_edit_changes_what_is_computed_behind_it(translator: Translator) -> None:
+    before = translator.trace(LINES[0], LINES[1])
+    with translator.edit({"encoder.0.self_attention.weights": lambda weights: weights * 0}):
+        edited = translator.trace(LINES[0], LINES[1])
+        assert translator(LINES[0]) == translator.trace(LINES[0]).translation
+    assert (edited["encoder.0.self_attention.context"] == 0).all()
+    np.testing.assert_array_equal(
+        edited["encoder.0.self_attention.scores"], before["encoder.0.self_attention.scores"]
+    )
+    assert not np.allclose(edited["logits"], before["logits"])
+    after = translator.trace(LINES[0], LINES[1])
+    np.testing.assert_array_equal(after["logits"], before["logits"])
+
+
+def test_an_edit_of_a_head_is_that_of_its_weights_in_the_output(translator: Translator) -> None:
+    """A head whose context is 0 adds nothing: the same as zeros in its columns of W^O."""
+    network = translator.traced.network
+    weight = network.get_parameter("decoder.0.cross_attention.project_out.weight")
+
+    def without_first(context: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.zeros_like(context[:, :1]), context[:, 1:]], dim=1)
+
+    with translator.edit({"decoder.0.cross_attention.context": without_first}):
+        edited = translator.trace(LINES[0], LINES[1])["logits"]
+    before = weight.detach().clone()
+    with torch.no_grad():
+        weight[:, :8] = 0
+    try:
+        zeroed = translator.trace(LINES[0], LINES[1])["logits"]
+    finally:
+        with torch.no_grad():
+            weight.copy_(before)
+    np.testing.assert_allclose(edited, zeroed, atol=1e-5)
+
+
+def test_an_edit_without_effect_is_an_error(translator: Translator) -> None:
+    message = r"No tensor decoder.7.out was computed inside the edit; did you mean decoder\.\d.out"
+    with pytest.raises(UsageError, match=message), translator.edit({"decoder.7.out": torch.neg}):
+        translator(LINES[0])
+    message = r"The edit of memory must return the shape \(1, \d+, 16\), but returned \(1, 16\)"
+    with pytest.raises(UsageError, match=message), translator.edit({"memory": lambda m: m[:, 0]}):
+        translator(LINES[0])
+
+
+def test_a_translator_without_a_folder_cannot_be_traced(translator: Translator) -> None:
+    bare = Translator(translator.model, translator.src_vocab, translator.tgt_vocab)
+    with pytest.raises(UsageError, match="opened from a folder can be traced"):
+        bare.trace(LINES[0])
