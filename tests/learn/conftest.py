@@ -18,6 +18,7 @@ from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.model.families import config_from, family_named
 from heed.train.step.config import TrainConfig
+from heed.train.step.control import Request
 from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.trainer import Trainer
@@ -131,7 +132,7 @@ def learn() -> Learn:
                 loss=losses[-1], bleu=None, chrf=None, n_translated=0, seconds=0.0, samples=[]
             ),
             report=lambda event: losses.append(event["nll"]) if event["kind"] == "step" else None,
-            should_stop=lambda: False,
+            requests=lambda: Request.NONE,
         )
         assert is_finished
         return Learned(trainer, losses)

@@ -223,11 +223,30 @@ def evaluation_of(
     scores = {}
     n_sentences = 0
     warnings = [*warnings, *(text for counted in counts.values() for text in counted.warnings)]
-    for key, counted in counts.items():
+    ends = intervals(list(counts.values()), resamples=resamples, seed=seed)
+    for (key, counted), (low, high) in zip(counts.items(), ends, strict=True):
         n_sentences = len(counted.per_sentence)
-        low, high = _interval(counted.score(_resample(counted.per_sentence, resamples, seed)))
         scores[key] = Score(counted.name, counted.of(), counted.signature, low, high)
     return Evaluation(scores, n_sentences, tuple(warnings))
+
+
+def intervals(
+    counts: Sequence[Counts], *, resamples: int = RESAMPLES, seed: int = SEED
+) -> list[tuple[float, float]]:
+    """The 95 % confidence interval of each score; the same sentences are drawn for all.
+
+    Args:
+        counts: of the same sentences, at least one.
+        resamples: how many sets are drawn.
+        seed: decides the draws.
+
+    Raises:
+        ConfigError: there are no resamples.
+    """
+    widths = [counted.per_sentence.shape[1] for counted in counts]
+    drawn = _resample(np.hstack([counted.per_sentence for counted in counts]), resamples, seed)
+    parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
+    return [_interval(counted.score(part)) for counted, part in zip(counts, parts, strict=True)]
 
 
 def difference_of(baseline: Counts, system: Counts, resamples: int, seed: int) -> Difference:

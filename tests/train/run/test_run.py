@@ -24,6 +24,7 @@ from heed.machine import threads
 from heed.train.run import artifacts as keeper
 from heed.train.run.checkpoint import load_newest
 from heed.train.run.run import Outcome
+from heed.train.step.control import Request, ask
 from heed.translate.lines import MIN_SOURCE_TOKENS
 from heed.translate.translator import load
 
@@ -98,6 +99,37 @@ def test_metrics_hold_each_validation_once_after_a_pause(small_run: Run, tmp_pat
     events = list(read_json_lines(out / "metrics.jsonl"))
     assert [e["step"] for e in events if e["kind"] == "validation"] == [5, 10, 12]
     assert events[-1]["kind"] == "end"
+
+
+@pytest.mark.parametrize("request_", [Request.SAVE, Request.STOP])
+def test_a_control_file_saves_or_stops_after_the_step(
+    small_run: Run, tmp_path: Path, request_: Request
+) -> None:
+    out = tmp_path / "run"
+
+    def at_step_four(event: dict[str, Any]) -> None:
+        if event["kind"] == "step" and event["step"] == 4:
+            ask(out, request_)
+
+    outcome, events = small_run(out, on=at_step_four)
+    checkpoints = [e["step"] for e in events if e["kind"] == "checkpoint"]
+    logged = list(read_json_lines(out / "metrics.jsonl"))
+    if request_ == Request.SAVE:
+        assert (outcome.is_finished, checkpoints) == (True, [4, 12])
+        assert "asked to save by control.json" in [e.get("text") for e in logged]
+    else:
+        assert (outcome.is_finished, checkpoints) == (False, [4])
+        assert (logged[-1]["kind"], logged[-1]["step"]) == ("pause", 4)
+    small_run(out)
+    small_run(tmp_path / "whole")
+    assert digest(out) == digest(tmp_path / "whole")
+
+
+def test_a_request_to_an_earlier_sitting_is_forgotten(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=4)
+    ask(out, Request.STOP)
+    assert small_run(out)[0].is_finished
 
 
 def test_subword_regularization_segments_anew_and_stays_exact(

@@ -15,6 +15,7 @@ from heed.data.batch import collate
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.train.step.config import TrainConfig
+from heed.train.step.control import Request
 from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
@@ -113,14 +114,16 @@ def run(
     keeper: MemoryKeeper | None = None,
     validate: Callable[[Trainer], Validation] | None = None,
     stop_after: int | None = None,
+    save_after: int | None = None,
 ) -> list[dict[str, Any]]:
+    asked = {save_after: Request.SAVE, stop_after: Request.STOP}
     events: list[dict[str, Any]] = []
     train(
         trainer,
         keeper=keeper or MemoryKeeper(),
         validate=validate or fixed_validation(),
         report=events.append,
-        should_stop=lambda: trainer.progress.step == stop_after,
+        requests=lambda: asked.get(trainer.progress.step, Request.NONE),
     )
     return events
 
@@ -186,6 +189,22 @@ def assert_exact_when_resumed(config: TrainConfig) -> None:
         torch.manual_seed(999)  # whatever state the new process is in
         run(resumed)
         assert are_equal(weights(undisturbed), weights(resumed)), f"cut at step {cut}"
+
+
+def test_a_request_to_save_saves_at_once_and_changes_nothing_else() -> None:
+    plain, asked, keeper = make_trainer(SHORT), make_trainer(SHORT), MemoryKeeper()
+    run(plain)
+    run(asked, keeper, save_after=3)
+    assert [progress.step for _, _, progress, _ in keeper.saved] == [3, 24]
+    assert are_equal(weights(plain), weights(asked))
+
+
+def test_epochs_say_at_which_step_and_batch_they_begin_or_go_on() -> None:
+    events = run(make_trainer(SHORT))
+    steps, first = 0, [e for e in events if e["kind"] == "epoch"]
+    for event in first:
+        assert (event["step"], event["batch"]) == (steps, 0)
+        steps += event["steps"]
 
 
 def test_training_lowers_the_loss() -> None:

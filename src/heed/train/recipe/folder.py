@@ -17,6 +17,7 @@ from heed.disk.folders import MANIFEST, PENDING, is_temporary
 from heed.errors import FormatError, RunError, UsageError
 from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.settings import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
+from heed.train.step.control import CONTROL_FILE
 from heed.train.step.events import METRICS_FILE, TENSORBOARD
 
 PARENT_FILE = "parent.json"
@@ -29,6 +30,7 @@ MADE_FROM = "made-from.json"
 
 OWN_FILES = (
     *(ASKED_FILE, RECIPE_FILE, RESOLVED_FILE, METRICS_FILE, PARENT_FILE, LOCK, MANIFEST),
+    CONTROL_FILE,
     *MODEL_FILES,
     *(f"{name}{PENDING}" for name in (MANIFEST, *MODEL_FILES)),
 )

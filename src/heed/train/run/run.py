@@ -27,6 +27,7 @@ from heed.train.recipe.folder import require_outside, require_run_folder
 from heed.train.recipe.recipe import Recipe, draft
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
+from heed.train.step.control import CONTROL_FILE, ControlFile, Request
 from heed.train.step.events import EventLog, Report, duration, fan_out
 from heed.train.step.loop import train
 from heed.train.step.progress import Progress
@@ -155,8 +156,9 @@ def _train(
 
     Only the leader of several processes reports and writes.
     """
-    is_leader = trainer.group.is_leader
+    is_leader, control = trainer.group.is_leader, ControlFile(out)
     if is_leader:
+        control.take()  # a request to an earlier sitting
         log = EventLog(out)
         log.forget_after(trainer.progress.step or -1)  # at step 0 the log starts over
         observer = make_observer(fan_out(log, report), trainer, data, recipe)
@@ -174,13 +176,26 @@ def _train(
         keeper=RunKeeper(out=out, recipe=recipe, data=data, report=report),
         validate=lambda trainer: validate_trainer(trainer, data, recipe, examine),
         report=report,
-        should_stop=should_stop,
+        requests=lambda: Request.STOP if should_stop() else _noted(control, trainer, report),
         before_step=before_step,
     )
+    if not is_finished:
+        progress = trainer.progress
+        report({"kind": "pause", "step": progress.step, "elapsed_s": progress.elapsed_s})
     if is_finished:
         whole = trainer.whole()
         if is_leader:
             finish(out, whole, recipe, data, report)
+
+
+def _noted(control: ControlFile, trainer: Trainer, report: Report) -> Request:
+    """The request in the run folder, with a note in the log; of several processes, the leader's."""
+    request = control.take() if trainer.group.is_leader else Request.NONE
+    if request:
+        what = "save" if request == Request.SAVE else "save and stop"
+        text = f"asked to {what} by {CONTROL_FILE}"
+        report({"kind": "note", "step": trainer.progress.step, "text": text})
+    return request
 
 
 def _slow_start(trainer: Trainer) -> list[str]:

@@ -1,8 +1,8 @@
 """The events of a run: JSON lines on disk, and one live line for a person.
 
 An event is a dict with a `kind`: `start`, `note`, `epoch`, `step`, `validation`, `alarm` (a cause
-and its remedy), `mend` (back to good weights), `checkpoint`, `average`, `end`. Nothing here prints;
-`cli/progress.py` shows what `LiveLine` says.
+and its remedy), `mend` (back to good weights), `checkpoint`, `average`, `pause`, `end`. Nothing
+here prints; `cli/progress.py` shows what `LiveLine` says.
 """
 
 import math

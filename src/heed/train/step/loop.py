@@ -13,6 +13,7 @@ from typing import Any
 from heed.data.batch import Batch, Indices, ahead, pad_share, plan_epoch
 from heed.machine.memory import spare_memory
 from heed.train.parallel.shard import rows_of
+from heed.train.step.control import Request
 from heed.train.step.events import Report
 from heed.train.step.fit_memory import (
     PEAK,
@@ -33,14 +34,14 @@ def train(
     keeper: Keeper,
     validate: Validate,
     report: Report,
-    should_stop: Callable[[], bool],
+    requests: Callable[[], Request],
     before_step: Callable[[], None] = lambda: None,
 ) -> bool:
     """Train until the budget is used up; of several processes only the leader keeps and validates.
 
     Returns:
-        True when the run is finished; False when `should_stop` asked for a pause, in which case
-        the last checkpoint holds the very next batch.
+        True when the run is finished; False when `requests` asked to stop, in which case the last
+        checkpoint holds the very next batch.
     """
     trainer.model.train()
     progress, config, group = trainer.progress, trainer.config, trainer.group
@@ -68,10 +69,10 @@ def train(
                 _validate(trainer, keeper, validate, report)
             if trainer.share >= 1.0:
                 progress.is_finished = True
-            is_paused = group.any(should_stop())
+            request = group.most(requests())
             if progress.is_finished and not is_validated:
                 _validate(trainer, keeper, validate, report)
-            if _is_save_due(trainer, *saved) or is_paused or progress.is_finished:
+            if request or _is_save_due(trainer, *saved) or progress.is_finished:
                 can_go_on = is_sound(trainer.model, progress)
                 if progress.is_finished and not can_go_on:
                     report(roll_back(progress, lambda: keeper.restore(trainer)))
@@ -79,7 +80,7 @@ def train(
                 if can_go_on or progress.is_finished:
                     _save(trainer, keeper)
                     saved = (progress.step, trainer.clock_s)
-            if is_paused or progress.is_finished:
+            if request == Request.STOP or progress.is_finished:
                 break
         else:
             progress.epoch += 1
@@ -119,7 +120,9 @@ def _rest_of_epoch(trainer: Trainer, report: Report) -> Iterable[list[Indices]]:
     report(
         {
             "kind": "epoch",
+            "step": progress.step,
             "epoch": progress.epoch,
+            "batch": progress.batch,
             "batches": len(plan),
             "steps": math.ceil(len(plan) / progress.step_batches),
             "batch_tokens": progress.batch_tokens,

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heed.data.prepared import Prepared
-from heed.evaluate.counts import count_bleu, count_chrf, reading_here
+from heed.evaluate.counts import Counts, count_bleu, count_chrf, reading_here
+from heed.evaluate.metrics import intervals
 from heed.translate.translator import Translator
 
-N_SAMPLES = 3
+N_SAMPLES = 10
+"""Sentences that every validation shows, over all target languages."""
 
 MIN_FOR_SHARE = 8
 """With fewer translations equal ones may be chance."""
@@ -62,9 +64,13 @@ class Validation:
         chrf: corpus chrF of the same, 0 to 100.
         n_translated: sentences translated.
         seconds: its duration.
-        samples: the same few sentences each time: source, reference, translation.
+        samples: the same few sentences each time: source `src`, reference `ref`, translation
+            `hyp`, and its sentence chrF `chrf`.
         same_share: share of the translations that are the commonest one; None for a handful.
         by_language: BLEU and chrF of each target language, where there are several.
+        intervals: the ends of the 95 % confidence intervals of BLEU and chrF, by bootstrap over
+            the sentences translated (Koehn 2004).
+        signatures: sacreBLEU's of the two: what must be equal for scores to be comparable.
         bits: bits a character of a language model's development text.
         accuracy: share of labels or masked pieces that are right, in percent.
         f1: mean F1 of the labels, in percent.
@@ -75,9 +81,11 @@ class Validation:
     chrf: float | None
     n_translated: int
     seconds: float
-    samples: list[dict[str, str]]
+    samples: list[dict[str, Any]]
     same_share: float | None = None
     by_language: dict[str, dict[str, float]] = field(default_factory=dict)
+    intervals: dict[str, list[float]] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
     bits: float | None = None
     accuracy: float | None = None
     f1: float | None = None
@@ -99,9 +107,10 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
     """
     started_at = time.monotonic()
     log_prob, n_tokens = 0.0, 0
+    sources: list[str] = []
     hypotheses: list[str] = []
     references: list[str] = []
-    samples: list[dict[str, str]] = []
+    shown: list[int] = []
     by_language: dict[str, dict[str, float]] = {}
     total = sum(len(dev.src) for dev in dev_sets)
     for dev in dev_sets:
@@ -112,38 +121,49 @@ def validate(translator: Translator, dev_sets: list[DevSet], *, n_sentences: int
         n = min(len(dev.src), -(-n_sentences * len(dev.src) // max(1, total)))
         n = n if math.isfinite(log_prob) else 0  # weights that are not finite give no translation
         found = translator(dev.src[:n], beam_size=1, **options) if n else []
+        shown += range(len(hypotheses), len(hypotheses) + min(n, -(-N_SAMPLES // len(dev_sets))))
+        sources += dev.src[:n]
         hypotheses += found
         references += dev.tgt[:n]
         if found and len(dev_sets) > 1:
-            by_language[dev.target_lang] = _scores(found, dev.tgt[:n], dev.target_lang)
-        samples += [
-            {"src": src, "ref": ref, "hyp": hyp}
-            for src, ref, hyp in list(zip(dev.src, dev.tgt, found, strict=False))[:N_SAMPLES]
-        ]
+            counted = _counted(found, dev.tgt[:n], dev.target_lang)
+            by_language[dev.target_lang] = {key: counts.of() for key, counts in counted.items()}
     # A language with a tokenizer of its own gets it only if it is the only target.
     languages = {dev.target_lang for dev in dev_sets}
-    scores = _scores(hypotheses, references, languages.pop() if len(languages) == 1 else "")
+    counted = _counted(hypotheses, references, languages.pop() if len(languages) == 1 else "")
+    chrf = counted["chrf"].score(counted["chrf"].per_sentence) if counted else ()
     return Validation(
         loss=-log_prob / max(1, n_tokens),
-        bleu=scores.get("bleu"),
-        chrf=scores.get("chrf"),
+        bleu=counted["bleu"].of() if counted else None,
+        chrf=counted["chrf"].of() if counted else None,
         n_translated=len(hypotheses),
         seconds=time.monotonic() - started_at,
-        samples=samples[: 2 * N_SAMPLES],
+        samples=[
+            {"src": sources[i], "ref": references[i], "hyp": hypotheses[i], "chrf": float(chrf[i])}
+            for i in shown
+        ],
         same_share=_same_share(hypotheses),
         by_language=by_language,
+        intervals=_intervals(counted),
+        signatures={key: counts.signature for key, counts in counted.items()},
     )
 
 
-def _scores(hypotheses: list[str], references: list[str], target_lang: str) -> dict[str, float]:
-    """BLEU and chrF; empty if nothing was translated."""
+def _counted(hypotheses: list[str], references: list[str], target_lang: str) -> dict[str, Counts]:
+    """What BLEU and chrF count; empty if nothing was translated."""
     if not hypotheses:
         return {}
     reading = reading_here(target_lang)
     return {
-        "bleu": count_bleu(hypotheses, [references], reading).of(),
-        "chrf": count_chrf(hypotheses, [references], reading).of(),
+        "bleu": count_bleu(hypotheses, [references], reading),
+        "chrf": count_chrf(hypotheses, [references], reading),
     }
+
+
+def _intervals(counted: dict[str, Counts]) -> dict[str, list[float]]:
+    if not counted:
+        return {}
+    return dict(zip(counted, map(list, intervals(list(counted.values()))), strict=True))
 
 
 def _same_share(hypotheses: list[str]) -> float | None:
