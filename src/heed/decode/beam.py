@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.decode.constraints import Choice
 from heed.decode.early_stopping import EARLY_STOPPING, Standing
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import (
@@ -25,7 +26,7 @@ from heed.decode.state import (
     check_alive,
     make_hypothesis,
 )
-from heed.model.interface import Decodable, Floats, Ids, NextTokens
+from heed.model.interface import Decodable, Floats, Ids
 
 _FIRST_ROOM = 32
 
@@ -159,7 +160,9 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
     last = np.full(len(src) * beam_size, task.bos_id)
     # Of arrays this small, `count_nonzero` takes a sixth of the time of `any`.
     while len(beam.sources):
-        found = expand(beam, model.step(state, last), ended, task)
+        following = model.step(state, last)
+        choice = task.constraints.apply(following, beam.tokens[:, : beam.length], beam.sources)
+        found = expand(beam, choice, ended)
         is_eos = found.ids == task.eos_id
         if np.count_nonzero(is_eos):
             end(ended, beam, found, is_eos, task)
@@ -167,7 +170,7 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         else:
             chosen = found.first(beam_size)
         if task.observer is not None:
-            task.observer(_seen(beam, found, is_eos))
+            task.observer(_seen(beam, choice, found, is_eos))
         rows = _flat(chosen.parents, beam_size).ravel()
         beam = advance(beam, chosen, rows)
         is_over = stop(ended, beam, task)
@@ -209,7 +212,7 @@ def begin(task: Task) -> tuple[Beam, Ended]:
     return beam, Ended(n_sources, task.options.n_best)
 
 
-def expand(beam: Beam, following: NextTokens, ended: Ended, task: Task) -> Candidates:
+def expand(beam: Beam, choice: Choice, ended: Ended) -> Candidates:
     """Continue every live hypothesis by its likeliest tokens and rank them per source.
 
     `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of all of these, keep twice
@@ -217,15 +220,13 @@ def expand(beam: Beam, following: NextTokens, ended: Ended, task: Task) -> Candi
 
     Args:
         beam: the hypotheses to continue.
-        following: the model's log-probs of the next token.
+        choice: the tokens that may come next.
         ended: the finished hypotheses.
-        task: options, limits and constraints.
 
     Raises:
         HeedError: the model's output is not a number.
     """
     n_sources, beam_size = beam.totals.shape
-    choice = task.constraints.apply(following, beam.tokens[:, : beam.length], beam.sources)
     scores, ids = choice.top(beam_size + 1)
     n_each = ids.shape[1]
     totals = (beam.totals.reshape(-1, 1) + scores).reshape(n_sources, -1)
@@ -391,7 +392,7 @@ def _length_penalty(length: Any, task: Task) -> Any:
     return LENGTH_FORMULAS[task.options.length_formula](length, task.options.length_penalty)
 
 
-def _seen(beam: Beam, found: Candidates, is_eos: Flags) -> Step:
+def _seen(beam: Beam, choice: Choice, found: Candidates, is_eos: Flags) -> Step:
     """The record of a step, before the beam changes."""
     beam_size = beam.totals.shape[1]
     slots = np.full(found.ids.shape, DROPPED)
@@ -406,4 +407,7 @@ def _seen(beam: Beam, found: Candidates, is_eos: Flags) -> Step:
         log_probs=found.log_probs,
         totals=found.totals,
         slots=slots,
+        limits=beam.limits,
+        choice=choice,
+        rows=np.arange(len(beam.sources)) * beam_size,
     )

@@ -101,7 +101,7 @@ def greedy_search(
         if not scores.min() > -math.inf:
             check_alive(np.where(rows.is_live, rows.totals, 0.0), rows.sources // task.n_samples)
         if task.observer is not None:
-            task.observer(_seen(rows, number, n_allowed, task))
+            task.observer(_seen(rows, choice, number, n_allowed, task))
 
         number += 1
         is_over = ((last == task.eos_id) | (rows.limits <= number)) & rows.is_live
@@ -159,7 +159,7 @@ def _harvest(rows: Rows, length: int, task: Task) -> dict[int, Hypothesis]:
     }
 
 
-def _seen(rows: Rows, number: int, n_allowed: Ids | None, task: Task) -> Step:
+def _seen(rows: Rows, choice: Choice, number: int, n_allowed: Ids | None, task: Task) -> Step:
     """The record of the last step of the live rows."""
     live = rows.select(rows.is_live)
     ids = live.tokens[:, number, None]
@@ -171,5 +171,8 @@ def _seen(rows: Rows, number: int, n_allowed: Ids | None, task: Task) -> Step:
         log_probs=live.token_log_probs[:, number, None],
         totals=live.totals[:, None],
         slots=np.where(ids == task.eos_id, ENDED, 0),
+        limits=live.limits,
+        choice=choice,
+        rows=rows.is_live.nonzero()[0],
         n_allowed=None if n_allowed is None else n_allowed[rows.is_live],
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.decode.constraints import Constraints
+from heed.decode.constraints import Choice, Constraints
 from heed.decode.options import DecodeOptions
 from heed.errors import HeedError
 from heed.model.interface import Floats, Ids
@@ -56,6 +56,10 @@ class Step:
         totals: sum over the hypothesis so far; minus infinity marks an empty place,
             `(n_sources, n)`.
         slots: the slot it takes next, `DROPPED` or `ENDED`, `(n_sources, n)`.
+        limits: most tokens each source may get, `(n_sources,)`.
+        choice: the whole vocabulary of every row, by the model and after all constraints; valid
+            until the observer returns.
+        rows: the first row of each source in `choice`, `(n_sources,)`.
         n_allowed: when sampling, how many tokens could have been drawn; else None, `(n_sources,)`.
     """
 
@@ -66,6 +70,9 @@ class Step:
     log_probs: Floats
     totals: Sums
     slots: Ids
+    limits: Ids
+    choice: Choice
+    rows: Ids
     n_allowed: Ids | None = None
 
 

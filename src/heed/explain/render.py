@@ -98,6 +98,11 @@ def width_of(text: str) -> int:
     return sum(_character_width(character) for character in text)
 
 
+def without_controls(text: str) -> str:
+    """The text with `?` for each control character: one would move the cursor."""
+    return "".join("?" if unicodedata.category(c) == "Cc" else c for c in text)
+
+
 def _character_width(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
@@ -106,8 +111,7 @@ def _character_width(character: str) -> int:
 
 def _fitted(label: str, width: int, *, to_right: bool = False) -> str:
     """`label` in exactly `width` columns, its end cut off when it is wider."""
-    # A control character would move the cursor.
-    label = "".join("?" if unicodedata.category(c) == "Cc" else c for c in label)
+    label = without_controls(label)
     if width_of(label) > width:
         kept = ""
         for character in label:

@@ -11,8 +11,9 @@ import numpy as np
 from heed.decode.batching import each_batch, padded
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
-from heed.decode.state import Flags, Hypothesis
-from heed.model.interface import Decodable, Ids
+from heed.decode.state import Hypothesis, Observer
+from heed.decode.state import IsWanted as BatchIsWanted
+from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.inspect import Weights, cross_attention
@@ -90,27 +91,41 @@ class Searcher:
         chunks: list[Chunk],
         options: DecodeOptions,
         alignment: bool,
-        is_wanted: Callable[[Ids], Flags] | None,
+        is_wanted: BatchIsWanted | None,
     ) -> list[Translation]:
         if not chunks:
             return []
-        ranked = self._decode(model, chunks, options, is_wanted)
+        ranked = self.decode(chunks, options, model=model, is_wanted=is_wanted)
         weights = self._alignments(model, chunks, ranked) if alignment else [None] * len(chunks)
         return [
             self._translation(chunk, hypotheses, matrices) if hypotheses else UNWANTED
             for chunk, hypotheses, matrices in zip(chunks, ranked, weights, strict=True)
         ]
 
-    def _decode(
+    def decode(
         self,
-        model: Decodable,
-        chunks: list[Chunk],
+        chunks: Sequence[Chunk],
         options: DecodeOptions,
-        is_wanted: Callable[[Ids], Flags] | None,
+        *,
+        model: Decodable | None = None,
+        is_wanted: BatchIsWanted | None = None,
+        observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
+        """Search all parts in one batch.
+
+        Args:
+            chunks: what to translate.
+            options: how to search.
+            model: the one to search with; None = that of the searcher.
+            is_wanted: asked after every step with places in `chunks`.
+            observer: gets a record of every step.
+
+        Returns:
+            The hypotheses of each part, as `heed.decode.search.decode` gives them.
+        """
         vocab = self.tgt_vocab
         return decode(
-            model,
+            self.model if model is None else model,
             padded([chunk.src_ids for chunk in chunks], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,
@@ -119,6 +134,7 @@ class Searcher:
             forbidden=never_written(vocab),
             prefixes=[chunk.prefix for chunk in chunks],
             keys=[chunk.key for chunk in chunks],
+            observer=observer,
             is_wanted=is_wanted,
         )
 
@@ -182,7 +198,7 @@ def _of_equals(is_wanted: IsWanted | None, same: Sequence[int]) -> IsWanted | No
     return lambda place: any(map(is_wanted, items[place]))
 
 
-def _of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> Callable[[Ids], Flags] | None:
+def _of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> BatchIsWanted | None:
     """`is_wanted` for the sources of a batch, as searches ask."""
     if is_wanted is None:
         return None

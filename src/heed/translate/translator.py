@@ -474,14 +474,18 @@ class Translator:
         is_wanted: IsWanted | None = None,
     ) -> list[Translation]:
         """Translate parts of lines, as `reader.parts` makes them; see `Searcher.search`."""
-        searcher = Searcher(
+        return self.searcher.search(chunks, options, alignment=alignment, is_wanted=is_wanted)
+
+    @property
+    def searcher(self) -> Searcher:
+        """What translates parts of lines, without reading and joining them."""
+        return Searcher(
             model=self.model,
             src_vocab=self.src_vocab,
             tgt_vocab=self.tgt_vocab,
             batch_tokens=self.batch_tokens,
             batch_lines=self.batch_lines,
         )
-        return searcher.search(chunks, options, alignment=alignment, is_wanted=is_wanted)
 
     def _next_ids(
         self, src: str, prefix: list[int], k: int, target_lang: str | None

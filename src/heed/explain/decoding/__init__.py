@@ -1,0 +1,1 @@
+"""How one translation was searched or drawn."""

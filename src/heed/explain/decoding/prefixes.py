@@ -1,0 +1,247 @@
+"""What a translator does with the tokens it reads: exposure bias, and blindness to the future.
+
+In training the decoder reads the reference, in use its own output.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.decode.batching import batches, padded
+from heed.decode.options import DecodeOptions
+from heed.errors import DataError
+from heed.explain.render import Palette, heatmap
+from heed.model.interface import Ids
+from heed.translate.lines import Chunk, pairs_of, require_text
+from heed.translate.translator import Translator
+
+MASK = "<mask>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionBias:
+    """The two losses at one position.
+
+    Attributes:
+        position: of the token predicted, from 0.
+        n_tokens: references that have this position, and whose greedy translation reaches it.
+        forced_loss: mean of −log p(reference token | reference before it).
+        own_loss: mean of −log p(reference token | own translation before it).
+        forced_accuracy: share of tokens that are the likeliest after the reference.
+        own_accuracy: share of tokens that are the likeliest after the own translation.
+    """
+
+    position: int
+    n_tokens: int
+    forced_loss: float
+    own_loss: float
+    forced_accuracy: float
+    own_accuracy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureBias:
+    """How much worse a model predicts references after its own words than after theirs.
+
+    A translation that differs from the reference may still be right, so not all of the difference
+    is a fault.
+
+    Attributes:
+        total: over all positions; its `position` is -1.
+        positions: each one, in order.
+    """
+
+    total: PositionBias
+    positions: list[PositionBias]
+
+    @property
+    def loss(self) -> float:
+        """Loss after the own translation minus loss after the reference."""
+        return self.total.own_loss - self.total.forced_loss
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy after the reference minus accuracy after the own translation."""
+        return self.total.forced_accuracy - self.total.own_accuracy
+
+
+def exposure_bias(
+    translator: Translator,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    *,
+    target_lang: str | None = None,
+) -> ExposureBias:
+    """Compare teacher forcing with reading one's own greedy translation, on the same tokens.
+
+    Args:
+        translator: to measure.
+        src: source lines.
+        tgt: their translations.
+        target_lang: one of the model's target languages.
+
+    Raises:
+        DataError: the two have unequal lengths, or none has a token.
+
+    Source: Ranzato et al. 2016, "Sequence Level Training", section 1, names the problem.
+    """
+    src, tgt = pairs_of(src, tgt)
+    reader, vocab = translator.reader, translator.tgt_vocab
+    tag = reader.tag(target_lang)
+    sources = [reader.whole_src(text, tag) for text in src]
+    wanted = [[*reader.whole_tgt(text, "translation"), vocab.eos_id] for text in tgt]
+    greedy = replace(translator.options, **_GREEDY)
+    losses: list[tuple[int, float, float, bool, bool]] = []
+    lengths = [max(map(len, pair)) for pair in zip(sources, wanted, strict=True)]
+    for batch in batches(lengths, translator.batch_tokens, translator.batch_lines):
+        losses += _batch_losses(
+            translator, [sources[i] for i in batch], [wanted[i] for i in batch], greedy
+        )
+    if not losses:
+        raise DataError("There must be at least one pair to measure exposure bias, but is none.")
+    table = np.array(losses, dtype=np.float64)
+    positions = [
+        _means(table[table[:, 0] == position], position)
+        for position in range(int(table[:, 0].max()) + 1)
+    ]
+    return ExposureBias(total=_means(table, -1), positions=positions)
+
+
+_GREEDY: dict[str, Any] = {"beam_size": 1, "n_best": 1, "sample": False} | {
+    "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0
+}  # fmt: skip
+
+
+def _batch_losses(
+    translator: Translator, sources: list[list[int]], wanted: list[list[int]], greedy: DecodeOptions
+) -> list[tuple[int, float, float, bool, bool]]:
+    """Position, both losses and both hits of every token."""
+    vocab = translator.tgt_vocab
+    found = translator.searcher.decode(
+        [Chunk(ids, [], key) for key, ids in enumerate(sources)], greedy
+    )
+    src = padded(sources, translator.src_vocab.pad_id)
+    tgt_out = padded(wanted, vocab.pad_id)
+    forced = _read(translator, src, [ids[:-1] for ids in wanted], tgt_out)
+    own_ids = [answer.ids[: len(ids) - 1] for [answer], ids in zip(found, wanted, strict=True)]
+    own = _read(translator, src, own_ids, tgt_out)
+    return [
+        (t, forced[0][row, t], own[0][row, t], forced[1][row, t], own[1][row, t])
+        for row, ids in enumerate(own_ids)
+        for t in range(min(len(ids), len(wanted[row]) - 1) + 1)
+    ]
+
+
+def _read(
+    translator: Translator, src: Ids, prefixes: list[list[int]], tgt_out: Ids
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Loss of each wanted token after these prefixes, and whether it is the likeliest."""
+    vocab = translator.tgt_vocab
+    tgt_in = np.full(tgt_out.shape, vocab.pad_id)
+    for line, ids in zip(tgt_in, prefixes, strict=True):
+        line[: len(ids) + 1] = [vocab.bos_id, *ids]
+    following = translator.model.teacher_forced(src, tgt_in)
+    losses = -following.log_probs_of(tgt_out.reshape(-1, 1)).reshape(tgt_out.shape)
+    is_best = following.top_k(1)[1].reshape(tgt_out.shape) == tgt_out
+    return losses, is_best
+
+
+def _means(table: NDArray[np.float64], position: int) -> PositionBias:
+    _, forced_loss, own_loss, forced_accuracy, own_accuracy = table.mean(axis=0).tolist()
+    return PositionBias(
+        position=position,
+        n_tokens=len(table),
+        forced_loss=forced_loss,
+        own_loss=own_loss,
+        forced_accuracy=forced_accuracy,
+        own_accuracy=own_accuracy,
+    )
+
+
+def exposure_lines(found: ExposureBias, *, n_positions: int = 12) -> list[str]:
+    """Exposure bias as lines of text: a table by position, and the total."""
+    head = "position   tokens   loss: forced  own   accuracy: forced  own"
+    rows = [*found.positions[:n_positions], found.total]
+    return [
+        head,
+        *(
+            f"{'all' if each.position < 0 else each.position:>8} {each.n_tokens:>8}"
+            f"{each.forced_loss:>15.3f}{each.own_loss:>7.3f}"
+            f"{each.forced_accuracy:>16.1%}{each.own_accuracy:>8.1%}"
+            for each in rows
+        ),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FutureInvariance:
+    """How predictions move when one target token is replaced by another.
+
+    Attributes:
+        tokens: what the decoder reads, `<bos>` first.
+        changes: largest change of any log-prob of the prediction at each position when a token is
+            replaced, 0 before the token, `(n_tokens - 1, n_tokens)`: row `j` is token `j + 1`.
+    """
+
+    tokens: list[str]
+    changes: NDArray[np.float32]
+
+    @property
+    def largest_before(self) -> float:
+        """The largest change at a position before the token replaced; 0 if no future is seen."""
+        return float(np.tril(self.changes, k=0).max(initial=0.0))
+
+    def lines(self, palette: Palette) -> list[str]:
+        """The changes as a heat map, relative to the largest."""
+        top = float(self.changes.max(initial=0.0)) or 1.0
+        weights = (self.changes / top).tolist()
+        return heatmap(weights, self.tokens[1:], self.tokens, palette=palette)
+
+
+def future_invariance(
+    translator: Translator, text: str, translation: str, *, target_lang: str | None = None
+) -> FutureInvariance:
+    """Replace each target token in turn and compare all predictions with those before.
+
+    Args:
+        translator: to look into.
+        text: a source line.
+        translation: of it.
+        target_lang: one of the model's target languages.
+
+    Raises:
+        DataError: a side is too long to be read in one piece.
+    """
+    require_text(text=text, translation=translation)
+    reader, vocab = translator.reader, translator.tgt_vocab
+    src = reader.whole_src(text, reader.tag(target_lang))
+    ids = [vocab.bos_id, *reader.whole_tgt(translation, "translation")]
+    rows = np.array([ids] * len(ids))
+    words = [i for i in range(vocab.size) if not vocab.is_control(i)]
+    for place in range(1, len(ids)):
+        rows[place, place] = words[0] if ids[place] != words[0] else words[-1]
+    sources = np.array([src] * len(ids))
+    log_probs = translator.model.teacher_forced(sources, rows).all_log_probs()
+    table = log_probs.reshape(len(ids), len(ids), -1)
+    # Words outside a shortlist are at minus infinity, and stay there.
+    shared = np.isfinite(table[0])
+    changes = np.where(
+        shared, np.abs(np.where(shared, table[1:], 0) - np.where(shared, table[0], 0)), 0
+    )
+    return FutureInvariance(
+        tokens=vocab.pieces(ids), changes=changes.max(axis=-1, initial=0.0).astype(np.float32)
+    )
+
+
+def seen_so_far(tokens: Sequence[str]) -> list[list[str]]:
+    """What the decoder sees at each step: the tokens so far, and a mask for each later one.
+
+    Args:
+        tokens: what it reads in teacher forcing, `<bos>` first.
+    """
+    return [
+        [*tokens[:count], *[MASK] * (len(tokens) - count)] for count in range(1, len(tokens) + 1)
+    ]

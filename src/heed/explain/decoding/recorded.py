@@ -1,0 +1,277 @@
+"""Search a sentence and keep the record of it: the search is the one that translates."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from heed.decode.early_stopping import EARLY_STOPPING, Standing
+from heed.decode.length_penalty import LENGTH_FORMULAS
+from heed.decode.options import DecodeOptions, options_from
+from heed.errors import DataError
+from heed.explain.decoding.observe import Distributions, Recorder, strategy_of
+from heed.explain.decoding.record import (
+    STOPS,
+    Candidate,
+    Finished,
+    SearchRecord,
+    SearchStep,
+    Stop,
+    ranking_formula,
+)
+from heed.text.normalize import normalize
+from heed.text.vocab import Vocab
+from heed.translate.lines import Chunk, Line, require_room, require_text
+from heed.translate.translator import Translator
+
+MAX_BYTES = 64 << 20
+"""Distributions kept of one search; those of other steps are computed again when wanted."""
+
+
+class RecordedSearch:
+    """A search and its distributions.
+
+    Args:
+        translator: that searched.
+        chunk: what it searched.
+        options: how.
+        max_bytes: of the distributions kept at a time.
+
+    Attributes:
+        record: of the search.
+    """
+
+    def __init__(
+        self, translator: Translator, chunk: Chunk, options: DecodeOptions, max_bytes: int
+    ) -> None:
+        self._translator, self._chunk, self._options = translator, chunk, options
+        self._max_bytes = max_bytes
+        recorder = self._run(keep_from=0)
+        self._kept = recorder.distributions
+        self.record = _assemble(translator, chunk, options, recorder)
+
+    def at(self, number: int) -> Distributions:
+        """The distributions of the next token at one step, of every live hypothesis.
+
+        Args:
+            number: of the step.
+
+        Raises:
+            DataError: there is no such step.
+        """
+        n_steps = len(self.record.steps)
+        if not 0 <= number < n_steps:
+            raise DataError(f"The step must lie between 0 and {n_steps - 1}, but is {number}.")
+        kept = self._kept
+        if number not in kept:
+            # A search is deterministic: the same one again has the same distributions.
+            self._kept = kept = self._run(keep_from=number).distributions
+        return kept[number]
+
+    def _run(self, keep_from: int) -> Recorder:
+        recorder = Recorder(
+            self._translator.tgt_vocab,
+            self._options,
+            key=self._chunk.key,
+            keep_from=keep_from,
+            max_bytes=self._max_bytes,
+        )
+        self._translator.searcher.decode([self._chunk], self._options, observer=recorder)
+        return recorder
+
+
+def record_search(
+    translator: Translator,
+    text: str,
+    *,
+    prefix: str = "",
+    prefix_ids: Sequence[int] | None = None,
+    target_lang: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    **options: Any,
+) -> RecordedSearch:
+    """Translate a sentence and write down every step of the search.
+
+    Args:
+        translator: of any runtime.
+        text: one sentence that is read in one piece.
+        prefix: how the translation must begin.
+        prefix_ids: the same as ids, instead of `prefix`.
+        target_lang: one of the model's target languages.
+        max_bytes: of the distributions kept at a time.
+        **options: fields of `DecodeOptions`. When sampling, the first sample is recorded.
+
+    Raises:
+        ConfigError: an unknown option or language, or a value out of range.
+        DataError: the text is blank, or longer than the model reads in one piece; a prefix has an
+            id that is not in the vocabulary, or leaves no room below `max_length`.
+        UsageError: the text or the prefix is not a string.
+    """
+    require_text(text=text, prefix=prefix)
+    chosen = options_from(translator.options, options)
+    if chosen.sample:
+        chosen = replace(chosen, n_best=1)
+    reader = translator.reader
+    parts = reader.parts(Line(text, prefix), 0, reader.tag(target_lang))
+    if len(parts) != 1:
+        raise DataError(
+            f"The text must be one sentence that is read in one piece, but has {len(parts)} parts "
+            f"of at most {reader.max_source_tokens} tokens."
+        )
+    [chunk] = parts
+    if prefix_ids is not None:
+        chunk = replace(chunk, prefix=_checked(prefix_ids, translator.tgt_vocab))
+    require_room([chunk], 0, chosen.max_length)
+    return RecordedSearch(translator, chunk, chosen, max_bytes)
+
+
+def _checked(ids: Sequence[int], vocab: Vocab) -> list[int]:
+    for each in ids:
+        if not 0 <= each < vocab.size or vocab.is_control(each):
+            raise DataError(
+                f"prefix_ids must hold ids of pieces of text, below {vocab.size}, but holds {each}."
+            )
+    return list(ids)
+
+
+def _assemble(
+    translator: Translator, chunk: Chunk, options: DecodeOptions, recorder: Recorder
+) -> SearchRecord:
+    """The record of a search that is over."""
+    vocab = translator.tgt_vocab
+    stop = _stop(recorder, options, vocab.eos_id)
+    steps = _with_last_fates(recorder.steps, stop, options)
+    finished = _finished(steps, vocab, options)
+    return SearchRecord(
+        strategy=strategy_of(options),
+        options=asdict(options),
+        source_tokens=translator.src_vocab.pieces(chunk.src_ids),
+        prefix=list(chunk.prefix),
+        prefix_tokens=vocab.pieces(chunk.prefix),
+        limit=recorder.limit,
+        steps=steps,
+        finished=finished,
+        stop=stop,
+        vocab_size=recorder.vocab_size,
+    )
+
+
+def _stop(recorder: Recorder, options: DecodeOptions, eos_id: int) -> Stop:
+    """Why the search was over, by the rule that the search itself applies."""
+    steps, limit = recorder.steps, recorder.limit
+    last = steps[-1]
+    ended = [each.score for step in steps for each in step.candidates if each.fate == "ended"]
+    live = [each.total for each in last.candidates if each.fate == "kept"]
+    if options.sample or options.beam_size == 1:
+        reason = "eos" if ended else "max_length"
+        return Stop(reason=reason, sentence=f"{STOPS[reason]} after {len(steps)} tokens")
+    if last.number + 1 == limit:
+        return Stop(reason="max_length", sentence=f"{STOPS['max_length']}: {limit} tokens")
+    if not live:
+        return Stop(reason="no_live", sentence=STOPS["no_live"])
+    ended.sort(reverse=True)
+    standing = Standing(
+        n_ended=len(ended),
+        beam_size=options.beam_size,
+        best_live=max(live),
+        divisors=_divisor(limit, options),
+        worst_kept=ended[options.n_best - 1] if len(ended) >= options.n_best else -math.inf,
+    )
+    rule = options.early_stopping
+    assert EARLY_STOPPING[rule](standing), "a search stops by its rule"
+    if rule == "first":
+        numbers = f"{standing.n_ended} for a beam of {standing.beam_size}"
+    else:
+        numbers = (
+            f"{standing.best_live:.4f} / {standing.divisors:.4f} = "
+            f"{standing.best_live / standing.divisors:.4f} is at most {standing.worst_kept:.4f}"
+        )
+    return Stop(reason=rule, sentence=f"{STOPS[rule]}: {numbers}".replace("-", "−"))
+
+
+def _with_last_fates(
+    steps: list[SearchStep], stop: Stop, options: DecodeOptions
+) -> list[SearchStep]:
+    """The steps, with what became of the hypotheses that were live at the end."""
+    is_cut = stop.reason == "max_length"
+
+    def final(each: Candidate) -> Candidate:
+        if each.fate != "kept":
+            return each
+        if is_cut:
+            return replace(each, fate="cut", slot=None)
+        return replace(each, fate="pruned", reason="stopped", slot=None)
+
+    *before, last = steps
+    return [*before, replace(last, candidates=[final(each) for each in last.candidates])]
+
+
+def _finished(steps: list[SearchStep], vocab: Vocab, options: DecodeOptions) -> list[Finished]:
+    """All hypotheses that ended, in the order of the ranking."""
+    over = [
+        (step.number, place)
+        for step in steps
+        for place, each in enumerate(step.candidates)
+        if each.fate in ("ended", "cut")
+    ]
+    first = steps[0].number
+    found = [_one(steps, number - first, place, vocab, options) for number, place in over]
+    found.sort(key=lambda answer: (answer.status != "eos", -answer.score))
+    n_answers = options.n_best
+    return [replace(each, is_answer=rank < n_answers) for rank, each in enumerate(found)]
+
+
+def _one(
+    steps: list[SearchStep], index: int, place: int, vocab: Vocab, options: DecodeOptions
+) -> Finished:
+    last = steps[index].candidates[place]
+    path = path_to(steps, index, place)
+    ids = [each.id for each in path]
+    ids = ids[:-1] if last.fate == "ended" else ids
+    length = index + 1
+    divisor = steps[index].divisor
+    token_log_probs = [each.log_prob for each in path]
+    return Finished(
+        step=steps[index].number,
+        candidate=place,
+        ids=ids,
+        pieces=vocab.pieces(ids),
+        text=normalize(vocab.decode(ids)),
+        token_log_probs=token_log_probs,
+        log_prob=math.fsum(token_log_probs),
+        total=last.total,
+        length=length,
+        divisor=divisor,
+        score=last.score,
+        formula=ranking_formula(
+            last.total,
+            length,
+            divisor,
+            formula=options.length_formula,
+            alpha=options.length_penalty,
+        ),
+        status="eos" if last.fate == "ended" else "max_length",
+        is_answer=False,
+    )
+
+
+def path_to(steps: Sequence[SearchStep], index: int, place: int) -> list[Candidate]:
+    """The candidates that lead to one, itself last.
+
+    Args:
+        steps: of a record.
+        index: of its step.
+        place: its place among the candidates of that step.
+    """
+    path: list[Candidate] = []
+    at: int | None = place
+    for step in reversed(steps[: index + 1]):
+        assert at is not None, "only the first step continues the empty hypothesis"
+        path.append(step.candidates[at])
+        at = next(row.candidate for row in step.rows if row.slot == path[-1].parent)
+    return path[::-1]
+
+
+def _divisor(length: int, options: DecodeOptions) -> float:
+    divisor: float = LENGTH_FORMULAS[options.length_formula](length, options.length_penalty)
+    return divisor

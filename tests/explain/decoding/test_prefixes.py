@@ -1,0 +1,84 @@
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from heed.errors import DataError
+from heed.explain.decoding.prefixes import (
+    exposure_bias,
+    exposure_lines,
+    future_invariance,
+    seen_so_far,
+)
+from heed.explain.render import digits
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.text.vocab import Vocab
+from heed.translate.translator import Translator
+
+Make = Callable[..., Translator]
+TEXT = "I walk home"
+WRONG_START = {
+    "": {"A": 0.6, "I": 0.4},
+    "A": {"sing": 0.9, "walk": 0.1},
+    "I": {"walk": 1.0},
+    "A sing": {"home": 0.25, "</s>": 0.75},
+    "I walk": {"home": 1.0},
+}
+
+
+def test_exposure_bias_by_hand(written: Make) -> None:
+    """Claim 107: after the reference it knows each word, after its own wrong word it does not."""
+    found = exposure_bias(written(WRONG_START), [TEXT], ["I walk home"])
+    first, second, third = found.positions
+    assert first.forced_loss == first.own_loss == pytest.approx(-math.log(0.4))
+    assert second.forced_loss == pytest.approx(0.0, abs=1e-6)
+    assert second.own_loss == pytest.approx(-math.log(0.1))
+    assert third.own_loss == pytest.approx(-math.log(0.25))
+    assert (second.forced_accuracy, second.own_accuracy) == (1.0, 0.0)
+    # The own translation is "A sing", so there is no fourth position to compare.
+    assert found.total.n_tokens == 3
+    assert found.loss == pytest.approx(-(math.log(0.1) + math.log(0.25)) / 3)
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert exposure_lines(found)[-1].split() == ["all", "3", "0.305", "1.535", "66.7%", "0.0%"]
+
+
+def test_a_model_that_writes_the_reference_has_no_exposure_bias(written: Make) -> None:
+    sure = {"": {"I": 1.0}, "I": {"walk": 1.0}, "I walk": {"home": 1.0}}
+    found = exposure_bias(written(sure), [TEXT, TEXT], ["I walk home", "I walk home"])
+    assert found.loss == found.accuracy == 0.0
+    assert found.total.n_tokens == 8
+
+
+def test_exposure_bias_needs_pairs(written: Make) -> None:
+    with pytest.raises(DataError, match="at least one pair"):
+        exposure_bias(written(WRONG_START), [], [])
+
+
+def test_a_later_token_changes_no_earlier_prediction(words: Vocab) -> None:
+    """Claim 82."""
+    torch.manual_seed(1)
+    config = ModelConfig(
+        src_vocab_size=words.size, tgt_vocab_size=words.size, d_model=16, n_heads=2, d_ff=16,
+        n_encoder_layers=1, n_decoder_layers=2,
+    )  # fmt: skip
+    model = TorchDecodable(build_model(config).eval(), torch.device("cpu"))
+    translator = Translator(model, words, words)
+    found = future_invariance(translator, TEXT, "The man walks home")
+    assert found.changes.shape == (4, 5)
+    assert found.largest_before < 1e-6  # rows of a batch may differ in the last bit
+    for replaced in range(1, 5):
+        assert found.changes[replaced - 1, replaced] > 1e-3
+    lines = found.lines(digits)
+    assert len(lines) == 5
+
+
+def test_what_is_not_yet_written_is_shown_as_a_mask() -> None:
+    """Claim 82."""
+    assert seen_so_far(["<bos>", "New", "York"]) == [
+        ["<bos>", "<mask>", "<mask>"],
+        ["<bos>", "New", "<mask>"],
+        ["<bos>", "New", "York"],
+    ]
