@@ -68,6 +68,6 @@ def test_parts_of_one_key_and_different_texts_are_no_equals(translator: Translat
     tag = translator.reader.tag(None)
     options = replace(translator.options, sample=True, seed=7)
     chunks = [translator.reader.parts(Line(text), 0, tag)[0] for text in SENTENCES]
-    together = translator.search(chunks, options)
-    assert together == [translator.search([chunk], options)[0] for chunk in chunks]
+    together = translator.searcher.search(chunks, options)
+    assert together == [translator.searcher.search([chunk], options)[0] for chunk in chunks]
     assert len({one.text for one in together}) == len(SENTENCES)

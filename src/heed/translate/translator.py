@@ -214,7 +214,7 @@ class Translator:
             require_room(parts, number, chosen.max_length)
         line_of = [place for place, parts in enumerate(lines) for _ in parts]
         done = iter(
-            self.search(
+            self.searcher.search(
                 [part for parts in lines for part in parts],
                 chosen,
                 alignment=alignment,
@@ -352,7 +352,7 @@ class Translator:
         parts = [
             Chunk(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
         ]
-        found = self.search(
+        found = self.searcher.search(
             parts, chosen, is_wanted=None if is_wanted is None else lambda _: is_wanted()
         )
         return [
@@ -465,20 +465,9 @@ class Translator:
         """The model in torch, in float32 on the CPU; opened when it is first needed."""
         return open_traceable(self.folder)
 
-    def search(
-        self,
-        chunks: Sequence[Chunk],
-        options: DecodeOptions,
-        *,
-        alignment: bool = False,
-        is_wanted: IsWanted | None = None,
-    ) -> list[Translation]:
-        """Translate parts of lines, as `reader.parts` makes them; see `Searcher.search`."""
-        return self.searcher.search(chunks, options, alignment=alignment, is_wanted=is_wanted)
-
     @property
     def searcher(self) -> Searcher:
-        """What translates parts of lines, without reading and joining them."""
+        """Translates parts of lines, as `reader.parts` makes them."""
         return Searcher(
             model=self.model,
             src_vocab=self.src_vocab,

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from heed.decode.options import DecodeOptions
 from heed.serve.work.job import Call, Job
@@ -31,6 +31,11 @@ class StandIn:
         self.gate.set()
         self.has_begun = threading.Event()
         self.fault: Callable[[Sequence[Chunk]], None] = lambda chunks: None
+
+    @property
+    def searcher(self) -> Self:
+        """Itself: it searches, too."""
+        return self
 
     def search(
         self,

@@ -45,7 +45,7 @@ def do(errand: Errand) -> None:
 def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
     """The parts that were wanted to the end, and their translations."""
     call, parts = batch.call, batch.parts
-    found = call.translator.search(
+    found = call.translator.searcher.search(
         [part.chunk for part in parts],
         call.options,
         alignment=call.alignment,
