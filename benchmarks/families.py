@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import speed
+
 Record = dict[str, Any]
 
 CASES: dict[str, list[str]] = {
@@ -34,21 +36,10 @@ CASES: dict[str, list[str]] = {
 """Family → its settings beside the defaults."""
 
 LANGUAGES = ("en", "de")
+FILES = ("src", "tgt", "dev-src", "dev-tgt", "test-src", "test-tgt")
 
-TRANSLATE = """
-import json, sys, time
-import heed
-from heed.data.lines import read_lines
-folder, path = sys.argv[1:]
-lines = list(read_lines(path))
-translator = heed.load(folder, runtime="torch", threads=1)
-translator.translate(lines[:64], beam_size=1)
-began = time.process_time()
-found = translator.translate(lines, beam_size=1)
-seconds = time.process_time() - began
-print(json.dumps({"tokens_per_s": sum(len(each.tokens) + 1 for each in found) / seconds}))
-"""
-"""Greedy, in torch for every family; a process of its own, warmed up before the clock starts."""
+GREEDY = {"threads": 1, "batch_lines": None, "beam_size": 1, "runtime": "torch"}
+"""How the speed of translating is measured: torch computes every family."""
 
 
 def heed(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -63,7 +54,7 @@ def run(case: str, seed: int, options: argparse.Namespace) -> Record:
     Args:
         case: key of `CASES`.
         seed: of the run.
-        options: of this script.
+        options: of this script; `limit` are arguments of `heed train` that end a run.
     """
     folder = Path(options.out) / f"{case.replace(', ', '-').replace(' ', '-')}-{seed}"
     kept = folder / "families.json"
@@ -75,7 +66,7 @@ def run(case: str, seed: int, options: argparse.Namespace) -> Record:
         *("train", "--src", options.src, "--tgt", options.tgt),
         *("--dev-src", options.dev_src, "--dev-tgt", options.dev_tgt),
         *("--source-lang", LANGUAGES[0], "--target-lang", LANGUAGES[1], "--out", str(folder)),
-        *("--time", options.time, "--threads", "1", "--seed", str(seed), *CASES[case]),
+        *("--threads", "1", "--seed", str(seed), *options.limit, *CASES[case]),
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "heed", *train, "-q"], stderr=subprocess.PIPE, text=True
@@ -114,19 +105,15 @@ def judged(folder: Path, options: argparse.Namespace) -> Record:
     judging = ("--src", options.test_src, "--ref", options.test_tgt, "--worst", "1", "--json")
     found = json.loads(heed("evaluate", "-m", str(folder), *judging).stdout)
     (name,) = (system["name"] for system in found["systems"])
-    done = subprocess.run(
-        [sys.executable, "-c", TRANSLATE, str(folder), options.test_src],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    settings = {**GREEDY, "model": str(folder), "input": options.test_src}
+    speeds = speed.in_own_process("translate", settings)
     return {
         "scores": found["systems"][0]["scores"],
         "by_length": [
             {"label": bucket["label"], "n": bucket["n_sentences"], **bucket["scores"][name]}
             for bucket in found["by_length"]
         ],
-        "translate_tokens_per_s": json.loads(done.stdout)["tokens_per_s"],
+        "translate_tokens_per_s": speeds["output_tokens_per_cpu_s"],
     }
 
 
@@ -185,9 +172,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--cases", default=";".join(CASES), help="families, with ; between them")
     parser.add_argument("--table", action="store_true", help="train nothing")
-    for name in ("src", "tgt", "dev-src", "dev-tgt", "test-src", "test-tgt"):
+    for name in FILES:
         parser.add_argument(f"--{name}", help="a file of the corpus")
     options = parser.parse_args(arguments)
+    options.limit = ("--time", options.time)
     kept = sorted(Path(options.out).glob("*/families.json"))
     records = [json.loads(path.read_text("utf-8")) for path in kept]
     if not options.table:

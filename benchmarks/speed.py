@@ -44,6 +44,7 @@ MEANINGS = {
     "pad_share": ("padding", "{:.2%}"),
     "sentences_per_s": ("source sentences/s", "{:,.1f}"),
     "output_tokens_per_s": ("output tokens/s, `<eos>` counted", "{:,.0f}"),
+    "output_tokens_per_cpu_s": ("the same by CPU time", "{:,.0f}"),
     "gflops": ("GEMM peak (float32), GFLOP/s", "{:,.1f}"),
     "memory_mb": ("peak memory, MB", "{:,.0f}"),
     "prepare_memory_mb": ("peak memory of preparing the corpus, MB", "{:,.0f}"),
@@ -136,16 +137,18 @@ def measure_translating(settings: Settings) -> Numbers:
 
     lines = list(read_lines(settings["input"]))
     folder = find_model_folder(settings["model"])
-    translator = load(folder, device="cpu", threads=settings["threads"])
+    runtime = settings.get("runtime", "auto")
+    translator = load(folder, device="cpu", runtime=runtime, threads=settings["threads"])
     translator.batch_lines = settings["batch_lines"]
     list(translator.translate_stream(lines[:8], beam_size=settings["beam_size"]))
-    started_at = time.perf_counter()
+    started_at, cpu_at = time.perf_counter(), time.process_time()
     found = translator.translate_stream(lines, beam_size=settings["beam_size"])
     n_tokens = sum(len(translation.token_scores) for translation in found)
-    seconds = time.perf_counter() - started_at
+    seconds, cpu_s = time.perf_counter() - started_at, time.process_time() - cpu_at
     return {
         "sentences_per_s": len(lines) / seconds,
         "output_tokens_per_s": n_tokens / seconds,
+        "output_tokens_per_cpu_s": n_tokens / cpu_s,
         "memory_mb": memory_mb(),
         "disk_mb": sum(file.size for file in read_manifest(folder).files.values()) / 1e6,
         "parameters": sum(map(math.prod, stored_shapes(load_bundle(folder).config).values())),

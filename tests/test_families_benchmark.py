@@ -48,3 +48,32 @@ def test_what_is_finished_is_kept(
     assert "rnn, no attention, seed 1: BLEU 20.00" in capsys.readouterr().out
     scripts["families"].main(["--out", str(tmp_path), "--table"])
     assert "| rnn, no attention | 1 |" in capsys.readouterr().out
+
+
+def test_sizes_of_a_corpus_are_its_first_pairs(
+    scripts: dict[str, ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for side in ("src", "tgt"):
+        lines = "".join(f"{side} {n}\n" for n in range(5))
+        (tmp_path / side).write_text(lines, encoding="utf-8")
+    asked: list[tuple[str, str]] = []
+
+    def run(case: str, seed: int, options: Any) -> dict[str, Any]:
+        src, tgt = (Path(path).read_text("utf-8") for path in (options.src, options.tgt))
+        n_pairs = src.count("\n")
+        assert tgt == "".join(f"tgt {n}\n" for n in range(n_pairs))
+        assert options.limit[:2] == ("--max-steps", "7")
+        asked.append((case, options.out))
+        return record(case, seed, 10.0 * n_pairs + seed)
+
+    monkeypatch.setattr(scripts["families"], "run", run)
+    files = [part for name in scripts["families"].FILES for part in (f"--{name}", "none")]
+    files[1], files[3] = str(tmp_path / "src"), str(tmp_path / "tgt")
+    settings = ("--out", str(tmp_path / "out"), "--pairs", "1,3", "--seeds", "1,3", "--steps", "7")
+    scripts["data_sizes"].main([*settings, *files])
+    assert len(asked) == 2 * 2 * len(scripts["data_sizes"].CASES)
+    assert {out for _, out in asked} == {str(tmp_path / "out" / n) for n in ("1", "3")}
+    assert "| conv | 12.00 | 24.00 | 32.00 | 64.00 |" in capsys.readouterr().out
