@@ -34,6 +34,8 @@ else is imported from the file where it lives.
 ::: heed.vectors.learn
 ::: heed.vectors.config
 ::: heed.vectors.pieces
+::: heed.explain.positions
+::: heed.explain.plots
 ::: heed.errors
 ::: heed.model.trace
 ::: heed.model.families

@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "heed"
 FILES = sorted(PACKAGE.rglob("*.py"))
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
-EXTRAS = ["torch", "sacrebleu", "zstandard", "tensorboard"]
+EXTRAS = ["torch", "sacrebleu", "zstandard", "tensorboard", "matplotlib"]
 
 
 def name_of(path: Path) -> str:

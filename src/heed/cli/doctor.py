@@ -28,6 +28,7 @@ PACKAGES = {
     "sacrebleu": "train",
     "zstandard": "train",
     "tensorboard": "tensorboard",
+    "matplotlib": "plot",
 }
 """Package → the extra that brings it."""
 

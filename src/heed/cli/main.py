@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "heed.cli.vectors:vectors",
             "Learn word vectors; print neighbors and analogies.",
         ),
+        "show": ("heed.cli.show:show", "Draw tables that a model works with."),
     },
     "Tools": {
         "models": (
@@ -78,6 +79,7 @@ EXTRAS = {
     "starlette": "serve",
     "uvicorn": "serve",
     "prometheus_client": "serve",
+    "matplotlib": "plot",
 }
 """Package → the extra that installs it."""
 

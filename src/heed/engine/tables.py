@@ -77,14 +77,12 @@ class PositionTables:
             added = None if self._side is None else self._added(nothing)
             if self._config.positions == "none":
                 return PositionRows(n=n, added=added)
-            angles = np.tile(_angles(n, self._config.key_width), 2)
+            angles = np.tile(wave_angles(n, self._config.key_width), 2)
             cosines, sines = (turn(angles).astype(np.float32) for turn in (np.cos, np.sin))
             return PositionRows(n=n, added=added, cosines=cosines, sines=sines)
-        angles = _angles(n, self._config.d_model)
-        waves = [np.sin(angles), np.cos(angles)]
         is_halved = self._config.positions == "sinusoidal_halves"
-        table = np.concatenate(waves, axis=1) if is_halved else np.stack(waves, axis=2)
-        return PositionRows(n=n, added=self._added(table.reshape(n, -1).astype(np.float32)))
+        table = wave_table(n, self._config.d_model, is_halved=is_halved)
+        return PositionRows(n=n, added=self._added(table))
 
     def _added(self, table: Floats) -> Floats:
         """Rows `(n, d_model)` with the vector of the side, padded."""
@@ -98,7 +96,22 @@ def tables_of(network: Network) -> dict[str, PositionTables]:
     return {"src": src, "tgt": PositionTables(network, "tgt") if is_learned else src}
 
 
-def _angles(n_positions: int, width: int) -> NDArray[np.float64]:
+def wave_table(n_positions: int, width: int, *, is_halved: bool = False) -> Floats:
+    """Sine and cosine of each angle side by side, or all sines in front of all cosines.
+
+    Returns:
+        `(n_positions, width)`.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    angles = wave_angles(n_positions, width)
+    waves = [np.sin(angles), np.cos(angles)]
+    table = np.concatenate(waves, axis=1) if is_halved else np.stack(waves, axis=2)
+    return table.reshape(n_positions, -1).astype(np.float32)
+
+
+def wave_angles(n_positions: int, width: int) -> NDArray[np.float64]:
+    """pos / 10000^(2i/width) for each position and pair of columns, `(n_positions, width / 2)`."""
     pairs = np.arange(0, width, 2, dtype=np.float64)
     waves = np.exp(pairs * (-math.log(10000.0) / width))
     return np.outer(np.arange(n_positions, dtype=np.float64), waves)

@@ -1,0 +1,251 @@
+"""`heed show positions`: the table that tells a model where tokens stand, drawn or written out."""
+
+import csv
+import io
+import math
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from heed.cli.command import Session, as_one, command, options
+from heed.cli.models import find_model
+from heed.cli.terminal import echo
+from heed.disk.files import atomic_writer
+from heed.errors import DataError, UsageError
+from heed.explain.render import choose_palette, heatmap
+
+if TYPE_CHECKING:
+    from heed.explain.positions import Floats, PositionTable, Side
+
+POSITIONS_EXAMPLES = """
+heed show positions
+heed show positions --len 50 --dim 512 --out positions.png
+heed show positions --text "New York is a city" --word city
+heed show positions -m run/ --similarity
+"""
+KINDS = ("sinusoidal", "sinusoidal_halves", "rotary", "alibi", "absolute", "seed1")
+"""Kinds of positions that are computed, not learned."""
+FORMATS = (".svg", ".png", ".pdf", ".csv")
+MOST_ROWS = 100
+"""Of a drawing on a terminal; of a longer table, every second, third … row is drawn."""
+
+option = options("Options")
+table_option = options("Table")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFlags:
+    """Which table: the flags of these names.
+
+    Attributes:
+        model: folder or name; None = one of `kind`.
+        side: of a model.
+        kind: without a model.
+        length: positions; None = the usual number.
+        dim: dimensions without a model.
+        normalize: whether rows are divided by their lengths, without a model.
+    """
+
+    model: str | None
+    side: "Side"
+    kind: str
+    length: int | None
+    dim: int
+    normalize: bool
+
+
+@command("positions", "Draw a table of positions, or write one out.", examples=POSITIONS_EXAMPLES)
+@table_option("-m --model", str, "Its table; default: one of --kind.", metavar="DIR|NAME")
+@table_option("--side", ("source", "target"), "Whose table of a model.", default="source")
+@table_option("--kind", KINDS, "Without a model.", default="sinusoidal")
+@table_option("--len length", click.IntRange(1, 100_000), "Positions; default: 100.")
+@table_option("--dim", click.IntRange(1, 65_536), "Dimensions without a model.", default=16)
+@table_option("--normalize", bool, "Without a model: divide each row by its length.")
+@option("--position", int, "Write out this position, term by term.")
+@option("--word", str, "Write out the position of this word of --text.")
+@option("--text", str, "A sentence; of a model, its pieces are counted.")
+@option("--similarity", bool, "PE·PEᵀ instead of the table: how alike two positions are.")
+@option("--wavelengths", bool, "The wavelength of each dimension.")
+@option("--out", str, "Write a file instead: .svg, .png, .pdf or .csv.", metavar="FILE")
+@as_one(TableFlags, "flags")
+@click.pass_obj
+def positions(
+    session: Session,
+    /,
+    flags: TableFlags,
+    position: int | None,
+    word: str | None,
+    text: str | None,
+    similarity: bool,
+    wavelengths: bool,
+    out: str | None,
+) -> None:
+    """Draw a table of positions: a row for each position, a column for each dimension.
+
+    Without a model it is the table of --kind, as the paper's "sinusoidal". With --word and --text
+    the numbers of one position are written out, with their formulas.
+    """
+    from heed.explain import positions as tables
+
+    if (word is None) != (text is None):
+        raise UsageError("--word and --text go together: a word, and the sentence it stands in.")
+    if out is not None and Path(out).suffix.lower() not in FORMATS:
+        raise UsageError(f"--out must end with {', '.join(FORMATS)}, but is {out}.")
+    table, tokens = _opened(flags, text)
+    if word is not None:
+        found = tables.tokens_with(word, tokens)
+        session.say(
+            f"{word}: index {found[0]} among {' '.join(tokens)}, counted from 0 "
+            f"({found[0] + 1} where <bos> stands in front, as in what a decoder reads)."
+        )
+        position = found[0]
+    if position is not None:
+        _write_out(table, position, out)
+    elif wavelengths:
+        _write_wavelengths(table, out)
+    else:
+        _draw(table, out, is_similarity=similarity)
+
+
+@click.group(
+    "show",
+    commands=[positions],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+def show() -> None:
+    """Show numbers that a model works with."""
+
+
+def _opened(flags: TableFlags, text: str | None) -> "tuple[PositionTable, list[str]]":
+    """The table, and the tokens of the text: pieces of the model, or words between blanks."""
+    from heed.explain.positions import model_positions, position_table
+
+    if flags.model is None:
+        table = position_table(
+            flags.kind, flags.length or 100, flags.dim, is_normalized=flags.normalize
+        )
+        return table, (text or "").split()
+    from heed.bundle.bundle import load_bundle
+
+    bundle = load_bundle(find_model(flags.model), prefer_int8=True)
+    vocab = bundle.tgt_vocab if flags.side == "target" else bundle.src_vocab
+    tokens = vocab.pieces(vocab.encode(text)) if text else []
+    return model_positions(bundle, flags.length, side=flags.side), tokens
+
+
+def _write_out(table: "PositionTable", position: int, out: str | None) -> None:
+    from heed.explain.positions import written_out
+
+    terms = written_out(table, position)
+    rows = [
+        [
+            str(term.dimension),
+            "" if term.wave is None else str(term.wave.pair),
+            "" if term.wave is None else f"{term.wave.wavelength:.6g}",
+            f"{term.value:.6f}",
+            term.formula,
+        ]
+        for term in terms
+    ]
+    _write_rows(["dimension", "i", "wavelength", "value", "formula"], rows, out)
+
+
+def _write_wavelengths(table: "PositionTable", out: str | None) -> None:
+    if not table.waves:
+        raise DataError(f"{table.kind} positions are no waves, so they have no wavelengths.")
+    rows = [
+        [str(dimension), str(wave.pair), wave.function, f"{wave.wavelength:.6g}"]
+        for dimension, wave in enumerate(table.waves)
+    ]
+    _write_rows(["dimension", "i", "function", "wavelength"], rows, out)
+
+
+def _write_rows(head: list[str], rows: list[list[str]], out: str | None) -> None:
+    """A table: on the terminal in columns, else as CSV."""
+    if out is not None:
+        if Path(out).suffix.lower() != ".csv":
+            raise UsageError(f"A list of numbers is written as .csv, but --out is {out}.")
+        _write_csv(out, [head, *rows])
+        return
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    for row in [head, *rows]:
+        cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)]
+        echo("  ".join([*cells, row[-1]]).rstrip())
+
+
+def _draw(table: "PositionTable", out: str | None, *, is_similarity: bool) -> None:
+    from heed.explain.positions import similarity
+
+    values = similarity(table) if is_similarity else table.values
+    title = " ".join(filter(None, ["PE·PEᵀ of" if is_similarity else "", table.kind, "positions"]))
+    title += f" of {table.name}" if table.name else ""
+    if out is None:
+        _draw_on_terminal(table, values, title, is_similarity=is_similarity)
+        return
+    if Path(out).suffix.lower() == ".csv":
+        columns = table.positions if is_similarity else range(values.shape[1])
+        head = ["position", *map(str, columns)]
+        numbers = [[f"{value:.9g}" for value in row] for row in values]
+        _write_csv(
+            out, [head, *([str(p), *row] for p, row in zip(table.positions, numbers, strict=True))]
+        )
+        return
+    from heed.explain import plots
+
+    plot = (
+        plots.similarity_matrix(values, title=title)
+        if is_similarity
+        else plots.position_heatmap(
+            values, first=table.first, trained_len=table.trained_len, title=title
+        )
+    )
+    image = io.BytesIO()
+    plot.savefig(image, format=Path(out).suffix[1:].lower(), dpi=144)
+    with atomic_writer(out, follow_links=True) as file:
+        file.write(image.getvalue())
+
+
+def _draw_on_terminal(
+    table: "PositionTable", values: "Floats", title: str, *, is_similarity: bool
+) -> None:
+    palette = choose_palette(
+        os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
+    )
+    every = math.ceil(len(values) / (32 if is_similarity else MOST_ROWS))
+    across = math.ceil(values.shape[1] / 32)
+    low, high = float(values.min()), float(values.max())
+    shown = (values[::every, ::across] - low) / ((high - low) or 1)
+    rows = [str(position) for position in table.positions[::every]]
+    names = table.positions if is_similarity else range(values.shape[1])
+    columns = [str(name) for name in names[::across]]
+    echo(f"{title}: {table.formula}")
+    if every > 1 or across > 1:
+        echo(f"Rows: {_every(every)}; columns: {_every(across)}. --out FILE.csv has all.")
+    for place, line in enumerate(heatmap(shown.tolist(), rows, columns, palette=palette)):
+        if place and table.trained_len is not None:
+            _mark_end(table, place - 1, every)
+        echo(line, is_drawing=True)
+    scale = "".join(palette(step / 8, 2) for step in range(9))
+    echo(f"{low:.4g} {scale} {high:.4g}", is_drawing=True)
+
+
+def _mark_end(table: "PositionTable", row: int, every: int) -> None:
+    """A line in front of the first row that is longer than any training sentence."""
+    here, before = table.first + row * every, table.first + (row - 1) * every
+    if before < (table.trained_len or 0) <= here:
+        echo("  ── longer than any training sentence ──")
+
+
+def _every(n: int) -> str:
+    return {1: "all", 2: "every second", 3: "every third"}.get(n, f"every {n}th")
+
+
+def _write_csv(path: str, rows: list[list[str]]) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    with atomic_writer(path, follow_links=True) as file:
+        file.write(text.getvalue().encode())

@@ -1,0 +1,456 @@
+"""Plots of arrays and labels by matplotlib: each function returns a `Plot`, which is a `Figure`.
+
+A notebook shows it, `plot.savefig("name.svg")` writes it. `render.py` draws on a terminal.
+"""
+
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heed.errors import DataError, MissingExtraError
+from heed.explain.render import COLOR_STOPS
+
+try:
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+
+    from heed.explain.fonts import families_for
+except ModuleNotFoundError as error:
+    raise MissingExtraError("A plot", "plot") from error
+
+WEIGHTS = LinearSegmentedColormap.from_list(
+    "heed", [tuple(channel / 255 for channel in stop) for stop in COLOR_STOPS]
+)
+"""From none to much, as on the terminal: order stays visible without color vision."""
+SIGNED = "RdBu_r"
+"""From negative (blue) over 0 (white) to positive (red)."""
+CYCLE = ("#3b6fb6", "#d9822b", "#3a9b6f", "#b04a8b", "#7a6a53", "#5a5fcf", "#a33b3b", "#2f8f9d")
+INK, QUIET = "#24272e", "#8a8f98"
+MOST_LABELS = 80
+"""Tick labels of one axis; of more, every second, third … is written."""
+
+
+class Plot(Figure):
+    """A figure that a notebook shows by itself, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=144)
+        return file.getvalue()
+
+
+class Branch(NamedTuple):
+    """A hypothesis of a search, for `beam_tree`.
+
+    Attributes:
+        parent: index of the branch that it goes on from, below its own; -1 at the root.
+        label: its piece.
+        score: shown under the piece.
+        state: `kept`, `pruned` or `finished`.
+    """
+
+    parent: int
+    label: str
+    score: float
+    state: str = "kept"
+
+
+def attention_map(
+    weights: ArrayLike, rows: Sequence[str], columns: Sequence[str], *, title: str = ""
+) -> Plot:
+    """One attention map: a row for each query, a column for each key.
+
+    Args:
+        weights: from 0 to 1, `(q_len, k_len)`.
+        rows: the tokens that attend.
+        columns: the tokens that are read.
+        title: above it.
+    """
+    values = _matrix(weights, len(rows), len(columns))
+    width, height = 2.2 + 0.3 * len(columns), 1.6 + 0.28 * len(rows)
+    plot, axes = _new(width, height, title)
+    image = axes.imshow(values, cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
+    _label(axes, rows, columns)
+    axes.set_xlabel("keys", color=QUIET)
+    axes.set_ylabel("queries", color=QUIET)
+    _legend(plot, image, axes, "weight")
+    return plot
+
+
+def attention_grid(
+    weights: ArrayLike, rows: Sequence[str], columns: Sequence[str], *, title: str = ""
+) -> Plot:
+    """The maps of all heads of all layers, small, in a grid.
+
+    Args:
+        weights: from 0 to 1, `(n_layers, n_heads, q_len, k_len)`.
+        rows: the tokens that attend.
+        columns: the tokens that are read.
+        title: above it.
+    """
+    values = np.asarray(weights, np.float32)
+    if values.ndim != 4:
+        raise DataError(
+            f"weights must be (n_layers, n_heads, q_len, k_len), but are {values.shape}."
+        )
+    n_layers, n_heads = values.shape[:2]
+    plot = Plot(figsize=(0.6 + 1.5 * n_heads, 0.8 + 1.5 * n_layers), layout="constrained")
+    _title(plot, title)
+    grid: Any = plot.subplots(n_layers, n_heads, squeeze=False)
+    image = None
+    for layer, head in np.ndindex(n_layers, n_heads):
+        axes = grid[layer][head]
+        each = _matrix(values[layer, head], len(rows), len(columns))
+        image = axes.imshow(each, cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
+        axes.set(xticks=[], yticks=[])
+        _bare(axes)
+        if head == 0:
+            axes.set_ylabel(f"layer {layer}", color=QUIET, fontsize=8)
+        if layer == 0:
+            axes.set_title(f"head {head}", color=QUIET, fontsize=8)
+    if image is not None:
+        _legend(plot, image, grid, "weight")
+    return plot
+
+
+def alignment(
+    weights: ArrayLike,
+    source: Sequence[str],
+    target: Sequence[str],
+    links: Iterable[tuple[int, int]] = (),
+    *,
+    title: str = "",
+) -> Plot:
+    """Source above, target below, a line for each pair as strong as its weight.
+
+    Args:
+        weights: from 0 to 1, `(n_target_tokens, n_source_tokens)`.
+        source: tokens.
+        target: tokens.
+        links: pairs `(source, target)` of a hard alignment, drawn in another color.
+        title: above it.
+    """
+    values = _matrix(weights, len(target), len(source))
+    n = max(len(source), len(target), 2)
+    plot, axes = _new(1 + 0.75 * n, 2.6, title)
+    tops = np.linspace(0, 1, len(source) + 2)[1:-1]
+    bottoms = np.linspace(0, 1, len(target) + 2)[1:-1]
+    for j, i in np.ndindex(values.shape):
+        if (weight := float(values[j, i])) > 0.02:
+            xs = [tops[i], bottoms[j]]
+            axes.plot(xs, [1, 0], color=CYCLE[0], lw=0.4 + 4 * weight, alpha=min(1, weight))
+    for i, j in links:
+        axes.plot([tops[i], bottoms[j]], [1, 0], color=CYCLE[1], lw=1.2)
+    for places, labels, y, side in (
+        (tops, source, 1.06, "bottom"),
+        (bottoms, target, -0.06, "top"),
+    ):
+        for x, label in zip(places, labels, strict=True):
+            _write(axes, x, y, label, ha="center", va=side, fontsize=9)
+    axes.set(xlim=(0, 1), ylim=(-0.35, 1.35))
+    axes.axis("off")
+    return plot
+
+
+def position_heatmap(
+    values: ArrayLike,
+    *,
+    first: int = 0,
+    trained_len: int | None = None,
+    title: str = "",
+) -> Plot:
+    """A table of positions: a row for each position, a column for each dimension.
+
+    Args:
+        values: `(n_rows, width)`.
+        first: the position of the first row.
+        trained_len: positions that the training had; a line marks where they end.
+        title: above it.
+    """
+    table = _two_dimensional(values)
+    plot, axes = _new(6, 5.4, title)
+    n_rows, width = table.shape
+    extent = (-0.5, width - 0.5, first + n_rows - 0.5, first - 0.5)
+    image = axes.imshow(table, aspect="auto", extent=extent, **_range(table))
+    axes.set_xlabel("dimension", color=QUIET)
+    axes.set_ylabel("position", color=QUIET)
+    if trained_len is not None and first < trained_len < first + n_rows:
+        axes.axhline(trained_len - 0.5, color=INK, lw=1.2, ls=(0, (4, 3)))
+        axes.annotate(
+            "longer than any training sentence",
+            (width - 0.7, trained_len),
+            ha="right",
+            va="top",
+            fontsize=8,
+            color=INK,
+            bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 2},
+        )
+    _legend(plot, image, axes, "value")
+    return plot
+
+
+def similarity_matrix(
+    values: ArrayLike, labels: Sequence[str] | None = None, *, title: str = ""
+) -> Plot:
+    """A square matrix of products or cosines.
+
+    Args:
+        values: `(n, n)`.
+        labels: of rows and columns; None = numbers.
+        title: above it.
+    """
+    matrix = _two_dimensional(values)
+    plot, axes = _new(5.6, 5, title)
+    image = axes.imshow(matrix, **_range(matrix))
+    if labels is not None:
+        _label(axes, labels, labels)
+    _legend(plot, image, axes, "product")
+    return plot
+
+
+def embedding_map(
+    points: ArrayLike,
+    labels: Sequence[str],
+    groups: Sequence[str] | None = None,
+    *,
+    n_labels: int = 60,
+    title: str = "",
+) -> Plot:
+    """Points in the plane with the words of the first ones.
+
+    Args:
+        points: `(n_points, 2)`.
+        labels: a word for each.
+        groups: the name of the group of each, which decides its color; None = one group.
+        n_labels: words to write, from the first point on, so that a map of thousands is readable.
+        title: above it.
+    """
+    places = _two_dimensional(points)
+    names = list(groups) if groups is not None else [""] * len(labels)
+    plot, axes = _new(7, 6, title)
+    for color, group in zip(_colors(), dict.fromkeys(names), strict=False):
+        of_group = [i for i, name in enumerate(names) if name == group]
+        marks = {"s": 10, "alpha": 0.6, "color": color, "linewidths": 0}
+        axes.scatter(places[of_group, 0], places[of_group, 1], label=group, **marks)
+    for i, label in enumerate(labels[:n_labels]):
+        _write(axes, places[i, 0], places[i, 1], f" {label}", fontsize=7, va="center")
+    axes.axhline(0, color="#d8dade", lw=0.6, zorder=0)
+    axes.axvline(0, color="#d8dade", lw=0.6, zorder=0)
+    axes.set_xlabel("first principal component", color=QUIET)
+    axes.set_ylabel("second principal component", color=QUIET)
+    if len(set(names)) > 1:
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    return plot
+
+
+def training_curves(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    x_label: str = "step",
+    y_label: str = "loss",
+    is_log: bool = False,
+    title: str = "",
+) -> Plot:
+    """Curves over steps, one for each run or measure.
+
+    Args:
+        curves: name → (steps, values), each `(n_points,)`.
+        x_label: of the axis of steps.
+        y_label: of the axis of values.
+        is_log: logarithmic values.
+        title: above it.
+    """
+    plot, axes = _new(7, 4, title)
+    for color, (name, (steps, values)) in zip(_colors(), curves.items(), strict=False):
+        axes.plot(np.asarray(steps), np.asarray(values), color=color, lw=1.6, label=_plain(name))
+    if is_log:
+        axes.set_yscale("log")
+    axes.grid(color="#e6e8eb", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(x_label, color=QUIET)
+    axes.set_ylabel(y_label, color=QUIET)
+    if curves:
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    return plot
+
+
+def gradient_norms(norms: ArrayLike, layers: Sequence[str], *, title: str = "") -> Plot:
+    """The length of the gradient of each layer, on a logarithmic scale.
+
+    Args:
+        norms: `(n_layers,)`, or `(n_steps, n_layers)` of several steps: the median and the range
+            from the 10th to the 90th percentile are drawn.
+        layers: their names.
+        title: above it.
+    """
+    values = np.atleast_2d(np.asarray(norms, np.float64))
+    values = _matrix(values, len(values), len(layers)).astype(np.float64)
+    plot, axes = _new(2 + 0.5 * len(layers), 3.8, title)
+    places = np.arange(len(layers))
+    low, middle, high = np.percentile(values, (10, 50, 90), axis=0)
+    axes.bar(places, middle, color=CYCLE[0], width=0.62)
+    if len(values) > 1:
+        axes.errorbar(places, middle, (middle - low, high - middle), fmt="none", ecolor=INK, lw=1)
+    axes.set_yscale("log")
+    axes.set_ylabel("norm of the gradient", color=QUIET)
+    _ticks(axes, "x", layers, rotation=45)
+    return plot
+
+
+def neuron_activity(values: ArrayLike, tokens: Sequence[str], *, title: str = "") -> Plot:
+    """The features of a feed-forward network for each token, the most active first.
+
+    Args:
+        values: `(n_tokens, n_features)`.
+        tokens: their pieces.
+        title: above it.
+    """
+    activity = _matrix(values, len(tokens), None)
+    order = np.argsort(-np.abs(activity).max(axis=0), kind="stable")[:64]
+    plot, axes = _new(8, 1.6 + 0.26 * len(tokens), title)
+    image = axes.imshow(activity[:, order], aspect="auto", **_range(activity))
+    _ticks(axes, "y", tokens)
+    _ticks(axes, "x", [str(feature) for feature in order], rotation=90)
+    axes.set_xlabel("feature", color=QUIET)
+    _legend(plot, image, axes, "activity")
+    return plot
+
+
+def beam_tree(branches: Sequence[Branch], *, title: str = "") -> Plot:
+    """The tree of a search: a column for each step, a line from each branch to its parent.
+
+    Args:
+        branches: parents before their children.
+        title: above it.
+    """
+    depths: list[int] = []
+    for i, branch in enumerate(branches):
+        if not -1 <= branch.parent < i:
+            raise DataError(
+                f"the parent of branch {i} must stand in front of it, but is {branch.parent}."
+            )
+        depths.append(0 if branch.parent < 0 else depths[branch.parent] + 1)
+    heights = _heights(branches)
+    n_steps, n_rows = max(depths, default=0) + 1, max(heights, default=0) + 1
+    plot, axes = _new(1 + 1.15 * n_steps, 1 + 0.42 * n_rows, title)
+    for i, branch in enumerate(branches):
+        is_pruned = branch.state == "pruned"
+        color = {"pruned": "#b9bec6", "finished": CYCLE[2]}.get(branch.state, CYCLE[0])
+        if branch.parent >= 0:
+            xs = [depths[branch.parent] + 0.42, depths[i] - 0.42]
+            style = (0, (2, 2)) if is_pruned else "-"
+            axes.plot(xs, [heights[branch.parent], heights[i]], color=color, ls=style, lw=1.2)
+        ink = QUIET if is_pruned else INK
+        where = depths[i], heights[i]
+        _write(axes, *where, branch.label, ha="center", va="bottom", fontsize=9, color=ink)
+        axes.text(*where, f"{branch.score:.2f}", ha="center", va="top", fontsize=6.5, color=QUIET)
+    axes.set(xlim=(-0.6, n_steps - 0.4), ylim=(n_rows - 0.4, -0.6))
+    axes.axis("off")
+    return plot
+
+
+def _heights(branches: Sequence[Branch]) -> list[float]:
+    """Leaves one below the other; a parent in the middle of its children."""
+    children: list[list[int]] = [[] for _ in branches]
+    for i, branch in enumerate(branches):
+        if branch.parent >= 0:
+            children[branch.parent].append(i)
+    heights = [0.0] * len(branches)
+    pending = [(i, False) for i in reversed(range(len(branches))) if branches[i].parent < 0]
+    n_leaves = 0
+    while pending:
+        i, is_done = pending.pop()
+        if not children[i]:
+            heights[i] = n_leaves
+            n_leaves += 1
+        elif is_done:
+            heights[i] = (heights[children[i][0]] + heights[children[i][-1]]) / 2
+        else:
+            pending += [(i, True), *((child, False) for child in reversed(children[i]))]
+    return heights
+
+
+def _new(width: float, height: float, title: str) -> tuple[Plot, Any]:
+    plot = Plot(figsize=(min(width, 24), min(height, 24)), layout="constrained")
+    axes = plot.subplots()
+    _title(plot, title)
+    _bare(axes)
+    return plot, axes
+
+
+def _title(plot: Plot, title: str) -> None:
+    if title:
+        plot.suptitle(title, fontsize=10, color=INK, parse_math=False, family=families_for([title]))
+
+
+def _bare(axes: Any) -> None:
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(length=0, labelsize=8, labelcolor=INK)
+
+
+def _legend(plot: Plot, image: Any, axes: Any, label: str) -> None:
+    bar = plot.colorbar(image, ax=axes, shrink=0.7, aspect=30)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=7, labelcolor=INK)
+    bar.set_label(label, color=QUIET, fontsize=8)
+
+
+def _range(values: NDArray[Any]) -> dict[str, Any]:
+    """Colors: signed numbers around 0, others from none to the most."""
+    most = float(np.abs(values).max(initial=0)) or 1.0
+    if values.min(initial=0) < 0:
+        return {"cmap": SIGNED, "vmin": -most, "vmax": most}
+    return {"cmap": WEIGHTS, "vmin": 0, "vmax": most}
+
+
+def _label(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+    _ticks(axes, "y", rows)
+    _ticks(axes, "x", columns, rotation=90)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+
+
+def _ticks(axes: Any, axis: str, labels: Sequence[str], *, rotation: int = 0) -> None:
+    every = math.ceil(len(labels) / MOST_LABELS) or 1
+    shown = [_plain(label) for label in labels[::every]]
+    settings: dict[str, Any] = {"family": families_for(shown), "parse_math": False}
+    if rotation:
+        settings |= {"rotation": rotation, "ha": "right" if rotation == 45 else "center"}
+    places = range(0, len(labels), every)
+    (axes.set_xticks if axis == "x" else axes.set_yticks)(places, shown, **settings)
+
+
+def _write(axes: Any, x: float, y: float, text: str, **settings: Any) -> None:
+    shown = _plain(text)
+    settings = {"color": INK, **settings}
+    axes.text(x, y, shown, family=families_for([shown]), parse_math=False, **settings)
+
+
+def _plain(text: str) -> str:
+    """`text` without line breaks and other control characters, which would move the others."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _colors() -> Iterable[str]:
+    while True:
+        yield from CYCLE
+
+
+def _two_dimensional(values: ArrayLike) -> NDArray[np.float32]:
+    array = np.asarray(values, np.float32)
+    if array.ndim != 2 or not array.size:
+        raise DataError(f"a plot needs rows and columns, but the array is {array.shape}.")
+    return array
+
+
+def _matrix(values: ArrayLike, n_rows: int, n_columns: int | None) -> NDArray[np.float32]:
+    array = _two_dimensional(values)
+    wanted = (n_rows, array.shape[1] if n_columns is None else n_columns)
+    if array.shape != wanted:
+        raise DataError(f"the array must be {wanted} as the labels are, but is {array.shape}.")
+    return array

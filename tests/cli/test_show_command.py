@@ -1,0 +1,105 @@
+"""`heed show positions`: on a terminal, in files, one position written out."""
+
+import csv
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heed.bundle.bundle import load_bundle, save_bundle
+
+
+def test_the_heat_map_has_a_row_for_each_position(call: Callable[..., Any]) -> None:
+    """Claim 39."""
+    code, out, _ = call("show", "positions", "--len", "100", "--dim", "16")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].startswith("sinusoidal positions: PE(pos, 2i) = sin(pos / 10000^(2i/d))")
+    assert [line.split()[0] for line in lines[2:-1]] == [str(i) for i in range(100)]
+    assert lines[-1].startswith("-1 ")
+    assert lines[-1].endswith(" 1")
+
+
+def test_a_word_is_written_out_at_its_index(call: Callable[..., Any]) -> None:
+    """Claims 41 and 131: "city" has index 4, not 3."""
+    code, out, err = call(
+        "show", "positions", "--text", "New York is a city", "--word", "city", "--dim", "512"
+    )
+    assert code == 0
+    assert "city: index 4 among New York is a city" in err
+    assert "(5 where <bos> stands in front" in err
+    rows = [line.split(maxsplit=4) for line in out.splitlines()[1:]]
+    assert len(rows) == 512
+    assert rows[3][1] == "1"
+    assert float(rows[3][3]) == pytest.approx(math.cos(4 / 10000 ** (2 / 512)), abs=1e-6)
+    assert rows[3][4] == "cos(4 / 10000^(2/512))"
+
+
+@pytest.mark.parametrize("flags", [(), ("--similarity",)])
+@pytest.mark.parametrize("suffix", ["svg", "png", "csv"])
+def test_a_table_is_written_as_a_file(
+    flags: tuple[str, ...], suffix: str, call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"table.{suffix}"
+    assert call("show", "positions", "-m", model, "--len", "9", *flags, "--out", str(path))[0] == 0
+    data = path.read_bytes()
+    assert {"svg": b"<svg" in data, "png": data[:4] == b"\x89PNG", "csv": True}[suffix]
+    if suffix == "csv":
+        rows = list(csv.reader(data.decode().splitlines()))
+        assert len(rows) == 10
+        assert float(rows[1][1]) == (8 if flags else 0)  # |PE|² = d/2; sin 0
+
+
+def test_wavelengths_go_from_2_pi_on(call: Callable[..., Any], tmp_path: Path) -> None:
+    code, out, _ = call("show", "positions", "--wavelengths", "--dim", "4")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["0", "0", "sin", "6.28319"],
+        ["1", "0", "cos", "6.28319"],
+        ["2", "1", "sin", "628.319"],
+        ["3", "1", "cos", "628.319"],
+    ]
+
+
+def test_similarity_and_long_tables_draw_every_nth_row(
+    call: Callable[..., Any], model: str
+) -> None:
+    code, out, _ = call("show", "positions", "--similarity", "--len", "64")
+    assert code == 0
+    assert "Rows: every second; columns: every second." in out
+    assert len(out.splitlines()) == 2 + 1 + 32 + 1
+
+
+def test_the_end_of_the_training_is_marked(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    bundle = load_bundle(model)
+    for name, longest in (("known", {"max_source_tokens": 16}), ("unknown", {})):
+        save_bundle(tmp_path / name, replace(bundle, decoding=longest))
+    lines = call("show", "positions", "-m", str(tmp_path / "known"))[1].splitlines()
+    mark = lines.index("  ── longer than any training sentence ──")
+    assert [lines[mark - 1].split()[0], lines[mark + 1].split()[0]] == ["15", "16"]
+    assert len(lines) == 2 + 32 + 1 + 1  # twice as many positions as were trained
+    assert "longer than" not in call("show", "positions", "-m", str(tmp_path / "unknown"))[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--word", "city"], "--word and --text go together"),
+        (["--out", "table.txt"], "--out must end with .svg, .png, .pdf, .csv, but is table.txt."),
+        (["--position", "3", "--out", "a.png"], "A list of numbers is written as .csv"),
+        (["--position", "300"], "position must be from 0 to 99, but is 300."),
+        (["--kind", "absolute", "--wavelengths"], "absolute positions are no waves"),
+        (["--text", "a b", "--word", "c"], "'c' must be one of the tokens, which are a b."),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(
+    flags: list[str], words: str, call: Callable[..., Any]
+) -> None:
+    code, _, err = call("show", "positions", *flags)
+    assert code in (1, 2)
+    assert words in err
