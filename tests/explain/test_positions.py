@@ -119,7 +119,7 @@ def test_alibi_is_what_is_added_to_the_scores() -> None:
 
 def test_the_city_of_the_sentence_has_index_4_and_5_behind_bos() -> None:
     """Claims 41 and 131."""
-    words = "New York is a city".split()
+    words = ["New", "York", "is", "a", "city"]
     assert tokens_with("city", words) == [4]
     assert tokens_with("city", ["<bos>", *words]) == [5]
     assert tokens_with("city", ["▁New", "▁York", "▁is", "▁a", "▁city"]) == [4]
