@@ -68,7 +68,7 @@ def test_the_end_of_the_training_is_marked_where_it_is_in_the_table() -> None:
 
 
 def test_gradients_show_the_median_of_the_steps() -> None:
-    axes = plots.gradient_norms([[1, 10], [2, 20], [9, 90]], ["one", "two"]).axes[0]
+    axes: Any = plots.gradient_norms([[1, 10], [2, 20], [9, 90]], ["one", "two"]).axes[0]
     assert [bar.get_height() for bar in axes.patches] == [2, 20]
 
 

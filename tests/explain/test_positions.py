@@ -148,7 +148,7 @@ def test_a_model_has_the_table_of_its_kind(
     model.decoding["max_source_tokens"] = 64
     found = model_positions(model)
     assert (found.kind, found.trained_len) == (kind, 64)
-    config = model.config
+    config: Any = model.config
     if kind == "learned":
         assert np.array_equal(found.values, model.weights["embed_src.positions.table"])
         target = model_positions(model, 4, side="target")
