@@ -44,7 +44,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "heed.cli.vectors:vectors",
             "Learn word vectors; print neighbors and analogies.",
         ),
-        "show": ("heed.cli.show:show", "Draw tables that a model works with."),
+        "show": ("heed.cli.show:show", "Show numbers that a model works with."),
     },
     "Tools": {
         "models": (
