@@ -34,6 +34,7 @@ else is imported from the file where it lives.
 ::: heed.vectors.learn
 ::: heed.vectors.config
 ::: heed.vectors.pieces
+::: heed.explain.embeddings
 ::: heed.explain.positions
 ::: heed.explain.plots
 ::: heed.errors

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from heed.bundle.bundle import Bundle, load_bundle, save_bundle
+from heed.engine.packed import save_rounded
 from heed.errors import FormatError
 from heed.model.families import stored_shapes, ties
 from heed.text.vocab import Vocab, train_vocab
-from heed.vectors.pieces import model_vectors, words_of
+from heed.vectors.pieces import as_piece, model_vectors, piece_tables, words_of
 from heed.vectors.table import nearest
 
 TEXT = ["the king saw the queen", "the queen saw the king", "纽约是一座城市"] * 9
@@ -70,3 +71,40 @@ def test_each_side_has_its_own(vocab: Vocab, config_of: Callable[..., Any], tmp_
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"has no config\.json"):
         model_vectors(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sides"),
+    [
+        ({"tied": "three-way"}, ["shared"]),
+        ({"tied": "none"}, ["source", "target"]),
+        ({"family": "decoder"}, ["shared"]),
+    ],
+)
+def test_a_model_has_one_table_of_pieces_or_two(
+    changes: dict[str, Any], sides: list[str], vocab: Vocab, config_of: Callable[..., Any]
+) -> None:
+    saved = bundle(vocab, config_of, **changes)
+    tables = piece_tables(saved)
+    assert [table.side for table in tables] == sides
+    names = [name for name in saved.weights if name.endswith("tokens.weight")]
+    for table, name in zip(tables, names, strict=False):
+        assert np.array_equal(table.matrix, saved.weights[name])
+        row = table.vectors.matrix[table.vectors.rows["▁king"]]
+        assert np.array_equal(row, saved.weights[name][vocab.encode("king")[0]])
+    vectors = tables[0].vectors
+    assert as_piece(vectors, "king") == "▁king"
+    assert as_piece(vectors, "城") == "城"
+
+
+def test_a_folder_with_rounded_weights_only_has_their_vectors(
+    vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    save_bundle(tmp_path / "model", bundle(vocab, config_of, d_model=16, n_heads=2))
+    exact = model_vectors(tmp_path / "model")
+    save_rounded(load_bundle(tmp_path / "model"), tmp_path / "int8")
+    found = model_vectors(tmp_path / "int8")
+    assert found.words == exact.words
+    # int8 keeps directions: 64 steps or more to each side of 0.
+    assert ((found.directions * exact.directions).sum(axis=1) > 0.999).all()
+    assert not np.array_equal(found.matrix, exact.matrix)

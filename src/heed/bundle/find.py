@@ -115,3 +115,8 @@ def _pickle_words(path: Path) -> str:
         f"{path} is refused unread: files of this kind can run a program when they are opened. "
         f"heed reads folders with {CONFIG} and {WEIGHTS} only."
     )
+
+
+def has_float_weights(folder: Path) -> bool:
+    """Whether a model folder holds more than rounded weights."""
+    return any((folder / name).is_file() for name in (WEIGHTS, AVERAGE))

@@ -1,21 +1,55 @@
 """The vectors of a heed model: its embeddings, by the words that are pieces of its vocabulary."""
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from heed.bundle.bundle import load_bundle
+from heed.bundle.bundle import Bundle, load_bundle
+from heed.bundle.find import find_model_folder, has_float_weights
+from heed.engine.network import engine_config, stacks_of
+from heed.engine.packed import from_arrays
 from heed.errors import ConfigError
 from heed.model.families import plan
 from heed.text.vocab import Vocab
-from heed.vectors.table import WordVectors
+from heed.vectors.table import Floats, WordVectors
 
 Side = Literal["source", "target"]
+"""Of a translator."""
 
 _BLANK = "\u2581"
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceTable:
+    """A table of embeddings and its pieces.
+
+    Attributes:
+        side: `source` or `target`; `shared` where both sides have the same table.
+        vocab: of the pieces.
+        matrix: a row for each id, `(vocab_size, d_model)`.
+        name: of the model, for messages.
+    """
+
+    side: Literal["source", "target", "shared"]
+    vocab: Vocab
+    matrix: Floats
+    name: str
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """Each piece that is not a control piece or a byte, as it is written: `▁king`."""
+        ids = [id for id in range(self.vocab.size) if not self.vocab.is_control(id)]
+        pieces = {
+            piece: id
+            for piece, id in zip(self.vocab.pieces(ids), ids, strict=True)
+            if not _BYTE.fullmatch(piece)
+        }
+        return WordVectors(tuple(pieces), self.matrix[list(pieces.values())], self.name)
 
 
 def model_vectors(folder: str | Path, side: Side = "source") -> WordVectors:
@@ -27,20 +61,49 @@ def model_vectors(folder: str | Path, side: Side = "source") -> WordVectors:
 
     Raises:
         ConfigError: its vocabulary has no words.
-        FormatError: the folder holds no model, a damaged one, or rounded weights only.
+        FormatError: the folder holds no model, or a damaged one.
     """
-    bundle = load_bundle(folder)
-    tables = [weight for weight in plan(bundle.config) if weight.role == "table"]
-    code, vocab = {"source": ("src", bundle.src_vocab), "target": ("tgt", bundle.tgt_vocab)}[side]
-    if len(tables) == 1:
-        vocab = bundle.tgt_vocab if tables[0].side == "tgt" else bundle.src_vocab
-    else:
-        tables = [weight for weight in tables if weight.side == code]
-    ids = words_of(vocab)
+    found = find_model_folder(folder)
+    bundle = load_bundle(found, prefer_int8=not has_float_weights(found))
+    tables = piece_tables(bundle, str(folder))
+    table = tables[-1] if side == "target" else tables[0]
+    ids = words_of(table.vocab)
     if not ids:
         raise ConfigError(f"{folder} has no words among its pieces.")
-    matrix = np.array(bundle.weights[tables[0].name][list(ids.values())], np.float32)
-    return WordVectors(tuple(ids), matrix, str(folder))
+    return WordVectors(tuple(ids), table.matrix[list(ids.values())], str(folder))
+
+
+def piece_tables(bundle: Bundle, name: str = "the model") -> list[PieceTable]:
+    """The tables of embeddings of a model: a shared one, or that of the source and the target's.
+
+    Of weights rounded to int8 they are the rounded ones.
+
+    Args:
+        bundle: from `load_bundle`.
+        name: for messages.
+    """
+    weights = [weight for weight in plan(bundle.config) if weight.role == "table"]
+    vocabs = {"src": bundle.src_vocab, "tgt": bundle.tgt_vocab}
+    matrices = _rounded(bundle) if bundle.int8 is not None else bundle.weights
+    if len(weights) == 1 or weights[1].tied_to:
+        matrix = np.array(matrices[weights[0].name], np.float32)
+        vocab = vocabs["tgt" if weights[0].side == "tgt" else "src"]
+        return [PieceTable(side="shared", vocab=vocab, matrix=matrix, name=name)]
+    sides: dict[str, Side] = {"src": "source", "tgt": "target"}
+    return [
+        PieceTable(
+            side=sides[weight.side],
+            vocab=vocabs[weight.side],
+            matrix=np.array(matrices[weight.name], np.float32),
+            name=name,
+        )
+        for weight in weights
+    ]
+
+
+def as_piece(vectors: WordVectors, word: str) -> str:
+    """The piece for a word that a person typed: with `▁` in front where that is a piece."""
+    return f"{_BLANK}{word}" if f"{_BLANK}{word}" in vectors.rows else word
 
 
 def words_of(vocab: Vocab) -> dict[str, int]:
@@ -59,3 +122,12 @@ def words_of(vocab: Vocab) -> dict[str, int]:
     inside = {piece: id for piece, id in pieces.items() if piece[:1] != _BLANK}
     found = {**inside, **words}
     return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def _rounded(bundle: Bundle) -> dict[str, Floats]:
+    """The embeddings of an int8 model by the names of its plan."""
+    config = engine_config(bundle.config)
+    assert bundle.int8 is not None
+    network = from_arrays(config, bundle.int8, f"the int8 file of {bundle.path}")
+    names = stacks_of(config).embeddings
+    return {name: network.matrices[role].floats() for role, name in names.items()}

@@ -1,0 +1,171 @@
+"""Maps of vectors: principal components of embeddings, and of a sentence's states layer by layer.
+
+Neighbors and analogies are in `heed.vectors.table`; `heed.vectors.pieces` reads a model's tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.errors import DataError
+from heed.vectors.pieces import PieceTable
+from heed.vectors.table import WordVectors
+
+Floats = NDArray[np.float32]
+Side = Literal["src", "tgt"]
+
+
+class Projection(NamedTuple):
+    """Principal components: the orthogonal directions of the largest variance.
+
+    Attributes:
+        mean: of the vectors, `(size,)`.
+        components: directions of length 1, the strongest first, `(n_components, size)`.
+        shares: of the variance that each explains, `(n_components,)`.
+    """
+
+    mean: Floats
+    components: Floats
+    shares: Floats
+
+    def __call__(self, vectors: Floats) -> Floats:
+        """Coordinates of vectors `(…, size)`, `(…, n_components)`."""
+        coordinates = (vectors - self.mean) @ self.components.T
+        return coordinates.astype(np.float32, copy=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """Vectors in the plane.
+
+    Attributes:
+        labels: pieces or words.
+        groups: of each: `source`, `target`, or `shared` where both sides have one table; of a file
+            of vectors, `word`.
+        points: `(n_labels, 2)`.
+        projection: what made them.
+    """
+
+    labels: Sequence[str]
+    groups: Sequence[str]
+    points: Floats
+    projection: Projection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectories:
+    """The states of one sentence in the plane, layer by layer.
+
+    Attributes:
+        names: of the tensors, in the order of the computation: the embeddings, then each layer.
+        tokens: of the sentence.
+        points: `(n_names, n_tokens, 2)`.
+        projection: what made them, of all these states together.
+    """
+
+    names: Sequence[str]
+    tokens: Sequence[str]
+    points: Floats
+    projection: Projection
+
+
+def principal_components(vectors: Floats, n_components: int = 2) -> Projection:
+    """The principal components of vectors, mean-centered.
+
+    They are the right singular vectors of the centered matrix. Of more rows than columns these are
+    taken from XᵀX, `(size, size)`, in double precision: a hundredth of the work at 32,000 pieces.
+    The largest entry of each is positive, so that machines agree.
+
+    Args:
+        vectors: `(n_vectors, size)`.
+        n_components: how many; fewer, if there are fewer directions.
+
+    Raises:
+        DataError: fewer than two vectors.
+
+    Source: Pearson 1901, "On Lines and Planes of Closest Fit to Systems of Points in Space".
+    """
+    if vectors.ndim != 2 or len(vectors) < 2:
+        raise DataError(f"a map must have two vectors or more, but the array is {vectors.shape}.")
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    centered = vectors - mean
+    matrix = centered if len(vectors) <= vectors.shape[1] else centered.T @ centered
+    _, strengths, directions = np.linalg.svd(matrix, full_matrices=False)
+    variances = strengths**2 if matrix is centered else strengths
+    components = directions[:n_components]
+    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
+    components = components * np.where(largest < 0, -1.0, 1.0)[:, None]
+    total = float(variances.sum()) or 1.0
+    shares = variances[:n_components] / total
+    return Projection(*(part.astype(np.float32) for part in (mean, components, shares)))
+
+
+def map_of_pieces(tables: Sequence[PieceTable]) -> Map:
+    """The pieces of a model in one plane, those of both sides where each has a table.
+
+    Control pieces and bytes are left out: they are no words. Axes are those of all pieces together.
+
+    Args:
+        tables: from `heed.vectors.pieces.piece_tables`.
+    """
+    labels: list[str] = []
+    groups: list[str] = []
+    rows: list[Floats] = []
+    for table in tables:
+        vectors = table.vectors
+        labels += vectors.words
+        groups += [table.side] * len(vectors.words)
+        rows.append(vectors.matrix)
+    return _map(labels, groups, np.concatenate(rows))
+
+
+def map_of_words(vectors: WordVectors, most: int = 32_000) -> Map:
+    """The words of a file of vectors in the plane.
+
+    Args:
+        vectors: the words.
+        most: the first ones, which are usually the most frequent, if there are more.
+    """
+    words = list(vectors.words[:most])
+    return _map(words, ["word"] * len(words), vectors.matrix[:most])
+
+
+def trajectories(
+    tensors: Mapping[str, Floats], tokens: Sequence[str], *, side: Side = "src"
+) -> Trajectories:
+    """How the states of a sentence move from layer to layer.
+
+    Args:
+        tensors: a trace: `Translator.trace`.
+        tokens: those that the side reads.
+        side: `src`, the encoder, or `tgt`, the decoder.
+
+    Raises:
+        DataError: the trace has no layers of that side.
+    """
+    stack = {"src": "encoder", "tgt": "decoder"}[side]
+    names = [name for name in (f"embed_{side}.sum", "embed.sum") if name in tensors]
+    names += [
+        name
+        for name in tensors
+        if (parts := name.split("."))[0] == stack and len(parts) == 3 and parts[2] == "out"
+    ]
+    shapes = {tensors[name].shape for name in names}
+    if len(names) < 2 or len(shapes) != 1 or shapes.pop()[0] != len(tokens):
+        raise DataError(
+            f"the trace must have states of each layer of the {stack} for {len(tokens)} tokens, "
+            f"but has {', '.join(names) or 'none'}."
+        )
+    states = np.stack([tensors[name] for name in names])
+    projection = principal_components(states.reshape(-1, states.shape[-1]))
+    return Trajectories(
+        names=names, tokens=list(tokens), points=projection(states), projection=projection
+    )
+
+
+def _map(labels: Sequence[str], groups: Sequence[str], matrix: Floats) -> Map:
+    projection = principal_components(matrix)
+    return Map(labels=labels, groups=groups, points=projection(matrix), projection=projection)

@@ -1,0 +1,90 @@
+"""Maps of embeddings against NumPy's singular value decomposition, and of real states."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from heed.errors import DataError
+from heed.explain.embeddings import map_of_pieces, map_of_words, principal_components, trajectories
+from heed.model.trace import recording
+from heed.model.transformer import Transformer
+from heed.text.vocab import Vocab, train_vocab
+from heed.vectors.pieces import PieceTable
+from heed.vectors.table import WordVectors
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Vocab:
+    return train_vocab(["the king saw the queen", "纽约是一座城市"] * 9, size=330, kind="bpe")
+
+
+@pytest.mark.parametrize("shape", [(300, 12), (8, 40), (12, 12), (2, 5)])
+def test_components_are_those_of_the_singular_value_decomposition(shape: tuple[int, int]) -> None:
+    """Up to the sign, of which the largest entry is positive here."""
+    random = np.random.default_rng(1)
+    vectors = (random.normal(size=shape) * np.linspace(1, 4, shape[1]) + 3).astype(np.float32)
+    found = principal_components(vectors)
+    centered = vectors.astype(np.float64) - vectors.astype(np.float64).mean(axis=0)
+    _, strengths, directions = np.linalg.svd(centered, full_matrices=False)
+    shares = strengths**2 / (strengths**2).sum()
+    for i in range(2 if shape[0] > 2 else 1):  # two points have one direction
+        sign = np.sign(found.components[i] @ directions[i])
+        np.testing.assert_allclose(found.components[i] * sign, directions[i], atol=2e-5)
+        assert found.components[i][np.abs(found.components[i]).argmax()] > 0
+        assert found.shares[i] == pytest.approx(shares[i], rel=1e-5)
+    points = found(vectors)
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.abs(points), np.abs(centered @ directions[:2].T), atol=1e-3)
+
+
+def test_a_map_shows_both_tables_in_one_plane(vocab: Vocab) -> None:
+    random = np.random.default_rng(1)
+    tables = [
+        PieceTable(
+            side=side,
+            vocab=vocab,
+            matrix=random.normal(size=(vocab.size, 8)).astype(np.float32),
+            name="test",
+        )
+        for side in ("source", "target")
+    ]
+    found = map_of_pieces(tables)
+    n = len(tables[0].vectors.words)
+    assert found.groups == ["source"] * n + ["target"] * n
+    assert found.labels == [*tables[0].vectors.words] * 2
+    assert not {"<pad>", "<s>", "<0x41>"} & set(found.labels)
+    both = np.concatenate([table.vectors.matrix for table in tables])
+    np.testing.assert_allclose(found.points, found.projection(both), atol=1e-5)
+
+
+def test_a_map_of_words_has_the_first_ones() -> None:
+    matrix = np.random.default_rng(1).normal(size=(9, 4)).astype(np.float32)
+    found = map_of_words(WordVectors(tuple("abcdefghi"), matrix), most=5)
+    assert found.labels == list("abcde")
+    np.testing.assert_allclose(found.points, principal_components(matrix[:5])(matrix[:5]))
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+def test_states_of_each_layer_are_in_one_plane(side: str, tiny: Callable[..., Transformer]) -> None:
+    model = tiny(norm="pre").eval()
+    src, tgt = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[2, 7, 8, 9]])
+    with recording(model) as caught:
+        model(src, tgt, None)
+    tensors = {name: tensor[0].numpy() for name, tensor in caught.items()}
+    stack = {"src": "encoder", "tgt": "decoder"}[side]
+    found = trajectories(tensors, list("abcd"), side=side)
+    assert found.names == [f"embed_{side}.sum", f"{stack}.0.out", f"{stack}.1.out"]
+    assert found.points.shape == (3, 4, 2)
+    for i, name in enumerate(found.names):
+        np.testing.assert_allclose(found.points[i], found.projection(tensors[name]), atol=1e-5)
+    with pytest.raises(DataError, match=f"of the {stack} for 2 tokens, but has embed_{side}.sum,"):
+        trajectories(tensors, ["a", "b"], side=side)
+    with pytest.raises(DataError, match="but has none."):
+        trajectories({}, ["a", "b"], side=side)
+
+
+def test_one_vector_has_no_map() -> None:
+    with pytest.raises(DataError, match=r"must have two vectors or more, but the array is \(1, 4"):
+        principal_components(np.ones((1, 4), np.float32))
