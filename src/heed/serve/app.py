@@ -80,13 +80,13 @@ def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     )
 
 
-def _refused(request: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
     request.state.code = error.code
     return error_response(error, request, style_of(request.url.path))
 
 
-def _http_error(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     phrase = http.HTTPStatus(error.status_code).phrase
     refusal = Refusal(
@@ -95,13 +95,13 @@ def _http_error(request: Request, error: Exception) -> Response:
         code=phrase.lower().replace(" ", "_"),
         headers=error.headers,
     )
-    return _refused(request, refusal)
+    return await _refused(request, refusal)
 
 
-def _left(_: Request, error: Exception) -> Response:
+async def _left(_: Request, error: Exception) -> Response:
     """The client closed the connection before its body was complete; nobody reads this answer."""
     return Response(status_code=CLIENT_CLOSED_REQUEST)
 
 
-def _failed(request: Request, error: Exception) -> Response:
-    return _refused(request, Refusal(500, SENTENCES[500], code="internal_error"))
+async def _failed(request: Request, error: Exception) -> Response:
+    return await _refused(request, Refusal(500, SENTENCES[500], code="internal_error"))

@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.settings import Metrics
+from heed.serve.shapes.json_answer import JsonAnswer
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
 
@@ -29,9 +30,9 @@ def routes(
 
     async def ready(_: Request) -> Response:
         if condition.takes_requests:
-            return JSONResponse({"status": "ready"})
+            return JsonAnswer({"status": "ready"})
         why = "draining" if condition.is_draining else "loading"
-        return JSONResponse({"status": why}, status_code=503, headers={"Retry-After": "1"})
+        return JsonAnswer({"status": why}, 503, headers={"Retry-After": "1"})
 
     async def shown(http: Request) -> Response:
         assert figures is not None

@@ -205,7 +205,7 @@ def uvicorn_config(listen: Listen, app: object) -> uvicorn.Config:
 
 
 def _calm_collector() -> None:
-    """Leave modules and models, which stay, out of each search for cycles, and search less often."""
+    """Leave modules and models out of each search for cycles, and search less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)

@@ -4,7 +4,7 @@ The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
@@ -58,6 +58,7 @@ class Service:
         self.settings = settings
         self.cache = Cache(settings.work.cache_mb << 20)
         self.scheduler = scheduler
+        self._languages = _languages_of(models.routes)
         self._detector = Detector([code for r in models.routes for code in (r.source, r.target)])
 
     @property
@@ -67,13 +68,11 @@ class Service:
 
     def languages(self) -> list[Language]:
         """The languages that can be translated, and into which."""
-        targets: dict[str, dict[str, None]] = {}
-        for route in self.routes:
-            targets.setdefault(route.source, {})[route.target] = None
-        return [
-            Language(code=code, name=name_of(code), targets=tuple(into))
-            for code, into in targets.items()
-        ]
+        return [language for language in self._languages.values() if language.targets]
+
+    def all_languages(self) -> Mapping[str, Language]:
+        """Every language by its code; those that are only translated into have no targets."""
+        return self._languages
 
     async def translate(self, request: Request) -> list[Answer]:
         """Translate all texts of a request, one answer each, in order.
@@ -82,7 +81,7 @@ class Service:
             Refusal: the request is not valid, cannot be served now, or takes too long.
         """
         async with self._begun(request) as texts:
-            return self._counted([await text.answer() for text in texts])
+            return self._counted(await _answers(texts))
 
     async def stream(
         self, request: Request
@@ -99,7 +98,7 @@ class Service:
             for index, text in enumerate(texts):
                 for place in range(len(text.document.segments)):
                     yield index, place, await text.segment(place)
-            yield self._counted([await text.answer() for text in texts])
+            yield self._counted(await _answers(texts))
 
     async def detect(self, text: str) -> Detection:
         """The served languages by the probability that a text is in them."""
@@ -315,6 +314,29 @@ class Service:
                 )
             )
             return await results.get(0)
+
+
+async def _answers(texts: Sequence[Text]) -> list[Answer]:
+    """The answer of each text; other requests have a turn between two."""
+    answers: list[Answer] = []
+    for text in texts:
+        if answers:
+            await asyncio.sleep(0)
+        answers.append(await text.answer())
+    return answers
+
+
+def _languages_of(routes: Sequence[Route]) -> dict[str, Language]:
+    """The languages of these directions by their codes, sources first."""
+    targets: dict[str, dict[str, None]] = {}
+    for route in routes:
+        targets.setdefault(route.source, {})[route.target] = None
+    for route in routes:
+        targets.setdefault(route.target, {})
+    return {
+        code: Language(code=code, name=name_of(code), targets=tuple(into))
+        for code, into in targets.items()
+    }
 
 
 def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:

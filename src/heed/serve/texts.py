@@ -76,7 +76,6 @@ class Text:
         Raises:
             Refusal: the request failed, or its time is over.
         """
-        await asyncio.sleep(0)  # other requests have a turn between two texts
         segments = [await self.segment(place) for place in range(len(self.document.segments))]
         return await run_aside(sum(len(each.source) for each in segments), self._joined, segments)
 

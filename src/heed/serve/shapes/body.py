@@ -82,12 +82,7 @@ def decode_json(data: bytes) -> Any:
     try:
         text = data.decode(json.detect_encoding(data))
         # A byte order mark is no part of the text; some clients on Windows send one.
-        return json.loads(
-            text.removeprefix("\ufeff"),
-            object_pairs_hook=_unique,
-            parse_constant=_refuse_number,
-            parse_float=_finite,
-        )
+        return _DECODER.decode(text.removeprefix("\ufeff"))
     except UnicodeDecodeError:
         raise _not_json("The body is not valid UTF-8.") from None
     except RecursionError:
@@ -128,7 +123,14 @@ def _finite(text: str) -> float:
     return number
 
 
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_refuse_number, parse_float=_finite
+)
+
+
 def _decoded_form(data: bytes, what: str) -> dict[str, Any]:
+    if not data:
+        return {}
     try:
         pairs = parse_qsl(
             data.decode("utf-8"),

@@ -11,7 +11,7 @@ from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Format, MarkupOptions, Request, Split
 from heed.serve.service import Service
-from heed.serve.shapes.directions import all_languages, translate_or_keep
+from heed.serve.shapes.directions import translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
@@ -253,7 +253,7 @@ def direction(service: Service, values: Mapping[str, Any]) -> tuple[str, str]:
     Raises:
         Refusal: a language is not served, or the direction is not.
     """
-    languages = all_languages(service)
+    languages = service.all_languages()
     asked = values["source_lang"]
     source = AUTO if asked == AUTO else resolve(asked, languages)
     if source is None:
@@ -276,7 +276,7 @@ def spelled_base(code: str) -> str:
 async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     is_target = asked.values["type"] == "target"
-    for language in all_languages(service).values():
+    for language in service.all_languages().values():
         base = spelled_base(language.code)
         if not is_target and language.targets:
             found.setdefault(base, {"language": base, "name": language.name})

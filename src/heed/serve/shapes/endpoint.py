@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from heed.serve.access.gate import Admission, Gate
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.body import Parameters, read_parameters
 from heed.serve.shapes.fields import Field, as_list, take
+from heed.serve.shapes.json_answer import JsonAnswer
 from heed.serve.shapes.style import Style
 
 CLIENT_CLOSED_REQUEST = 499
@@ -96,23 +98,34 @@ def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:
 
 def _route(path: str, endpoints: Sequence[Endpoint], service: Service) -> Route:
     by_method = {endpoint.method: endpoint for endpoint in endpoints}
+    return Route(path, _Path(by_method, service), methods=list(by_method), name=path)
 
-    async def answer(http: HttpRequest) -> Response:
-        endpoint = by_method["GET" if http.method == "HEAD" else http.method]
-        given = await read_parameters(http, _most_bytes(endpoint, service))
-        try:
-            values = take(endpoint.fields, given, endpoint.style)
-            admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
-            http.state.headers = admission.headers
-            asked = Asked(values=values, given=given, http=http, key=admission.key)
-            found = await _while_connected(http, endpoint.handler(service, asked))
-        finally:
-            await given.close()
-        if isinstance(found, Response):
-            return found
-        return JSONResponse(found, status_code=endpoint.status)
 
-    return Route(path, answer, methods=list(by_method), name=path)
+class _Path:
+    """The ASGI application of one path. As a function it would get a second handler of errors."""
+
+    def __init__(self, by_method: Mapping[str, Endpoint], service: Service) -> None:
+        self._by_method = by_method
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        http = HttpRequest(scope, receive, send)
+        endpoint = self._by_method["GET" if http.method == "HEAD" else http.method]
+        response = await _answer(http, endpoint, self._service)
+        await response(scope, receive, send)
+
+
+async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Response:
+    given = await read_parameters(http, _most_bytes(endpoint, service))
+    try:
+        values = take(endpoint.fields, given, endpoint.style)
+        admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
+        http.state.headers = admission.headers
+        asked = Asked(values=values, given=given, http=http, key=admission.key)
+        found = await _while_connected(http, endpoint.handler(service, asked))
+    finally:
+        await given.close()
+    return found if isinstance(found, Response) else JsonAnswer(found, endpoint.status)
 
 
 def _admit(
@@ -142,21 +155,27 @@ def _most_bytes(endpoint: Endpoint, service: Service) -> int:
 
 async def _while_connected(http: HttpRequest, work: Awaitable[Any]) -> Any:
     """The result of `work`, which is canceled when the client closes the connection."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(http))
+    working = asyncio.current_task()
+    assert working is not None
+    has_left = False
+
+    async def watch() -> None:
+        nonlocal has_left
+        while (await http.receive())["type"] != "http.disconnect":
+            pass
+        has_left = True
+        working.cancel()
+
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
+        return await work
+    except asyncio.CancelledError:
+        if not has_left:
+            raise
+        working.uncancel()
         return Response(status_code=CLIENT_CLOSED_REQUEST)
     finally:
-        task.cancel()
-        gone.cancel()
-
-
-async def _disconnected(http: HttpRequest) -> None:
-    while (await http.receive())["type"] != "http.disconnect":
-        pass
+        watching.cancel()
 
 
 def request_id(http: HttpRequest) -> str:
@@ -168,4 +187,4 @@ def error_response(refusal: Refusal, http: HttpRequest, style: Style) -> Respons
     """An error, spelled as the API of the path spells it."""
     body = style.spell(refusal, request_id(http))
     status = style.statuses.get(refusal.status, refusal.status)
-    return JSONResponse(body, status_code=status, headers=refusal.headers)
+    return JsonAnswer(body, status, headers=refusal.headers)

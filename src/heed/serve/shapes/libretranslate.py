@@ -11,7 +11,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
-from heed.serve.shapes.directions import all_languages, translate_or_keep
+from heed.serve.shapes.directions import translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field, as_list
 from heed.serve.shapes.style import Style
@@ -152,7 +152,7 @@ def direction(service: Service, asked_source: str, asked_target: str) -> tuple[s
     Raises:
         Refusal: a language is not served, or the direction is not.
     """
-    languages = all_languages(service)
+    languages = service.all_languages()
     is_auto = asked_source.lower() == AUTO
     source = AUTO if is_auto else resolve(asked_source, languages)
     if source is None:
@@ -202,7 +202,7 @@ async def _languages(service: Service, asked: Asked) -> list[dict[str, Any]]:
             # LibreTranslate offers every language as its own target, and answers with the text.
             "targets": sorted({spelled_code(code) for code in (language.code, *language.targets)}),
         }
-        for language in all_languages(service).values()
+        for language in service.all_languages().values()
     ]
 
 

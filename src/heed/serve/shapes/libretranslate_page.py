@@ -11,7 +11,6 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
-from heed.serve.shapes.directions import all_languages
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.libretranslate import (
@@ -44,7 +43,7 @@ async def _settings(service: Service, asked: Asked) -> dict[str, Any]:
         "supportedFilesFormat": list(SUPPORTED_FORMATS) if settings.store.files else [],
         "language": {
             "source": {"code": AUTO, "name": "Auto Detect"},
-            "target": {"code": spelled_code(target), "name": all_languages(service)[target].name},
+            "target": {"code": spelled_code(target), "name": service.all_languages()[target].name},
         },
     }
 

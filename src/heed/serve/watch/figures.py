@@ -83,6 +83,8 @@ class Figures:
         )
         self._doubts = Counter("heed_doubts", "Places of doubt.", ("kind",), registry=registry)
         self._counted = {"hit": 0, "miss": 0}
+        # `labels` checks and spells its arguments anew at each call.
+        self._of_request: dict[tuple[str, str, int], Histogram] = {}
         if SHARED not in os.environ:
             ProcessCollector(registry=registry)
             PlatformCollector(registry=registry)
@@ -101,8 +103,10 @@ class Figures:
             seconds: since its headers came.
         """
         self._in_work.dec()
-        method = method if method in METHODS else "other"
-        self._requests.labels(method, route, str(status)).observe(seconds)
+        key = method if method in METHODS else "other", route, status
+        if key not in self._of_request:
+            self._of_request[key] = self._requests.labels(*map(str, key))
+        self._of_request[key].observe(seconds)
 
     def refused(self, code: str) -> None:
         """A request got an error."""

@@ -9,7 +9,6 @@ import secrets
 import time
 from dataclasses import dataclass, field
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.serve.watch.condition import Condition
@@ -28,13 +27,13 @@ QUIET = frozenset(("/health", "/ready", "/metrics"))
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """Answers of programs load nothing. The page brings its own policy."""
 
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
 """Added to each answer that does not have its own."""
 
 log = logging.getLogger(REQUESTS)
@@ -68,7 +67,7 @@ class Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(id=request_id_of(Headers(scope=scope)))
+        exchange = _Exchange(id=request_id_of(scope))
         scope.setdefault("state", {})["request_id"] = exchange.id
 
         async def send_with_headers(message: Message) -> None:
@@ -92,13 +91,15 @@ class Watched:
     def _headers(
         self, message: Message, scope: Scope, exchange: _Exchange
     ) -> list[tuple[bytes, bytes]]:
-        given: list[tuple[bytes, bytes]] = list(message.get("headers", []))
-        present = {name.lower() for name, _ in given}
-        added = {**HEADERS, **scope["state"].get("headers", {}), "x-request-id": exchange.id}
-        if self._condition.is_draining:
-            added["connection"] = "close"
-        spelled = [(name.lower().encode(), value.encode()) for name, value in added.items()]
-        return [*given, *(pair for pair in spelled if pair[0] not in present)]
+        headers: list[tuple[bytes, bytes]] = list(message.get("headers", []))
+        present = {name.lower() for name, _ in headers}
+        headers += (pair for pair in HEADERS if pair[0] not in present)
+        headers.append((b"x-request-id", exchange.id.encode()))
+        for name, value in scope["state"].get("headers", {}).items():
+            headers.append((name.lower().encode(), value.encode()))
+        if self._condition.is_draining and b"connection" not in present:
+            headers.append((b"connection", b"close"))
+        return headers
 
     def _note(self, scope: Scope, exchange: _Exchange) -> None:
         seconds = time.perf_counter() - exchange.began_at
@@ -121,7 +122,8 @@ class Watched:
             log.log(level, "request", extra={"fields": fields})
 
 
-def request_id_of(headers: Headers) -> str:
+def request_id_of(scope: Scope) -> str:
     """The client's own id, if it is short and plain, else a new one."""
-    given = headers.get("x-request-id", "")
-    return given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    found = given.decode("latin-1")
+    return found if REQUEST_ID.fullmatch(found) else secrets.token_hex(8)

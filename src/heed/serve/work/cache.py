@@ -98,8 +98,11 @@ def _begun(version: str, options: DecodeOptions, alignment: bool, alternatives: 
     return hashlib.sha256(_json([version, asdict(options), alignment, alternatives]))
 
 
+_encode = json.JSONEncoder(sort_keys=True).encode
+
+
 def _json(value: object) -> bytes:
-    return json.dumps(value, sort_keys=True).encode()
+    return _encode(value).encode()
 
 
 def _strings(strings: Iterable[str]) -> int:

@@ -9,9 +9,8 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from heed.errors import HeedError
@@ -61,21 +60,13 @@ class Models:
         """The translator of this name; reads it from disk the first time."""
         return self._opened(name).result().translator
 
-    @asynccontextmanager
-    async def use(self, name: str) -> AsyncIterator[Opened]:
-        """A model that stays open meanwhile; read from disk, in a thread, the first time.
+    def use(self, name: str) -> "Use":
+        """A block in which a model stays open; read from disk, in a thread, the first time.
 
         Raises:
-            Refusal: it cannot be read (503).
+            Refusal: when the block is entered: it cannot be read (503).
         """
-        with self._lock:
-            self._n_users[name] += 1
-        try:
-            yield await self._current(name)
-        finally:
-            with self._lock:
-                self._n_users[name] -= 1
-                self._make_room()
+        return Use(self, name)
 
     def is_open(self, name: str) -> bool:
         """Whether it is in memory."""
@@ -89,6 +80,15 @@ class Models:
     def close(self) -> None:
         """End the thread that reads models."""
         self._reader.shutdown(cancel_futures=True)
+
+    def _begin_use(self, name: str) -> None:
+        with self._lock:
+            self._n_users[name] += 1
+
+    def _end_use(self, name: str) -> None:
+        with self._lock:
+            self._n_users[name] -= 1
+            self._make_room()
 
     async def _current(self, name: str) -> Opened:
         with self._lock:
@@ -176,6 +176,32 @@ class Models:
             if name in self._open:
                 self._open[name] = opened
         log.info("the model %s was replaced by its new version", name)
+
+
+class Use:
+    """A model that is used. A class, because a generator costs more.
+
+    Args:
+        models: it and others.
+        name: of the model.
+    """
+
+    def __init__(self, models: Models, name: str) -> None:
+        self._models = models
+        self._name = name
+
+    async def __aenter__(self) -> Opened:
+        """Open it."""
+        self._models._begin_use(self._name)
+        try:
+            return await self._models._current(self._name)
+        except BaseException:
+            self._models._end_use(self._name)
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        """From now on it may be closed."""
+        self._models._end_use(self._name)
 
 
 def read_models(names: Sequence[str], *, memory_mb: int = 0) -> Models:
