@@ -338,3 +338,28 @@ def test_importing_is_light() -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_looking_whether_a_folder_is_locked_neither_locks_nor_writes(tmp_path: Path) -> None:
+    assert not files.is_locked(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with files.lock(tmp_path):
+        assert files.is_locked(tmp_path)
+    assert not files.is_locked(tmp_path)
+    with files.lock(tmp_path):
+        pass
+
+
+def test_a_lock_is_taken_although_somebody_looks_at_it_just_then(tmp_path: Path) -> None:
+    import fcntl
+    import threading
+
+    with files.lock(tmp_path):
+        pass
+    with open(tmp_path / "run.lock", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        timer = threading.Timer(0.01, fcntl.flock, (file.fileno(), fcntl.LOCK_UN))
+        timer.start()
+        with files.lock(tmp_path):
+            assert files.is_locked(tmp_path)
+        timer.join()

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import stat
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +23,8 @@ from heed.errors import FormatError, HeedError, RunError
 LOCK = "run.lock"
 TEMPORARY = ".tmp-"
 CHUNK_BYTES = 1 << 20
+LOOK_S = 0.05
+"""Longer than a process takes that looks whether a folder is locked."""
 Contents = bytes | mmap.mmap
 """Of a file, in memory or where it lies."""
 
@@ -291,7 +294,7 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
         with as_run_error(folder):
             file = stack.enter_context(_open_own(folder / LOCK))
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _take(file, fcntl.LOCK_EX)
             except BlockingIOError:
                 file.seek(0)
                 pid = file.read(20).decode("ascii", "replace").strip() or "unknown"
@@ -303,6 +306,33 @@ def lock(directory: str | os.PathLike[str]) -> Iterator[None]:
             file.write(f"{os.getpid()}\n".encode())
             file.flush()
         yield
+
+
+def is_locked(directory: str | os.PathLike[str]) -> bool:
+    """Whether a process holds a run folder; nothing is written."""
+    import fcntl
+
+    path = Path(directory) / LOCK
+    if path.is_symlink():
+        return False
+    try:
+        with _opened(path) as file:
+            # Held for a moment, which `_take` waits for.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FormatError as error:
+        return isinstance(error.__cause__, BlockingIOError)
+    return False
+
+
+def _take(file: IO[bytes], kind: int) -> None:
+    """Lock a file, at the second attempt if somebody is just looking whether it is locked."""
+    import fcntl
+
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(LOOK_S)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
 
 
 def _open_own(path: Path) -> IO[bytes]:

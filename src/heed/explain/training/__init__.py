@@ -1,0 +1,1 @@
+"""Training runs, read from their folders."""

@@ -1,0 +1,80 @@
+"""A run in one sentence, for its owner."""
+
+from heed.explain.training.history import forecast_of
+from heed.explain.training.marks import SCORES, main_score, score_in_words
+from heed.explain.training.run import TrainingRun
+from heed.explain.training.values import number, record, time_in_words
+
+
+def headline(run: TrainingRun) -> str:
+    """What a run has reached, how long it still takes, and what to expect of it.
+
+    Example: `BLEU 34.1, about 3 minutes left, ends near 37 (35 to 39).`
+    """
+    words = {
+        "empty": lambda run: "Nothing has been trained here yet.",
+        "preparing": lambda run: "Preparing: reading the corpus and making its vocabulary.",
+        "training": _training,
+        "paused": _paused,
+        "interrupted": _interrupted,
+        "finished": _finished,
+    }
+    return words[run.state](run)
+
+
+def _training(run: TrainingRun) -> str:
+    history, left_s = run.history, run.left_s
+    scored = history.latest_validation
+    parts = [score_in_words(scored) if scored else _before_the_first(run)]
+    if left_s is not None:
+        is_ending = number(history.latest_step, "left_s") == 0.0 or left_s < 1.0
+        left = "about to end" if is_ending else f"about {time_in_words(left_s)} left"
+        parts.append(left)
+    if end := expected_in_words(run):
+        parts.append(f"ends near {end}")
+    return f"{', '.join(parts)}."
+
+
+def _before_the_first(run: TrainingRun) -> str:
+    return "No score yet" if run.history.latest_step else "Training begins"
+
+
+def expected_in_words(run: TrainingRun) -> str:
+    """The forecast of the score at the end, such as `37 (35 to 39)`; empty before there is one."""
+    validation = run.history.latest_validation
+    name = forecast_of(validation)
+    forecast = record(record(validation, "forecast"), name)
+    low, middle, high = (number(forecast, key) for key in ("low", "middle", "high"))
+    if low is None or middle is None or high is None:
+        return ""
+    score = main_score(validation)
+    is_other = score is None or score[0] != name
+    digits = 2 if name == "loss" else 0
+    which = f"{SCORES.get(name, name)} " if is_other else ""
+    return f"{which}{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def _reached(run: TrainingRun) -> str:
+    best = run.history.best_validation
+    return score_in_words(best) if best else "no score yet"
+
+
+def _paused(run: TrainingRun) -> str:
+    return (
+        f"Stopped and saved at step {run.history.step:,}: {_reached(run)}. "
+        "The same command goes on from there."
+    )
+
+
+def _interrupted(run: TrainingRun) -> str:
+    saved = run.saved_step
+    begin = f"Ended at step {run.history.step:,} without saving: {_reached(run)}."
+    if saved is None:
+        return f"{begin} The same command begins again."
+    return f"{begin} The same command goes on from step {saved:,}."
+
+
+def _finished(run: TrainingRun) -> str:
+    seconds = run.history.seconds
+    after = f" after {time_in_words(seconds)}" if seconds is not None else ""
+    return f"Finished{after}: {_reached(run)}."

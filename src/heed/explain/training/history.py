@@ -1,0 +1,192 @@
+"""`History`: what the log of a run says, event by event, as curves, marks and samples."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from heed.explain.training.columns import Columns
+from heed.explain.training.marks import Mark, mark_of
+from heed.explain.training.samples import Samples
+from heed.explain.training.values import count, number, record, text
+from heed.train.step.events import Event
+
+PLACES = ("step", "epoch", "seconds")
+STEPS = (
+    *PLACES,
+    *("loss", "learning_rate", "gradient_norm", "tokens_per_s", "memory_mb", "left_s"),
+)
+"""Columns of one in twenty optimizer steps. The loss is in nats a target token."""
+
+VALIDATIONS = (
+    *PLACES,
+    *("loss", "train_loss", "bits", "bleu", "bleu_low", "bleu_high", "chrf", "chrf_low"),
+    *("chrf_high", "accuracy", "f1", "forecast_low", "forecast_middle", "forecast_high"),
+)
+"""Columns of validations. The loss is that of the development set."""
+
+FORECASTS = ("bleu", "chrf", "loss")
+"""What is forecast, the first that there is counts."""
+
+MAX_MARKS = 2000
+SMOOTHING = 0.9
+"""Weight of what came before in the smoothed loss."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """A pass through the corpus.
+
+    Attributes:
+        number: passes before it.
+        step: at which it began, or went on after a pause.
+        done: the share of it that was done then.
+        steps: of the whole pass.
+    """
+
+    number: int = 0
+    step: int = 0
+    done: float = 0.0
+    steps: float = 1.0
+
+    def at(self, step: int) -> float:
+        """Passes through the corpus at a step, in part."""
+        return self.number + min(1.0, self.done + (step - self.step) / self.steps)
+
+
+@dataclass
+class History:
+    """All that a log has said so far.
+
+    Attributes:
+        learning_rate: the peak rate of the recipe, which the log has factors of; None = unknown.
+        steps: the columns `STEPS`.
+        validations: the columns `VALIDATIONS`.
+        marks: the latest events, oldest first.
+        n_marks: events so far, those that were dropped included.
+        alarms: those of the events that are alarms.
+        samples: sample translations.
+        start: by which the latest sitting began: corpus, model, environment, limits.
+        latest_step: of those that were logged; empty before the first.
+        latest_validation: empty before the first.
+        best_validation: empty before the first.
+        smoothed_loss: of training; None before the first step.
+        step: optimizer steps made.
+        seconds: that it took so far, over all sittings.
+        epoch: the pass through the corpus that goes on.
+        last: `start`, `pause` or `end`, whichever came last; empty before the first.
+    """
+
+    learning_rate: float | None = None
+    steps: Columns = field(default_factory=lambda: Columns(STEPS, places=(*PLACES, "left_s")))
+    validations: Columns = field(default_factory=lambda: Columns(VALIDATIONS, places=PLACES))
+    marks: deque[Mark] = field(default_factory=lambda: deque(maxlen=MAX_MARKS))
+    n_marks: int = 0
+    alarms: list[Mark] = field(default_factory=list)
+    samples: Samples = field(default_factory=Samples)
+    start: Event = field(default_factory=dict)
+    latest_step: Event = field(default_factory=dict)
+    latest_validation: Event = field(default_factory=dict)
+    best_validation: Event = field(default_factory=dict)
+    smoothed_loss: float | None = None
+    step: int = 0
+    seconds: float | None = None
+    epoch: Epoch | None = None
+    last: str = ""
+
+    @property
+    def epochs(self) -> float | None:
+        """Passes through the corpus so far, in part; None before the first."""
+        return self.epoch.at(self.step) if self.epoch else None
+
+    def take(self, event: Event) -> None:
+        """Add an event, the next in the order of the log."""
+        kind = text(event, "kind")
+        self.step = count(event, "step") or self.step
+        seconds = number(event, "elapsed_s")
+        self.seconds = self.seconds if seconds is None else seconds
+        if kind == "start":
+            if self.start:
+                self._mark("resumed", "Resumed.")
+            self.start = event
+        elif kind == "epoch":
+            self._begin_epoch(event)
+        elif kind == "step":
+            self._take_step(event)
+        elif kind == "validation":
+            self._take_validation(event)
+        if found := mark_of(event):
+            self._mark(*found)
+        if kind in ("start", "pause", "end"):
+            self.last = kind
+
+    def _mark(self, kind: str, words: str, remedy: str = "") -> None:
+        mark = Mark(
+            kind=kind,
+            step=self.step,
+            epoch=self.epochs,
+            seconds=self.seconds,
+            text=words,
+            remedy=remedy,
+        )
+        self.marks.append(mark)
+        self.n_marks += 1
+        if kind == "alarm" and len(self.alarms) < MAX_MARKS:
+            self.alarms.append(mark)
+
+    def _begin_epoch(self, event: Event) -> None:
+        done = (number(event, "batch") or 0.0) / (number(event, "batches") or 1.0)
+        # Logs of heed 0.1 do not say at which step an epoch begins; the last one before is near.
+        self.epoch = Epoch(
+            number=count(event, "epoch") or 0,
+            step=self.step,
+            done=max(0.0, min(1.0, done)),
+            steps=max(1.0, number(event, "steps") or 1.0),
+        )
+
+    def _places(self) -> dict[str, float | None]:
+        return {"step": self.step, "epoch": self.epochs, "seconds": self.seconds}
+
+    def _take_step(self, event: Event) -> None:
+        self.latest_step, loss = event, number(event, "nll")
+        if loss is not None:
+            before = loss if self.smoothed_loss is None else self.smoothed_loss
+            self.smoothed_loss = SMOOTHING * before + (1 - SMOOTHING) * loss
+        factor, rate = number(event, "rate_factor"), self.learning_rate
+        self.steps.append(
+            {
+                **{name: number(event, name) for name in STEPS},
+                **self._places(),
+                "loss": loss,
+                "learning_rate": None if factor is None or rate is None else factor * rate,
+            }
+        )
+
+    def _take_validation(self, event: Event) -> None:
+        self.latest_validation = event
+        if event.get("is_best") is True or not self.best_validation:
+            self.best_validation = event
+        values = {
+            **{name: number(event, name) for name in VALIDATIONS},
+            **self._places(),
+            "train_loss": number(record(event, "watch"), "train_loss"),
+        }
+        forecast = record(record(event, "forecast"), forecast_of(event))
+        for name in ("low", "middle", "high"):
+            values[f"forecast_{name}"] = number(forecast, name)
+        for name in ("bleu", "chrf"):
+            values[f"{name}_low"], values[f"{name}_high"] = _ends(event, name)
+        self.validations.append(values)
+        self.samples.add(event, step=self.step, epoch=self.epochs)
+
+
+def forecast_of(validation: Event) -> str:
+    """The score that a validation forecasts; empty = none."""
+    return next((name for name in FORECASTS if name in record(validation, "forecast")), "")
+
+
+def _ends(validation: Event, score: str) -> tuple[float | None, float | None]:
+    """The ends of a score's 95 % interval."""
+    given: Any = record(validation, "intervals").get(score)
+    if not isinstance(given, list) or len(given) != 2:
+        return None, None
+    return number({"low": given[0]}, "low"), number({"high": given[1]}, "high")
