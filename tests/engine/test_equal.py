@@ -79,6 +79,19 @@ def test_float32_gives_what_torch_gives(
             np.testing.assert_allclose(other, one, atol=2e-5)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=words)
+def test_a_network_gives_back_the_weights_that_it_was_made_of(
+    architecture: dict[str, Any],
+    torch_model: Callable[..., TorchNetwork],
+    network: Callable[..., Network],
+) -> None:
+    wanted = torch_model(**architecture).state_dict()
+    found = network(**architecture).weights()
+    assert found.keys() == wanted.keys()
+    for name, weight in wanted.items():
+        np.testing.assert_array_equal(found[name], weight.numpy())
+
+
 @pytest.mark.parametrize(
     ("settings", "words_of_it"),
     [

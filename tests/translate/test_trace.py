@@ -118,9 +118,9 @@ def test_a_saved_trace_is_read_as_it_was(translator: Translator, tmp_path: Path)
 
 
 def test_other_files_are_no_traces(translator: Translator, tmp_path: Path) -> None:
-    assert translator.folder is not None
+    assert translator.twin is not None
     with pytest.raises(FormatError, match="is no trace of heed"):
-        read_trace(translator.folder / "model.safetensors")
+        read_trace(translator.twin.folder / "model.safetensors")
 
 
 def test_an_edit_changes_what_is_computed_behind_it(translator: Translator) -> None:
@@ -169,5 +169,5 @@ def test_an_edit_without_effect_is_an_error(translator: Translator) -> None:
 
 def test_a_translator_without_a_folder_cannot_be_traced(translator: Translator) -> None:
     bare = Translator(translator.model, translator.src_vocab, translator.tgt_vocab)
-    with pytest.raises(UsageError, match="opened from a folder can be traced"):
+    with pytest.raises(UsageError, match="opened from a folder can be traced or edited"):
         bare.trace(LINES[0])

@@ -159,6 +159,27 @@ class Network:
         sides = weights["sides"] if stacks_of(config).is_one_stack else None
         return cls(config=config, matrices=matrices, norms=norms, tables=tables, sides=sides)
 
+    def weights(self) -> dict[str, Floats]:
+        """All weights by the names of `heed.model.plan`; of int8, the numbers that they stand for.
+
+        Tied ones come under each of their names.
+        """
+        config, width = self.config, self.config.d_model
+        embeddings = stacks_of(config).embeddings
+        found = {name: self.matrices[role].floats() for role, name in embeddings.items()}
+        rows: dict[str, list[Floats]] = {}
+        for product in _products(config):
+            matrix = self.matrices[product.role]
+            rows.setdefault(f"{product.name}.weight", []).append(matrix.floats())
+            if matrix.bias is not None:
+                rows.setdefault(f"{product.name}.bias", []).append(matrix.bias[: matrix.n])
+        found |= {name: np.concatenate(parts) for name, parts in rows.items()}
+        for role, name in _norms(config):
+            gain, bias = self.norms[role]
+            found |= {f"{name}.weight": gain[:width], f"{name}.bias": bias[:width]}
+        found |= {name: self.tables[side] for side, name in tables_of(config).items()}
+        return found if self.sides is None else found | {"sides": self.sides}
+
     @property
     def stacks(self) -> Stacks:
         """What the engine has to know of the model's family."""

@@ -320,16 +320,25 @@ class MultiHeadAttention(nn.Module):
         Returns:
             Keys `(batch, n_heads, k_len, d_k)` and values `(batch, n_heads, k_len, d_v)`.
         """
+        key, value = self.keys_and_values(memory)
+        return see(self, "key", key), see(self, "value", value)
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """As `project_memory`, of a part of what is read: the tensors have no names.
+
+        Args:
+            memory: `(batch, k_len, d_model)`.
+
+        Returns:
+            Keys `(batch, n_heads, k_len, d_k)` and values `(batch, n_heads, k_len, d_v)`.
+        """
         width = self.n_heads * self.d_k
         bias = self.project_in.bias
         both_ = linear(
             memory, self.project_in.weight[width:], bias[width:] if self.has_bias else None
         )
         key, value = torch.split(both_, [width, self.n_heads * self.d_v], dim=-1)
-        return (
-            see(self, "key", self._split(key, self.d_k)),
-            see(self, "value", self._split(value, self.d_v)),
-        )
+        return self._split(key, self.d_k), self._split(value, self.d_v)
 
     def attend_heads(
         self,

@@ -57,7 +57,9 @@ RELATIVES: dict[str, Callable[[LayerConfig], Relative]] = {
 
 def build_model(config: AnyConfig) -> TorchNetwork:
     """A model of this config with fresh weights from torch's global random generator."""
-    return family_of(config).build(config)
+    model = family_of(config).build(config)
+    model.config = config
+    return model
 
 
 def build_transformer(config: ModelConfig) -> Transformer:

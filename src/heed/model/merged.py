@@ -52,7 +52,7 @@ class MergedDecoderLayer(nn.Module):
         Returns:
             Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`.
         """
-        return self.joint_attention.project_memory(memory)
+        return self._keys_and_values("memory", memory)
 
     def forward(
         self,
@@ -78,7 +78,7 @@ class MergedDecoderLayer(nn.Module):
         memory_heads = self.project_memory(memory)
 
         def read(y: Tensor) -> Tensor:
-            target_heads = self.joint_attention.project_memory(y)
+            target_heads = self._keys_and_values("target", y)
             return self._read(
                 y, memory_heads, target_heads, src_mask, is_causal=True, distances=distances
             )
@@ -110,10 +110,18 @@ class MergedDecoderLayer(nn.Module):
         assert rotation is None
 
         def read(y: Tensor) -> Tensor:
-            target_heads = cache.append(*self.joint_attention.project_memory(y))
+            target_heads = cache.append(*self._keys_and_values("target", y))
             return self._read(y, memory_heads, target_heads, src_mask, distances=distances)
 
         return self._finished(self.around_joint(see(self, "in", x), read))
+
+    def _keys_and_values(self, side: str, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Of one side, `(batch, k_len, d_model)` → each `(batch, n_heads, k_len, d_k or d_v)`."""
+        key, value = self.joint_attention.keys_and_values(x)
+        return (
+            see(self.joint_attention, f"{side}_key", key),
+            see(self.joint_attention, f"{side}_value", value),
+        )
 
     def _read(
         self,

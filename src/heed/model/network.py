@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from heed.model.config import AnyConfig
 from heed.model.masks import padding_mask
 from heed.model.plan import Weight
 from heed.model.positions import Rotation
@@ -26,6 +27,7 @@ class TorchNetwork(nn.Module):
         pad_id: id of `<pad>`.
 
     Attributes:
+        config: what `heed.model.build.build_model` made it from.
         output: linear map to the target vocabulary; may share the embedding's matrix. Parameters
             have the order of their modules, so a family sets it where its plan has it.
         is_recomputing: in training, keep only the inputs of each of `layers` and compute their
@@ -34,6 +36,7 @@ class TorchNetwork(nn.Module):
         is_compiled: in training, run `layers` as torch's compiler makes them.
     """
 
+    config: AnyConfig
     output: nn.Linear
 
     def __init__(self, *, plan: list[Weight], pad_id: int) -> None:

@@ -1,13 +1,28 @@
 """What each named tensor is: its axes, the operation that makes it, and the formula.
 
-`trace.py` gives the names; the tests hold this table against the tensors of every family.
+`trace.py` gives the names; the tests hold these tables against the tensors of every family with
+every option.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-_SUBLAYER = re.compile(r"(self|cross|joint)_attention$")
-_LAYER = re.compile(r"(encoder|decoder)\.\d+$")
+from heed.model.bag.config import BagConfig
+from heed.model.config import LINEAR, AnyConfig, ModelConfig
+from heed.model.convolutional.config import ConvConfig
+from heed.model.one_stack.config import DecoderConfig, EncoderConfig
+from heed.model.plan import LayerConfig
+from heed.model.recurrent.config import RecurrentConfig
+
+BOTH = "src+tgt"
+"""The axis of a sequence that is the source with the target behind it."""
+
+Row = tuple[str, str, str]
+"""Operation, formula and axes; {q} and {k} are the sequences of queries and of keys."""
+Table = Mapping[str, Row]
+"""By the kind of module, a dot and the tensor's own name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,68 +42,351 @@ class Stage:
     axes: tuple[str, ...]
 
 
-# Axes: {q} and {k} are the sides of queries and keys.
-_TABLE: dict[str, tuple[str, str, str]] = {
-    "embedding.tokens": ("embed", "E[id] · √d_model", "{q} d_model"),
-    "embedding.sum": ("add the positions", "tokens + PE", "{q} d_model"),
-    "attention.query": ("project", "Q = X W^Q + b^Q", "head {q} d_k"),
-    "attention.key": ("project", "K = X W^K + b^K", "head {k} d_k"),
-    "attention.value": ("project", "V = X W^V + b^V", "head {k} d_v"),
-    "attention.rotated_query": ("rotate by position", "R(p) q_p", "head {q} d_k"),
-    "attention.rotated_key": ("rotate by position", "R(p) k_p", "head {k} d_k"),
-    "attention.products": ("inner products", "Q Kᵀ", "head {q} {k}"),
-    "attention.scores": ("scale", "Q Kᵀ / √d_k", "head {q} {k}"),
-    "attention.bias": ("bias of distances", "B", "head {q} {k}"),
-    "attention.biased": ("add the bias", "Q Kᵀ / √d_k + B", "head {q} {k}"),
-    "attention.masked": ("mask", "−∞ where reading is not allowed", "head {q} {k}"),
-    "attention.weights": ("softmax", "A = softmax(scores)", "head {q} {k}"),
-    "attention.context": ("weighted sum", "A V", "head {q} d_v"),
-    "attention.relative": ("weighted sum of distances", "A a^V", "head {q} d_v"),
-    "attention.joined": ("join the heads", "Concat(head_1, …, head_h)", "{q} heads·d_v"),
-    "attention.out": ("project", "Concat(head_1, …, head_h) W^O + b^O", "{q} d_model"),
-    "residual.normed": ("LayerNorm", "LayerNorm(X)", "{q} d_model"),
-    "residual.sum": ("add", "X + Sublayer(X)", "{q} d_model"),
-    "residual.out": ("residual connection", "LayerNorm(X + Sublayer(X))", "{q} d_model"),
-    "feed_forward.expanded": ("project", "X W_1 + b_1", "{q} d_ff"),
-    "feed_forward.activated": ("activation", "f(X W_1 + b_1)", "{q} d_ff"),
-    "feed_forward.out": ("project", "f(X W_1 + b_1) W_2 + b_2", "{q} d_model"),
-    "layer.in": ("input", "X", "{q} d_model"),
-    "layer.out": ("output", "X", "{q} d_model"),
-    "network.memory": ("output of the encoder", "M", "src d_model"),
-    "network.states": ("output of the decoder", "H", "tgt d_model"),
-    "network.logits": ("project to the vocabulary", "H Eᵀ", "tgt piece"),
-    "network.log_probs": ("log softmax", "log softmax(H Eᵀ)", "tgt piece"),
-}
+class Stages:
+    """The stages of one model.
 
-
-def stage_of(name: str) -> Stage:
-    """What the tensor of this name is.
-
-    Raises:
-        KeyError: no module shows a tensor of this name.
+    Args:
+        config: its shape.
+        has_source: False for a language model, which continues a text.
+        has_table: False for a model of image patches, which has no table of tokens.
     """
-    module, _, last = name.rpartition(".")
-    kind = f"{_kind_of(module)}.{last}"
-    operation, formula, axes = _TABLE[kind]
-    side = "tgt" if module.startswith(("decoder", "embed_tgt")) else "src"
-    memory = "src" if "cross_attention" in module else side
-    return Stage(
-        kind=kind,
-        operation=operation,
-        formula=formula,
-        axes=tuple(axes.format(q=side, k=memory).split()),
+
+    def __init__(
+        self, config: AnyConfig, *, has_source: bool = True, has_table: bool = True
+    ) -> None:
+        self._family = _FAMILIES[config.family]
+        self._rows = dict(self._family.rows(config))
+        if not has_table:
+            _, formula, axes = self._rows["embedding.tokens"]
+            formula = formula.replace("E[id]", "(X W + b)")
+            self._rows["embedding.tokens"] = "project each patch", formula, axes
+        self._readers = self._family.readers(config)
+        self._has_source = has_source
+
+    def of(self, name: str) -> Stage:
+        """What the tensor of this name is.
+
+        Raises:
+            KeyError: no module of this model names a tensor so.
+        """
+        module, _, last = _NUMBER.sub("", name).rpartition(".")
+        kind = f"{self._kind_of(module)}.{last}"
+        operation, formula, axes = self._rows[kind]
+        queries, keys = self._sequences(module, last)
+        return Stage(
+            kind=kind,
+            operation=operation,
+            formula=formula,
+            axes=tuple(axes.format(q=queries, k=keys).split()),
+        )
+
+    def _kind_of(self, module: str) -> str:
+        """The kind of module that has this name in a model."""
+        for pattern, kind in _KINDS.items():
+            if re.search(pattern, module):
+                return kind
+        if module.endswith(".self_attention"):
+            return self._readers[module.partition(".")[0]]
+        return module
+
+    def _sequences(self, module: str, last: str) -> tuple[str, str]:
+        """The sequences of queries and of keys of a tensor."""
+        queries, keys = self._family.sequences(module, last)
+        if self._has_source:
+            return queries, keys
+        return queries.replace(BOTH, "tgt"), keys.replace(BOTH, "tgt")
+
+
+_NUMBER = re.compile(r"\.\d+$")
+"""Of the memories, where there are several."""
+_KINDS = {
+    r"^$": "network",
+    r"embed(_src|_tgt)?$": "embedding",
+    r"\.around_[a-z_]+$": "residual",
+    r"feed_forward$": "feed_forward",
+    r"(cross|joint)_attention$": "attention",
+    r"^(encoder|decoder)\.\d+$": "layer",
+}
+"""By the end of a module's name, the kind of module in every family."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Family:
+    """What the stages of a family are.
+
+    Attributes:
+        rows: of a config.
+        readers: of a config, the kind of `self_attention` in each stack.
+        sequences: of a module's and a tensor's name, the sequences of its queries and keys.
+    """
+
+    rows: Callable[[Any], Table]
+    readers: Callable[[Any], Mapping[str, str]]
+    sequences: Callable[[str, str], tuple[str, str]]
+
+
+def _two_stacks(module: str, last: str) -> tuple[str, str]:
+    """An encoder of the source, and a decoder of the target that reads it."""
+    if "cross_attention" in module:
+        return "tgt", "src"
+    if "joint_attention" in module:
+        return "tgt", {"memory_": "src", "target_": "tgt"}.get(last[:7], BOTH)
+    is_tgt = module.startswith(("decoder", "embed_tgt")) or last in _OF_TARGET
+    return ("tgt", "tgt") if is_tgt else ("src", "src")
+
+
+def _one_decoder(module: str, last: str) -> tuple[str, str]:
+    """One stack over the source and the target behind it."""
+    if module.startswith("decoder"):
+        return BOTH, BOTH
+    is_src = last.startswith("src_") or last == "embedded_src"
+    return ("src", "src") if is_src else ("tgt", "tgt")
+
+
+def _one_encoder(module: str, last: str) -> tuple[str, str]:
+    return "src", "src"
+
+
+_OF_TARGET = ("states", "logits", "log_probs", "embedded_tgt")
+
+
+def _of_layers(config: LayerConfig) -> Table:
+    """Embedding, attention, residual connection and feed-forward network."""
+    return {
+        **_embedding("", config),
+        **_attention(config),
+        **_residual(config),
+        **_feed_forward(config),
+        "layer.in": ("input", "X", "{q} d_model"),
+        "layer.out": ("output", "X", "{q} d_model"),
+    }
+
+
+def _embedding(prefix: str, config: LayerConfig) -> Table:
+    scaled = "E[id] · √d_model" if config.scale_embedding else "E[id]"
+    added = ("add the positions", "tokens + PE")
+    if config.positions in ("none", "rotary", "shaw", "alibi"):
+        added = ("no positions are added", "tokens")
+    elif config.normalize_positions:
+        added = ("add the positions", "tokens + PE / |PE|")
+    return {
+        f"embedding.{prefix}tokens": ("embed", scaled, "{q} d_model"),
+        f"embedding.{prefix}sum": (*added, "{q} d_model"),
+    }
+
+
+_SCORES = {
+    "softmax": ("Q Kᵀ", "Q Kᵀ / √d_k"),
+    "unscaled": ("√d_k Q Kᵀ", "Q Kᵀ"),
+    "cosine": ("d_k cos(Q, K)", "√d_k cos(Q, K)"),
+    "gaussian": ("(Q Kᵀ − |K|² / 2) √((d_k + 1) / d_k)", "(Q Kᵀ − |K|² / 2) / √d_k"),
+    "linear": ("", ""),
+    "favor": ("", ""),
+}
+"""By the kind of attention, the formulas of `products` and `scores`."""
+
+
+def _attention(config: LayerConfig) -> Table:
+    products, scores = _SCORES[config.attention]
+    bias = "−m_h |i − j|" if config.positions == "alibi" else "Q (a^K)ᵀ / √d_k"
+    masked = ("mask", "S, −∞ where reading is not allowed")
+    weights = ("softmax", "A = softmax(S)")
+    if config.mask == "after":
+        masked = ("softmax, then mask", "softmax(S), 0 where reading is not allowed")
+        weights = ("divide by the sum", "A = softmax(S), divided by the sum of each row")
+    if config.attention in LINEAR:
+        weights = ("kernel", "A = φ(Q) φ(K)ᵀ, divided by the sum of each row")
+    of_keys = {
+        f"attention.{side}{name}": ("project", formula, "head {k} " + width)
+        for side in ("", "memory_", "target_")
+        for name, formula, width in (
+            ("key", _with_bias("K = X W^K + b^K", config), "d_k"),
+            ("value", _with_bias("V = X W^V + b^V", config), "d_v"),
+        )
+    }
+    out = ("project", _with_bias("C W^O + b^O", config))
+    if not config.output_projection:
+        out = ("no projection", "C")
+    return of_keys | {
+        "attention.query": ("project", _with_bias("Q = X W^Q + b^Q", config), "head {q} d_k"),
+        "attention.rotated_query": ("rotate by position", "Q := R(p) q_p", "head {q} d_k"),
+        "attention.rotated_key": ("rotate by position", "K := R(p) k_p", "head {k} d_k"),
+        "attention.products": ("inner products", products, "head {q} {k}"),
+        "attention.scores": ("scale", f"S = {scores}", "head {q} {k}"),
+        "attention.bias": ("bias of distances", f"B = {bias}", "head {q} {k}"),
+        "attention.biased": ("add the bias", f"S = {scores} + B", "head {q} {k}"),
+        "attention.masked": (*masked, "head {q} {k}"),
+        "attention.weights": (*weights, "head {q} {k}"),
+        "attention.context": ("weighted sum", "A V", "head {q} d_v"),
+        "attention.relative": ("weighted sum of distances", "A a^V", "head {q} d_v"),
+        "attention.joined": ("join the heads", "C = Concat(A_1 V_1, …, A_h V_h)", "{q} heads·d_v"),
+        "attention.out": (*out, "{q} d_model"),
+    }
+
+
+def _residual(config: LayerConfig) -> Table:
+    added = "X + Sublayer(X)" if config.residual else "Sublayer(X)"
+    out = {
+        "post": ("LayerNorm", f"LayerNorm({added})"),
+        "pre": ("residual connection", added.replace("(X)", "(LayerNorm(X))")),
+        "none": ("residual connection", added),
+    }[config.norm]
+    if not config.residual and config.norm != "post":
+        out = ("no residual connection", out[1])
+    return {
+        "residual.normed": ("LayerNorm", "LayerNorm(X)", "{q} d_model"),
+        "residual.sum": ("add", added, "{q} d_model"),
+        "residual.out": (*out, "{q} d_model"),
+    }
+
+
+def _feed_forward(config: LayerConfig) -> Table:
+    inner = _with_bias("X W_1 + b_1", config)
+    activated = {
+        "relu": ("ReLU", f"F = max(0, {inner})"),
+        "gelu": ("GELU", f"F = GELU({inner})"),
+        "swiglu": ("gate", "F = Swish(G) ⊙ U"),
+    }[config.activation]
+    is_gated = config.activation == "swiglu"
+    expanded = (f"[G, U] = {inner}", "2·d_ff") if is_gated else (inner, "d_ff")
+    return {
+        "feed_forward.expanded": ("project", expanded[0], f"{{q}} {expanded[1]}"),
+        "feed_forward.activated": (*activated, "{q} d_ff"),
+        "feed_forward.out": ("project", _with_bias("F W_2 + b_2", config), "{q} d_model"),
+    }
+
+
+def _transformer(config: ModelConfig) -> Table:
+    memory = "LayerNorm(X)" if config.norm == "pre" else "X"
+    return {
+        **_of_layers(config),
+        **_target_readers(config),
+        **_output("tgt ", "LayerNorm(X)" if config.norm == "pre" else "X", config.tied != "none"),
+        # With cross_from = same there is one for each layer, with its number behind.
+        "network.memory": ("output of the encoder", f"M = {memory}", "src d_model"),
+    }
+
+
+def _target_readers(config: ModelConfig) -> Table:
+    """What may stand in the place of a decoder's self-attention."""
+    gates = _with_bias("[i, f] = σ([X, G] W + b)", config)
+    mean = "ḡ_j = (x_1 + … + x_j) / j"
+    forget, candidate = (
+        _with_bias(formula, config) for formula in ("f_t = σ(W_f x_t + b_f)", "z_t = W x_t + b")
     )
+    return {
+        "average.mean": ("mean of all so far", mean, "{q} d_model"),
+        "average.gates": ("gates", gates, "{q} 2·d_model"),
+        "average.out": ("weigh input and mean", "i ⊙ X + f ⊙ G", "{q} d_model"),
+        "ssru.forget": ("forget gate", forget, "{q} d_model"),
+        "ssru.candidate": ("candidate", candidate, "{q} d_model"),
+        "ssru.state": ("gated sum", "c_t = f_t ⊙ c_{t−1} + (1 − f_t) ⊙ z_t", "{q} d_model"),
+        "ssru.out": ("ReLU", "max(0, c_t)", "{q} d_model"),
+    }
 
 
-def _kind_of(module: str) -> str:
-    """The kind of module that has this name in a model."""
-    last = module.rpartition(".")[2]
-    if not module:
-        return "network"
-    if last.startswith("embed"):
-        return "embedding"
-    if last.startswith("around_"):
-        return "residual"
-    if _SUBLAYER.search(module):
-        return "attention"
-    return "layer" if _LAYER.search(module) else last
+def _readers(config: ModelConfig) -> Mapping[str, str]:
+    return {"encoder": "attention", "decoder": config.decoder_self}
+
+
+def _convolutional(config: ConvConfig) -> Table:
+    return {
+        **_transformer(config),
+        "convolution.projected": (
+            *("project", _with_bias("[V, G] = X W + b", config), "{q} 2·d_model"),
+        ),
+        "convolution.gated": ("gate", "Z = V ⊙ σ(G)", "{q} d_model"),
+        "convolution.mixed": ("convolve", "Y_t = Σ_j w_j ⊙ Z_{t+j}", "{q} d_model"),
+        "convolution.out": ("project", _with_bias("Y W^O + b^O", config), "{q} d_model"),
+    }
+
+
+def _decoder(config: DecoderConfig) -> Table:
+    last = "LayerNorm(X)" if config.norm == "pre" else "X"
+    return {
+        **_of_layers(config),
+        **_embedding("src_", config),
+        **_embedding("tgt_", config),
+        **_output("tgt ", last, config.tied != "none"),
+        "network.embedded_src": ("add the vector of the side", "X + s_src", "src d_model"),
+        "network.embedded_tgt": ("add the vector of the side", "X + s_tgt", "tgt d_model"),
+    }
+
+
+def _encoder(config: EncoderConfig) -> Table:
+    memory = "M = LayerNorm(X)" if config.norm == "pre" else "M = X"
+    is_pooled = config.pooling == "mean"
+    output = _output(
+        "text ", "mean of the rows of M", is_tied=config.tied != "none", outputs="label"
+    )
+    if not is_pooled:
+        output = _output("src ", "M", is_tied=config.tied != "none")
+    return {
+        **_of_layers(config),
+        **output,
+        "network.memory": ("output of the encoder", memory, "src d_model"),
+    }
+
+
+def _bag(config: BagConfig) -> Table:
+    formula = "Σ w_i v_i / √(Σ w_i²), and a 1"
+    return {
+        **_output("text ", formula, is_tied=False, outputs="label"),
+        "network.states": ("weighted sum of the n-grams", formula, "text d_model"),
+    }
+
+
+def _recurrent(config: RecurrentConfig) -> Table:
+    states = "tanh(W [s_t; c_t] + b)"
+    if config.residual:
+        states = "c_t + W [s_t; c_t] + b"
+    if config.attention == "none":
+        states = "s_t"
+    return {
+        **_output("tgt ", states, config.tied != "none"),
+        "network.embedded_src": ("embed", "E[id] · √d_model", "src d_model"),
+        "network.embedded_tgt": ("embed", "E[id] · √d_model", "tgt d_model"),
+        "network.memory": ("output of the encoder", "M = h_1, …, h_n", "src d_model"),
+        "network.last": ("the state after the last token", "h_n", "d_model"),
+        "layer.in": ("input", "X", "{q} d_model"),
+        "layer.out": ("output", "h_t", "{q} d_model"),
+        "attention.weights": ("softmax", "α = softmax(a(s, h))", "head {q} {k}"),
+    }
+
+
+def _output(side: str, states: str, is_tied: bool, *, outputs: str = "piece") -> Table:
+    """From the last states to probabilities."""
+    product = "H Eᵀ" if is_tied else "H Wᵀ"
+    return {
+        "network.states": ("what the output layer reads", f"H = {states}", f"{side}d_model"),
+        "network.logits": ("score each output", product, f"{side}{outputs}"),
+        "network.log_probs": ("log softmax", f"log softmax({product})", f"{side}{outputs}"),
+    }
+
+
+def _with_bias(formula: str, config: LayerConfig) -> str:
+    """The formula, without its biases where the model has none."""
+    return formula if config.bias else re.sub(r" \+ b(?:[_^]\w)?", "", formula)
+
+
+def _no_readers(config: AnyConfig) -> Mapping[str, str]:
+    return {}
+
+
+_FAMILIES: dict[str, _Family] = {
+    "transformer": _Family(rows=_transformer, readers=_readers, sequences=_two_stacks),
+    "conv": _Family(
+        rows=_convolutional,
+        readers=lambda config: {"encoder": "convolution", "decoder": "convolution"},
+        sequences=_two_stacks,
+    ),
+    "rnn": _Family(rows=_recurrent, readers=_no_readers, sequences=_two_stacks),
+    "decoder": _Family(
+        rows=_decoder, readers=lambda config: {"decoder": "attention"}, sequences=_one_decoder
+    ),
+    "encoder": _Family(
+        rows=_encoder, readers=lambda config: {"encoder": "attention"}, sequences=_one_encoder
+    ),
+    "bag": _Family(rows=_bag, readers=_no_readers, sequences=_one_encoder),
+}
+"""By the name of a family."""

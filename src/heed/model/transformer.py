@@ -56,10 +56,19 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(tokens.embedding_dim) if is_scaled else 1.0
         self.dropout = Dropout(dropout)
 
-    def forward(self, ids: Tensor, offset: int = 0) -> Tensor:
-        """Embed ids `(batch, length)` at positions `offset …` as `(batch, length, d_model)`."""
-        tokens = see(self, "tokens", self.tokens(ids) * self.scale)
-        embedded = see(self, "sum", self.positions(tokens, offset))
+    def forward(self, ids: Tensor, offset: int = 0, side: str = "") -> Tensor:
+        """Embed tokens.
+
+        Args:
+            ids: `(batch, length)`.
+            offset: position of the first.
+            side: in front of the names of the tensors, where one module embeds both sides.
+
+        Returns:
+            `(batch, length, d_model)`.
+        """
+        tokens = see(self, f"{side}tokens", self.tokens(ids) * self.scale)
+        embedded = see(self, f"{side}sum", self.positions(tokens, offset))
         dropped: Tensor = self.dropout(embedded)
         return dropped
 

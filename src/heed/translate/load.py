@@ -90,7 +90,7 @@ def open_model(
         runtime == "auto" and not is_on_gpu and _is_for_engine(bundle, dtype)
     ):
         return bundle, _with_engine(bundle, dtype, threads, use_shortlist=use_shortlist)
-    return bundle, _with_torch(bundle, device, dtype, threads)
+    return bundle, open_in_torch(bundle, device, dtype, threads)
 
 
 class Traceable(Decodable, Protocol):
@@ -101,22 +101,6 @@ class Traceable(Decodable, Protocol):
     """
 
     network: "TorchNetwork"
-
-
-def open_traceable(folder: Path | None) -> Traceable:
-    """Open a model in torch, in float32 on the CPU, so that its tensors can be seen and changed.
-
-    Args:
-        folder: of the model; None = it has none.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-        UsageError: there is no folder.
-    """
-    if folder is None:
-        raise UsageError("Only a translator that heed.load opened from a folder can be traced.")
-    bundle = load_bundle(folder)
-    return _with_torch(bundle, "cpu", "float32", choose_threads(None))
 
 
 def stored_decoding(bundle: Bundle) -> tuple[DecodeOptions, int | None]:
@@ -178,20 +162,29 @@ def _require_compatible(runtime: str, device: str, dtype: str, *, is_on_gpu: boo
 
 def _with_engine(bundle: Bundle, dtype: str, threads: int, *, use_shortlist: bool) -> Engine:
     assert bundle.path is not None
-    config = engine_config(bundle.config)
-    if bundle.int8 is not None:
-        network = from_arrays(config, bundle.int8, f"the int8 file of {bundle.path}")
-    else:
-        network = Network.of(config, bundle.weights, is_quantized=dtype == "int8")
+    network = network_of(bundle, dtype)
     return Engine(
         network,
         threads=threads,
         kernels=os.environ.get("HEED_KERNELS", ""),
-        shortlist=load_shortlist(bundle.path, config) if use_shortlist else None,
+        shortlist=load_shortlist(bundle.path, network.config) if use_shortlist else None,
     )
 
 
-def _with_torch(bundle: Bundle, device: str, dtype: str, threads: int) -> Traceable:
+def network_of(bundle: Bundle, dtype: str) -> Network:
+    """The network that the engine computes: the int8 of a folder, or its weights in `dtype`."""
+    config = engine_config(bundle.config)
+    if bundle.int8 is not None:
+        return from_arrays(config, bundle.int8, f"the int8 file of {bundle.path}")
+    return Network.of(config, bundle.weights, is_quantized=dtype == "int8")
+
+
+def open_in_torch(bundle: Bundle, device: str, dtype: str, threads: int) -> Traceable:
+    """The model of a bundle in torch.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
     if not _has_torch():
         raise MissingExtraError("A model that torch computes", "train")
     from heed.machine.cpu import prepare_cpu

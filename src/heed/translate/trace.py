@@ -6,8 +6,8 @@ too; what can be concluded from the numbers is in `heed.explain`. Needs torch.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,17 @@ from heed.decode.search import decode
 from heed.decode.state import Hypothesis
 from heed.disk.files import read_bytes, write_atomically
 from heed.disk.tensors import decode_tensors, encode_tensors, read_metadata
-from heed.errors import FormatError
+from heed.errors import FormatError, UsageError
 from heed.model.ancestry import Ancestry
-from heed.model.interface import Decodable, Floats, Ids, NextTokens, State
+from heed.model.interface import Decodable, Floats
 from heed.model.network import TorchNetwork
-from heed.model.stages import stage_of
+from heed.model.stages import Stages
 from heed.model.trace import listening, see
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.load import Traceable
 from heed.translate.search import never_written
+from heed.translate.stepwise import Rows, Stepwise, array
 
 FORMAT = "heed trace 1"
 
@@ -74,6 +75,9 @@ class Trace(Mapping[str, Floats]):
         tensors: their values by name.
         steps: of a search, if asked for: the tensors of each step, which have an axis of rows in
             front, `(rows, …)`; those of the encoder are in the first.
+        rows: of the same steps, which hypothesis each row continues.
+        n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
+        labels: of a classifier, the probability of each label.
     """
 
     source: str
@@ -84,6 +88,9 @@ class Trace(Mapping[str, Floats]):
     nodes: list[Node]
     tensors: dict[str, Floats] = field(repr=False)
     steps: list[dict[str, Floats]] = field(default_factory=list, repr=False)
+    rows: list[Rows] = field(default_factory=list, repr=False)
+    n_prompt: int = 0
+    labels: dict[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Floats:
         return self.tensors[name]
@@ -109,6 +116,29 @@ class Trace(Mapping[str, Floats]):
                 return node
         raise KeyError(name)
 
+    def kv_table(self, layer: int, step: int) -> tuple[Floats, Floats]:
+        """The keys and values that a decoder layer has of the target when it reads token `step`.
+
+        Args:
+            layer: decoder layer, from 0.
+            step: which target token, from 0, `<bos>`; the table has a row for it and for each
+                before it. A decoder-only model has the source's rows in front.
+
+        Returns:
+            Keys `(n_heads, n_rows, d_k)` and values `(n_heads, n_rows, d_v)`.
+
+        Raises:
+            UsageError: there is no such layer or step, or it keeps no keys and values.
+        """
+        module = f"decoder.{layer}.self_attention"
+        key, value = self.get(f"{module}.rotated_key", self.get(f"{module}.key")), f"{module}.value"
+        if key is None or value not in self:
+            raise UsageError(f"There is no table of keys and values of decoder layer {layer}.")
+        if step not in range(len(self.target_tokens)):
+            raise UsageError(f"step must be below {len(self.target_tokens)}, but is {step}.")
+        n_rows = key.shape[1] - len(self.target_tokens) + step + 1
+        return key[:, :n_rows], self[value][:, :n_rows]
+
     def save(self, path: str | Path) -> None:
         """Write a safetensors file: the tensors, and all else as JSON in its metadata.
 
@@ -126,6 +156,9 @@ class Trace(Mapping[str, Floats]):
             "target_tokens": self.target_tokens,
             "expected_tokens": self.expected_tokens,
             "nodes": [asdict(node) for node in self.nodes],
+            "rows": [asdict(step) for step in self.rows],
+            "n_prompt": self.n_prompt,
+            "labels": self.labels,
         }
         metadata = {"format": FORMAT, "trace": json.dumps(about, ensure_ascii=False)}
         content = encode_tensors(self.tensors | steps, metadata=metadata, must_be_finite=False)
@@ -152,10 +185,15 @@ def read_trace(path: str | Path) -> Trace:
             tensors[name] = tensor
     about = json.loads(metadata["trace"])
     nodes = [_node(values) for values in about.pop("nodes")]
+    rows = [Rows(**values) for values in about.pop("rows")]
     # A file has its tensors in the order of the alphabet.
     ordered = {node.name: tensors[node.name] for node in nodes}
     return Trace(
-        **about, nodes=nodes, tensors=ordered, steps=[steps[number] for number in sorted(steps)]
+        **about,
+        nodes=nodes,
+        tensors=ordered,
+        steps=[steps[number] for number in sorted(steps)],
+        rows=rows,
     )
 
 
@@ -167,11 +205,18 @@ class Tracer:
         model: in torch, in evaluation mode.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
+        has_source: False for a language model.
     """
 
     model: Traceable
     src_vocab: Vocab
     tgt_vocab: Vocab
+    has_source: bool = True
+
+    @cached_property
+    def stages(self) -> Stages:
+        """What the model's tensors are."""
+        return Stages(self.model.network.config, has_source=self.has_source)
 
     def forced(
         self, source: str, src_ids: list[int], translation: str, tgt_ids: list[int]
@@ -185,26 +230,44 @@ class Tracer:
             tgt_ids: its ids, without `<bos>` and `<eos>`.
         """
         tgt_in = [self.tgt_vocab.bos_id, *tgt_ids]
-        src, forced = torch.tensor([src_ids]), torch.tensor([tgt_in])
-        network = self.model.network
-
-        def run() -> None:
-            logits = network.teacher_forced(src, forced)
-            see(network, "log_probs", logits.log_softmax(dim=-1))
-
-        nodes, tensors = caught(network, run)
+        tgt_out = [*tgt_ids, self.tgt_vocab.eos_id]
+        nodes, tensors = self.caught(src_ids, tgt_in)
         return Trace(
             source=source,
             translation=translation,
             source_tokens=self.src_vocab.pieces(src_ids),
             target_tokens=self.tgt_vocab.pieces(tgt_in),
-            expected_tokens=self.tgt_vocab.pieces([*tgt_ids, self.tgt_vocab.eos_id]),
+            expected_tokens=self.tgt_vocab.pieces(tgt_out),
+            nodes=nodes,
+            tensors=tensors,
+        )
+
+    def read(self, source: str, src_ids: list[int]) -> Trace:
+        """Trace a model that only reads.
+
+        Args:
+            source: the text.
+            src_ids: its ids, `<eos>` last.
+        """
+        nodes, tensors = self.caught(src_ids, [])
+        return Trace(
+            source=source,
+            translation="",
+            source_tokens=self.src_vocab.pieces(src_ids),
+            target_tokens=[],
+            expected_tokens=[],
             nodes=nodes,
             tensors=tensors,
         )
 
     def searched(
-        self, source: str, src_ids: list[int], options: DecodeOptions, *, steps: bool
+        self,
+        source: str,
+        src_ids: list[int],
+        options: DecodeOptions,
+        *,
+        steps: bool = False,
+        searches: Decodable | None = None,
     ) -> Trace:
         """Search for a translation and trace the best one.
 
@@ -212,13 +275,33 @@ class Tracer:
             source: the text.
             src_ids: its ids, `<eos>` last.
             options: of the search.
-            steps: keep the tensors of every step of the search too.
+            steps: search in torch, and keep the tensors of every step too.
+            searches: the same model where it searches faster, without `steps`; None = torch.
         """
-        stepwise = Stepwise(self.model)
-        best = self._best(stepwise if steps else self.model, src_ids, options)
+        stepwise = Stepwise(self.model, self.stages)
+        best = self._best(stepwise if steps else searches or self.model, src_ids, options)
         text = normalize(self.tgt_vocab.decode(best.ids))
         found = self.forced(source, src_ids, text, best.ids)
-        return replace(found, steps=stepwise.steps) if steps else found
+        return replace(found, steps=stepwise.steps, rows=stepwise.rows)
+
+    def caught(self, src_ids: list[int], tgt_in: list[int]) -> tuple[list[Node], dict[str, Floats]]:
+        """All tensors of one pass.
+
+        Args:
+            src_ids: of the source.
+            tgt_in: ids of the target, `<bos>` first.
+
+        Returns:
+            What each tensor is, and their values, in the order of the computation.
+        """
+        network = self.model.network
+        src, forced = (torch.tensor([ids], dtype=torch.long) for ids in (src_ids, tgt_in))
+
+        def run() -> None:
+            logits = network.teacher_forced(src, forced)
+            see(network, "log_probs", logits.log_softmax(dim=-1))
+
+        return caught(network, self.stages, run)
 
     def _best(self, model: Decodable, src_ids: list[int], options: DecodeOptions) -> Hypothesis:
         vocab = self.tgt_vocab
@@ -234,11 +317,14 @@ class Tracer:
         return best
 
 
-def caught(network: TorchNetwork, run: Callable[[], Any]) -> tuple[list[Node], dict[str, Floats]]:
+def caught(
+    network: TorchNetwork, stages: Stages, run: Callable[[], Any]
+) -> tuple[list[Node], dict[str, Floats]]:
     """Every named tensor that `network` computes while `run` runs, of the first row of the batch.
 
     Args:
         network: in evaluation mode.
+        stages: what its tensors are.
         run: computes something with it.
 
     Returns:
@@ -249,8 +335,10 @@ def caught(network: TorchNetwork, run: Callable[[], Any]) -> tuple[list[Node], d
     tensors: dict[str, Floats] = {}
 
     def hear(name: str, tensor: Tensor) -> None:
-        stage = stage_of(name)
-        value = _array(tensor[0])
+        if not tensor.numel():  # the source of a language model
+            return
+        stage = stages.of(name)
+        value = array(tensor[0])
         nodes[name] = Node(
             name=name,
             shape=value.shape,
@@ -265,64 +353,6 @@ def caught(network: TorchNetwork, run: Callable[[], Any]) -> tuple[list[Node], d
     with torch.inference_mode(False), torch.enable_grad(), listening(network, hear):
         run()
     return list(nodes.values()), tensors
-
-
-class Stepwise:
-    """A model that keeps the tensors of each step of one search.
-
-    Args:
-        model: that searches.
-
-    Attributes:
-        steps: by step, the tensors with an axis of rows in front, `(rows, …)`.
-    """
-
-    def __init__(self, model: Traceable) -> None:
-        self._model = model
-        self.steps: list[dict[str, Floats]] = []
-        self._n_stepped = 0
-
-    def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> State:
-        """Read the sources; see `Decodable.start`."""
-        with self._kept({}):
-            return self._model.start(src, beam_size=beam_size, required_ids=required_ids)
-
-    def step(self, state: State, tokens: Ids) -> NextTokens:
-        """Advance every row by one token; see `Decodable.step`."""
-        # The encoder's tensors belong to the first step.
-        is_first = len(self.steps) == 1 and self._n_stepped == 0
-        self._n_stepped += 1
-        with self._kept(self.steps.pop() if is_first else {}):
-            return self._model.step(state, tokens)
-
-    def extend(self, state: State, tokens: Ids) -> None:
-        """Advance every row by several tokens; see `Decodable.extend`."""
-        self._model.extend(state, tokens)
-
-    def select(self, state: State, rows: Ids, sources: Ids | None = None) -> None:
-        """Keep, repeat or reorder rows; see `Decodable.select`."""
-        self._model.select(state, rows, sources)
-
-    def teacher_forced(self, src: Ids, tgt_in: Ids) -> NextTokens:
-        """Score given targets; see `Decodable.teacher_forced`."""
-        return self._model.teacher_forced(src, tgt_in)
-
-    @contextmanager
-    def _kept(self, step: dict[str, Floats]) -> Iterator[None]:
-        """Add what is computed inside the block to `step`, which becomes the last one."""
-
-        def hear(name: str, tensor: Tensor) -> None:
-            step[name] = _array(tensor)
-
-        with listening(self._model.network, hear):
-            yield
-        self.steps.append(step)
-
-
-def _array(tensor: Tensor) -> Floats:
-    """A copy in NumPy, float32."""
-    array: Floats = tensor.detach().to("cpu", torch.float32, copy=True).numpy()
-    return array
 
 
 def _node(values: dict[str, Any]) -> Node:

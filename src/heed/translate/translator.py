@@ -6,8 +6,7 @@ searched, decoded and returned in the order given.
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -31,7 +30,7 @@ from heed.translate.lines import (
     texts_of,
     with_prefixes,
 )
-from heed.translate.load import Traceable, open_model, open_traceable, stored_decoding
+from heed.translate.load import Traceable, open_model, stored_decoding
 from heed.translate.result import (
     Alignment,
     Continuation,
@@ -42,6 +41,7 @@ from heed.translate.result import (
     keep_distinct,
 )
 from heed.translate.search import IsWanted, Searcher, never_written
+from heed.translate.twin import Twin, edited, traceable, twin_of
 
 if TYPE_CHECKING:
     from heed.model.trace import Edit
@@ -96,7 +96,7 @@ def load(
         target_langs=bundle.target_langs,
         max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
         options=options,
-        folder=Path(folder),
+        twin=twin_of(folder, bundle, dtype),
     )
 
 
@@ -115,7 +115,7 @@ class Translator:
         max_source_tokens: a longer line is cut at sentence ends and translated in parts.
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many lines at once; None = no such limit.
-        folder: where the model is, for `trace` and `edit` to open it in torch; None = nowhere.
+        twin: the model in torch, for `trace` and `edit`; None = there is none.
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class Translator:
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         batch_tokens: int = BATCH_TOKENS,
         batch_lines: int | None = None,
-        folder: Path | None = None,
+        twin: Twin | None = None,
     ) -> None:
         self.model = model
-        self.folder = folder
+        self.twin = twin
         self.src_vocab = src_vocab
         self.tgt_vocab = tgt_vocab
         self.options = options or DecodeOptions()
@@ -438,11 +438,10 @@ class Translator:
 
         tracer = Tracer(model, self.src_vocab, self.tgt_vocab)
         if tgt is None:
-            return tracer.searched(src, src_ids, chosen, steps=steps)
+            return tracer.searched(src, src_ids, chosen, steps=steps, searches=self.model)
         return tracer.forced(src, src_ids, tgt, self.reader.whole_tgt(tgt, "translation"))
 
-    @contextmanager
-    def edit(self, edits: Mapping[str, "Edit"]) -> Iterator[None]:
+    def edit(self, edits: Mapping[str, "Edit"]) -> AbstractContextManager[None]:
         """Replace tensors by functions of them; inside the block, the model computes in torch.
 
         Args:
@@ -451,19 +450,12 @@ class Translator:
         Raises:
             UsageError: a function returned another shape, or no such tensor was computed.
         """
-        before, self.model = self.model, self.traced
-        from heed.model.trace import editing
+        return edited(self, edits)
 
-        try:
-            with editing(self.traced.network, edits):
-                yield
-        finally:
-            self.model = before
-
-    @cached_property
+    @property
     def traced(self) -> Traceable:
         """The model in torch, in float32 on the CPU; opened when it is first needed."""
-        return open_traceable(self.folder)
+        return traceable(self.twin)
 
     @property
     def searcher(self) -> Searcher:

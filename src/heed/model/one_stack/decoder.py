@@ -83,9 +83,7 @@ class DecoderOnly(TorchNetwork):
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """States of the target `(batch, tgt_len, d_model)`; see `TorchNetwork.forward`."""
         n_src, n_tgt = src.size(1), tgt_in.size(1)
-        x = torch.cat(
-            [self.embed(src) + self.sides[SOURCE], self.embed(tgt_in) + self.sides[TARGET]], dim=1
-        )
+        x = torch.cat([self._embedded_src(src), self._embedded_tgt(tgt_in)], dim=1)
         rotation = _joined(self.embed.rotation(n_src), self.embed.rotation(n_tgt))
         distances = self._distances(n_src, n_tgt)
         mask, is_causal = self._mask(n_src, n_tgt, src_mask, src.device)
@@ -100,7 +98,7 @@ class DecoderOnly(TorchNetwork):
         layers = self._decoder_layers()
         caches = [layer.self_attention.new_cache(src.size(1)) for layer in layers]
         if src.size(1):
-            x = self.embed(src) + self.sides[SOURCE]
+            x = self._embedded_src(src)
             rotation = self.embed.rotation(src.size(1))
             distances = self._distances(src.size(1), 0)
             mask, is_causal = self._mask(src.size(1), 0, src_mask, src.device)
@@ -142,7 +140,7 @@ class DecoderOnly(TorchNetwork):
         """The last layer's output for new tokens `(rows, n_new)`, `(rows, n_new, d_model)`."""
         n_new, first, mask = tokens.size(1), state.position, None
         n_src = state.caches[0].length - first
-        x: Tensor = self.embed(tokens, first) + self.sides[TARGET]
+        x = self._embedded_tgt(tokens, first)
         rotation = self.embed.rotation(n_new, first)
         distances = self._from_side(n_new, n_src, first + n_new, first)
         state.position += n_new
@@ -153,6 +151,15 @@ class DecoderOnly(TorchNetwork):
         for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
             x = layer.extend(x, cache, mask, rotation, distances, n_new > 1)
         return x
+
+    def _embedded_src(self, src: Tensor) -> Tensor:
+        """`(batch, src_len)` → `(batch, src_len, d_model)`."""
+        return see(self, "embedded_src", self.embed(src, side="src_") + self.sides[SOURCE])
+
+    def _embedded_tgt(self, tokens: Tensor, offset: int = 0) -> Tensor:
+        """`(batch, length)` at positions `offset …` → `(batch, length, d_model)`."""
+        embedded = self.embed(tokens, offset, "tgt_") + self.sides[TARGET]
+        return see(self, "embedded_tgt", embedded)
 
     def _mask(
         self, n_src: int, n_tgt: int, src_mask: Tensor | None, device: torch.device

@@ -50,6 +50,7 @@ def build_patch_encoder(config: EncoderConfig, *, patch_width: int) -> EncoderOn
         patch_width: numbers in a patch.
     """
     model = build_encoder(config)
+    model.config = config
     project = Linear(patch_width, config.d_model)
     nn.init.xavier_uniform_(project.weight)
     nn.init.zeros_(project.bias)

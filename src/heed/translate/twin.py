@@ -1,0 +1,109 @@
+"""The model of a folder once more, in torch: there its tensors can be seen and changed.
+
+`trace.py` reads them; what answers by itself may be heed's engine, which shows nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from heed.bundle.bundle import Bundle, load_bundle
+from heed.errors import UsageError
+from heed.machine.threads import choose_threads
+from heed.model.interface import Decodable
+from heed.translate.load import Traceable, network_of, open_in_torch
+
+if TYPE_CHECKING:
+    from heed.model.trace import Edit
+
+
+class Twin:
+    """The model of a folder once more: in torch, in float32 on the CPU.
+
+    There its tensors can be seen and changed. Where the engine computes with int8, the weights are
+    the numbers that its int8 stand for, so that what is seen is the model that answers.
+
+    Args:
+        folder: of the model.
+        is_rounded: the engine computes with int8.
+    """
+
+    def __init__(self, folder: str | Path, *, is_rounded: bool = False) -> None:
+        self.folder = Path(folder)
+        self.is_rounded = is_rounded
+
+    @cached_property
+    def model(self) -> Traceable:
+        """Opened when it is first needed.
+
+        Raises:
+            MissingExtraError: torch is not installed.
+        """
+        bundle = load_bundle(self.folder, prefer_int8=self.is_rounded)
+        if self.is_rounded:
+            bundle = replace(bundle, weights=network_of(bundle, "int8").weights())
+        model = open_in_torch(bundle, "cpu", "float32", choose_threads(None))
+        # What training leaves as it is, is an input of what is computed all the same.
+        model.network.requires_grad_()
+        return model
+
+
+def twin_of(folder: str | Path, bundle: Bundle, dtype: str) -> Twin:
+    """The twin of a model that `open_model` opened.
+
+    Args:
+        folder: as given to `open_model`.
+        bundle: what it found there.
+        dtype: as given to `open_model`.
+    """
+    return Twin(folder, is_rounded=dtype == "int8" or bundle.int8 is not None)
+
+
+def traceable(twin: Twin | None) -> Traceable:
+    """The model of a twin.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+        UsageError: there is no twin.
+    """
+    if twin is None:
+        raise UsageError("Only a model that was opened from a folder can be traced or edited.")
+    return twin.model
+
+
+class HasTwin(Protocol):
+    """What answers with a model, and may have its twin.
+
+    Attributes:
+        model: that answers.
+        twin: of the same folder; None = there is no folder.
+    """
+
+    model: Decodable
+    twin: Twin | None
+
+
+@contextmanager
+def edited(owner: HasTwin, edits: Mapping[str, "Edit"]) -> Iterator[None]:
+    """Replace tensors by functions of them; inside the block, the twin answers.
+
+    Args:
+        owner: such as a translator.
+        edits: functions by the name of a tensor, as in `heed.model.trace.editing`.
+
+    Raises:
+        UsageError: there is no twin, a function returned another shape, or no such tensor was
+            computed.
+    """
+    before, twin = owner.model, traceable(owner.twin)
+    from heed.model.trace import editing
+
+    owner.model = twin
+    try:
+        with editing(twin.network, edits):
+            yield
+    finally:
+        owner.model = before
