@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from heed.translate import notebook
+
 Status = Literal["ok", "empty", "split", "max_length", "replaced_bytes", "unwanted"]
 
 
@@ -45,6 +47,20 @@ class Translation:
     def links(self) -> list[tuple[int, int]]:
         """For each target token the source token with the largest weight: `(source, target)`."""
         return strongest_links(self.alignment or [])
+
+    def _repr_html_(self) -> str:
+        chances = [f"{math.exp(score):.1%}" for score in self.token_scores]
+        pieces = [*self.tokens, "<eos>"][: len(chances)]
+        html = f"<p>{notebook.isolated(self.text)}</p>"
+        html += f"<p>score {self.score:.3f}, log-probability {self.log_prob:.3f}, {self.status}</p>"
+        if pieces:
+            html += notebook.table(["token", "probability"], zip(pieces, chances, strict=True))
+        if self.alignment:
+            html += notebook.matrix(self.alignment, self.tokens, self.source_tokens)
+        if self.alternatives:
+            others = [(other.text, f"{other.score:.3f}") for other in self.alternatives]
+            html += notebook.table(["alternative", "score"], others)
+        return html
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +123,9 @@ class Alignment:
     def links(self) -> list[tuple[int, int]]:
         """For each target token the source token with the largest weight: `(source, target)`."""
         return strongest_links(self.weights)
+
+    def _repr_html_(self) -> str:
+        return notebook.matrix(self.weights, self.target_tokens, self.source_tokens)
 
 
 def strongest_links(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:

@@ -28,6 +28,7 @@ from heed.model.stages import Stages
 from heed.model.trace import listening, see
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
+from heed.translate import notebook
 from heed.translate.load import Traceable
 from heed.translate.search import never_written
 from heed.translate.stepwise import Rows, Stepwise, array
@@ -138,6 +139,21 @@ class Trace(Mapping[str, Floats]):
             raise UsageError(f"step must be below {len(self.target_tokens)}, but is {step}.")
         n_rows = key.shape[1] - len(self.target_tokens) + step + 1
         return key[:, :n_rows], self[value][:, :n_rows]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                node.name,
+                " × ".join(f"{axis} {n}" for axis, n in zip(node.axes, node.shape, strict=True)),
+                node.operation,
+                node.formula,
+            )
+            for node in self.nodes
+        ]
+        head = f"{notebook.isolated(self.source)} → {notebook.isolated(self.translation)}"
+        nodes = notebook.table(["name", "shape", "operation", "formula"], rows)
+        summary = f"{len(rows)} tensors, {len(self.steps)} steps of a search"
+        return f"<p>{head}</p><details><summary>{summary}</summary>{nodes}</details>"
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file: the tensors, and all else as JSON in its metadata.
