@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from heed.serve import operating
 from heed.serve.access.gate import Gate
+from heed.serve.inside.traces import Traces
 from heed.serve.operating import look_at
 from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
@@ -49,7 +50,7 @@ def make_app(
             *operating.routes(
                 condition, figures, settings.metrics, partial(look_at, service, figures)
             ),
-            *page.routes(char_limit=settings.limits.chars),
+            *page.routes(char_limit=settings.limits.chars, shows_inside=settings.shows_inside),
         ],
         exception_handlers={
             Refusal: _refused,
@@ -60,6 +61,9 @@ def make_app(
     )
     app.state.usage = Usage()
     app.state.gate = Gate(settings)
+    app.state.traces = Traces(
+        service, is_allowed=settings.shows_inside, n_kept=settings.inside.traces
+    )
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
     return Watched(

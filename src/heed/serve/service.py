@@ -135,7 +135,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[NextToken]:
             return translator.next_word(text, prefix, k, target_lang=into)
 
-        return await self._do(run, text + prefix, source, target, model)
+        return await self.with_model(run, text + prefix, source, target, model)
 
     async def continuations(
         self,
@@ -164,7 +164,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[Continuation]:
             return translator.continuations(text, prefix, k, target_lang=into, is_wanted=is_wanted)
 
-        return await self._do(run, text + prefix, source, target, model)
+        return await self.with_model(run, text + prefix, source, target, model)
 
     async def score(
         self,
@@ -191,7 +191,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> PairScore:
             return translator.score([text], [translation], target_lang=into)[0]
 
-        return await self._do(run, text + translation, source, target, model)
+        return await self.with_model(run, text + translation, source, target, model)
 
     async def align(
         self,
@@ -218,7 +218,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Alignment:
             return translator.align(text, translation, target_lang=into)
 
-        return await self._do(run, text + translation, source, target, model)
+        return await self.with_model(run, text + translation, source, target, model)
 
     def close(self, within_s: float | None = None) -> None:
         """Finish the work and end the threads.
@@ -278,7 +278,7 @@ class Service:
         if source.lower() == AUTO and not self._detector.is_read:
             await asyncio.to_thread(self._detector.read)
 
-    async def _do(
+    async def with_model(
         self,
         run: Callable[[Translator, str, IsWanted], Found],
         texts: str,
@@ -286,7 +286,18 @@ class Service:
         target: str,
         model: str | None,
     ) -> Found:
-        """Call a function with a model in one of the threads that search."""
+        """Call a function with a model in one of the threads that search.
+
+        Args:
+            run: gets the model, the target language, and whether the answer is still wanted.
+            texts: of the request; their language is detected if `source` is `AUTO`.
+            source: language code, or `AUTO`.
+            target: language code.
+            model: name of the model; None = the first that translates the direction.
+
+        Raises:
+            Refusal: as `translate`; or whatever `run` raises, as a refusal.
+        """
         deadline = Deadline(self.settings.work.timeout_s)
         async with AsyncExitStack() as stack:
             async with deadline.enforced():

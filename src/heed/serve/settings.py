@@ -213,6 +213,22 @@ class Metrics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Inside:
+    """Looking into models: traces of sentences, and the screens that show them.
+
+    Attributes:
+        enabled: `on`, `off`, or `auto`: if only programs of this machine can connect.
+        traces: kept at the same time; the oldest go first.
+    """
+
+    enabled: Literal["auto", "on", "off"] = "auto"
+    traces: Annotated[int, Range(1, 1000)] = 8
+
+    def __post_init__(self) -> None:
+        check(self, "inside")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServeSettings:
     """All settings of the server.
 
@@ -225,6 +241,7 @@ class ServeSettings:
         access: who may ask, and how often.
         log: what is written on standard error.
         metrics: figures for Prometheus.
+        inside: looking into models.
     """
 
     models: tuple[str, ...] = ()
@@ -235,10 +252,18 @@ class ServeSettings:
     access: Access = field(default_factory=Access)
     log: Log = field(default_factory=Log)
     metrics: Metrics = field(default_factory=Metrics)
+    inside: Inside = field(default_factory=Inside)
 
     @property
     def needs_keys(self) -> bool:
         """Whether a request without a key is refused."""
         return self.access.keys == "on" or (
             self.access.keys == "auto" and not self.listen.is_loopback
+        )
+
+    @property
+    def shows_inside(self) -> bool:
+        """Whether clients may look into models."""
+        return self.inside.enabled == "on" or (
+            self.inside.enabled == "auto" and self.listen.is_loopback
         )

@@ -20,10 +20,15 @@ TRANSLATION = "Ein Kind schläft im Park."
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server for English and German."""
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The folders of two models, English to German and back."""
     folder = tmp_path_factory.mktemp("taught")
-    models = (teach(folder / "en-de", "en", "de"), teach(folder / "de-en", "de", "en"))
+    return teach(folder / "en-de", "en", "de"), teach(folder / "de-en", "de", "en")
+
+
+@pytest.fixture(scope="session")
+def address(models: tuple[str, str]) -> Iterator[str]:
+    """The address of a server for English and German."""
     service = make_service(ServeSettings(models=models, limits=Limits(chars=CHAR_LIMIT)))
     server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)

@@ -43,11 +43,12 @@ class File:
     cache_control: str
 
 
-def read_page(char_limit: int) -> tuple[str, dict[str, File]]:
+def read_page(char_limit: int, *, shows_inside: bool = True) -> tuple[str, dict[str, File]]:
     """The version of the page and its files by name.
 
     Args:
         char_limit: characters of the longest text that the server takes; the page counts to it.
+        shows_inside: whether the page has the screens that look into models.
     """
     contents = {
         entry.name: entry.read_bytes()
@@ -55,20 +56,22 @@ def read_page(char_limit: int) -> tuple[str, dict[str, File]]:
     }
     version = _hash(b"".join(contents[name] for name in sorted(contents)))
     filled = contents[INDEX].replace(b"{{version}}", version.encode())
-    contents[INDEX] = filled.replace(b"{{char_limit}}", str(char_limit).encode())
+    filled = filled.replace(b"{{char_limit}}", str(char_limit).encode())
+    contents[INDEX] = filled.replace(b"{{inside}}", b"on" if shows_inside else b"off")
     return version, {
         name: _file(name, content, ALWAYS_ASK if name == INDEX else FOREVER)
         for name, content in contents.items()
     }
 
 
-def routes(char_limit: int) -> list[Route]:
+def routes(char_limit: int, *, shows_inside: bool = True) -> list[Route]:
     """The routes of the page.
 
     Args:
         char_limit: characters of the longest text that the server takes.
+        shows_inside: whether the page has the screens that look into models.
     """
-    version, table = read_page(char_limit)
+    version, table = read_page(char_limit, shows_inside=shows_inside)
 
     async def index(request: Request) -> Response:
         return _send(table[INDEX], request)

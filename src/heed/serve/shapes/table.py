@@ -13,6 +13,7 @@ from heed.serve.shapes import (
     own,
     own_files,
     own_models,
+    traces,
 )
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.style import Style
@@ -21,6 +22,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
     *own_models.ENDPOINTS,
     *own_files.ENDPOINTS,
+    *traces.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *libretranslate_page.ENDPOINTS,
     *libretranslate_files.ENDPOINTS,

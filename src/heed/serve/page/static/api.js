@@ -21,6 +21,8 @@ export function setKey(key) {
 
 export const get = (path) => request(path, {}).then((response) => response.json());
 
+export const bytes = (path) => request(path, {}).then((response) => response.arrayBuffer());
+
 export const post = (path, body, signal) =>
   request(path, asJson(body, signal)).then((response) => response.json());
 

@@ -10,6 +10,7 @@ import { showHelp } from "./help.js";
 import { showLanguages } from "./languages.js";
 import { showModels, used } from "./models.js";
 import { showRequest } from "./request.js";
+import { showScreens } from "./screens.js";
 import { session, start } from "./session.js";
 import { showSource } from "./source.js";
 import { showTranslation } from "./translation.js";
@@ -28,6 +29,7 @@ showModels();
 showRequest();
 showHelp();
 showTheme();
+showScreens();
 session.on(["answer"], drawTiming);
 start();
 

@@ -1,0 +1,119 @@
+"""`Traces`: the last traces that clients asked for, kept for requests that read their tensors."""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from heed.errors import MissingExtraError
+from heed.serve.refusal import Refusal
+from heed.serve.service import IsWanted, Service
+from heed.translate.translator import Translator
+
+if TYPE_CHECKING:
+    from heed.translate.trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A trace and the model it is of.
+
+    Attributes:
+        id: by which clients ask for it.
+        translator: the model.
+        target_lang: code of the language into which it translates.
+        trace: of one sentence.
+    """
+
+    id: str
+    translator: Translator
+    target_lang: str
+    trace: "Trace"
+
+
+class Traces:
+    """Makes traces, and keeps the last ones. All methods are called in the event loop.
+
+    Args:
+        service: has the models.
+        is_allowed: whether clients may look into models.
+        n_kept: traces in memory.
+    """
+
+    def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
+        self._service = service
+        self._is_allowed = is_allowed
+        self._n_kept = n_kept
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+
+    async def make(
+        self,
+        text: str,
+        translation: str | None,
+        *,
+        source: str,
+        target: str,
+        model: str | None,
+        options: Mapping[str, Any],
+    ) -> Kept:
+        """Trace a sentence, in one of the threads that search.
+
+        Args:
+            text: the sentence.
+            translation: of the same; None = the model's own.
+            source: language code, or `AUTO`.
+            target: language code.
+            model: name of the model; None = the first that translates the direction.
+            options: of decoding.
+
+        Raises:
+            Refusal: the request is not valid, or looking into models is not allowed here.
+        """
+        self.require_allowed()
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Kept:
+            try:
+                trace = translator.trace(text, translation, target_lang=into, **options)
+            except MissingExtraError as error:
+                raise Refusal(501, str(error), code="extra_missing") from None
+            id = secrets.token_urlsafe(9)
+            return Kept(id=id, translator=translator, target_lang=into, trace=trace)
+
+        kept = await self._service.with_model(
+            run, text + (translation or ""), source, target, model
+        )
+        self._kept[kept.id] = kept
+        while len(self._kept) > self._n_kept:
+            self._kept.popitem(last=False)
+        return kept
+
+    def get(self, id: str) -> Kept:
+        """A trace that was made before.
+
+        Raises:
+            Refusal: it is not kept any more, or looking into models is not allowed here.
+        """
+        self.require_allowed()
+        if id not in self._kept:
+            raise Refusal(
+                404,
+                "This trace is not kept any more; ask for it again with POST /api/v1/trace.",
+                code="no_such_trace",
+            )
+        self._kept.move_to_end(id)
+        return self._kept[id]
+
+    def require_allowed(self) -> None:
+        """Refuse clients where looking into models is not allowed.
+
+        Raises:
+            Refusal: it is not (403).
+        """
+        if not self._is_allowed:
+            raise Refusal(
+                403,
+                "This server does not show the inside of its models. Its owner can allow it with "
+                "the setting inside.enabled.",
+                code="inside_disabled",
+            )

@@ -1,0 +1,64 @@
+// The screens besides the translator, each a module that is loaded when it is first opened.
+
+import { byId, make } from "./element.js";
+import { addressOf, onRoute } from "./route.js";
+
+/** Name in the address → title. The module and its styles have the same name. */
+const SCREENS = {
+  attention: "Attention",
+};
+const TRANSLATE = "Translate";
+
+const isAllowed = document.documentElement.dataset.inside === "on";
+const opened = {}; // name → {module, root}
+let current = null;
+
+export function showScreens() {
+  const nav = document.querySelector(".screens");
+  const links = new Map([["translate", nav.querySelector("a")]]);
+  if (isAllowed) {
+    for (const [name, title] of Object.entries(SCREENS)) {
+      links.set(name, make("a", { href: addressOf(name) }, title));
+    }
+  }
+  nav.replaceChildren(...links.values());
+  onRoute(({ screen, params }) => {
+    const name = links.has(screen) ? screen : "translate";
+    for (const [each, link] of links) {
+      if (each === name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    open(name, params);
+  });
+}
+
+async function open(name, params) {
+  if (current !== name) opened[current]?.module.leave?.();
+  current = name;
+  const isTranslator = name === "translate";
+  byId("translator").hidden = !isTranslator;
+  byId("inside").hidden = isTranslator;
+  document.title = `${SCREENS[name] ?? TRANSLATE} · heed`;
+  if (isTranslator) return;
+  if (!opened[name]) {
+    const root = make("section", { class: `screen ${name}`, "aria-label": SCREENS[name] });
+    opened[name] = { root };
+    await Promise.all([load("inside"), load(name)]);
+    opened[name].module = await import(`./${name}.js`);
+  }
+  const { module, root } = opened[name];
+  if (current !== name || !module) return; // another one was opened meanwhile
+  if (byId("inside").firstElementChild !== root) byId("inside").replaceChildren(root);
+  module.show(root, params);
+}
+
+const styles = {};
+
+/** The styles of this name, once. */
+function load(name) {
+  styles[name] ??= new Promise((resolve, reject) => {
+    const href = new URL(`${name}.css`, import.meta.url).href;
+    document.head.append(make("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));
+  });
+  return styles[name];
+}

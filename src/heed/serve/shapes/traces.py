@@ -1,0 +1,175 @@
+"""heed's own API, the part that shows the inside of models: traces and their tensors."""
+
+from typing import Any
+
+import numpy as np
+from starlette.responses import Response
+
+from heed.serve.inside.traces import Kept, Traces
+from heed.serve.refusal import Refusal
+from heed.serve.service import Service
+from heed.serve.shapes import schemas
+from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import Field
+from heed.serve.shapes.own import MODEL, PREFIX, SOURCE, STYLE, TAG, TARGET, require_at_most
+
+BYTES = "application/octet-stream"
+_TRACED = (
+    Field(
+        name="text",
+        kind="text",
+        about="The sentence to trace.",
+        is_required=True,
+        example="A man is riding a bike.",
+    ),
+    Field(
+        name="translation",
+        kind="text",
+        about="Its translation, to see how the model reads a given one; by default its own.",
+    ),
+    SOURCE,
+    TARGET,
+    MODEL,
+    Field(
+        name="options",
+        kind="object",
+        about="Options of decoding, such as `beam_size`.",
+        default={},
+        example={"beam_size": 2},
+    ),
+)
+_DTYPE = Field(
+    name="dtype",
+    kind="word",
+    about="Type of the numbers, which are little-endian.",
+    default="f32",
+    choices=("f16", "f32"),
+)
+_ENDING = Field(
+    name="ending",
+    kind="word",
+    about="The end of the names, such as `attention.weights`; the tensors follow one another in "
+    "the order of `nodes`.",
+    is_required=True,
+    example="cross_attention.weights",
+)
+
+
+def traces_of(asked: Asked) -> Traces:
+    """The traces that the server keeps."""
+    traces: Traces = asked.http.app.state.traces
+    return traces
+
+
+async def _trace(service: Service, asked: Asked) -> dict[str, Any]:
+    values = asked.values
+    translation = values["translation"] or None
+    n_chars = len(values["text"]) + len(translation or "")
+    require_at_most(service.settings.limits.chars, n_chars, "characters", "text")
+    kept = await traces_of(asked).make(
+        values["text"],
+        translation,
+        source=values["source"],
+        target=values["target"],
+        model=values["model"],
+        options=values["options"],
+    )
+    return _spelled(kept)
+
+
+def _spelled(kept: Kept) -> dict[str, Any]:
+    trace = kept.trace
+    return {
+        "id": kept.id,
+        "source": kept.translator.source_lang,
+        "target": kept.target_lang,
+        "text": trace.source,
+        "translation": trace.translation,
+        "source_tokens": trace.source_tokens,
+        "target_tokens": trace.target_tokens,
+        "expected_tokens": trace.expected_tokens,
+        "nodes": [
+            {
+                "name": node.name,
+                "shape": node.shape,
+                "axes": node.axes,
+                "kind": node.kind,
+                "operation": node.operation,
+                "formula": node.formula,
+                "inputs": node.inputs,
+            }
+            for node in trace.nodes
+        ],
+    }
+
+
+async def _tensor(service: Service, asked: Asked) -> Response:
+    found = traces_of(asked).get(asked.http.path_params["id"]).trace
+    name = asked.http.path_params["name"]
+    if name not in found:
+        raise Refusal(404, f"The trace has no tensor {name}.", code="no_such_tensor")
+    return _sent([found[name]], asked)
+
+
+async def _tensors(service: Service, asked: Asked) -> Response:
+    found = traces_of(asked).get(asked.http.path_params["id"]).trace
+    return _sent([*found.named(asked.values["ending"]).values()], asked)
+
+
+def _sent(tensors: list[Any], asked: Asked) -> Response:
+    dtype = np.dtype("<f2" if asked.values["dtype"] == "f16" else "<f4")
+    content = b"".join(tensor.astype(dtype).tobytes() for tensor in tensors)
+    return Response(content, media_type=BYTES)
+
+
+_NODE = schemas.record(
+    name=schemas.TEXT,
+    shape=schemas.listed(schemas.INTEGER),
+    axes=schemas.listed(schemas.TEXT),
+    kind=schemas.TEXT,
+    operation=schemas.TEXT,
+    formula=schemas.TEXT,
+    inputs=schemas.listed(schemas.TEXT),
+)
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=f"{PREFIX}/trace",
+        handler=_trace,
+        style=STYLE,
+        tag=TAG,
+        summary="Trace a sentence: every named tensor of its translation, with shape and formula.",
+        fields=_TRACED,
+        answer=schemas.record(
+            id=schemas.TEXT,
+            source=schemas.TEXT,
+            target=schemas.TEXT,
+            text=schemas.TEXT,
+            translation=schemas.TEXT,
+            source_tokens=schemas.listed(schemas.TEXT),
+            target_tokens=schemas.listed(schemas.TEXT),
+            expected_tokens=schemas.listed(schemas.TEXT),
+            nodes=schemas.listed(_NODE),
+        ),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PREFIX}/trace/{{id}}",
+        handler=_tensors,
+        style=STYLE,
+        tag=TAG,
+        summary="Read several tensors of a trace, one behind the other.",
+        fields=(_ENDING, _DTYPE),
+        media_type=BYTES,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PREFIX}/trace/{{id}}/{{name}}",
+        handler=_tensor,
+        style=STYLE,
+        tag=TAG,
+        summary="Read one tensor of a trace.",
+        fields=(_DTYPE,),
+        media_type=BYTES,
+    ),
+)

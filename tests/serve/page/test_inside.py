@@ -1,0 +1,50 @@
+"""The screens that look into a sentence: their addresses, the sentence, and one map of numbers."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
+
+from heed.translate.translator import load
+
+
+def look(page: Page, sentence: str = SENTENCE) -> None:
+    page.get_by_label("Sentence to look into").fill(sentence)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator("canvas").first).to_be_visible()
+
+
+def test_a_screen_has_an_address_without_the_text(open_page: Open) -> None:
+    page = open_page()
+    page.get_by_role("link", name="Attention").click()
+    look(page)
+    page.get_by_role("combobox", name="Head").select_option(label="2")
+    expect(page).to_have_url(re.compile(r"#/attention\?head=1$"))
+    page.get_by_role("link", name="Translate").click()
+    expect(page.get_by_label("Text to translate")).to_be_visible()
+    page.go_back()
+    expect(page.locator("canvas").first).to_be_visible()
+    expect(page).to_have_title("Attention · heed")
+
+
+def test_the_sentence_of_the_translator_is_looked_into(open_page: Open) -> None:
+    page = open_page()
+    page.get_by_label("Text to translate").fill(SENTENCE)
+    expect(page.locator("#translation")).to_have_text(TRANSLATION)
+    page.get_by_role("link", name="Attention").click()
+    expect(page.locator("canvas").first).to_be_visible()
+    expect(page.get_by_label("Sentence to look into")).to_have_value(SENTENCE)
+
+
+def test_the_numbers_of_a_map_are_those_of_a_trace(
+    open_page: Open, models: tuple[str, str]
+) -> None:
+    page = open_page("#/attention")
+    look(page)
+    page.locator(".twin summary").first.click()
+    expect(page.locator(".twin table")).to_be_visible()
+    cells = page.locator(".twin td:not(:empty)").all_text_contents()
+    weights = load(models[0]).trace(SENTENCE)["decoder.0.cross_attention.weights"][0]
+    # Three digits of numbers that came in 16 bits.
+    assert [float(cell) for cell in cells] == pytest.approx(weights.ravel(), rel=6e-3, abs=1e-6)

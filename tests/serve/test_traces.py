@@ -1,0 +1,47 @@
+"""The inside of a served model over HTTP: the numbers are those of a trace in Python."""
+
+import numpy as np
+from tests.serve.conftest import Serve
+
+from heed.serve.settings import Inside, Listen
+from heed.translate.translator import load
+
+SENTENCE = "Two dogs play in the snow."
+ASKED = {"text": SENTENCE, "source": "en", "target": "de"}
+
+
+def test_a_trace_over_http_is_that_of_python(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    answer = client.post("/api/v1/trace", json=ASKED).json()
+    trace = load(en_de).trace(SENTENCE)
+    assert answer["translation"] == trace.translation
+    assert answer["source_tokens"] == trace.source_tokens
+    assert [node["name"] for node in answer["nodes"]] == [*trace]
+    found = client.get(f"/api/v1/trace/{answer['id']}/logits").content
+    np.testing.assert_array_equal(np.frombuffer(found, "<f4"), trace["logits"].ravel())
+    query = "ending=attention.weights&dtype=f16"
+    several = client.get(f"/api/v1/trace/{answer['id']}?{query}").content
+    expected = np.concatenate([each.ravel() for each in trace.named("attention.weights").values()])
+    np.testing.assert_array_equal(np.frombuffer(several, "<f2"), expected.astype("<f2"))
+
+
+def test_a_given_translation_is_traced(serve: Serve, en_de: str) -> None:
+    answer = serve(en_de).post("/api/v1/trace", json=ASKED | {"translation": "Schnee"}).json()
+    assert answer["translation"] == "Schnee"
+    assert len(answer["target_tokens"]) == len(answer["expected_tokens"])
+
+
+def test_only_the_last_traces_are_kept(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, inside=Inside(traces=2))
+    ids = [client.post("/api/v1/trace", json=ASKED).json()["id"] for _ in range(3)]
+    statuses = [client.get(f"/api/v1/trace/{id}/memory").status_code for id in ids]
+    assert statuses == [404, 200, 200]
+    assert client.get(f"/api/v1/trace/{ids[2]}/none").json()["error"]["code"] == "no_such_tensor"
+
+
+def test_a_public_server_shows_no_inside_unless_it_is_allowed(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, listen=Listen(host="0.0.0.0"), inside=Inside(enabled="off"))
+    assert 'data-inside="off"' in client.get("/").text
+    for settings in ({"inside": Inside(enabled="off")}, {"inside": Inside(enabled="on")}):
+        answer = serve(en_de, **settings).post("/api/v1/trace", json=ASKED)
+        assert answer.status_code == (200 if settings["inside"].enabled == "on" else 403)
