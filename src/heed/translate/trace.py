@@ -295,7 +295,8 @@ class Tracer:
             searches: the same model where it searches faster, without `steps`; None = torch.
         """
         stepwise = Stepwise(self.model, self.stages)
-        best = self._best(stepwise if steps else searches or self.model, src_ids, options)
+        searching = stepwise if steps else searches
+        best = self.best(src_ids, options, model=searching)
         text = normalize(self.tgt_vocab.decode(best.ids))
         found = self.forced(source, src_ids, text, best.ids)
         return replace(found, steps=stepwise.steps, rows=stepwise.rows)
@@ -319,10 +320,19 @@ class Tracer:
 
         return caught(network, self.stages, run)
 
-    def _best(self, model: Decodable, src_ids: list[int], options: DecodeOptions) -> Hypothesis:
+    def best(
+        self, src_ids: list[int], options: DecodeOptions, *, model: Decodable | None = None
+    ) -> Hypothesis:
+        """Search for the best translation.
+
+        Args:
+            src_ids: of the source, `<eos>` last.
+            options: of the search.
+            model: that searches; None = the one that is traced.
+        """
         vocab = self.tgt_vocab
         ((best, *_),) = decode(
-            model,
+            model or self.model,
             padded([src_ids], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,

@@ -1,0 +1,1 @@
+"""What causes what: parts switched off, words left out, layers read early."""

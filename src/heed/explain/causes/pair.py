@@ -1,0 +1,166 @@
+"""`Pair`: one source and one translation as ids, with the model in torch that computes them.
+
+Whatever `heed.model.trace.editing` changes in the model is changed here too.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from heed.decode.options import DecodeOptions, options_from
+from heed.model.network import TorchNetwork
+from heed.model.trace import listening
+from heed.text.normalize import normalize
+from heed.text.vocab import Vocab
+from heed.translate.trace import Tracer
+from heed.translate.translator import Translator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A source and a translation of it.
+
+    Attributes:
+        tracer: the model in torch, and both vocabularies.
+        options: of searches.
+        src_ids: what the encoder reads, `<eos>` last.
+        tgt_ids: of the translation, without `<bos>` and `<eos>`.
+    """
+
+    tracer: Tracer = field(repr=False)
+    options: DecodeOptions
+    src_ids: list[int]
+    tgt_ids: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        translator: Translator,
+        source: str,
+        translation: str | None = None,
+        *,
+        target_lang: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Encode a source and its translation.
+
+        Args:
+            translator: opened from a folder.
+            source: a line.
+            translation: of it; None = search.
+            target_lang: one of the model's target languages.
+            **options: fields of `DecodeOptions`.
+
+        Raises:
+            DataError: the source or the translation is too long to be read in one piece.
+        """
+        reader = translator.reader
+        src_ids = reader.whole_src(source, reader.tag(target_lang))
+        tracer = Tracer(translator.traced, translator.src_vocab, translator.tgt_vocab)
+        pair = cls(
+            tracer=tracer,
+            options=options_from(translator.options, options),
+            src_ids=src_ids,
+            tgt_ids=[] if translation is None else reader.whole_tgt(translation, "translation"),
+        )
+        return pair if translation is not None else replace(pair, tgt_ids=pair.search())
+
+    @property
+    def network(self) -> TorchNetwork:
+        """The model."""
+        return self.tracer.model.network
+
+    @property
+    def tgt_vocab(self) -> Vocab:
+        """Pieces of the target side."""
+        return self.tracer.tgt_vocab
+
+    @property
+    def source_tokens(self) -> list[str]:
+        """The pieces that the encoder reads, `<eos>` last."""
+        return self.tracer.src_vocab.pieces(self.src_ids)
+
+    @property
+    def target_tokens(self) -> list[str]:
+        """The pieces that the decoder reads, `<bos>` first."""
+        return self.tgt_vocab.pieces(self.tgt_in_ids)
+
+    @property
+    def expected_tokens(self) -> list[str]:
+        """The piece after each of these, `<eos>` last."""
+        return self.tgt_vocab.pieces(self.tgt_out_ids)
+
+    @property
+    def tgt_in_ids(self) -> list[int]:
+        """What the decoder reads."""
+        return [self.tgt_vocab.bos_id, *self.tgt_ids]
+
+    @property
+    def tgt_out_ids(self) -> list[int]:
+        """What it should write."""
+        return [*self.tgt_ids, self.tgt_vocab.eos_id]
+
+    @property
+    def translation(self) -> str:
+        """As text."""
+        return self.text_of(self.tgt_ids)
+
+    def text_of(self, tgt_ids: list[int]) -> str:
+        """The text of ids of the target side."""
+        return normalize(self.tgt_vocab.decode(tgt_ids))
+
+    def search(self) -> list[int]:
+        """The ids of the best translation that the model finds now."""
+        return self.tracer.best(self.src_ids, self.options).ids
+
+    def log_probs(self, n_rows: int = 1) -> Tensor:
+        """Log-probs of all pieces after each target position, with gradients where they are on.
+
+        Args:
+            n_rows: how often the pair stands in the batch.
+
+        Returns:
+            `(n_rows, tgt_len, tgt_vocab_size)`.
+        """
+        return self.log_probs_of(
+            self.rows(self.src_ids, n_rows), self.rows(self.tgt_in_ids, n_rows)
+        )
+
+    def log_probs_of(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """The same for other ids, `(n_rows, src_len)` and `(n_rows, tgt_len)`."""
+        # The kernel of attention that nobody listens to rounds otherwise.
+        with listening(self.network, lambda *_: None):
+            return self.network.teacher_forced(src, tgt_in).log_softmax(dim=-1)
+
+    def token_log_probs(self, n_rows: int = 1) -> Tensor:
+        """Log-probs of the translation's own tokens and of `<eos>`, `(n_rows, tgt_len)`."""
+        return self.of_expected(self.log_probs(n_rows))
+
+    def of_expected(self, log_probs: Tensor) -> Tensor:
+        """The entries of the expected tokens: `(n_rows, tgt_len, vocab)` → `(n_rows, tgt_len)`."""
+        expected = self.rows(self.tgt_out_ids, len(log_probs))
+        return log_probs.gather(-1, expected[..., None])[..., 0]
+
+    def rows(self, ids: list[int], n_rows: int) -> Tensor:
+        """Ids repeated as the rows of a batch, `(n_rows, length)`."""
+        return torch.tensor([ids], device=self.device).expand(n_rows, -1)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self.network.output.weight.device
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each named tensor of this pair, without the batch."""
+        found: dict[str, tuple[int, ...]] = {}
+
+        def hear(name: str, tensor: Tensor) -> None:
+            found[name] = tuple(tensor.shape[1:])
+
+        with torch.no_grad(), listening(self.network, hear):
+            self.log_probs()
+        return found

@@ -1,0 +1,339 @@
+"""Parts of a model that can be switched off, scaled, or patched: each is turned into edits.
+
+A part is named as `heed.model.trace` names its tensors. What follows from a change is in
+`effects.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from heed.errors import UsageError
+from heed.explain.causes.pair import Pair
+from heed.model.stages import BOTH
+from heed.model.trace import Edit
+from heed.translate.trace import Trace
+
+Edits = dict[str, Edit]
+
+
+class Cause(Protocol):
+    """A change of a model."""
+
+    def edits(self, pair: Pair) -> Edits:
+        """The edits that make the change, for one pass or one search.
+
+        Args:
+            pair: what will be computed.
+
+        Raises:
+            UsageError: the model has no such part.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """The context of one head, before W^O mixes the heads, times a number.
+
+    At 0 it is as if the head's columns of W^O were zeros.
+
+    Attributes:
+        attention: such as `decoder.0.cross_attention`.
+        head: from 0.
+        scale: 0 = off, 1 = as it is.
+    """
+
+    attention: str
+    head: int
+    scale: float = 0.0
+
+    def edits(self, pair: Pair) -> Edits:
+        """See `Cause.edits`."""
+        n_heads = heads_of(pair)
+        _require(self.attention, n_heads, "attention heads")
+        number = _within(self.head, n_heads[self.attention], f"head of {self.attention}")
+        factors = torch.ones(n_heads[self.attention], 1)
+        factors[number] = self.scale
+
+        def scaled(joined: Tensor) -> Tensor:
+            heads = joined.reshape(*joined.shape[:-1], len(factors), -1)
+            return (heads * factors.to(joined)).flatten(-2)
+
+        return {f"{self.attention}.joined": scaled}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sublayer:
+    """What a sublayer adds to the residual stream, times a number.
+
+    Attributes:
+        name: such as `encoder.0.self_attention` or `encoder.0.feed_forward`.
+        scale: 0 = it adds nothing, 1 = as it is.
+    """
+
+    name: str
+    scale: float = 0.0
+
+    def edits(self, pair: Pair) -> Edits:
+        """See `Cause.edits`."""
+        _require(self.name, dict.fromkeys(sublayers_of(pair), 1), "sublayers")
+        return {f"{self.name}.out": lambda out: self.scale * out}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layer:
+    """A layer that is passed by: its output becomes in + scale · (out - in).
+
+    With pre-norm that is the same as sublayers that add nothing; with post-norm, the norms of such
+    a layer would still act.
+
+    Attributes:
+        name: such as `encoder.0`.
+        scale: 0 = passed by, 1 = as it is.
+    """
+
+    name: str
+    scale: float = 0.0
+
+    def edits(self, pair: Pair) -> Edits:
+        """See `Cause.edits`."""
+        _require(self.name, dict.fromkeys(layers_of(pair), 1), "layers")
+        before: list[Tensor] = []
+
+        def remember(x: Tensor) -> Tensor:
+            before[:] = [x]
+            return x
+
+        def pass_by(out: Tensor) -> Tensor:
+            # Exact at 0 and at 1, unlike in + scale · (out - in).
+            return (1 - self.scale) * before[0] + self.scale * out
+
+        return {f"{self.name}.in": remember, f"{self.name}.out": pass_by}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Feature:
+    """One feature of a feed-forward network behind its activation, times a number.
+
+    At 0 it is as if the feature's column of W_2 were zeros.
+
+    Attributes:
+        feed_forward: such as `decoder.1.feed_forward`.
+        feature: from 0.
+        scale: 0 = off, 1 = as it is.
+    """
+
+    feed_forward: str
+    feature: int
+    scale: float = 0.0
+
+    def edits(self, pair: Pair) -> Edits:
+        """See `Cause.edits`."""
+        n_features = features_of(pair)
+        _require(self.feed_forward, n_features, "feed-forward features")
+        width = n_features[self.feed_forward]
+        number = _within(self.feature, width, f"feature of {self.feed_forward}")
+        factors = torch.ones(width)
+        factors[number] = self.scale
+        return {f"{self.feed_forward}.activated": lambda x: x * factors.to(x)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Position:
+    """The attention to one position, times a number; the weights of a row keep their sum.
+
+    At 0 it is as if the position were masked.
+
+    Attributes:
+        attention: such as `encoder.0.self_attention`.
+        position: among the keys, from 0.
+        scale: 0 = nothing reads it, 1 = as it is; not negative.
+    """
+
+    attention: str
+    position: int
+    scale: float = 0.0
+
+    def edits(self, pair: Pair) -> Edits:
+        """See `Cause.edits`."""
+        n_keys = keys_of(pair)
+        _require(self.attention, n_keys, "attention by softmax")
+        if self.scale < 0:
+            raise UsageError(f"The scale of a position must be 0 or more, but is {self.scale}.")
+        number = _within(self.position, n_keys[self.attention], f"position of {self.attention}")
+        is_own = self.attention.endswith("self_attention")
+        n_read = 0
+
+        def scaled(weights: Tensor) -> Tensor:
+            nonlocal n_read
+            n_read += weights.size(-2)
+            if is_own and weights.size(-1) < n_read:
+                raise UsageError(
+                    f"{self.attention} keeps a window of positions only, so none can be switched "
+                    "off in a search."
+                )
+            if number >= weights.size(-1):  # in a search, later than what is written so far
+                return weights
+            factors = weights.new_ones(weights.size(-1))
+            factors[number] = self.scale
+            kept = weights * factors
+            total = kept.sum(dim=-1, keepdim=True)
+            ratio = weights.sum(dim=-1, keepdim=True) / total.masked_fill(total == 0, 1.0)
+            return kept * ratio
+
+        return {f"{self.attention}.weights": scaled}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patch:
+    """A tensor of another sentence in the place of this one's, at some positions.
+
+    Attributes:
+        name: of the tensor; it has one axis of positions.
+        other: a trace by the same model that has it.
+        positions: of this sentence → of the other; None = all that both have, each onto itself.
+        head: the only head that is patched, of a tensor with an axis of heads; None = all.
+
+    Source: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation
+        Analysis"; Meng et al. 2022, "Locating and Editing Factual Associations in GPT", section 2.
+    """
+
+    name: str
+    other: Trace = field(repr=False)
+    positions: Mapping[int, int] | None = None
+    head: int | None = None
+
+    def edits(self, pair: Pair) -> Edits:
+        """See `Cause.edits`."""
+        _require(self.name, dict.fromkeys({*pair.shapes} & {*self.other}, 1), "tensors")
+        axes = self.other.node(self.name).axes
+        places = [i for i, axis in enumerate(axes) if axis in ("src", "tgt", BOTH)]
+        if len(places) != 1:
+            raise UsageError(
+                f"A patch needs a tensor with one axis of positions, but {self.name} has "
+                f"({', '.join(axes)})."
+            )
+        axis = places[0]
+        value = torch.from_numpy(self.other[self.name]).movedim(axis, 0)
+        n_here = pair.shapes[self.name][axis]
+        rest = [n for i, n in enumerate(pair.shapes[self.name]) if i != axis]
+        if rest != [*value.shape[1:]]:
+            raise UsageError(f"{self.name} of the other trace has another width: another model?")
+        heads = slice(None)
+        if self.head is not None:
+            if axes[0] != "head":
+                raise UsageError(f"{self.name} has no axis of heads, so head must not be given.")
+            head = _within(self.head, len(self.other[self.name]), f"head of {self.name}")
+            heads = slice(head, head + 1)
+        chosen = self.positions
+        if chosen is None:
+            chosen = {i: i for i in range(min(n_here, len(value)))}
+        for here, there in chosen.items():
+            _within(here, n_here, f"position of {self.name}")
+            _within(there, len(value), f"position of {self.name} of the other trace")
+        return {self.name: _patched(value, chosen, axis + 1, heads)}
+
+
+def _patched(value: Tensor, positions: Mapping[int, int], axis: int, heads: slice) -> Edit:
+    """The edit of a patch.
+
+    Args:
+        value: of the other sentence, positions first, then heads if there are any.
+        positions: of this sentence → of the other.
+        axis: of the positions in the tensor.
+        heads: which of them.
+    """
+    n_done = 0
+
+    def patched(tensor: Tensor) -> Tensor:
+        nonlocal n_done
+        new = tensor.clone()
+        by_position = new.movedim(axis, 0)  # (length, batch, …)
+        # A search computes the target position by position.
+        for here, there in positions.items():
+            if 0 <= here - n_done < len(by_position):
+                by_position[here - n_done][:, heads] = value[there][heads].to(new)
+        n_done += len(by_position)
+        return new
+
+    return patched
+
+
+def heads_of(pair: Pair) -> dict[str, int]:
+    """By the name of each attention with heads, how many it has, in the order of computation."""
+    found = {}
+    for name in pair.shapes:
+        attention, _, last = name.rpartition(".")
+        if last == "joined":
+            found[attention] = pair.shapes[f"{attention}.query"][0]
+    return found
+
+
+def features_of(pair: Pair) -> dict[str, int]:
+    """By the name of each feed-forward network, how many features it has."""
+    return {
+        name.removesuffix(".activated"): shape[-1]
+        for name, shape in pair.shapes.items()
+        if name.endswith(".activated")
+    }
+
+
+def keys_of(pair: Pair) -> dict[str, int]:
+    """By the name of each attention by softmax, how many positions it can read."""
+    return {
+        name.removesuffix(".weights"): shape[-1]
+        for name, shape in pair.shapes.items()
+        # Linear attention has no scores, and a search with it computes no weights.
+        if name.endswith(".weights") and name.removesuffix("weights") + "scores" in pair.shapes
+    }
+
+
+def sublayers_of(pair: Pair) -> list[str]:
+    """The names of all sublayers, in the order of computation."""
+    found = []
+    for name in pair.shapes:
+        sublayer, _, last = name.rpartition(".")
+        kind = sublayer.rpartition(".")[2]
+        if last == "out" and not kind.startswith("around_") and not kind.isdigit():
+            found.append(sublayer)
+    return found
+
+
+def layers_of(pair: Pair) -> list[str]:
+    """The names of all layers with sublayers, in the order of computation."""
+    layers = dict.fromkeys(sublayer.rpartition(".")[0] for sublayer in sublayers_of(pair))
+    return [name for name in layers if {f"{name}.in", f"{name}.out"} <= pair.shapes.keys()]
+
+
+def source_readings(pair: Pair, position: int) -> list[Position]:
+    """A source position in every attention that reads the source.
+
+    Args:
+        pair: the sentence.
+        position: of the source, from 0.
+    """
+    has_cross = any("cross_attention" in name for name in pair.shapes)
+    return [
+        Position(attention=attention, position=position)
+        for attention in keys_of(pair)
+        if not (has_cross and attention.startswith("decoder") and "self" in attention)
+    ]
+
+
+def _require(name: str, known: Mapping[str, int], what: str) -> None:
+    if name not in known:
+        if not known:
+            raise UsageError(f"This model has no {what}.")
+        near = get_close_matches(name, known, n=1, cutoff=0.0)
+        raise UsageError(f"There are no {what} named {name}; did you mean {near[0]}?")
+
+
+def _within(number: int, count: int, what: str) -> int:
+    if not 0 <= number < count:
+        raise UsageError(f"The {what} must lie between 0 and {count - 1}, but is {number}.")
+    return number
