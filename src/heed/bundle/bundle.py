@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.bundle.alignment import AlignmentHeads
 from heed.bundle.card import is_edited, model_card
 from heed.bundle.find import (
     ALIGNMENT,
+    ALIGNMENT_HEADS,
     AVERAGE,
     CHECKPOINTS,
     CONFIG,
@@ -56,7 +58,7 @@ TASKS = ("translate", "lm", "mlm", "classify")
 FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the configuration of any model takes."""
-_DESCRIPTION = (CONFIG, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
+_DESCRIPTION = (CONFIG, ALIGNMENT_HEADS, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
 """The files of a model other than its weights."""
 _KEYS = (
     "format",
@@ -92,6 +94,7 @@ class Bundle:
         path: the folder it was read from.
         task: what the model does, one of `TASKS`.
         labels: of a classifier, in the order of their ids.
+        alignment_heads: what is read as an alignment; None = nobody has chosen.
     """
 
     config: AnyConfig
@@ -106,6 +109,7 @@ class Bundle:
     path: Path | None = None
     task: str = "translate"
     labels: tuple[str, ...] = ()
+    alignment_heads: AlignmentHeads | None = None
 
 
 def save_bundle(
@@ -170,6 +174,8 @@ def description_files(
         bundle.task,
     )
     files = {CONFIG: to_json(config), CARD: card}
+    if bundle.alignment_heads is not None:
+        files[ALIGNMENT_HEADS] = bundle.alignment_heads.to_bytes()
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
         return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
     return {
@@ -306,7 +312,14 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         path=folder,
         task=values.get("task", "translate"),
         labels=labels,
+        alignment_heads=_read_alignment_heads(folder, files),
     )
+
+
+def _read_alignment_heads(folder: Path, files: Mapping[str, bytes]) -> AlignmentHeads | None:
+    if ALIGNMENT_HEADS not in files:
+        return None
+    return AlignmentHeads.from_bytes(files[ALIGNMENT_HEADS], folder / ALIGNMENT_HEADS)
 
 
 def _kind_of_weights(folder: Path, manifest: Manifest, *, prefer_int8: bool) -> str:

@@ -17,12 +17,24 @@ INT8 = "model.int8.safetensors"
 """The weights rounded to int8, as `heed.engine` multiplies them; beside the others or alone."""
 SHORTLIST = "shortlist.safetensors"
 """The shortlist: see `heed.engine.shortlist`."""
+ALIGNMENT_HEADS = "alignment.json"
+"""The heads that are read as an alignment: see `heed.bundle.alignment`."""
 ALIGNMENT = 64
 """Bytes of a cache line; all int8 arrays but learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
 SRC_VOCAB = "source.spm"
 TGT_VOCAB = "target.spm"
-MODEL_FILES = (CONFIG, WEIGHTS, INT8, SHORTLIST, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB, CARD)
+MODEL_FILES = (
+    CONFIG,
+    WEIGHTS,
+    INT8,
+    SHORTLIST,
+    ALIGNMENT_HEADS,
+    JOINT_VOCAB,
+    SRC_VOCAB,
+    TGT_VOCAB,
+    CARD,
+)
 """All files of a model folder except its manifest."""
 CHECKPOINTS = "checkpoints"
 BEST = "best"

@@ -98,7 +98,8 @@ def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
     if {name: array.shape for name, array in weights.items()} != stored_shapes(config):
         raise _inseparable(bundle.config)
     weights |= {alias: weights[first] for alias, first in ties(config).items()}
-    return replace(bundle, config=config, weights=weights, path=None)
+    # Heads have new numbers, so the chosen ones are no longer known.
+    return replace(bundle, config=config, weights=weights, path=None, alignment_heads=None)
 
 
 @torch.no_grad()

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import batches, padded
-from heed.decode.score import score_pairs
+from heed.decode.score import next_token, score_pairs
 from heed.errors import ConfigError
-from heed.model.interface import Decodable, Inspectable
+from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
-from heed.translate.lines import LineReader
+from heed.translate.lines import LineReader, require_whole
 from heed.translate.result import PairScore
 
 Weights = list[list[float]]
@@ -62,28 +63,63 @@ def score_lines(
     return scores
 
 
+def next_ids(
+    model: Decodable, reader: LineReader, src_ids: list[int], prefix: list[int], count: int
+) -> list[tuple[int, float]]:
+    """The most probable next ids and their probabilities.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        reader: has the vocabularies.
+        src_ids: of the source, `<eos>` last.
+        prefix: target ids so far, without `<bos>`.
+        count: how many, from 1.
+
+    Raises:
+        UsageError: `count`, which users call k, is no such number.
+    """
+    require_whole(count, "k", 1)
+    vocab = reader.tgt_vocab
+    (choices,) = next_token(
+        model,
+        padded([src_ids], reader.src_vocab.pad_id),
+        [prefix],
+        count=count,
+        bos_id=vocab.bos_id,
+        pad_id=vocab.pad_id,
+        forbidden=never_written(vocab),
+    )
+    return [(choice.id, choice.probability) for choice in choices]
+
+
+def never_written(vocab: Vocab) -> list[int]:
+    """The ids that are never part of a translation."""
+    return [i for i in vocab.control_ids if i != vocab.eos_id]
+
+
 def cross_attention(
     model: Decodable,
     vocabs: tuple[Vocab, Vocab],
     sources: list[list[int]],
     targets: list[list[int]],
-    layer: int = -1,
+    chosen: AlignmentHeads | None = None,
 ) -> list[Weights]:
-    """Weights of one decoder layer, mean over heads, without special source pieces.
+    """Weights of one decoder layer, mean over some heads, without special source pieces.
 
     Args:
         model: anything that can be decoded, in evaluation mode.
         vocabs: of the source and of the target.
         sources: source ids, `<eos>` included.
         targets: target ids, without `<bos>` and `<eos>`.
-        layer: decoder layer, from 0, or from the end as in a list.
+        chosen: the layer and heads; None = all heads of the last layer.
 
     Returns:
         One matrix a pair, `(n_target_tokens, n_source_tokens)`.
 
     Raises:
-        ConfigError: the model has no such layer, or no attention to the source.
+        ConfigError: the model has no such layer or head, or no attention to the source.
     """
+    chosen = chosen or AlignmentHeads()
     src_vocab, tgt_vocab = vocabs
     layers = []
     if isinstance(model, Inspectable):
@@ -95,14 +131,25 @@ def cross_attention(
         raise ConfigError(
             "this model has no attention to the source, so there is no alignment to show."
         )
-    if layer not in range(-len(layers), len(layers)):
-        raise ConfigError(
-            f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {layer}."
-        )
-    mean = layers[layer].mean(axis=1)
+    mean = _mean_of(layers, chosen)
+    first = int(chosen.is_shifted)
     matrices = []
     for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
         shown = [i for i, token in enumerate(src_ids) if not src_vocab.is_control(token)]
         # Row t is the step that read target token t - 1 and wrote token t.
-        matrices.append(weights[: len(tgt_ids), shown].tolist())
+        matrices.append(weights[first : first + len(tgt_ids), shown].tolist())
     return matrices
+
+
+def _mean_of(layers: list[Floats], chosen: AlignmentHeads) -> Floats:
+    """The mean over the chosen heads, `(batch, tgt_len, src_len)`."""
+    if chosen.layer not in range(-len(layers), len(layers)):
+        raise ConfigError(
+            f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {chosen.layer}."
+        )
+    heads = layers[chosen.layer]
+    for head in chosen.heads:
+        if head not in range(heads.shape[1]):
+            raise ConfigError(f"head must lie between 0 and {heads.shape[1] - 1}, but is {head}.")
+    mean: Floats = (heads[:, list(chosen.heads)] if chosen.heads else heads).mean(axis=1)
+    return mean

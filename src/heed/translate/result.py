@@ -113,7 +113,7 @@ class Alignment:
     Attributes:
         source_tokens: source pieces.
         target_tokens: target pieces.
-        weights: cross-attention, mean over heads, `(n_target_tokens, n_source_tokens)`.
+        weights: cross-attention, the mean over heads, `(n_target_tokens, n_source_tokens)`.
     """
 
     source_tokens: list[str]

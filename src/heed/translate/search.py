@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import each_batch, padded
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
@@ -16,7 +17,7 @@ from heed.decode.state import IsWanted as BatchIsWanted
 from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.inspect import Weights, cross_attention
+from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.lines import Chunk
 from heed.translate.result import Translation
 
@@ -34,6 +35,7 @@ class Searcher:
         tgt_vocab: pieces of the target side.
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many parts at once; None = no such limit.
+        alignment_heads: what is read as an alignment.
     """
 
     model: Decodable
@@ -41,6 +43,7 @@ class Searcher:
     tgt_vocab: Vocab
     batch_tokens: int
     batch_lines: int | None
+    alignment_heads: AlignmentHeads | None = None
 
     def search(
         self,
@@ -171,7 +174,7 @@ class Searcher:
             return [None] * len(chunks)
         vocabs = self.src_vocab, self.tgt_vocab
         targets = [hypothesis.ids for found in ranked for hypothesis in found]
-        weights = iter(cross_attention(model, vocabs, sources, targets))
+        weights = iter(cross_attention(model, vocabs, sources, targets, self.alignment_heads))
         return [[next(weights) for _ in found] for found in ranked]
 
 
@@ -181,11 +184,6 @@ UNWANTED = Translation(text="", status="unwanted")
 def rows_of(options: DecodeOptions) -> int:
     """Hypotheses that are searched at the same time for each source."""
     return options.n_best if options.sample else options.beam_size
-
-
-def never_written(vocab: Vocab) -> list[int]:
-    """The ids that are never part of a translation."""
-    return [i for i in vocab.control_ids if i != vocab.eos_id]
 
 
 def _of_equals(is_wanted: IsWanted | None, same: Sequence[int]) -> IsWanted | None:

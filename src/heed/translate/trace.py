@@ -29,8 +29,8 @@ from heed.model.trace import listening, see
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate import notebook
+from heed.translate.inspect import never_written
 from heed.translate.load import Traceable
-from heed.translate.search import never_written
 from heed.translate.stepwise import Rows, Stepwise, array
 
 FORMAT = "heed trace 1"

@@ -10,12 +10,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from heed.decode.batching import padded
+from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
-from heed.decode.score import next_token
 from heed.model.interface import Decodable
 from heed.text.vocab import Vocab
-from heed.translate.inspect import cross_attention, score_lines
+from heed.translate.inspect import cross_attention, next_ids, score_lines
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Chunk,
@@ -40,7 +39,7 @@ from heed.translate.result import (
     join_parts,
     keep_distinct,
 )
-from heed.translate.search import IsWanted, Searcher, never_written
+from heed.translate.search import IsWanted, Searcher
 from heed.translate.twin import Twin, edited, traceable, twin_of
 
 if TYPE_CHECKING:
@@ -97,6 +96,7 @@ def load(
         max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
         options=options,
         twin=twin_of(folder, bundle, dtype),
+        alignment_heads=bundle.alignment_heads,
     )
 
 
@@ -116,6 +116,7 @@ class Translator:
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many lines at once; None = no such limit.
         twin: the model in torch, for `trace` and `edit`; None = there is none.
+        alignment_heads: what is read as an alignment; None = all heads of the last layer.
     """
 
     def __init__(
@@ -132,9 +133,11 @@ class Translator:
         batch_tokens: int = BATCH_TOKENS,
         batch_lines: int | None = None,
         twin: Twin | None = None,
+        alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         self.model = model
         self.twin = twin
+        self.alignment_heads = alignment_heads
         self.src_vocab = src_vocab
         self.tgt_vocab = tgt_vocab
         self.options = options or DecodeOptions()
@@ -313,7 +316,10 @@ class Translator:
             UsageError: an argument is of a wrong type or out of range.
         """
         require_text(src=src, prefix=prefix)
-        choices = self._next_ids(src, self.reader.whole_tgt(prefix, "prefix"), k, target_lang)
+        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
+        choices = next_ids(
+            self.model, self.reader, src_ids, self.reader.whole_tgt(prefix, "prefix"), k
+        )
         return [
             NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
             for token_id, probability in choices
@@ -348,7 +354,7 @@ class Translator:
         require_text(text=text, prefix=prefix)
         src_ids = self.reader.whole_src(text, self.reader.tag(target_lang))
         begun = self.reader.whole_tgt(prefix, "prefix")
-        choices = self._next_ids(text, begun, k, target_lang)
+        choices = next_ids(self.model, self.reader, src_ids, begun, k)
         parts = [
             Chunk(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
         ]
@@ -379,7 +385,8 @@ class Translator:
         src: str,
         tgt: str | None = None,
         *,
-        layer: int = -1,
+        layer: int | None = None,
+        heads: Sequence[int] = (),
         target_lang: str | None = None,
     ) -> Alignment:
         """The source tokens that each target token attends to, from cross-attention.
@@ -387,7 +394,9 @@ class Translator:
         Args:
             src: a source line.
             tgt: its translation; None translates first.
-            layer: decoder layer to read, from 0, or from the end as in a list.
+            layer: decoder layer to read, from 0, or from the end as in a list; None = that of the
+                model's alignment heads, else the last.
+            heads: of that layer; none = all.
             target_lang: one of the model's target languages.
 
         Raises:
@@ -401,7 +410,10 @@ class Translator:
             tgt = self(src, target_lang=target_lang)
         tgt_ids = self.reader.whole_tgt(tgt, "translation")
         vocabs = self.src_vocab, self.tgt_vocab
-        (weights,) = cross_attention(self.model, vocabs, [src_ids], [tgt_ids], layer)
+        chosen = self.alignment_heads
+        if layer is not None or heads:
+            chosen = AlignmentHeads(layer=-1 if layer is None else layer, heads=tuple(heads))
+        (weights,) = cross_attention(self.model, vocabs, [src_ids], [tgt_ids], chosen)
         return Alignment(
             source_tokens=self.reader.src_tokens(src_ids),
             target_tokens=self.tgt_vocab.pieces(tgt_ids),
@@ -466,20 +478,5 @@ class Translator:
             tgt_vocab=self.tgt_vocab,
             batch_tokens=self.batch_tokens,
             batch_lines=self.batch_lines,
+            alignment_heads=self.alignment_heads,
         )
-
-    def _next_ids(
-        self, src: str, prefix: list[int], k: int, target_lang: str | None
-    ) -> list[tuple[int, float]]:
-        require_whole(k, "k", 1)
-        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
-        (choices,) = next_token(
-            self.model,
-            padded([src_ids], self.src_vocab.pad_id),
-            [prefix],
-            count=k,
-            bos_id=self.tgt_vocab.bos_id,
-            pad_id=self.tgt_vocab.pad_id,
-            forbidden=never_written(self.tgt_vocab),
-        )
-        return [(choice.id, choice.probability) for choice in choices]

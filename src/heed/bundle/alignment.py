@@ -1,0 +1,95 @@
+"""Which attention of a model is read as an alignment: its alignment heads, stored with the model.
+
+`heed.explain.attention.choice` finds them on development data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from heed.bundle.find import ALIGNMENT_HEADS, CHECKPOINTS, find_model_folder
+from heed.disk.files import parse_json, to_json
+from heed.disk.folders import read_manifest, update_directory
+from heed.errors import ConfigError, FormatError
+
+FORMAT = "heed alignment heads 1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlignmentHeads:
+    """The heads of one decoder layer whose mean is read as an alignment.
+
+    Attributes:
+        layer: from 0, or from the end as in a list.
+        heads: from 0; none = all of the layer.
+        is_shifted: a target token is aligned by the step that reads it, and not by the step that
+            writes it (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
+            Translation", section 3).
+        error_rate: AER when they were chosen, or None.
+        measure: what that was measured against.
+    """
+
+    layer: int = -1
+    heads: tuple[int, ...] = ()
+    is_shifted: bool = False
+    error_rate: float | None = None
+    measure: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return to_json({"format": FORMAT, **asdict(self), "heads": list(self.heads)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str | PathLike[str]) -> "AlignmentHeads":
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            FormatError: it is something else.
+        """
+        values = parse_json(data, where)
+        if values.pop("format", None) != FORMAT or not _is_sound(values):
+            raise FormatError(f"{where} does not name alignment heads as heed writes them.")
+        return cls(**(values | {"heads": tuple(values["heads"])}))
+
+
+def save_alignment_heads(path: str | PathLike[str], heads: AlignmentHeads) -> Path:
+    """Write the alignment heads of a model beside its weights.
+
+    Args:
+        path: a model folder, or a run folder.
+        heads: that later readers use.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: the run has not ended, so its model will be replaced.
+        FormatError: it is not a model folder.
+        RunError: the disk is full, read-only or not ours.
+    """
+    folder = find_model_folder(path)
+    if folder.parent.name == CHECKPOINTS:
+        raise ConfigError(
+            f"{folder} is a checkpoint of a run that has not ended, and will be replaced. "
+            "Finish the run first."
+        )
+    manifest = read_manifest(folder)
+    others = {name: entry for name, entry in manifest.checked.items() if name != ALIGNMENT_HEADS}
+    files = {ALIGNMENT_HEADS: heads.to_bytes()}
+    update_directory(folder, files, manifest.metadata, others=others)
+    return folder
+
+
+def _is_sound(values: Mapping[str, Any]) -> bool:
+    heads = values.get("heads")
+    return (
+        values.keys() == {"layer", "heads", "is_shifted", "error_rate", "measure"}
+        and type(values["layer"]) is int
+        and isinstance(heads, list)
+        and all(type(head) is int and head >= 0 for head in heads)
+        and type(values["is_shifted"]) is bool
+        and isinstance(values["error_rate"], float | None)
+        and isinstance(values["measure"], str)
+    )

@@ -1,0 +1,1 @@
+"""Attention of a trace: maps, words, rollout, alignments, roles of heads."""

@@ -1,0 +1,214 @@
+"""Which layer and heads of a model align best, measured on development data.
+
+Every head and every mean of a layer is tried, by the step that writes a token and by the one that
+reads it (`AlignmentHeads.is_shifted`). The measure is AER: against alignments that people made, or
+else against the links of a statistical aligner in both directions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.bundle.alignment import AlignmentHeads
+from heed.decode.batching import batches, padded
+from heed.errors import ConfigError, DataError
+from heed.explain.attention.links import Gold
+from heed.explain.attention.statistical import reference
+from heed.explain.attention.words import Word, between_words, words_of
+from heed.model.interface import Floats, Inspectable
+from heed.translate.translator import Translator
+
+BATCH_TOKENS = 2048
+MAX_TOKENS = 128
+"""Longer sentences are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What was measured.
+
+    Attributes:
+        best: the heads of the lowest error rate.
+        before: those that are read now, with their error rate on the same data.
+        tried: all, the best first.
+        n_pairs: pairs that counted.
+    """
+
+    best: AlignmentHeads
+    before: AlignmentHeads
+    tried: list[AlignmentHeads]
+    n_pairs: int
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A pair of development data: ids, and the words between which it is aligned."""
+
+    src_ids: list[int]
+    tgt_ids: list[int]
+    shown: list[int]
+    src: list[Word]
+    tgt: list[Word]
+
+
+def choose(
+    translator: Translator,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    *,
+    gold: Sequence[Gold] | None = None,
+    target_lang: str | None = None,
+) -> Choice:
+    """Find the alignment heads of a model.
+
+    Args:
+        translator: whose model has attention to the source.
+        src: source lines.
+        tgt: their translations.
+        gold: links of each pair, between words parted by blanks; None = links of a statistical
+            aligner, which is trained on these pairs.
+        target_lang: one of the model's target languages.
+
+    Raises:
+        ConfigError: the model has no attention to the source.
+        DataError: there are no pairs, or not as many translations or alignments as sources, or a
+            link is outside its pair.
+    """
+    if not len(src) == len(tgt) == len(src if gold is None else gold):
+        raise DataError(
+            f"There must be as many translations and alignments as sources ({len(src)}), but there "
+            f"are {len(tgt)}{'' if gold is None else f' and {len(gold)}'}."
+        )
+    pairs = _pairs(translator, src, tgt, target_lang, only_blanks=gold is not None)
+    numbers = [number for number, pair in enumerate(pairs) if pair is not None]
+    kept = [pair for pair in pairs if pair is not None]
+    if not kept:
+        raise DataError(f"No pair has both sides, of at most {MAX_TOKENS} tokens.")
+    if gold is None:
+        measure = "both directions of a statistical aligner"
+        sources = [[word.text for word in pair.src] for pair in kept]
+        targets = [[word.text for word in pair.tgt] for pair in kept]
+        wanted = reference(sources, targets)
+    else:
+        measure = "alignments made by hand"
+        wanted = [gold[number] for number in numbers]
+        _require_inside(kept, wanted, numbers)
+    return _chosen(translator, kept, wanted, measure)
+
+
+def _chosen(
+    translator: Translator, pairs: list[_Pair], wanted: Sequence[Gold], measure: str
+) -> Choice:
+    """Count what agrees for every candidate, and rank them."""
+    n_sure = sum(len(gold.sure) for gold in wanted)
+    n_agreed = np.zeros(0)
+    n_links = sum(len(pair.tgt) for pair in pairs)
+    for place, layers in _attention(translator, pairs):
+        pair, gold = pairs[place], wanted[place]
+        found = _strongest(pair, layers)
+        agreed = np.zeros(found.shape[:-1])
+        for links in (gold.sure, gold.possible):
+            is_linked = np.zeros((len(pair.tgt), len(pair.src)), bool)
+            for source, target in links:
+                is_linked[target, source] = True
+            agreed += is_linked[np.arange(len(pair.tgt)), found].sum(axis=-1)
+        n_agreed = agreed if not n_agreed.size else n_agreed + agreed
+    rates = 1 - n_agreed / (n_links + n_sure)
+    tried = [
+        AlignmentHeads(
+            layer=layer,
+            heads=(head,) if head < rates.shape[2] - 1 else (),
+            is_shifted=bool(shift),
+            error_rate=round(float(rate), 4),
+            measure=measure,
+        )
+        for (layer, shift, head), rate in np.ndenumerate(rates)
+    ]
+    tried.sort(key=lambda heads: heads.error_rate or 0.0)
+    now = translator.alignment_heads or AlignmentHeads()
+    return Choice(
+        best=tried[0], before=_same(now, tried, len(rates)), tried=tried, n_pairs=len(pairs)
+    )
+
+
+def _same(now: AlignmentHeads, tried: list[AlignmentHeads], n_layers: int) -> AlignmentHeads:
+    """The candidate that is read now, if it is one."""
+    place = now.layer % n_layers, now.heads, now.is_shifted
+    for heads in tried:
+        if (heads.layer, heads.heads, heads.is_shifted) == place:
+            return heads
+    return replace(now, error_rate=None, measure="")
+
+
+def _strongest(pair: _Pair, layers: list[Floats]) -> NDArray[np.intp]:
+    """The source word that each target word reads most, `(n_layers, 2, n_heads + 1, n_tgt_words)`.
+
+    The second axis is `is_shifted`; the last head is the mean of all.
+    """
+    found = []
+    for weights in layers:
+        each = np.concatenate([weights, weights.mean(axis=0, keepdims=True)])[..., pair.shown]
+        n_tokens = len(pair.tgt_ids)
+        rows = np.stack([each[:, :n_tokens], each[:, 1 : n_tokens + 1]])
+        found.append(between_words(rows, pair.tgt, pair.src).argmax(axis=-1))
+    return np.stack(found)
+
+
+def _pairs(
+    translator: Translator,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    target_lang: str | None,
+    *,
+    only_blanks: bool,
+) -> list[_Pair | None]:
+    """The pairs in ids and words; None where a side is empty or too long."""
+    reader = translator.reader
+    vocab, tag = reader.src_vocab, reader.tag(target_lang)
+    pairs: list[_Pair | None] = []
+    for source, target in zip(src, tgt, strict=True):
+        src_ids, tgt_ids = reader.src_ids(source, tag), reader.tgt_ids(target)
+        shown = [place for place, id in enumerate(src_ids) if not vocab.is_control(id)]
+        if not shown or not tgt_ids or max(len(src_ids), len(tgt_ids)) > MAX_TOKENS:
+            pairs.append(None)
+            continue
+        pieces = vocab.pieces(src_ids[place] for place in shown), reader.tgt_vocab.pieces(tgt_ids)
+        words = [words_of(side, only_blanks=only_blanks) for side in pieces]
+        pairs.append(_Pair(src_ids, tgt_ids, shown, *words))
+    return pairs
+
+
+def _require_inside(pairs: list[_Pair], gold: Sequence[Gold], numbers: list[int]) -> None:
+    for pair, wanted, number in zip(pairs, gold, numbers, strict=True):
+        for source, target in wanted.possible:
+            if source >= len(pair.src) or target >= len(pair.tgt):
+                raise DataError(
+                    f"Pair {number + 1} has {len(pair.src)} and {len(pair.tgt)} words, but a link "
+                    f"{source}-{target}. Words are what blanks part; give text as it was aligned."
+                )
+
+
+def _attention(translator: Translator, pairs: list[_Pair]) -> Iterator[tuple[int, list[Floats]]]:
+    """Each pair's place with its cross-attention by layer, `(n_heads, tgt_len, src_len)`."""
+    model = translator.model
+    reader = translator.reader
+    lengths = [max(len(pair.src_ids), len(pair.tgt_ids) + 1) for pair in pairs]
+    for places in batches(lengths, BATCH_TOKENS, None):
+        batch = [pairs[place] for place in places]
+        layers: list[Floats] = []
+        if isinstance(model, Inspectable):
+            layers = model.cross_attention(
+                padded([pair.src_ids for pair in batch], reader.src_vocab.pad_id),
+                padded(
+                    [[reader.tgt_vocab.bos_id, *pair.tgt_ids] for pair in batch],
+                    reader.tgt_vocab.pad_id,
+                ),
+            )
+        if not layers:
+            raise ConfigError(
+                "this model has no attention to the source, so it has none to choose."
+            )
+        for row, place in enumerate(places):
+            yield place, [weights[row] for weights in layers]

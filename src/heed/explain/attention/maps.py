@@ -1,0 +1,155 @@
+"""Attention maps of a trace: by use, layer, head and stage, with their entropy.
+
+A row belongs to the position that reads, a column to the position that is read.
+"""
+
+import re
+
+import numpy as np
+
+from heed.errors import UsageError
+from heed.model.interface import Floats
+from heed.translate.trace import Trace
+
+USES = ("encoder", "decoder", "cross")
+"""Self-attention of the encoder and of the decoder, and attention of the decoder to the source."""
+
+STAGES = ("products", "scores", "masked", "weights")
+"""From the inner products to the weights: Q Kᵀ, divided by √d_k, masked, behind the softmax."""
+
+_SUBLAYERS = {
+    "encoder": re.compile(r"encoder(\.\d+)?\.self_attention"),
+    "decoder": re.compile(r"decoder(\.\d+)?\.self_attention"),
+    "cross": re.compile(r"(decoder(\.\d+)?\.)?cross_attention"),
+}
+
+
+def sublayers(trace: Trace, use: str) -> list[str]:
+    """Names of the attention sublayers of one use, first layer first.
+
+    Args:
+        trace: of a model with attention.
+        use: one of `USES`.
+
+    Raises:
+        UsageError: there is no such use, or none in this model.
+    """
+    if use not in USES:
+        raise UsageError(f"use must be one of {', '.join(USES)}, but is {use!r}.")
+    names = [name.removesuffix(".weights") for name in trace.named("attention.weights")]
+    found = [name for name in names if _SUBLAYERS[use].fullmatch(name)]
+    if not found:
+        raise UsageError(f"This model has no attention of the use {use}.")
+    return found
+
+
+def maps(trace: Trace, use: str, stage: str = "weights") -> list[Floats]:
+    """Attention of every layer in one use.
+
+    Args:
+        trace: of a model with attention.
+        use: one of `USES`.
+        stage: one of `STAGES`. Where nothing is masked, `masked` is the stage before it; `scores`
+            are with what positions add to them.
+
+    Returns:
+        By layer, `(n_heads, q_len, k_len)`.
+
+    Raises:
+        UsageError: there is no such use or stage, or none in this model.
+    """
+    if stage not in STAGES:
+        raise UsageError(f"stage must be one of {', '.join(STAGES)}, but is {stage!r}.")
+    return [_stage(trace, name, stage) for name in sublayers(trace, use)]
+
+
+def tokens(trace: Trace, use: str) -> tuple[list[str], list[str]]:
+    """The pieces of the rows and of the columns of the maps of one use.
+
+    A row of the decoder is named by the piece that it reads; what it writes is in
+    `Trace.expected_tokens`.
+    """
+    rows = trace.source_tokens if use == "encoder" else trace.target_tokens
+    columns = trace.target_tokens if use == "decoder" else trace.source_tokens
+    return rows, columns
+
+
+def entropy(weights: Floats) -> Floats:
+    """H(p) = −Σ p log₂ p of each row, in bits: 0 where one position is read, log₂ n for n alike.
+
+    Args:
+        weights: rows that sum to 1, `(…, k_len)`.
+
+    Returns:
+        `(…,)`.
+    """
+    logs = np.log2(weights, where=weights > 0, out=np.zeros_like(weights))
+    bits: Floats = -(weights * logs).sum(axis=-1)
+    return bits
+
+
+def softmax(scores: Floats) -> Floats:
+    """Weights of scores: e^x divided by the sum of its row; −∞ becomes 0.
+
+    Args:
+        scores: `(…, k_len)`, with a finite one in each row.
+    """
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights: Floats = powers / powers.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def without_columns(weights: Floats, columns: list[int]) -> Floats:
+    """Weights without some positions that are read, the others divided by their new sum.
+
+    Args:
+        weights: rows that sum to 1, `(…, k_len)`.
+        columns: positions to leave out, such as `<eos>`.
+
+    Returns:
+        The same shape; 0 in these columns, and in rows that read nothing else.
+    """
+    kept = weights.copy()
+    kept[..., columns] = 0
+    total = kept.sum(axis=-1, keepdims=True)
+    shares: Floats = np.divide(kept, total, where=total > 0, out=np.zeros_like(kept))
+    return shares
+
+
+def mean_of_heads(weights: Floats, heads: dict[int, float] | None = None) -> Floats:
+    """The weighted mean over heads.
+
+    Args:
+        weights: `(n_heads, q_len, k_len)`.
+        heads: how much each head counts; None = all alike.
+
+    Returns:
+        `(q_len, k_len)`.
+
+    Raises:
+        UsageError: there is no such head, or nothing counts.
+    """
+    if heads is None:
+        heads = dict.fromkeys(range(len(weights)), 1.0)
+    if unknown := [head for head in heads if head not in range(len(weights))]:
+        raise UsageError(f"head must lie between 0 and {len(weights) - 1}, but is {unknown[0]}.")
+    total = sum(heads.values())
+    if min(heads.values(), default=0) < 0 or total <= 0:
+        raise UsageError("Shares of heads must not be negative, and one must be larger than 0.")
+    shares = np.array([*heads.values()]) / total
+    mean: Floats = np.tensordot(shares, weights[[*heads]], axes=1).astype(np.float32)
+    return mean
+
+
+def _stage(trace: Trace, sublayer: str, stage: str) -> Floats:
+    """A stage of one sublayer, or the last stage before it where it is missing."""
+    orders = {
+        "products": ["products"],
+        "scores": ["biased", "scores"],
+        "masked": ["masked", "biased", "scores"],
+        "weights": ["weights"],
+    }
+    for part in orders[stage]:
+        if (name := f"{sublayer}.{part}") in trace:
+            return trace[name]
+    raise UsageError(f"The attention {sublayer} of this model has no stage {stage}.")

@@ -1,0 +1,125 @@
+"""A statistical word aligner: IBM model 2 with a prior for the diagonal, as in fast_align.
+
+It needs no model of ours, so it can judge which attention aligns where no one has aligned by hand.
+
+Source: Dyer, Chahuneau and Smith 2013, "A Simple, Fast, and Effective Reparameterization of IBM
+    Model 2", section 2, with a fixed λ.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.explain.attention.links import Gold, Link
+
+TENSION = 4.0
+"""λ: how much a link loses with its distance from the diagonal."""
+P_NONE = 0.08
+"""Probability that a word comes from no word of the other side."""
+ROUNDS = 5
+_UNKNOWN = 1e-9
+
+Words = Sequence[Sequence[str]]
+Numbers = NDArray[np.int64]
+Shares = NDArray[np.float64]
+
+
+def aligned(sources: Words, targets: Words) -> list[set[Link]]:
+    """For each target word its most probable source word, if that is more probable than none.
+
+    Args:
+        sources: words of each source.
+        targets: words of each target, as many.
+
+    Returns:
+        Links of each pair.
+    """
+    cells = _Cells(sources, targets)
+    chances = np.ones(cells.n_kinds)
+    for _ in range(ROUNDS):
+        expected = np.bincount(cells.kinds, cells.shares(chances), minlength=cells.n_kinds)
+        totals = np.bincount(cells.source_of_kind, expected)
+        chances = expected / np.maximum(totals, _UNKNOWN)[cells.source_of_kind]
+    return cells.best(cells.shares(chances), len(sources))
+
+
+def reference(sources: Words, targets: Words) -> list[Gold]:
+    """Links of both directions as a gold standard: sure where both agree, possible in either.
+
+    Args:
+        sources: words of each source.
+        targets: words of each target, as many.
+    """
+    forth = aligned(sources, targets)
+    back = [{(i, j) for j, i in links} for links in aligned(targets, sources)]
+    return [
+        Gold(frozenset(one & other), frozenset(one | other))
+        for one, other in zip(forth, back, strict=True)
+    ]
+
+
+class _Cells:
+    """All pairs of a target word and a source word or none (place 0), over all sentences in a row.
+
+    Attributes:
+        rows: number of the target word, over all sentences, `(n_cells,)`.
+        kinds: number of the two spellings, `(n_cells,)`.
+        priors: before the words are seen, `(n_cells,)`.
+    """
+
+    def __init__(self, sources: Words, targets: Words) -> None:
+        source_ids, target_ids = _numbered(sources, first=1), _numbered(targets, first=0)
+        n_target = 1 + max((max(ids, default=0) for ids in target_ids), default=0)
+        rows, keys, priors, self._places = [], [], [], []
+        n_rows = 0
+        for number, (src, tgt) in enumerate(zip(source_ids, target_ids, strict=True)):
+            if not src or not tgt:
+                continue
+            grid = np.add.outer(np.zeros(len(tgt), np.int64), np.array([0, *src])) * n_target
+            keys.append((grid + np.array(tgt)[:, None]).ravel())
+            rows.append(np.repeat(np.arange(n_rows, n_rows + len(tgt)), len(src) + 1))
+            priors.append(_priors(len(tgt), len(src)).ravel())
+            self._places += [(number, target) for target in range(len(tgt))]
+            n_rows += len(tgt)
+        empty = np.zeros(0, np.int64)
+        self.rows = np.concatenate([empty, *rows])
+        self.priors = np.concatenate([empty, *priors])
+        distinct, self.kinds = np.unique(np.concatenate([empty, *keys]), return_inverse=True)
+        self.source_of_kind = distinct // n_target
+        self.n_kinds = len(distinct)
+
+    def shares(self, chances: Shares) -> Shares:
+        """The probability of each cell in its row, given p(target | source) by kind."""
+        weights = self.priors * chances[self.kinds]
+        totals = np.bincount(self.rows, weights)
+        found: Shares = weights / np.maximum(totals, _UNKNOWN**3)[self.rows]
+        return found
+
+    def best(self, shares: Shares, n_pairs: int) -> list[set[Link]]:
+        """The largest cell of each row, as links of each pair."""
+        links: list[set[Link]] = [set() for _ in range(n_pairs)]
+        starts = np.flatnonzero(np.diff(self.rows, prepend=-1))
+        ends = [*starts[1:], len(shares)]
+        for (pair, target), start, end in zip(self._places, starts, ends, strict=True):
+            source = int(shares[start:end].argmax()) - 1
+            if source >= 0:
+                links[pair].add((source, target))
+        return links
+
+
+def _numbered(sentences: Words, *, first: int) -> list[list[int]]:
+    """Words as numbers, equal ones alike whatever their case."""
+    numbers: dict[str, int] = {}
+    return [
+        [numbers.setdefault(word.casefold(), len(numbers) + first) for word in words]
+        for words in sentences
+    ]
+
+
+def _priors(n_tgt: int, n_src: int) -> Shares:
+    """δ(i | j): exp(−λ |i/m − j/n|), and none first, `(n_tgt, n_src + 1)`; rows sum to 1."""
+    places = np.arange(1, n_tgt + 1)[:, None] / n_tgt - np.arange(1, n_src + 1) / n_src
+    near = np.exp(-TENSION * np.abs(places))
+    near *= (1 - P_NONE) / near.sum(axis=1, keepdims=True)
+    return np.hstack([np.full((n_tgt, 1), P_NONE), near])
