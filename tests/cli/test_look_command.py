@@ -1,5 +1,7 @@
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,3 +64,39 @@ def test_a_text_is_needed(call: Callable[..., Any], name: str) -> None:
     code, _, err = call(name)
     assert code == 2
     assert "missing argument 'TEXT'" in err
+
+
+def test_align_shows_words_heads_and_links(call: Callable[..., Any], model: str) -> None:
+    arguments = "align", "-m", model, "A man is riding a bike.", "Ein Mann."
+    pieces = json.loads(call(*arguments, "--json", "--head", "1")[1])
+    code, out, _ = call(*arguments, "--words", "--json", "--head", "1")
+    assert code == 0
+    words = json.loads(out)
+    assert words["source_tokens"] == ["A", "man", "is", "riding", "a", "bike", "."]
+    assert words["target_tokens"] == ["Ein", "Mann", "."]
+    # The last word is one piece on both sides.
+    assert words["weights"][-1][-1] == pytest.approx(pieces["weights"][-1][-1], abs=1e-6)
+    links = [max(range(7), key=row.__getitem__) for row in words["weights"]]
+    out = call(*arguments, "--words", "--pharaoh", "--head", "1")[1]
+    assert out.strip() == " ".join(f"{source}-{target}" for target, source in enumerate(links))
+
+
+def test_heads_are_chosen_and_read_from_then_on(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(model, tmp_path / "model")
+    (tmp_path / "dev.en").write_text("A man is riding a bike .\nTwo dogs .\n", encoding="utf-8")
+    (tmp_path / "dev.de").write_text("Ein Mann .\nZwei Hunde .\n", encoding="utf-8")
+    (tmp_path / "gold").write_text("0-0 1-1 6-2\n0-0 1?1 2-2\n")
+    files = str(tmp_path / "dev.en"), str(tmp_path / "dev.de")
+    gold = "--gold", str(tmp_path / "gold")
+    code, out, _ = call("choose-heads", "-m", str(folder), *files, *gold, "--dry-run")
+    assert code == 0
+    assert out.startswith("2 pairs; AER against alignments made by hand:\n")
+    assert "best" in out and "read so far" in out and "Stored" not in out
+    assert not (folder / "alignment.json").exists()
+    code, out, _ = call("choose-heads", "-m", str(folder), *files, "--json")
+    assert code == 0
+    best = json.loads(out)["tried"][0]
+    stored = json.loads((folder / "alignment.json").read_text())
+    assert stored == {"format": "heed alignment heads 1", **best}

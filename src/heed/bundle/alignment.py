@@ -37,6 +37,11 @@ class AlignmentHeads:
     error_rate: float | None = None
     measure: str = ""
 
+    def __str__(self) -> str:
+        which = "mean of all heads" if not self.heads else f"head {', '.join(map(str, self.heads))}"
+        step = "reads" if self.is_shifted else "writes"
+        return f"layer {self.layer}, {which}, at the step that {step} the token"
+
     def to_bytes(self) -> bytes:
         """The content of the file."""
         return to_json({"format": FORMAT, **asdict(self), "heads": list(self.heads)})

@@ -1,13 +1,14 @@
-"""`heed next-word` and `heed align`: probabilities and attention for one sentence."""
+"""`heed next-word`, `heed align` and `heed choose-heads`: probabilities and attention."""
 
 import json
 import os
 import sys
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import ModelFlags, load_translator, model_options
 from heed.cli.terminal import echo, visible
 from heed.explain.render import choose_palette, heatmap
@@ -17,14 +18,39 @@ if TYPE_CHECKING:
 
 option = options("Options")
 
+SHOWN = 5
+"""Candidates that are printed."""
+
 NEXT_EXAMPLES = """
 heed next-word -m run/ "纽约是一座城市" --prefix "New York is a"
 """
 
 ALIGN_EXAMPLES = """
 heed align -m run/ "纽约是一座城市"
-heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0
+heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0 --head 3 --words
 """
+
+CHOOSE_EXAMPLES = """
+heed choose-heads -m run/ dev.en dev.de
+heed choose-heads -m run/ dev.en dev.de --gold dev.align --dry-run
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choosing:
+    """What `heed align` shows.
+
+    Attributes:
+        layer: decoder layer; None = the model's alignment heads.
+        head: heads of it; none = all.
+        words: words instead of pieces.
+        pharaoh: links instead of a drawing.
+    """
+
+    layer: int | None
+    head: tuple[int, ...]
+    words: bool
+    pharaoh: bool
 
 
 @command("next-word", "Show the most probable next tokens.", examples=NEXT_EXAMPLES)
@@ -55,8 +81,14 @@ def next_word(
 @command("align", "Show attention between text and translation.", examples=ALIGN_EXAMPLES)
 @click.argument("text")
 @click.argument("translation", required=False)
-@option("--layer", int, "Decoder layer, from 0 or from the end.", default=-1)
+@option(
+    "--layer", int, "Decoder layer, from 0 or from the end; default: heed choose-heads, else -1."
+)
+@option("--head", int, "A head of it, from 0; more than once: their mean.", multiple=True)
+@option("--words", bool, "Show words, not pieces.")
+@option("--pharaoh", bool, "Print only the links, source-target from 0.")
 @option("--json as_json", bool, "Print the weights as JSON.")
+@as_one(Choosing, "choosing")
 @model_options
 @click.pass_obj
 def align(
@@ -64,25 +96,82 @@ def align(
     /,
     text: str,
     translation: str | None,
-    layer: int,
+    choosing: Choosing,
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
     """Draw the cross-attention between TEXT and TRANSLATION (heed's own if not given).
 
-    Both may have at most 1,024 tokens, or as many as the model reads in one piece.
+    Between words, the weights of a source word's pieces are added, and those of a target word's
+    averaged. Both texts may have at most 1,024 tokens, or as many as the model reads in one piece.
     """
     translator, target_lang = load_translator(session, opening)
-    found = translator.align(text, translation, layer=layer, target_lang=target_lang)
-    if as_json:
+    found = translator.align(
+        text, translation, layer=choosing.layer, heads=choosing.head, target_lang=target_lang
+    )
+    if choosing.words:
+        from heed.explain.attention.words import aligned_words
+
+        found = aligned_words(found)
+    if choosing.pharaoh:
+        echo(" ".join(f"{source}-{target}" for source, target in found.links()))
+    elif as_json:
         record = {
             "source_tokens": found.source_tokens,
             "target_tokens": found.target_tokens,
             "weights": found.weights,
         }
         echo(json.dumps(record, ensure_ascii=False))
+    else:
+        draw(found)
+
+
+@command("choose-heads", "Find the heads that align best, for later.", examples=CHOOSE_EXAMPLES)
+@click.argument("src")
+@click.argument("tgt")
+@option("--gold", str, "Alignments made by hand, 0-0 1?2 … or NAACL's.", metavar="FILE")
+@option("--dry-run", bool, "Measure, and store nothing.")
+@option("--json as_json", bool, "Print JSON.")
+@model_options
+@click.pass_obj
+def choose_heads(
+    session: Session,
+    /,
+    src: str,
+    tgt: str,
+    gold: str | None,
+    dry_run: bool,
+    as_json: bool,
+    opening: ModelFlags,
+) -> None:
+    """Find which layer and head of a model align the lines of SRC and TGT best, and store it.
+
+    heed align, and all that places tags and terms, read them from then on. The measure is the
+    alignment error rate: against --gold, whose words are parted by blanks, or else against a
+    statistical aligner that is trained on these lines in both directions.
+    """
+    from heed.bundle.alignment import save_alignment_heads
+    from heed.data.lines import read_lines
+    from heed.explain.attention.choice import choose
+    from heed.explain.attention.links import read_gold
+
+    translator, target_lang = load_translator(session, opening)
+    sources, targets = [*read_lines(src)], [*read_lines(tgt)]
+    wanted = None if gold is None else read_gold(gold, len(sources))
+    choice = choose(translator, sources, targets, gold=wanted, target_lang=target_lang)
+    assert translator.folder is not None
+    folder = None if dry_run else save_alignment_heads(translator.folder, choice.best)
+    if as_json:
+        tried = [asdict(heads) for heads in choice.tried]
+        echo(json.dumps({"n_pairs": choice.n_pairs, "tried": tried}))
         return
-    draw(found)
+    echo(f"{choice.n_pairs} pairs; AER against {choice.best.measure}:")
+    for heads in dict.fromkeys([*choice.tried[:SHOWN], choice.before]):
+        mark = {choice.best: "  best", choice.before: "  read so far"}.get(heads, "")
+        rate = "       " if heads.error_rate is None else f"{heads.error_rate:7.4f}"
+        echo(f"{rate}  {heads}{mark}")
+    if folder is not None:
+        echo(f"Stored in {folder}.")
 
 
 def draw(found: "Alignment") -> None:

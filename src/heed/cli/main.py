@@ -40,6 +40,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "classify": ("heed.cli.texts:classify", "Label texts."),
         "next-word": ("heed.cli.look:next_word", "Show the most probable next tokens."),
         "align": ("heed.cli.look:align", "Show attention between text and translation."),
+        "choose-heads": (
+            "heed.cli.look:choose_heads",
+            "Find the heads that align best, for later.",
+        ),
         "vectors": (
             "heed.cli.vectors:vectors",
             "Learn word vectors; print neighbors and analogies.",

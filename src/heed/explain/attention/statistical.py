@@ -7,6 +7,7 @@ Source: Dyer, Chahuneau and Smith 2013, "A Simple, Fast, and Effective Reparamet
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,9 +100,8 @@ class _Cells:
     def best(self, shares: Shares, n_pairs: int) -> list[set[Link]]:
         """The largest cell of each row, as links of each pair."""
         links: list[set[Link]] = [set() for _ in range(n_pairs)]
-        starts = np.flatnonzero(np.diff(self.rows, prepend=-1))
-        ends = [*starts[1:], len(shares)]
-        for (pair, target), start, end in zip(self._places, starts, ends, strict=True):
+        bounds = np.searchsorted(self.rows, np.arange(len(self._places) + 1))
+        for (pair, target), (start, end) in zip(self._places, pairwise(bounds), strict=True):
             source = int(shares[start:end].argmax()) - 1
             if source >= 0:
                 links[pair].add((source, target))

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from heed.model.interface import Floats
-from heed.translate.result import is_written_solid
+from heed.translate.result import Alignment, is_written_solid
 
 WORD_START = "\u2581"
 _INNER_SIGNS = "'’-.,"
@@ -68,6 +68,19 @@ def between_words(weights: Floats, rows: Sequence[Word], columns: Sequence[Word]
     n_pieces = np.array([[word.end - word.first] for word in rows], np.float32)
     between: Floats = np.divide(summed, n_pieces, dtype=np.float32)
     return between
+
+
+def aligned_words(found: Alignment) -> Alignment:
+    """An alignment of pieces as one of words."""
+    rows, columns = words_of(found.target_tokens), words_of(found.source_tokens)
+    if not rows or not columns:
+        return found
+    weights = between_words(np.array(found.weights, np.float32), rows, columns)
+    return Alignment(
+        source_tokens=[word.text for word in columns],
+        target_tokens=[word.text for word in rows],
+        weights=weights.tolist(),
+    )
 
 
 def is_special(piece: str) -> bool:
