@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heed.cli.command import Session, as_one, command, options
-from heed.cli.models import ModelFlags, load_translator, model_options
+from heed.cli.models import ModelFlags, find_model, load_translator, model_options
 from heed.cli.terminal import echo, visible
 from heed.explain.render import choose_palette, heatmap
 
@@ -159,8 +159,7 @@ def choose_heads(
     sources, targets = [*read_lines(src)], [*read_lines(tgt)]
     wanted = None if gold is None else read_gold(gold, len(sources))
     choice = choose(translator, sources, targets, gold=wanted, target_lang=target_lang)
-    assert translator.folder is not None
-    folder = None if dry_run else save_alignment_heads(translator.folder, choice.best)
+    folder = None if dry_run else save_alignment_heads(find_model(opening.model), choice.best)
     if as_json:
         tried = [asdict(heads) for heads in choice.tried]
         echo(json.dumps({"n_pairs": choice.n_pairs, "tried": tried}))

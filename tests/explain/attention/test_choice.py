@@ -28,8 +28,8 @@ GOLD = [
 @pytest.fixture
 def copy(translator: Translator, tmp_path: Path) -> Path:
     """A folder of the model that may be changed."""
-    assert translator.folder is not None
-    save_bundle(tmp_path / "model", load_bundle(translator.folder))
+    assert translator.twin is not None
+    save_bundle(tmp_path / "model", load_bundle(translator.twin.folder))
     return tmp_path / "model"
 
 
