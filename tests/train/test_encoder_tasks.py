@@ -27,6 +27,7 @@ from heed.train.run.run import run_training
 from heed.train.tasks.masked import MaskedText, collate_masked
 from heed.translate.classifier import Classifier, load_classifier
 from heed.translate.masked import load_masked
+from heed.translate.trace import read_trace
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -467,3 +468,32 @@ def test_paused_and_continued_equals_undisturbed(
     assert run_training(asked, corpus, parts, report=report).is_finished
     name = "model.safetensors"
     assert (tmp_path / "whole" / name).read_bytes() == (parts / name).read_bytes()
+
+
+def test_a_trace_of_gaps_has_the_probabilities_of_their_fillings(masked_run: Path) -> None:
+    model = load_masked(masked_run)
+    text = "the <mask> sat"
+    trace = model.trace(text)
+    ((best, *_),) = model.fill(text)
+    gap = trace.source_tokens.index("<mask>")
+    assert np.exp(trace["log_probs"][gap]).max() == pytest.approx(best.probability, abs=1e-4)
+    assert trace.node("log_probs").axes == ("src", "piece")
+    assert not trace.target_tokens
+    with pytest.raises(UsageError, match="but this model reads"):
+        model.trace("cat " * 2000)
+
+
+def test_a_trace_of_a_classifier_ends_with_its_labels(
+    classifier: Classifier, bag_run: Path, tmp_path: Path
+) -> None:
+    for model in (classifier, load_classifier(bag_run)):
+        trace = model.trace("a good film")
+        (found,) = model(["a good film"])
+        assert trace.labels.keys() == found.probabilities.keys()
+        for label, probability in found.probabilities.items():
+            assert trace.labels[label] == pytest.approx(probability, abs=1e-4)
+        assert trace.node("states").axes == ("text", "d_model")
+        trace.save(tmp_path / "trace.safetensors")
+        assert read_trace(tmp_path / "trace.safetensors").labels == trace.labels
+    with pytest.raises(UsageError, match="text must be a text, but is None"):
+        classifier.trace(None)

@@ -302,3 +302,36 @@ def test_a_translator_is_no_language_model(tmp_path: Path, small_run: Any) -> No
 def test_prompts_are_a_list_of_texts(model: LanguageModel, prompts: Any) -> None:
     with pytest.raises(UsageError, match="prompts must be a list of texts"):
         model.generate(prompts)
+
+
+# ---------------------------------------------------------------------------- the trace
+
+
+def test_a_trace_has_the_probabilities_that_the_model_scores_with(model: LanguageModel) -> None:
+    trace = model.trace("the cat ", "sat on")
+    assert (trace.source, trace.translation) == ("the cat ", "sat on")
+    assert not trace.source_tokens
+    assert trace.target_tokens[0] == "<s>"
+    assert trace.target_tokens[1:] == trace.expected_tokens[:-1]
+    assert trace.expected_tokens[trace.n_prompt :] == [*"sat", "▁", *"on"]
+    (ids,) = stream_ids(model.vocab, ["the cat sat on"])
+    nll = -trace["log_probs"][np.arange(len(ids)), ids].sum()
+    assert nll == pytest.approx(model.score("the cat sat on").nll, abs=1e-3)
+    lengths = {"tgt": len(ids), "d_model": 48, "piece": model.vocab.size, "head": 4, "d_ff": 96}
+    for node in trace.nodes:
+        wanted = (lengths.get(axis, 12) for axis in node.axes if axis != "heads·d_v")
+        assert set(wanted) <= set(node.shape), node
+
+
+def test_a_trace_goes_on_as_the_model_does(model: LanguageModel) -> None:
+    trace = model.trace("the cat ", length=4)
+    assert [trace.translation] == model.generate(["the cat "], length=4)
+    assert len(trace.expected_tokens) == trace.n_prompt + 4
+    likeliest = trace["logits"].argmax(axis=1)[trace.n_prompt :]
+    assert model.vocab.pieces(likeliest.tolist()) == trace.expected_tokens[trace.n_prompt :]
+
+
+@pytest.mark.parametrize("prompt", ["", "cat " * 40])
+def test_a_text_that_is_not_read_at_once_has_no_trace(model: LanguageModel, prompt: str) -> None:
+    with pytest.raises(UsageError, match="must have from 1 to 64 pieces"):
+        model.trace(prompt, "")

@@ -1,18 +1,23 @@
 """A classifier: the label of each text, with the probabilities of all labels."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heed.decode.batching import padded
 from heed.errors import UsageError
-from heed.model.interface import Decodable
+from heed.model.interface import Decodable, Floats
 from heed.text.normalize import normalize
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.translate.load import open_model, stored_decoding
+from heed.translate.twin import Twin, traceable, twin_of
+
+if TYPE_CHECKING:
+    from heed.translate.trace import Trace
 
 ROWS = 64
 """Texts computed at once."""
@@ -54,6 +59,7 @@ def load_classifier(
         labels=bundle.labels,
         context=options.max_length,
         marks_words=bundle.config.family == "bag",
+        twin=twin_of(folder, bundle, dtype),
     )
 
 
@@ -66,6 +72,7 @@ class Classifier:
         labels: in the order of their ids.
         context: most tokens that it reads; the end of a longer text is not read.
         marks_words: the model reads `<bos>` in front of each word.
+        twin: the model in torch, for `trace` and `edited`; None = there is none.
     """
 
     def __init__(
@@ -76,8 +83,10 @@ class Classifier:
         labels: Sequence[str],
         context: int,
         marks_words: bool = False,
+        twin: Twin | None = None,
     ) -> None:
         self.model = model
+        self.twin = twin
         self.vocab = vocab
         self.labels = list(labels)
         self.context = context
@@ -99,14 +108,38 @@ class Classifier:
         while block := list(islice(waiting, ROWS)):
             yield from self._block(block)
 
+    def trace(self, text: str) -> "Trace":
+        """Every named tensor of a text, caught from the model in torch, with `labels`.
+
+        Raises:
+            UsageError: `text` is not a text.
+            MissingExtraError: torch is not installed.
+        """
+        if not isinstance(text, str):
+            raise UsageError(f"text must be a text, but is {text!r:.60}.")
+        model = traceable(self.twin)
+        from heed.translate.trace import Tracer
+
+        (ids,) = self._ids([text])
+        trace = Tracer(model, self.vocab, self.vocab).read(text, ids)
+        (found,) = self._labeled(trace["log_probs"].reshape(1, -1))
+        return replace(trace, labels=found.probabilities)
+
     def _block(self, texts: list[str]) -> list[Classified]:
+        ids = self._ids(texts)
+        src = padded(ids, self.vocab.pad_id)
+        nothing = np.zeros((len(ids), 0), dtype=np.int64)
+        return self._labeled(self.model.teacher_forced(src, nothing).all_log_probs())
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
         rows = [row[: self.context - 1] for row in self.vocab.encode_all(map(normalize, texts))]
         if self.marks_words:
             rows = [self.vocab.with_words_marked(np.array(row)).tolist() for row in rows]
-        ids = [[*row, self.vocab.eos_id] for row in rows]
-        src = padded(ids, self.vocab.pad_id)
-        nothing = np.zeros((len(ids), 0), dtype=np.int64)
-        log_probs = self.model.teacher_forced(src, nothing).all_log_probs()[:, N_SPECIAL:]
+        return [[*row, self.vocab.eos_id] for row in rows]
+
+    def _labeled(self, log_probs: Floats) -> list[Classified]:
+        """The labels of outputs `(n_texts, n_outputs)`, whose first are of special pieces."""
+        log_probs = log_probs[:, N_SPECIAL:]
         shares = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         return [

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from heed.model.interface import Decodable
 from heed.text.stream import stream_ids, stream_text
 from heed.text.vocab import Vocab
 from heed.translate.load import open_model, stored_decoding
+from heed.translate.twin import Twin, traceable, twin_of
+
+if TYPE_CHECKING:
+    from heed.translate.trace import Trace
 
 ROWS = 32
 """Windows or prompts computed at once."""
@@ -72,7 +77,8 @@ def load_language_model(
     """
     bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="lm")
     options, _ = stored_decoding(bundle)
-    return LanguageModel(model, bundle.tgt_vocab, options=options)
+    twin = twin_of(folder, bundle, dtype)
+    return LanguageModel(model, bundle.tgt_vocab, options=options, twin=twin)
 
 
 class LanguageModel:
@@ -82,10 +88,19 @@ class LanguageModel:
         model: anything that can be decoded, in evaluation mode.
         vocab: its pieces.
         options: default decoding options; `max_length` is the most tokens it sees at once.
+        twin: the model in torch, for `trace` and `edited`; None = there is none.
     """
 
-    def __init__(self, model: Decodable, vocab: Vocab, *, options: DecodeOptions) -> None:
+    def __init__(
+        self,
+        model: Decodable,
+        vocab: Vocab,
+        *,
+        options: DecodeOptions,
+        twin: Twin | None = None,
+    ) -> None:
         self.model = model
+        self.twin = twin
         self.vocab = vocab
         self.options = replace(options, beam_size=1, n_best=1)
         self.context = options.max_length
@@ -123,6 +138,38 @@ class LanguageModel:
             stream_text(self.vocab, [*row, *ids])[len(prompt) :]
             for prompt, row, ids in zip(prompts, rows, found, strict=True)
         ]
+
+    def trace(
+        self, prompt: str, continuation: str | None = None, *, length: int = 20, **options: Any
+    ) -> "Trace":
+        """Every named tensor of a text, caught from the model in torch.
+
+        Args:
+            prompt: the beginning; may be empty.
+            continuation: the rest, `translation` of the trace; None = the model goes on.
+            length: tokens to add then.
+            **options: fields of `DecodeOptions`, for the continuation.
+
+        Raises:
+            UsageError: the two are empty, or longer than the model reads at once.
+            MissingExtraError: torch is not installed.
+        """
+        model = traceable(self.twin)
+        from heed.translate.trace import Tracer
+
+        if continuation is None:
+            (continuation,) = self.generate([prompt], length=length, **options)
+        given, ids = stream_ids(self.vocab, [prompt, prompt + continuation])
+        if not 1 <= len(ids) <= self.context:
+            raise UsageError(
+                f"prompt and continuation must have from 1 to {self.context} pieces, as many as "
+                f"this model reads at once, but have {len(ids)}."
+            )
+        # The last piece of a prompt may go on in the continuation.
+        pairs = zip(given, ids, strict=False)
+        n_prompt = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        tracer = Tracer(model, self.vocab, self.vocab, has_source=False)
+        return tracer.continued(prompt, continuation, ids, n_prompt)
 
     def _continued(
         self, rows: list[list[int]], keys: Iterable[int], length: int, options: DecodeOptions

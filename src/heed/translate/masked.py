@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from heed.text.normalize import normalize
 from heed.text.stream import stream_ids
 from heed.text.vocab import Vocab
 from heed.translate.load import open_model, stored_decoding
+from heed.translate.twin import Twin, traceable, twin_of
+
+if TYPE_CHECKING:
+    from heed.translate.trace import Trace
 
 MASK = "<mask>"
 
@@ -45,7 +50,12 @@ def load_masked(
     """
     bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="mlm")
     options, _ = stored_decoding(bundle)
-    return MaskedModel(model, bundle.src_vocab, context=options.max_length)
+    return MaskedModel(
+        model,
+        bundle.src_vocab,
+        context=options.max_length,
+        twin=twin_of(folder, bundle, dtype),
+    )
 
 
 class MaskedModel:
@@ -55,10 +65,14 @@ class MaskedModel:
         model: an encoder that predicts a piece for each token, in evaluation mode.
         vocab: its pieces.
         context: most tokens that it reads at once.
+        twin: the model in torch, for `trace` and `edited`; None = there is none.
     """
 
-    def __init__(self, model: Decodable, vocab: Vocab, *, context: int) -> None:
+    def __init__(
+        self, model: Decodable, vocab: Vocab, *, context: int, twin: Twin | None = None
+    ) -> None:
         self.model = model
+        self.twin = twin
         self.vocab = vocab
         self.context = context
 
@@ -76,11 +90,6 @@ class MaskedModel:
             UsageError: there is no `<mask>`, or the text is too long.
         """
         ids = self._ids(text)
-        if len(ids) > self.context:
-            raise UsageError(
-                f"the text has {len(ids)} pieces, but this model reads {self.context} at once. "
-                "Shorten it."
-            )
         gaps = [place for place, id_ in enumerate(ids) if id_ == self.vocab.mask_id]
         if not gaps:
             raise UsageError(f"the text must have a {MASK} to fill, but is {text!r:.60}.")
@@ -97,6 +106,22 @@ class MaskedModel:
             for row, ids_of_gap in zip(log_probs, best.tolist(), strict=True)
         ]
 
+    def trace(self, text: str) -> "Trace":
+        """Every named tensor of a text, caught from the model in torch.
+
+        Args:
+            text: one line, with or without `<mask>`; `log_probs` has a row for each of
+                `source_tokens`.
+
+        Raises:
+            UsageError: the text is too long.
+            MissingExtraError: torch is not installed.
+        """
+        model, ids = traceable(self.twin), self._ids(text)
+        from heed.translate.trace import Tracer
+
+        return Tracer(model, self.vocab, self.vocab).read(text, ids)
+
     def _ids(self, text: str) -> list[int]:
         """The ids of a text with gaps; a gap stands for a word and the blank before it."""
         first, *rest = normalize(text).split(MASK)
@@ -106,6 +131,11 @@ class MaskedModel:
             # Behind a gap a text goes on without a blank of its own.
             (more,) = stream_ids(self.vocab, [part.removesuffix(" ") or part])
             ids += more if part != " " else []
+        if len(ids) >= self.context:
+            raise UsageError(
+                f"the text has {len(ids) + 1} pieces, but this model reads {self.context} at once. "
+                "Shorten it."
+            )
         return [*ids, self.vocab.eos_id]
 
     def _word(self, id_: int) -> str:

@@ -67,8 +67,8 @@ class Trace(Mapping[str, Floats]):
     `(n_heads, tgt_len, src_len)`.
 
     Attributes:
-        source: the text.
-        translation: its translation, given or found.
+        source: the text; of a language model, the prompt.
+        translation: its translation, given or found; of a language model, the continuation.
         source_tokens: the pieces that the encoder reads, `<eos>` last.
         target_tokens: the pieces that the decoder reads, `<bos>` first.
         expected_tokens: the piece after each of these.
@@ -274,6 +274,28 @@ class Tracer:
             expected_tokens=[],
             nodes=nodes,
             tensors=tensors,
+        )
+
+    def continued(self, prompt: str, continuation: str, ids: list[int], n_prompt: int) -> Trace:
+        """Trace a text that a language model reads.
+
+        Args:
+            prompt: its beginning.
+            continuation: the rest.
+            ids: of both.
+            n_prompt: how many of them the prompt gave.
+        """
+        tgt_in = [self.tgt_vocab.bos_id, *ids[:-1]]
+        nodes, tensors = self.caught([], tgt_in)
+        return Trace(
+            source=prompt,
+            translation=continuation,
+            source_tokens=[],
+            target_tokens=self.tgt_vocab.pieces(tgt_in),
+            expected_tokens=self.tgt_vocab.pieces(ids),
+            nodes=nodes,
+            tensors=tensors,
+            n_prompt=n_prompt,
         )
 
     def searched(
