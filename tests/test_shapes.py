@@ -78,6 +78,7 @@ from heed.model.positions import (
     sinusoidal_table,
 )
 from heed.model.recurrence import SSRU, AverageAttention, gated_sum, running_mean
+from heed.model.recurrent import cells
 from heed.model.recurrent import network as recurrent
 from heed.model.recurrent.attention import AdditiveAttention, DotAttention
 from heed.model.recurrent.attention import attend as attend_to_states
@@ -340,6 +341,7 @@ def layer_calls() -> Iterator[Call]:
     yield MultiHeadAttention.recall, attention.recall, recalled
     yield MultiHeadAttention.project_query, attention.project_query, {"x": x}
     yield MultiHeadAttention.project_memory, attention.project_memory, {"memory": memory}
+    yield MultiHeadAttention.keys_and_values, attention.keys_and_values, {"memory": memory}
     yield (
         MultiHeadAttention.attend_heads,
         attention.attend_heads,
@@ -501,17 +503,15 @@ def family_calls() -> Iterator[Call]:
     memory = network.encode(**n_sources)
     states = network.start(**beams).layers
     dot = relative("rnn with dot attention")
-    embedded = {"embedded": tensor("rows, length, d_model"), "memory": memory, "layers": states}
+    unrolled = [cells.Unrolled(dot, size("length"))] * (len(states) + 1)
+    embedded = {"embedded": tensor("rows, length, d_model"), "memory": memory}
+    embedded |= {"layers": states, "unrolled": unrolled}
     yield Recurrent.read, lambda **given: dot.read(**given), embedded
-    query = {"query": tensor("rows, length, d_model"), "memory": memory}
+    query = {"query": tensor("rows, length, d_model"), "memory": memory, "see": as_it_is}
     yield Recurrent.attend, network.attend, query
     x, lengths = tensor("n_sources, src_len, d_model"), torch.tensor([3, SIZES["src_len"]])
     yield recurrent.EncoderLayer.forward, network.encoder[0], {"x": x, "lengths": lengths}
-    cell = torch.nn.GRU(size("n_inputs"), size("width"), batch_first=True)
-    of_rows = {"cell": cell, "x": tensor("rows, length, n_inputs")}
-    yield recurrent.advance, lambda cell, x: recurrent.advance(cell, x)[0], of_rows
-    lengths = torch.ones(size("rows"), dtype=torch.long)
-    yield recurrent.reverse, recurrent.reverse, {"x": of_rows["x"], "lengths": lengths}
+    yield from recurrent_cells()
     queries = tensor("n_sources, n_queries, d_model")
     for attention in (DotAttention(size("d_model")), AdditiveAttention(size("d_model"))):
         yield type(attention).keys, attention.keys, {"states": x}
@@ -521,6 +521,29 @@ def family_calls() -> Iterator[Call]:
     yield attend_to_states, attend_to_states, {**scores, "src_mask": src_mask}
     of_memory = {"sources": torch.zeros(size("new_n_sources"), dtype=torch.long)}
     yield recurrent.Memory.of, memory.of, of_memory
+
+
+def as_it_is(name: str, stage: Tensor) -> Tensor:
+    return stage
+
+
+def recurrent_cells() -> Iterator[Call]:
+    x = tensor("rows, length, n_inputs")
+    given = {"state": None, "see": as_it_is}
+    kinds = {cells.tanh_cell: 1, cells.gru_cell: 3, cells.lstm_cell: 4}
+    for cell, (equation, n_gates) in zip(cells.CELLS.values(), kinds.items(), strict=True):
+        module = cell(size("n_inputs"), size("width"), batch_first=True)
+        of_rows = {"cell": module, "x": x}
+        yield cells.advance, lambda cell, x: cells.advance(cell, x)[0], of_rows
+        plainly = lambda **given: cells.advance_plainly(**given)[0]  # noqa: E731
+        yield cells.advance_plainly, plainly, of_rows | given
+        gates = torch.zeros(size("rows"), 1, n_gates * size("width"))
+        state = [tensor("rows, 1, width")] * 2
+        yield equation, equation, {"of_x": gates, "of_h": gates, "state": state, "see": as_it_is}
+    lengths = torch.ones(size("rows"), dtype=torch.long)
+    yield cells.reverse, cells.reverse, {"x": x, "lengths": lengths}
+    unrolled = cells.Unrolled(module, size("length"))
+    yield cells.Unrolled.see, unrolled.see, {"name": "gate", "new": tensor("rows, n_new, width")}
 
 
 def interface_calls() -> Iterator[Call]:

@@ -14,7 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from heed.model.attention import MultiHeadAttention
 from heed.model.convolutional.convolution import GatedConvolution
-from heed.model.recurrent.network import CELLS, advance, initialize
+from heed.model.recurrent.cells import CELLS, advance
+from heed.model.recurrent.network import initialize
 from heed.model.recurrent.plan import GATES
 from heed.model.trace import recording
 

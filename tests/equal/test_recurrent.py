@@ -14,7 +14,8 @@ from torch.autograd import gradcheck
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from heed.model.masks import padding_mask
-from heed.model.recurrent.network import CELLS, Recurrent, reverse
+from heed.model.recurrent.cells import CELLS, reverse
+from heed.model.recurrent.network import Recurrent
 
 Tiny = Callable[..., Recurrent]
 

@@ -2,7 +2,9 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.model.conftest import choices
@@ -13,9 +15,10 @@ from heed.decode.search import decode
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
+from heed.model.interface import Floats
 from heed.model.masks import causal_mask
 from heed.model.recurrent.network import Recurrent
-from heed.model.trace import listening, recording
+from heed.model.trace import editing, listening, recording
 from heed.model.transformer import Transformer
 
 SRC, TGT_IN = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[2, 8, 9, 5], [2, 7, 5, 8]])
@@ -155,6 +158,84 @@ def test_a_listener_changes_no_translation(tiny: Callable[..., Transformer]) -> 
     unheard = texts()
     with recording(model):
         assert texts() == unheard
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "post-norm": {"norm": "post"},
+    "pre-norm": {"norm": "pre", "activation": "swiglu"},
+    "rotary": {"positions": "rotary"},
+    "shaw": {"positions": "shaw"},
+    "alibi": {"positions": "alibi"},
+    "masked behind the softmax": {"mask": "after"},
+    "linear": {"attention": "linear"},
+    "favor": {"attention": "favor", "n_features": 8},
+    "cosine": {"attention": "cosine"},
+    "gaussian": {"attention": "gaussian"},
+    "window": {"window": 1},
+    "merged": {"decoder_attention": "merged"},
+    "average": {"decoder_self": "average"},
+    "ssru": {"decoder_self": "ssru"},
+    "memory of each layer": {"cross_from": "same", "norm": "pre"},
+    "conv": {"family": "conv"},
+    "decoder": {"family": "decoder"},
+    "decoder, favor": {"family": "decoder", "attention": "favor", "n_features": 8},
+    "gru, dot": {"family": "rnn", "cell": "gru", "attention": "dot"},
+    "lstm, additive": {"family": "rnn", "cell": "lstm", "attention": "additive"},
+    "tanh, none": {"family": "rnn", "cell": "tanh", "attention": "none"},
+}
+each_model = pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
+
+
+def shaken(tensor: Tensor) -> Tensor:
+    """The tensor times noise above 0; a forbidden score stays forbidden."""
+    noise = torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
+    return tensor * noise.exp()
+
+
+@each_model
+@torch.no_grad()
+def test_what_is_put_in_the_place_of_a_tensor_is_used(
+    tiny: Callable[..., Transformer], changes: dict[str, Any]
+) -> None:
+    """In one pass and in a search: every name, one after another."""
+    decodable = TorchDecodable(tiny(**changes), torch.device("cpu"))
+    model = decodable.network
+
+    def forced() -> Floats:
+        return decodable.teacher_forced(SRC.numpy(), TGT_IN.numpy()).all_log_probs()
+
+    def stepped() -> Floats:
+        state = decodable.start(SRC.numpy())
+        steps = [decodable.step(state, tokens.numpy()) for tokens in TGT_IN.T.contiguous()]
+        return np.stack([step.all_log_probs() for step in steps])
+
+    for compute in (forced, stepped):
+        with recording(model) as seen:
+            before = compute()
+        # Without attention nothing but the encoder's last state is read.
+        is_summed_up = changes.get("attention") == "none"
+        for name in seen.keys() - ({"encoder.1.out", "memory"} if is_summed_up else set()):
+            with editing(model, {name: shaken}):
+                assert not np.allclose(compute(), before, atol=1e-4), name
+
+
+@each_model
+@torch.no_grad()
+def test_a_tensor_is_changed_once(
+    tiny: Callable[..., Transformer], changes: dict[str, Any]
+) -> None:
+    """The first tensor of a name is not the second one's input: an edit would count twice."""
+    model = tiny(**changes)
+    heard: list[str] = []
+    with listening(model, lambda name, tensor: heard.append(name)):
+        model.teacher_forced(SRC, TGT_IN)
+    # Source and target of one stack are embedded by the same module, one behind the other. A
+    # recurrent layer shows all positions again at each of them.
+    is_rnn = changes.get("family") == "rnn"
+    once = [
+        name for name in heard if not name.startswith("embed.") and not (is_rnn and "." in name)
+    ]
+    assert len(once) == len(set(once))
 
 
 @pytest.mark.parametrize("kind", ["none", "dot", "additive"])

@@ -88,6 +88,9 @@ def lengths(config: Any, n_src: int, n_tgt: int) -> dict[str, int]:
         found |= {"head": config.n_heads, "d_k": config.key_width, "d_v": config.value_width}
         found |= {"heads·d_v": config.n_heads * config.value_width}
         found |= {"d_ff": config.d_ff, "2·d_ff": 2 * config.d_ff}
+    if config.family == "rnn":
+        found["width"] = config.d_model // (1 + config.bidirectional)
+        found["layer·d_model"] = config.n_decoder_layers * config.d_model
     return found
 
 

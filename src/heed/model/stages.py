@@ -106,6 +106,7 @@ _KINDS = {
     r"feed_forward$": "feed_forward",
     r"(cross|joint)_attention$": "attention",
     r"^(encoder|decoder)\.\d+$": "layer",
+    r"^encoder\.\d+\.(forwards|backwards)$": "cell",
 }
 """By the end of a module's name, the kind of module in every family."""
 
@@ -342,16 +343,43 @@ def _recurrent(config: RecurrentConfig) -> Table:
         states = "c_t + W [s_t; c_t] + b"
     if config.attention == "none":
         states = "s_t"
+    energies = "e_j = s · h_j" if config.attention == "dot" else "e_j = v · tanh(W s + U h_j + b)"
     return {
         **_output("tgt ", states, config.tied != "none"),
         "network.embedded_src": ("embed", "E[id] · √d_model", "src d_model"),
         "network.embedded_tgt": ("embed", "E[id] · √d_model", "tgt d_model"),
         "network.memory": ("output of the encoder", "M = h_1, …, h_n", "src d_model"),
         "network.last": ("the state after the last token", "h_n", "d_model"),
+        "bridge.out": ("first states of the decoder", "s_0 = tanh(W h_n + b)", "layer·d_model"),
         "layer.in": ("input", "X", "{q} d_model"),
         "layer.out": ("output", "h_t", "{q} d_model"),
-        "attention.weights": ("softmax", "α = softmax(a(s, h))", "head {q} {k}"),
+        # A cell of the encoder is a part of its layer, one of the decoder is the layer.
+        **{f"cell.{name}": (*row, "{q} width") for name, row in _CELLS[config.cell].items()},
+        **{f"layer.{name}": (*row, "{q} d_model") for name, row in _CELLS[config.cell].items()},
+        "attention.energies": ("compare", energies, "head {q} {k}"),
+        "attention.weights": ("softmax", "α = softmax(e)", "head {q} {k}"),
+        "attention.context": ("weighted sum", "c_t = Σ_j α_j h_j", "head {q} d_model"),
     }
+
+
+_CELLS: dict[str, dict[str, tuple[str, str]]] = {
+    "tanh": {"state": ("state", "h_t = tanh(W x_t + U h_{t-1} + b)")},
+    "gru": {
+        "reset_gate": ("gate", "r = σ(W_r x_t + U_r h_{t-1} + b_r)"),
+        "update_gate": ("gate", "z = σ(W_z x_t + U_z h_{t-1} + b_z)"),
+        "candidate": ("candidate", "n = tanh(W_n x_t + b_n + r ⊙ (U_n h_{t-1} + c_n))"),
+        "state": ("state", "h_t = (1 − z) ⊙ n + z ⊙ h_{t-1}"),
+    },
+    "lstm": {
+        "input_gate": ("gate", "i = σ(W_i x_t + U_i h_{t-1} + b_i)"),
+        "forget_gate": ("gate", "f = σ(W_f x_t + U_f h_{t-1} + b_f)"),
+        "candidate": ("candidate", "g = tanh(W_g x_t + U_g h_{t-1} + b_g)"),
+        "memory_cell": ("memory cell", "c_t = f ⊙ c_{t-1} + i ⊙ g"),
+        "output_gate": ("gate", "o = σ(W_o x_t + U_o h_{t-1} + b_o)"),
+        "state": ("state", "h_t = o ⊙ tanh(c_t)"),
+    },
+}
+"""By kind of cell, its gates and states: operation and formula."""
 
 
 def _output(side: str, states: str, is_tied: bool, *, outputs: str = "piece") -> Table:

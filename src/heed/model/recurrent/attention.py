@@ -4,6 +4,7 @@ The score a(s, h) is a dot product or a small network; α = softmax(a), c = Σ �
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -11,25 +12,32 @@ from torch import Tensor, nn
 from heed.model.fast.products import Linear
 
 
-def attend(scores: Tensor, states: Tensor, src_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def attend(
+    scores: Tensor,
+    states: Tensor,
+    src_mask: Tensor | None,
+    *,
+    see: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
+) -> Tensor:
     """The mean of the encoder's states, weighted by the softmax of their scores.
 
     Args:
         scores: of each state for each query, `(n_sources, n_queries, src_len)`.
         states: the encoder's, `(n_sources, src_len, d_model)`.
         src_mask: True at real source tokens, `(n_sources, 1, src_len)`, or None.
+        see: gets the name and value of each stage and returns the value; see `trace.py`.
 
     Returns:
-        The contexts, `(n_sources, n_queries, d_model)`, and the weights,
-        `(n_sources, n_queries, src_len)`.
+        The contexts, `(n_sources, n_queries, d_model)`.
     """
+    scores = see("energies", scores)
     if src_mask is None:
-        weights = scores.softmax(dim=-1)
+        weights = see("weights", scores.softmax(dim=-1))
     else:
         masked = scores.masked_fill(~src_mask, -math.inf)
         # A source without tokens would be 0/0 here; its weights are 0.
-        weights = masked.softmax(dim=-1).masked_fill(~src_mask, 0.0)
-    return weights @ states, weights
+        weights = see("weights", masked.softmax(dim=-1).masked_fill(~src_mask, 0.0))
+    return see("context", weights @ states)
 
 
 class DotAttention(nn.Module):

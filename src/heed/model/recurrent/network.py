@@ -13,7 +13,6 @@ With attention the output layer reads tanh(W [s_t; c_t]) (Luong et al. 2015, equ
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -24,37 +23,10 @@ from heed.model.fast.products import Linear
 from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.model.recurrent.attention import ATTENTIONS, attend
+from heed.model.recurrent.cells import CELLS, Cell, See, Unrolled, advance, reverse
 from heed.model.recurrent.config import RecurrentConfig
 from heed.model.recurrent.plan import GATES, recurrent_plan
 from heed.model.trace import see
-
-Cell = Callable[..., nn.RNNBase]
-CELLS: dict[str, Cell] = {"tanh": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
-
-
-def advance(cell: nn.Module, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Read a sequence with one layer.
-
-    Args:
-        cell: of one layer and direction.
-        x: `(rows, length, n_inputs)`.
-        state: before the first token: the hidden state, and of an LSTM its memory cell too, each
-            `(rows, width)`, stacked; None = zeros.
-
-    Returns:
-        The hidden state after each token, `(rows, length, width)`, and the state after the last.
-    """
-    parts = state if state is None or len(state) == 1 else tuple(torch.split(state, 1))
-    states, after = cell(x, parts)
-    return states, torch.cat(after) if isinstance(after, tuple) else after
-
-
-def reverse(x: Tensor, lengths: Tensor) -> Tensor:
-    """The first `lengths` `(rows,)` positions of each row of `x`, last first; the rest stays."""
-    positions = torch.arange(x.size(1), device=x.device)
-    turned = lengths[:, None] - 1 - positions
-    places = torch.where(turned >= 0, turned, positions)
-    return x.gather(1, places[:, :, None].expand_as(x))
 
 
 class EncoderLayer(nn.Module):
@@ -81,8 +53,9 @@ class EncoderLayer(nn.Module):
         last = states[torch.arange(len(x), device=x.device), lengths.clamp(min=1) - 1]
         if self.backwards is None:
             return states, last
-        turned, _ = advance(self.backwards, reverse(x, lengths))
-        backwards = reverse(turned, lengths)
+        turn = functools.partial(reverse, lengths=lengths)
+        unrolled = Unrolled(self.backwards, x.size(1), turn)
+        backwards = turn(advance(self.backwards, turn(x), unrolled=unrolled)[0])
         return torch.cat([states, backwards], dim=-1), torch.cat([last, backwards[:, 0]], dim=-1)
 
 
@@ -196,7 +169,7 @@ class Recurrent(TorchNetwork):
         Returns:
             For each layer a state as `advance` takes it, with a row for each source.
         """
-        hidden = torch.tanh(self.bridge(memory.last))
+        hidden = see(self.bridge, "out", torch.tanh(self.bridge(memory.last)))
         return [
             torch.stack([part, torch.zeros_like(part)] if self.is_lstm else [part])
             for part in hidden.chunk(len(self.decoder), dim=-1)
@@ -210,59 +183,68 @@ class Recurrent(TorchNetwork):
         # A context found with the state before a token needs a step for each token.
         is_stepwise = self.attention == "additive"
         parts = torch.split(embedded, 1, dim=1) if is_stepwise else [embedded]
-        states, weights = zip(*(self.read(part, memory, layers) for part in parts), strict=True)
-        if self.attention != "none":
-            self._show(torch.cat(weights, dim=1))
+        unrolled = self._unrolled(tgt_in.size(1))
+        states = [self.read(part, memory, layers, unrolled) for part in parts]
         return see(self, "states", torch.cat(states, dim=1))
 
     def read(
-        self, embedded: Tensor, memory: Memory, layers: list[Tensor]
-    ) -> tuple[Tensor, Tensor | None]:
+        self, embedded: Tensor, memory: Memory, layers: list[Tensor], unrolled: list[Unrolled]
+    ) -> Tensor:
         """Read target tokens; with additive attention one at a time.
 
         Args:
             embedded: the tokens, `(rows, length, d_model)`.
             memory: of the sources.
             layers: the state of each layer, replaced by that after the last token.
+            unrolled: name what is computed inside the layers, and last what attention computes.
 
         Returns:
-            What the output layer reads, `(rows, length, d_model)`, and the attention weights,
-            `(rows, length, src_len)`; None without attention.
+            What the output layer reads, `(rows, length, d_model)`.
         """
-        x, weights = self.dropout(embedded), None
+        x = self.dropout(embedded)
         if self.attention == "none":
             n_beams = len(x) // len(memory.last)
             context = memory.last.repeat_interleave(n_beams, dim=0)[:, None].expand_as(x)
             x = torch.cat([x, context], dim=-1)
         elif self.attention == "additive":
-            context, weights = self.attend(layers[-1][0][:, None], memory)
+            context = self.attend(layers[-1][0][:, None], memory, unrolled[-1].see)
             x = torch.cat([x, context], dim=-1)
         for number, cell in enumerate(self.decoder):
             x = self.dropout(x) if number else x
-            x, layers[number] = advance(cell, x, layers[number])
+            x, layers[number] = advance(cell, x, layers[number], unrolled[number])
         if self.attention == "none":
-            return self.dropout(x), None
+            states: Tensor = self.dropout(x)
+            return states
         if self.attention == "dot":
-            context, weights = self.attend(x, memory)
-        read = self.readout(torch.cat([x, context], dim=-1))
-        return self.dropout(context + read if self.is_residual else torch.tanh(read)), weights
+            context = self.attend(x, memory, unrolled[-1].see)
+        mixed = self.readout(torch.cat([x, context], dim=-1))
+        read: Tensor = self.dropout(context + mixed if self.is_residual else torch.tanh(mixed))
+        return read
 
-    def attend(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def attend(self, query: Tensor, memory: Memory, see: See) -> Tensor:
         """Let decoder states read the memory.
 
         Args:
             query: the states, `(rows, length, d_model)`.
             memory: of the sources.
+            see: gets the name and value of each stage and returns the value. They have the shapes
+                of a Transformer with one head.
 
         Returns:
-            Contexts, `(rows, length, d_model)`, and weights, `(rows, length, src_len)`.
+            Contexts, `(rows, length, d_model)`.
         """
         assert memory.keys is not None
         # All beams of a source read its memory together: no copy of the memory per beam.
-        queries = query.reshape(len(memory.states), -1, query.size(-1))
+        n_sources, d_model = len(memory.states), query.size(-1)
+
+        def shown(name: str, stage: Tensor) -> Tensor:
+            of_rows = stage.reshape(len(query), 1, query.size(1), -1)
+            return see(name, of_rows).reshape(stage.shape)
+
+        queries = query.reshape(n_sources, -1, d_model)
         scores = self.cross_attention.scores(queries, memory.keys)
-        context, weights = attend(scores, memory.states, memory.src_mask)
-        return context.view(query.shape), weights.view(*query.shape[:2], -1)
+        context = attend(scores, memory.states, memory.src_mask, see=shown)
+        return context.view(query.shape)
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> RecurrentState:
         """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
@@ -273,9 +255,7 @@ class Recurrent(TorchNetwork):
     def step(self, state: RecurrentState, tokens: Tensor) -> Tensor:
         """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
         embedded = see(self, "embedded_tgt", self.scale * self.embed_tgt(tokens[:, None]))
-        states, weights = self.read(embedded, state.memory, state.layers)
-        if weights is not None:
-            self._show(weights)
+        states = self.read(embedded, state.memory, state.layers, self._unrolled(1))
         return self.logits(see(self, "states", states)[:, 0])
 
     def select(self, state: RecurrentState, rows: Tensor, sources: Tensor | None = None) -> None:
@@ -284,9 +264,12 @@ class Recurrent(TorchNetwork):
         if sources is not None:
             state.memory = state.memory.of(sources)
 
-    def _show(self, weights: Tensor) -> None:
-        """Name the weights as those of a Transformer, with one head."""
-        see(self.cross_attention, "weights", weights[:, None])
+    def _unrolled(self, length: int) -> list[Unrolled]:
+        """Of each layer of the decoder, and of attention, for targets of a length."""
+        modules = list(self.decoder)
+        if self.attention != "none":
+            modules.append(self.cross_attention)
+        return [Unrolled(module, length) for module in modules]
 
 
 def initialize(module: nn.Module, n_gates: int) -> None:
