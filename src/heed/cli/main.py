@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "heed.cli.look:choose_heads",
             "Find the heads that align best, for later.",
         ),
+        "inspect": ("heed.cli.inspect:inspect", "Look into a model, in a page."),
         "vectors": (
             "heed.cli.vectors:vectors",
             "Learn word vectors; print neighbors and analogies.",

@@ -67,12 +67,16 @@ def _count_doubts(figures: Figures, answers: Sequence[Answer]) -> None:
             figures.doubted(doubt.kind)
 
 
-def serve(settings: ServeSettings, say: Say) -> int:
+def serve(
+    settings: ServeSettings, say: Say, *, on_ready: Callable[[str], None] | None = None
+) -> int:
     """Listen and answer until SIGINT or SIGTERM; return the exit code.
 
     Args:
         settings: of the server.
         say: prints a line on standard error.
+        on_ready: called with the address of the server when it answers; None = the models and
+            their directions are printed first, and that it is ready.
 
     Raises:
         ConfigError: the address cannot be listened on, or a model cannot be served.
@@ -83,15 +87,18 @@ def serve(settings: ServeSettings, say: Say) -> int:
     routes = read_routes(settings.models)[1]
     check_certificate(settings.listen)
     sockets = open_sockets(settings.listen)
-    for line in introduction(routes, url_of(settings.listen, sockets[0])):
-        say(line)
+    url = url_of(settings.listen, sockets[0])
+    if on_ready is None:
+        for line in introduction(routes, url):
+            say(line)
+    is_ready = partial(_ready, say) if on_ready is None else partial(on_ready, url)
     if settings.listen.processes == 1:
-        return _run_one(settings, sockets[0], None, say, on_ready=partial(_ready, say))
+        return _run_one(settings, sockets[0], None, say, on_ready=is_ready)
     return supervise(
         partial(_run_one, settings),
         sockets,
         say,
-        on_ready=partial(_ready, say),
+        on_ready=is_ready,
         grace_s=settings.listen.grace_s,
     )
 

@@ -2,6 +2,7 @@
 // The text is kept in this tab only, as that of the translator.
 
 import * as api from "./api.js";
+import { route, setParams } from "./route.js";
 import { AUTO, session } from "./session.js";
 import { makeStore } from "./store.js";
 
@@ -35,7 +36,16 @@ export function begin() {
   const source = languages.find(({ code }) => code === from) ?? languages[0];
   const to = source.targets.includes(session.to) ? session.to : source.targets[0];
   looked.set({ from: source.code, to, text: looked.text || session.text.trim() });
+  takeFromAddress();
   if (looked.text) look();
+}
+
+/** A link may bring a sentence; it does not stay in the address. */
+function takeFromAddress() {
+  const { text, translation = "" } = route().params;
+  if (!text) return;
+  looked.set({ text, forced: translation });
+  setParams({ text: null, translation: null });
 }
 
 /** Trace the sentence; changes are texts, languages or a model. */
