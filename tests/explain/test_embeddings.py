@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from heed.errors import DataError
-from heed.explain.embeddings import map_of_pieces, map_of_words, principal_components, trajectories
+from heed.explain.embeddings import (
+    map_of_pieces,
+    map_of_words,
+    principal_components,
+    ranked_analogy,
+    trajectories,
+)
 from heed.model.trace import recording
 from heed.model.transformer import Transformer
 from heed.text.vocab import Vocab, train_vocab
@@ -88,3 +94,18 @@ def test_states_of_each_layer_are_in_one_plane(side: str, tiny: Callable[..., Tr
 def test_one_vector_has_no_map() -> None:
     with pytest.raises(DataError, match=r"must have two vectors or more, but the array is \(1, 4"):
         principal_components(np.ones((1, 4), np.float32))
+
+
+def test_an_analogy_with_its_query_words_tells_where_they_would_stand() -> None:
+    """Claim 27: king − man + woman; the nearest vector is often that of king itself."""
+    words = ("king", "man", "woman", "queen", "apple")
+    matrix = np.array([[3, 1, 0], [0, 1, 0], [0, 0, 1], [3, 0, 1.5], [-1, 0, 0]], np.float32)
+    found = ranked_analogy(WordVectors(words, matrix), "king", "man", "woman", 2)
+    assert [one.word for one in found if not one.is_query] == ["queen", "apple"]
+    assert {one.word for one in found if one.is_query} == {"king", "man", "woman"}
+    directions = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    target = directions[0] - directions[1] + directions[2]
+    for word, cosine, _ in found:
+        expected = directions[words.index(word)] @ target / np.linalg.norm(target)
+        assert cosine == pytest.approx(float(expected), abs=1e-6)
+    assert [one.cosine for one in found] == sorted((one.cosine for one in found), reverse=True)

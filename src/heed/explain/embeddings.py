@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heed.errors import DataError
 from heed.vectors.pieces import PieceTable
-from heed.vectors.table import WordVectors
+from heed.vectors.table import WordVectors, analogy
 
 Floats = NDArray[np.float32]
 Side = Literal["src", "tgt"]
@@ -70,6 +70,46 @@ class Trajectories:
     tokens: Sequence[str]
     points: Floats
     projection: Projection
+
+
+class Ranked(NamedTuple):
+    """A word in the ranking of an analogy.
+
+    Attributes:
+        word: or piece.
+        cosine: of the angle between its vector and the target.
+        is_query: it is one of the three words of the query, which cannot be the answer.
+    """
+
+    word: str
+    cosine: float
+    is_query: bool
+
+
+def ranked_analogy(
+    vectors: WordVectors, word: str, minus: str, plus: str, count: int = 10
+) -> list[Ranked]:
+    """`heed.vectors.table.analogy` with the three words of the query in their places.
+
+    These are left out of the answer, as everywhere in the literature; often one of them would be
+    the first, which a table without them does not tell.
+
+    Args:
+        vectors: the words to choose from.
+        word: the word to start at, such as king.
+        minus: what is taken away, such as man.
+        plus: what is added, such as woman.
+        count: how many words beside these three.
+
+    Raises:
+        DataError: a word has no vector.
+    """
+    found = [Ranked(*one, False) for one in analogy(vectors, word, minus, plus, count)]
+    target = vectors.direction(word) - vectors.direction(minus) + vectors.direction(plus)
+    target = target / (float(np.linalg.norm(target)) or 1.0)
+    for each in dict.fromkeys([word, minus, plus]):
+        found.append(Ranked(each, float(vectors.direction(each) @ target), True))
+    return sorted(found, key=lambda one: -one.cosine)
 
 
 def principal_components(vectors: Floats, n_components: int = 2) -> Projection:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from heed.serve import operating
 from heed.serve.access.gate import Gate
+from heed.serve.inside.tables import Tables
 from heed.serve.inside.traces import Traces
 from heed.serve.operating import look_at
 from heed.serve.page import files as page
@@ -64,6 +65,7 @@ def make_app(
     app.state.traces = Traces(
         service, is_allowed=settings.shows_inside, n_kept=settings.inside.traces
     )
+    app.state.tables = Tables(service.models)
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
     return Watched(

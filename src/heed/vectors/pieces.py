@@ -63,14 +63,22 @@ def model_vectors(folder: str | Path, side: Side = "source") -> WordVectors:
         ConfigError: its vocabulary has no words.
         FormatError: the folder holds no model, or a damaged one.
     """
-    found = find_model_folder(folder)
-    bundle = load_bundle(found, prefer_int8=not has_float_weights(found))
-    tables = piece_tables(bundle, str(folder))
+    tables = piece_tables(load_exact(folder), str(folder))
     table = tables[-1] if side == "target" else tables[0]
     ids = words_of(table.vocab)
     if not ids:
         raise ConfigError(f"{folder} has no words among its pieces.")
     return WordVectors(tuple(ids), table.matrix[list(ids.values())], str(folder))
+
+
+def load_exact(folder: str | Path) -> Bundle:
+    """A model with float32 weights where its folder has them, else with the rounded ones.
+
+    Raises:
+        FormatError: the folder holds no model, or a damaged one.
+    """
+    found = find_model_folder(folder)
+    return load_bundle(found, prefer_int8=not has_float_weights(found))
 
 
 def piece_tables(bundle: Bundle, name: str = "the model") -> list[PieceTable]:

@@ -1,0 +1,105 @@
+"""`Tables`: embeddings and positions of served models, read once for each version of a model."""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from heed.bundle.bundle import load_bundle
+from heed.errors import HeedError
+from heed.explain.embeddings import Map, map_of_pieces
+from heed.explain.positions import PositionTable, Side, model_positions
+from heed.serve.work.directions import no_model
+from heed.serve.work.failures import refusal_of
+from heed.serve.work.models import Models
+from heed.serve.work.versions import version_of
+from heed.vectors.pieces import PieceTable, load_exact, piece_tables
+
+N_KEPT = 2
+"""Models whose embeddings are in memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """The embeddings of a model and their map.
+
+    Attributes:
+        tables: one, or that of the source and that of the target.
+        map: of all pieces.
+    """
+
+    tables: list[PieceTable]
+    map: Map
+
+    def of_side(self, side: str) -> PieceTable:
+        """The table of `source` or `target`, which may be shared."""
+        return self.tables[-1] if side == "target" else self.tables[0]
+
+
+class Tables:
+    """Reads tables of models. All methods are called in the event loop.
+
+    Args:
+        models: what is served.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+        self._kept: OrderedDict[str, Pieces] = OrderedDict()  # by version
+        self._reading = asyncio.Lock()
+
+    async def pieces(self, model: str | None) -> Pieces:
+        """The embeddings of a model.
+
+        Args:
+            model: its name; None = the first.
+
+        Raises:
+            Refusal: there is no such model, or it cannot be read.
+        """
+        folder = self._models.folders[self.name_of(model)]
+        try:
+            async with self._reading:  # two readings would take twice the memory
+                version = await asyncio.to_thread(version_of, folder)
+                if version not in self._kept:
+                    tables = piece_tables(await asyncio.to_thread(load_exact, folder))
+                    found = await asyncio.to_thread(map_of_pieces, tables)
+                    self._kept[version] = Pieces(tables=tables, map=found)
+                self._kept.move_to_end(version)
+                while len(self._kept) > N_KEPT:
+                    self._kept.popitem(last=False)
+                return self._kept[version]
+        except (HeedError, OSError) as error:
+            raise refusal_of(error) from error
+
+    async def positions(
+        self, model: str | None, n_positions: int | None, side: Side
+    ) -> PositionTable:
+        """The positions of a model; see `heed.explain.positions.model_positions`.
+
+        Args:
+            model: its name; None = the first.
+            n_positions: rows of a computed table; None = the usual number.
+            side: whose table.
+
+        Raises:
+            Refusal: there is no such model, it cannot be read, or it has no positions.
+        """
+        folder = self._models.folders[self.name_of(model)]
+
+        def read() -> PositionTable:
+            return model_positions(load_bundle(folder, prefer_int8=True), n_positions, side=side)
+
+        try:
+            return await asyncio.to_thread(read)
+        except (HeedError, OSError) as error:
+            raise refusal_of(error) from error
+
+    def name_of(self, model: str | None) -> str:
+        """The name of a model that is served.
+
+        Raises:
+            Refusal: there is none of this name.
+        """
+        if model is not None and model not in self._models.folders:
+            raise no_model(model)
+        return model or next(iter(self._models.folders))

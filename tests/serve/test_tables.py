@@ -1,0 +1,100 @@
+"""Positions and embeddings over HTTP: the numbers are those of Python."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.serve.conftest import Serve
+
+from heed.bundle.bundle import load_bundle
+from heed.explain.embeddings import map_of_pieces, trajectories
+from heed.explain.positions import model_positions, similarity
+from heed.serve.settings import Inside
+from heed.translate.translator import load
+from heed.vectors.pieces import piece_tables
+from heed.vectors.table import analogy, nearest
+
+
+def floats(packed: str, *shape: int) -> np.ndarray[Any, Any]:
+    return np.frombuffer(base64.b64decode(packed), "<f4").reshape(shape)
+
+
+def test_positions_over_http_are_those_of_python(serve: Serve, en_de: str) -> None:
+    answer = serve(en_de).get("/api/v1/positions?length=9").json()
+    table = model_positions(load_bundle(en_de), 9)
+    assert (answer["kind"], answer["shape"], answer["model"]) == ("sinusoidal", [9, 16], "en-de")
+    np.testing.assert_array_equal(floats(answer["values"], 9, 16), table.values)
+    np.testing.assert_array_equal(floats(answer["similarity"], 9, 9), similarity(table))
+    assert [wave["wavelength"] for wave in answer["waves"]] == [w.wavelength for w in table.waves]
+
+
+def test_a_map_over_http_is_that_of_python(serve: Serve, en_de: str, de_en: str) -> None:
+    client = serve(en_de, de_en)
+    for folder in (en_de, de_en, en_de):
+        name = folder.rpartition("/")[2]
+        answer = client.get(f"/api/v1/embeddings?model={name}").json()
+        found = map_of_pieces(piece_tables(load_bundle(folder)))
+        n = len(found.labels)
+        assert answer["pieces"] == found.labels
+        assert answer["sides"] == [{"side": "shared", "count": n}]
+        np.testing.assert_array_equal(floats(answer["points"], n, 2), found.points)
+        assert answer["shares"] == pytest.approx(list(found.projection.shares), abs=1e-6)
+
+
+def test_neighbors_and_analogies_over_http_are_those_of_python(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    (table,) = piece_tables(load_bundle(en_de))
+    # One that begins a word is found as a person types it.
+    words = sorted(table.vectors.words, key=lambda word: not word[1:] or word[0] != "▁")[:3]
+    typed = words[0].removeprefix("▁")
+    answer = client.get("/api/v1/embeddings/neighbors", params={"piece": typed, "k": 4}).json()
+    assert answer["piece"] == words[0]
+    expected = nearest(table.vectors, words[0], 4)
+    assert [one["piece"] for one in answer["neighbors"]] == [one.word for one in expected]
+    asked = dict(zip(("word", "minus", "plus"), words, strict=True))
+    ranking = client.get("/api/v1/embeddings/analogy", params=asked | {"k": 5}).json()["ranking"]
+    assert {one["piece"] for one in ranking if one["is_query"]} == set(words)
+    others = [one for one in ranking if not one["is_query"]]
+    word, minus, plus = words
+    expected = analogy(table.vectors, word, minus, plus, 5)
+    assert [one["piece"] for one in others] == [one.word for one in expected]
+    cosines = [one["cosine"] for one in ranking]
+    assert cosines == sorted(cosines, reverse=True)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_states_over_http_are_those_of_python(serve: Serve, en_de: str, side: str) -> None:
+    client = serve(en_de)
+    asked = {"text": "Two dogs play.", "source": "en", "target": "de"}
+    id = client.post("/api/v1/trace", json=asked).json()["id"]
+    answer = client.get(f"/api/v1/embeddings/states/{id}?side={side}").json()
+    trace = load(en_de).trace("Two dogs play.")
+    tokens = trace.target_tokens if side == "target" else trace.source_tokens
+    found = trajectories(trace, tokens, side="tgt" if side == "target" else "src")
+    assert (answer["names"], answer["tokens"]) == (found.names, found.tokens)
+    np.testing.assert_allclose(answer["points"], found.points, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("positions?model=xx", 400, "There is no model 'xx' here."),
+        ("positions?length=0", 400, "length must be a whole number from 1 to 1024."),
+        ("embeddings/neighbors?piece=zzzz", 400, "has no vector of 'zzzz'"),
+        ("embeddings/analogy?word=zzzz&minus=a&plus=a", 400, "has no vector of 'zzzz'"),
+        ("embeddings/states/none", 404, "This trace is not kept any more"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(
+    serve: Serve, en_de: str, path: str, status: int, words: str
+) -> None:
+    answer = serve(en_de).get(f"/api/v1/{path}")
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["sentence"]
+
+
+@pytest.mark.parametrize("path", ["positions", "embeddings", "embeddings/neighbors?piece=a"])
+def test_a_server_that_shows_no_inside_shows_no_tables(serve: Serve, en_de: str, path: str) -> None:
+    answer = serve(en_de, inside=Inside(enabled="off")).get(f"/api/v1/{path}")
+    assert answer.status_code == 403
