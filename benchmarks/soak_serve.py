@@ -2,10 +2,11 @@
 """Soak `heed serve` with mixed requests and watch its memory and open files.
 
     python benchmarks/soak_serve.py MODEL --requests 10000
+    python benchmarks/soak_serve.py MODEL --minutes 60
 
 Requests differ in API, length (1 to 500 words), lists, HTML, mistakes, and clients that leave. The
-resident memory and the open files of the server are read from /proc ten times on the way, so this
-runs on Linux only. Exit code 1 if a request failed that should not have.
+resident memory and the open files of the server are read from /proc twenty times on the way, so
+this runs on Linux only. Exit code 1 if a request failed that should not have.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException
 from itertools import count
 from pathlib import Path
@@ -39,7 +41,9 @@ WORDS = (
 )
 LENGTHS = (1, 3, 8, 20, 60, 500)
 N_CLIENTS = 8
-N_LOOKS = 10
+N_LOOKS = 20
+N_WARM_LOOKS = 5
+"""By then caches and heaps have the size that they keep; growth is counted from here."""
 
 
 def request_of(draw: random.Random, source: str, target: str) -> tuple[str, bytes, int]:
@@ -67,11 +71,11 @@ def request_of(draw: random.Random, source: str, target: str) -> tuple[str, byte
 
 
 def run_client(
-    port: int, numbers: "count[int]", n_requests: int, pair: tuple[str, str], seen: Counter[str]
+    port: int, numbers: Iterator[int], pair: tuple[str, str], seen: Counter[str]
 ) -> None:
     """Send requests until all are sent; one in fifty is left before its answer."""
     connection = HTTPConnection("127.0.0.1", port, timeout=120)
-    while (number := next(numbers)) < n_requests:
+    for number in numbers:
         draw = random.Random(number)
         path, body, expected = request_of(draw, *pair)
         try:
@@ -98,8 +102,38 @@ def memory_of(pid: int) -> tuple[float, int]:
     return int(resident[1]) / 1024, len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def soak(model: str, n_requests: int) -> int:
-    """Start a server, send the requests, print a line each tenth; the exit code."""
+class Numbers:
+    """The numbers of the requests, until there are enough of them or the time is over.
+
+    Args:
+        n_requests: how many.
+        seconds: how long; 0 = as long as they take.
+    """
+
+    def __init__(self, n_requests: int, seconds: float) -> None:
+        self._n_requests = n_requests
+        self._seconds = seconds
+        self._next = count()  # its `next` is atomic: clients are threads
+        self._begun = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._begun
+
+    def share(self, n_done: int) -> float:
+        """How much of the soak is over, from 0 to 1."""
+        return self.seconds / self._seconds if self._seconds else n_done / self._n_requests
+
+    def __iter__(self) -> Iterator[int]:
+        while (number := next(self._next)) < self._n_requests or self._seconds:
+            if self._seconds and self.seconds > self._seconds:
+                return
+            yield number
+
+
+def soak(model: str, n_requests: int, minutes: float) -> int:
+    """Start a server, send the requests, print a line now and then; the exit code."""
     command = [sys.executable, "-m", "heed", "serve", "-m", model, "--port", "0", "--threads", "1"]
     settings = ["--set", "log.requests=false", "--set", "work.cache_mb=4"]
     server = subprocess.Popen([*command, *settings], stderr=subprocess.PIPE, encoding="utf-8")
@@ -107,25 +141,26 @@ def soak(model: str, n_requests: int) -> int:
     head = [server.stderr.readline() for _ in range(4)]
     port = int(re.findall(r":(\d+)\n", head[0])[0])
     source, target = re.findall(r": (\S+) → ([^\s,]+)", head[1])[0]
-    numbers, seen = count(), Counter[str]()
+    numbers, seen = Numbers(n_requests, 60 * minutes), Counter[str]()
     clients = [
-        threading.Thread(
-            target=run_client, args=(port, numbers, n_requests, (source, target), seen)
-        )
+        threading.Thread(target=run_client, args=(port, numbers, (source, target), seen))
         for _ in range(N_CLIENTS)
     ]
-    begun = time.monotonic()
     for client in clients:
         client.start()
     print("requests  seconds  resident MB  open files")
+    found = []
     for look in range(1, N_LOOKS + 1):
-        while sum(seen.values()) < n_requests * look // N_LOOKS and server.poll() is None:
+        while numbers.share(sum(seen.values())) < look / N_LOOKS and server.poll() is None:
             time.sleep(0.05)
         resident, n_files = memory_of(server.pid)
-        seconds = time.monotonic() - begun
-        print(f"{sum(seen.values()):8}  {seconds:7.1f}  {resident:11.1f}  {n_files:10}", flush=True)
+        found.append(resident)
+        row = f"{sum(seen.values()):8}  {numbers.seconds:7.1f}  {resident:11.1f}  {n_files:10}"
+        print(row, flush=True)
     for client in clients:
         client.join()
+    warm = max(found[:N_WARM_LOOKS])
+    print(f"most since warm: {max(found[N_WARM_LOOKS:]) / warm - 1:+.1%} of {warm:.1f} MB")
     print(", ".join(f"{what}: {times}" for what, times in sorted(seen.items())))
     server.terminate()
     code = server.wait()
@@ -139,8 +174,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Soak heed serve with mixed requests.")
     parser.add_argument("model", help="folder of a translator")
     parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=0, help="in the place of --requests")
     given = parser.parse_args()
-    sys.exit(soak(given.model, given.requests))
+    sys.exit(soak(given.model, given.requests, given.minutes))
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class Work:
     Attributes:
         threads: searches that run at the same time, each on one core; 0 = as many as cores.
         batch_tokens: source tokens times beam that a thread searches at once.
-        gather_ms: a batch waits at most this long for more requests, while they come in numbers.
+        gather_ms: a batch waits at most this long for as many requests as there were before.
         max_waiting_chars: characters of all waiting requests; more are refused (503).
         timeout_s: seconds within which a request is answered, else refused (504).
         memory_mb: models loaded at the same time take at most this much; 0 = no limit.

@@ -170,27 +170,40 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(start: Start) -> None:
 def test_an_idle_server_answers_at_once_and_a_busy_one_gathers(start: Start) -> None:
     async def run() -> None:
         scheduler, model = start(gather_s=30.0), StandIn()
-        alone = make_job(model.call(), 10)
-        scheduler.submit(alone)
-        await asyncio.wait_for(texts_of(alone), 10)
+        jobs = [make_job(model.call(), 10, first_id=number) for number in range(8)]
+        scheduler.submit(jobs[0])
+        await asyncio.wait_for(texts_of(jobs[0]), 10)
         model.has_begun.clear()
         model.gate.clear()
-        scheduler.submit(make_job(model.call(), 10, first_id=1))
+        scheduler.submit(jobs[1])
         await begun(model)
-        for number in (2, 3):
-            scheduler.submit(make_job(model.call(), 10, first_id=number))
+        scheduler.submit(jobs[2])
+        scheduler.submit(jobs[3])
         model.gate.set()
-        while len(model.batches) < 3:
-            await asyncio.sleep(0.001)
-        assert len(model.batches[2]) == 2  # shared: the next one waits for more
-        late = [make_job(model.call(), 16, first_id=number) for number in (4, 5, 6, 7)]
-        await asyncio.sleep(0.05)
-        for job in late:
+        # Three requests were in work when this one ended: the two that wait get a third.
+        await asyncio.wait_for(texts_of(jobs[1]), 10)
+        scheduler.submit(jobs[4])
+        for job in jobs[2:5]:
+            await asyncio.wait_for(texts_of(job), 10)
+        for job in jobs[5:]:
             scheduler.submit(job)
             await asyncio.sleep(0.01)
-        for job in late:
+        for job in jobs[5:]:  # long before `gather_s`: there is nobody else to wait for
             await asyncio.wait_for(texts_of(job), 10)
-        assert [len(batch) for batch in model.batches] == [1, 1, 2, 4]
+        assert [len(batch) for batch in model.batches] == [1, 1, 3, 3]
+
+    asyncio.run(run())
+
+
+def test_a_batch_does_not_wait_for_clients_that_have_gone(start: Start) -> None:
+    async def run() -> None:
+        scheduler, model = start(gather_s=0.05), StandIn()
+        for n_clients in (3, 1):
+            jobs = [make_job(model.call(), 10, first_id=number) for number in range(n_clients)]
+            for job in jobs:
+                scheduler.submit(job)
+            for job in jobs:
+                await asyncio.wait_for(texts_of(job), 10)
 
     asyncio.run(run())
 

@@ -51,7 +51,7 @@ class Scheduler:
     Args:
         n_threads: batches that are searched at the same time.
         batch_tokens: most source positions times hypotheses of a batch.
-        gather_s: a batch waits at most this long for more requests while they come in numbers.
+        gather_s: a batch waits at most this long for as many requests as there were before.
         max_waiting_chars: characters of all jobs in the queue; more are refused.
         on_searched: called after each batch, in the thread that searched it.
     """
@@ -72,7 +72,7 @@ class Scheduler:
         self._changed = threading.Condition()
         self._unfinished: weakref.WeakSet[Results[Any]] = weakref.WeakSet()
         self._is_closing = False
-        self._was_shared = False
+        self._n_expected = 0  # requests, as far as clients ask again when they have an answer
         self._speed = 0.0  # positions a second, of one thread
         self._threads = [
             threading.Thread(target=self._work, name=f"heed-search-{number}", daemon=True)
@@ -147,14 +147,16 @@ class Scheduler:
                 if self._is_closing:
                     return None
                 self._changed.wait()
-            if isinstance(work, Batch) and self._was_shared and not self._is_closing:
+            if isinstance(work, Batch) and not self._is_closing:
                 self._gather(work)
             return work
 
     def _gather(self, batch: Batch) -> None:
-        """Wait a little for others to share a batch, because the last one was shared, too."""
+        """Wait a little, until as many requests share a batch as were there when the last ended."""
         end = time.monotonic() + self._gather_s
-        while not batch.is_full and (left := end - time.monotonic()) > 0:
+        while batch.n_jobs < self._n_expected and not batch.is_full:
+            if (left := end - time.monotonic()) <= 0:
+                break
             self._changed.wait(left)
             self._queue.fill(batch)
         if self._queue.jobs:  # This thread may have been woken for what another has to do.
@@ -165,7 +167,7 @@ class Scheduler:
         n_tgt_tokens = search(batch)
         seconds = time.monotonic() - start
         with self._changed:
-            self._was_shared = batch.n_jobs > 1
+            self._n_expected = batch.n_jobs + len(self._queue.jobs)
             speed = batch.n_positions / max(seconds, 1e-6)
             share = _SMOOTHING if self._speed else 1.0
             self._speed += share * (speed - self._speed)
