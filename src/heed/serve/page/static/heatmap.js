@@ -1,13 +1,24 @@
-// A matrix as colored cells on a canvas: a cursor for mouse and keys, a table for screen readers.
+// A matrix as colored cells on a canvas: a cursor for mouse and keys, zoom, a legend, and a table
+// for screen readers. The canvas has one pixel for each cell and is stretched, so that only marks
+// above it move with the cursor.
 
-import { colorTable } from "./colors.js";
+import { colorTable, paint, redrawWithTheme, scaleOf } from "./colors.js";
 import { make } from "./element.js";
-import { readPiece } from "./tokens.js";
+import { readPiece } from "./pieces.js";
+import { tableSvg } from "./save.js";
+import { onPointed, pieceNodes, placeOf, point, pointedAt } from "./tokens.js";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const MAX_CELL = 36;
-const MIN_LABELED = 11; // pixels a cell needs for its label
-const MAX_TABLE = 64 * 64; // cells of a table
+const MAX_ZOOM = 64;
+const MIN_CELL = 1;
+const MIN_LABELED = 10; // pixels a cell needs for its label
+const TABLE_SIDE = 64; // rows and columns of the table; larger ones show a part
+const PAGE = 10; // cells that Page Up and Page Down pass
+
+/** A number as every view spells it. */
+export const spell = (value) =>
+  value === -Infinity ? "−∞" : NUMBER.format(value).replace("-", "−");
 
 /**
  * @param {object} options
@@ -17,63 +28,133 @@ const MAX_TABLE = 64 * 64; // cells of a table
  * @param {ArrayLike<number>} options.values row by row; −Infinity is a masked cell
  * @param {number} [options.low] the number of the first color
  * @param {number} [options.high] the number of the last color
+ * @param {object} [options.sides] tokens to mark with the cursor: {rows: {side, words}, columns}
  * @param {(row: number, column: number) => void} [options.onPoint] the cell under the cursor
  * @param {(row: number, column: number) => void} [options.onPick] a cell was clicked
- * @returns {HTMLElement}
+ * @returns {HTMLElement} with `show({values, label, low, high})`, which changes the numbers;
+ *   `light(row)`, which marks a row; `svg()` and `table()`, for files
  */
-export function heatmap({ label, rows, columns, values, low, high, onPoint, onPick }) {
-  const finite = Array.from(values).filter(Number.isFinite);
-  const least = low ?? Math.min(0, ...finite);
-  const most = high ?? Math.max(...finite, least + 1e-9);
-  const isSigned = least < 0;
-  const bound = Math.max(-least, most);
-  const scale = isSigned ? (value) => (value / bound + 1) / 2 : (value) => (value - least) / (most - least);
+export function heatmap(options) {
+  const { rows, columns, sides = {}, onPoint, onPick } = options;
+  let { label, values, low, high } = options;
+  let scale = scaleOf(values, low, high);
+  let cursor = null;
+  let zoom = null; // pixels of a cell; null = as many as there is room for
+
   const canvas = make("canvas", {
     class: "cells",
     tabindex: "0",
-    role: "img",
-    "aria-label": `${label}. The arrow keys move over the cells.`,
+    role: "application",
+    "aria-roledescription": "heat map",
   });
+  const [cross, lit, spot] = ["cross", "lit", "spot"].map((name) =>
+    make("div", { class: `mark-${name}`, "aria-hidden": "true", hidden: true }),
+  );
+  const rowLabels = rows.map((row) => make("span", { dir: "auto" }, ...pieceNodes(row)));
+  const columnLabels = columns.map((column) =>
+    make("span", {}, make("b", { dir: "auto" }, ...pieceNodes(column))),
+  );
+  const scroller = make(
+    "div",
+    { class: "scroller" },
+    make("div", { class: "corner", "aria-hidden": "true" }),
+    make("div", { class: "heads", "aria-hidden": "true" }, ...columnLabels),
+    make("div", { class: "labels", "aria-hidden": "true" }, ...rowLabels),
+    make("div", { class: "area" }, canvas, lit, cross, spot),
+  );
   const readout = make("p", { class: "readout", "aria-live": "polite" });
+  const legend = make("div", { class: "legend" });
+  const zooms = [
+    ["−", "Smaller cells", () => zoomTo(cellSize() / 1.5)],
+    ["Fit", "Fit the map to the page", () => zoomTo(null)],
+    ["+", "Larger cells", () => zoomTo(cellSize() * 1.5)],
+  ].map(([text, name, onclick]) =>
+    make("button", { type: "button", class: "quiet", title: name, "aria-label": name, onclick }, text),
+  );
   const element = make(
     "figure",
     { class: "heatmap" },
-    make("div", { class: "labels" }, ...rows.map((row) => make("span", { dir: "auto" }, readPiece(row)))),
-    make("div", { class: "heads" }, ...columns.map((column) => make("span", { dir: "auto" }, readPiece(column)))),
-    canvas,
-    readout,
-    tableTwin(label, rows, columns, values),
+    scroller,
+    make("div", { class: "under" }, readout, legend, make("div", { class: "zooms" }, ...zooms)),
+    tableTwin(() => ({ label, rows, columns, values, cursor })),
   );
-  let cursor = null;
 
-  function draw() {
-    const cell = Math.max(2, Math.min(MAX_CELL, Math.floor((element.clientWidth - 110) / columns.length)));
+  const valueAt = (row, column) => values[row * columns.length + column];
+
+  function cellSize() {
+    if (zoom) return zoom;
+    const room = element.clientWidth - element.querySelector(".labels").offsetWidth - 48;
+    return Math.max(MIN_CELL, Math.min(MAX_CELL, Math.floor(room / columns.length)));
+  }
+
+  function zoomTo(size) {
+    zoom = size && Math.max(MIN_CELL, Math.min(MAX_ZOOM, Math.round(size)));
+    resize();
+    if (cursor && zoom) spot.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  function resize() {
+    element.classList.remove("is-bare");
+    const cell = cellSize();
     element.style.setProperty("--cell", `${cell}px`);
     element.classList.toggle("is-bare", cell < MIN_LABELED);
-    const table = colorTable(isSigned);
-    const image = new ImageData(columns.length, rows.length);
-    for (let place = 0; place < values.length; place += 1) {
-      if (values[place] === -Infinity) continue; // what lies under the canvas is hatched
-      const color = Math.max(0, Math.min(255, Math.round(scale(values[place]) * 255))) * 4;
-      image.data.set(table.subarray(color, color + 4), place * 4);
-    }
-    canvas.width = columns.length;
-    canvas.height = rows.length;
     canvas.style.width = `${cell * columns.length}px`;
     canvas.style.height = `${cell * rows.length}px`;
-    canvas.getContext("2d").putImageData(image, 0, 0);
+    place();
+  }
+
+  function place() {
+    const cell = cellSize();
+    const set = (mark, row, column, width) => {
+      mark.style.transform = `translate(${column * cell}px, ${row * cell}px)`;
+      mark.style.width = `${width * cell}px`;
+      mark.style.height = `${cell}px`;
+    };
+    spot.hidden = cross.hidden = !cursor;
+    if (!cursor) return;
+    set(spot, ...cursor, 1);
+    set(cross, cursor[0], 0, columns.length);
+  }
+
+  function redraw() {
+    paint(canvas, values, columns.length, scale);
+    canvas.setAttribute("aria-label", `${label}. The arrow keys move over the cells.`);
+    drawLegend(legend, scale);
+    if (cursor) read();
+  }
+
+  function read() {
+    const [row, column] = cursor;
+    const value = valueAt(row, column);
+    const shown = value === -Infinity ? "−∞ (masked)" : spell(value);
+    readout.replaceChildren(
+      make("bdi", {}, readPiece(rows[row])),
+      " → ",
+      make("bdi", {}, readPiece(columns[column])),
+      `: ${shown}`,
+    );
+  }
+
+  function mark(labels, index, name = "pointed") {
+    for (const one of labels.filter((each) => each.classList.contains(name))) {
+      one.classList.remove(name);
+    }
+    labels[index]?.classList.add(name);
   }
 
   function move(row, column) {
+    if (cursor?.[0] === row && cursor[1] === column) return;
     if (row < 0 || column < 0 || row >= rows.length || column >= columns.length) return;
     cursor = [row, column];
-    const value = values[row * columns.length + column];
-    const shown = value === -Infinity ? "masked (−∞)" : NUMBER.format(value);
-    readout.textContent = `${readPiece(rows[row])} → ${readPiece(columns[column])}: ${shown}`;
+    place();
+    read();
+    mark(rowLabels, row);
+    mark(columnLabels, column);
+    if (sides.rows) point(pointedAt(sides.rows.side, row, sides.rows.words));
     onPoint?.(row, column);
   }
 
-  function placeOf(event) {
+  function cellUnder(event) {
     const box = canvas.getBoundingClientRect();
     return [
       Math.floor(((event.clientY - box.top) / box.height) * rows.length),
@@ -81,45 +162,130 @@ export function heatmap({ label, rows, columns, values, low, high, onPoint, onPi
     ];
   }
 
-  canvas.addEventListener("mousemove", (event) => move(...placeOf(event)));
-  canvas.addEventListener("click", (event) => onPick?.(...placeOf(event)));
+  let waiting = null; // the last movement of the mouse, until the next frame
+  canvas.addEventListener("pointermove", (event) => {
+    if (!waiting) {
+      requestAnimationFrame(() => {
+        move(...cellUnder(waiting));
+        waiting = null;
+      });
+    }
+    waiting = event;
+  });
+  canvas.addEventListener("click", (event) => {
+    move(...cellUnder(event));
+    onPick?.(...cursor);
+  });
   canvas.addEventListener("keydown", (event) => {
-    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const [row, column] = cursor ?? [0, 0];
-    if (event.key === "Enter") onPick?.(row, column);
-    else if (steps[event.key]) {
-      const [down, right] = cursor ? steps[event.key] : [0, 0];
-      move(row + down, column + right);
+    const [lastRow, lastColumn] = [rows.length - 1, columns.length - 1];
+    const targets = {
+      ArrowUp: [row - 1, column],
+      ArrowDown: [row + 1, column],
+      ArrowLeft: [row, column - 1],
+      ArrowRight: [row, column + 1],
+      PageUp: [Math.max(0, row - PAGE), column],
+      PageDown: [Math.min(lastRow, row + PAGE), column],
+      Home: [event.ctrlKey ? 0 : row, 0],
+      End: [event.ctrlKey ? lastRow : row, lastColumn],
+    };
+    const zoomed = { "+": cellSize() * 1.5, "=": cellSize() * 1.5, "-": cellSize() / 1.5, 0: null };
+    if (event.key === "Enter" || event.key === " ") onPick?.(row, column);
+    else if (targets[event.key]) {
+      move(...(cursor ? targets[event.key] : [0, 0]));
+      if (cursor) spot.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else if (event.key in zoomed && !event.ctrlKey && !event.metaKey) zoomTo(zoomed[event.key]);
+    else return;
+    event.preventDefault();
+  });
+  scroller.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey) return;
       event.preventDefault();
+      zoomTo(cellSize() * (event.deltaY < 0 ? 1.2 : 1 / 1.2));
+    },
+    { passive: false },
+  );
+  onPointed(element, (pointed) => {
+    for (const [which, labels] of [["rows", rowLabels], ["columns", columnLabels]]) {
+      const of = sides[which];
+      if (of) mark(labels, placeOf(pointed, of.side, of.words));
     }
   });
-  new ResizeObserver(draw).observe(element);
+  new ResizeObserver(resize).observe(element);
+
+  element.show = (changes) => {
+    ({ label, values, low, high } = { label, values, low, high, ...changes });
+    scale = scaleOf(values, low, high);
+    redraw();
+  };
+  element.light = (row) => {
+    lit.hidden = !(row >= 0);
+    mark(rowLabels, row, "lit");
+    lit.style.top = `calc(var(--cell) * ${row})`;
+    lit.style.width = `calc(var(--cell) * ${columns.length})`;
+  };
+  element.redraw = redraw;
+  element.table = () => [
+    ["", ...columns],
+    ...rows.map((row, index) => [row, ...columns.map((_, column) => valueAt(index, column))]),
+  ];
+  element.svg = () => tableSvg({ label, rows, columns, values, scale });
+  redrawWithTheme(element);
+  redraw();
   return element;
 }
 
-/** The numbers as a table, made when it is first opened. */
-function tableTwin(label, rows, columns, values) {
+/** A bar of the colors with its first and last number, and what hatched cells are. */
+function drawLegend(legend, scale) {
+  const bar = make("canvas", { width: 128, height: 1, class: "scale", "aria-hidden": "true" });
+  const table = colorTable(scale.isSigned);
+  const image = new ImageData(128, 1);
+  for (let step = 0; step < 128; step += 1) {
+    image.data.set(table.subarray(step * 8, step * 8 + 4), step * 4);
+  }
+  bar.getContext("2d").putImageData(image, 0, 0);
+  legend.replaceChildren(
+    make("span", {}, spell(scale.low)),
+    bar,
+    make("span", {}, spell(scale.high)),
+    ...(scale.isMasked
+      ? [make("span", { class: "hatched", "aria-hidden": "true" }), make("span", {}, "masked (−∞)")]
+      : []),
+  );
+}
+
+/** The numbers as a table, made when it is opened; of a large map, the part around the cursor. */
+function tableTwin(current) {
   const details = make("details", { class: "twin" }, make("summary", {}, "As a table"));
   details.addEventListener("toggle", () => {
-    if (!details.open || details.children.length > 1) return;
-    if (values.length > MAX_TABLE) {
-      details.append(make("p", {}, "The table is too large to show; save the numbers instead."));
-      return;
-    }
-    const head = make("tr", {}, make("td", {}), ...columns.map((one) => make("th", { scope: "col" }, one)));
-    const body = rows.map((row, index) =>
-      make(
-        "tr",
-        {},
-        make("th", { scope: "row" }, row),
-        ...columns.map((_, column) => {
-          const value = values[index * columns.length + column];
-          return make("td", {}, value === -Infinity ? "−∞" : NUMBER.format(value));
-        }),
-      ),
+    details.replaceChildren(details.firstElementChild);
+    if (!details.open) return;
+    const { label, rows, columns, values, cursor } = current();
+    const [y, x] = [rows.length, columns.length].map((length, axis) =>
+      Math.max(0, Math.min(length - TABLE_SIDE, (cursor?.[axis] ?? 0) - TABLE_SIDE / 2)),
     );
-    const table = make("table", {}, make("caption", {}, label), make("thead", {}, head), make("tbody", {}, ...body));
-    details.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table));
+    const shown = columns.slice(x, x + TABLE_SIDE);
+    const head = make("tr", {}, make("td", {}), ...shown.map((one) => header("col", one)));
+    const body = rows.slice(y, y + TABLE_SIDE).map((row, index) => {
+      const start = (y + index) * columns.length + x;
+      const cells = shown.map((_, place) => make("td", {}, spell(values[start + place])));
+      return make("tr", {}, header("row", row), ...cells);
+    });
+    const isPart = rows.length > TABLE_SIDE || columns.length > TABLE_SIDE;
+    const caption = isPart ? `${label}: the part around the cursor` : label;
+    const table = make(
+      "table",
+      {},
+      make("caption", {}, caption),
+      make("thead", {}, head),
+      make("tbody", {}, ...body),
+    );
+    const box = { class: "scroll", tabindex: "0", role: "region", "aria-label": label };
+    details.append(make("div", box, table));
   });
   return details;
 }
+
+const header = (scope, text) => make("th", { scope, dir: "auto" }, readPiece(text));

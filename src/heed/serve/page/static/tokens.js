@@ -1,20 +1,28 @@
-// A row of tokens. The token under the mouse or the focus is marked in every row of the page.
+// Tokens on the page. The one under the mouse or the focus is marked wherever it is shown.
 
 import { make } from "./element.js";
 import { looked } from "./looked.js";
+import { readPiece } from "./pieces.js";
 
-/** A piece as it is shown: a thin mark in the place of the blank before it. */
-export function readPiece(piece) {
-  return piece.replaceAll("▁", "\u2423");
+export { readPiece };
+
+/** The nodes of a piece: a thin mark in the place of each blank, then its text. */
+export function pieceNodes(piece) {
+  return piece
+    .split(/(▁)/)
+    .filter(Boolean)
+    .map((part) => (part === "▁" ? make("i", { class: "blank", "aria-hidden": "true" }) : part));
 }
 
 /**
  * @param {string[]} tokens
  * @param {"src"|"tgt"} side
- * @param {(index: number) => void} [onPick] makes the tokens buttons
- * @returns {HTMLElement}
+ * @param {object} [options]
+ * @param {(index: number) => void} [options.onPick] makes the tokens buttons
+ * @param {object[]} [options.words] of `wordsOf`, if the tokens are words and not pieces
+ * @returns {HTMLElement} with `tint(shares)`, which colors each token by a share from 0 to 1
  */
-export function tokenRow(tokens, side, onPick) {
+export function tokenRow(tokens, side, { onPick, words } = {}) {
   const elements = tokens.map((token, index) =>
     make(
       onPick ? "button" : "span",
@@ -22,34 +30,59 @@ export function tokenRow(tokens, side, onPick) {
         ...(onPick ? { type: "button", onclick: () => onPick(index) } : {}),
         class: "token",
         dir: "auto",
-        onmouseenter: () => point({ side, index }),
+        title: onPick ? null : readPiece(token),
+        onmouseenter: () => point(pointedAt(side, index, words)),
         onmouseleave: () => point(null),
-        onfocus: () => point({ side, index }),
+        onfocus: () => point(pointedAt(side, index, words)),
       },
-      readPiece(token),
+      ...pieceNodes(token),
     ),
   );
   const row = make("div", { class: "tokens", dir: "auto" }, ...elements);
-  row.mark = ({ pointed }) =>
+  row.tint = (shares) =>
     elements.forEach((element, index) => {
-      const isPointed = pointed?.side === side && pointed.index === index;
-      element.classList.toggle("pointed", isPointed);
+      element.style.setProperty("--share", Math.min(1, shares?.[index] ?? 0));
     });
-  marked.add(new WeakRef(row));
+  onPointed(row, (pointed) => {
+    const place = placeOf(pointed, side, words);
+    elements.forEach((element, index) => element.classList.toggle("pointed", index === place));
+  });
   return row;
 }
 
-/** Mark a token in every row: {side, index} or null. */
+/** Mark a token everywhere: {side, index} or null. */
 export function point(pointed) {
+  const { pointed: before } = looked;
+  if (before?.side === pointed?.side && before?.index === pointed?.index) return;
   looked.set({ pointed });
+}
+
+/** What `point` takes for the token at this place of a row, which may be of words. */
+export const pointedAt = (side, place, words) => ({
+  side,
+  index: words ? words[place].first : place,
+});
+
+/** The place of the pointed token in a row of this side, which may be of words; −1 = not there. */
+export function placeOf(pointed, side, words) {
+  if (pointed?.side !== side) return -1;
+  const { index } = pointed;
+  return words ? words.findIndex(({ first, end }) => first <= index && index < end) : index;
+}
+
+/** Call `listener` with the pointed token now and later, as long as `element` lives. */
+export function onPointed(element, listener) {
+  element.pointedListener = listener; // lives as long as the element
+  marked.add(new WeakRef(element));
+  listener(looked.pointed);
 }
 
 const marked = new Set();
 
-looked.on(["pointed"], (state) => {
+looked.on(["pointed"], ({ pointed }) => {
   for (const reference of marked) {
-    const row = reference.deref();
-    if (row) row.mark(state);
+    const element = reference.deref();
+    if (element) element.pointedListener(pointed);
     else marked.delete(reference);
   }
 });
