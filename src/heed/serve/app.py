@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from heed.serve import operating
 from heed.serve.access.gate import Gate
+from heed.serve.inside.runs import Runs
 from heed.serve.inside.tables import Tables
 from heed.serve.inside.traces import Traces
 from heed.serve.operating import look_at
@@ -51,7 +52,7 @@ def make_app(
             *operating.routes(
                 condition, figures, settings.metrics, partial(look_at, service, figures)
             ),
-            *page.routes(char_limit=settings.limits.chars, shows_inside=settings.shows_inside),
+            *page.routes(settings.limits.chars, _screens(service)),
         ],
         exception_handlers={
             Refusal: _refused,
@@ -66,10 +67,26 @@ def make_app(
         service, is_allowed=settings.shows_inside, n_kept=settings.inside.traces
     )
     app.state.tables = Tables(service.models)
+    app.state.runs = Runs(
+        settings.inside.runs,
+        token=settings.inside.token,
+        is_allowed=settings.shows_inside,
+        condition=condition,
+    )
     # A redirect would repeat the client's Host header.
     app.router.redirect_slashes = False
     return Watched(
         _with_origins(app, settings.access.origins), condition=condition, figures=figures
+    )
+
+
+def _screens(service: Service) -> page.Shown:
+    """The screens of the page. A server of training runs may have no models."""
+    settings, runs = service.settings, service.settings.inside.runs
+    return page.Shown(
+        models=bool(service.routes) or not runs,
+        inside=settings.shows_inside,
+        runs=bool(runs) and settings.shows_inside,
     )
 
 

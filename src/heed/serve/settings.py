@@ -219,10 +219,14 @@ class Inside:
     Attributes:
         enabled: `on`, `off`, or `auto`: if only programs of this machine can connect.
         traces: kept at the same time; the oldest go first.
+        runs: folders of training runs that are shown.
+        token: whoever has it may save and stop these runs; empty = nobody may.
     """
 
     enabled: Literal["auto", "on", "off"] = "auto"
     traces: Annotated[int, Range(1, 1000)] = 8
+    runs: tuple[str, ...] = ()
+    token: str = ""
 
     def __post_init__(self) -> None:
         check(self, "inside")

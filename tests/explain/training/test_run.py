@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.explain.training.logs import epoch, start, step, validation, write
+from tests.explain.training.made import epoch, start, step, validation, write
 
 from heed.disk.files import cut_json_lines, lock
 from heed.explain.training.headline import headline

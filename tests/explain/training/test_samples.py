@@ -1,6 +1,6 @@
 """Sample translations: sentence by sentence, set by set."""
 
-from tests.explain.training.logs import SENTENCES, validation
+from tests.explain.training.made import SENTENCES, validation
 
 from heed.explain.training import samples
 from heed.explain.training.samples import Samples

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.explain.training.logs import epoch, start, step, validation, write
+from tests.explain.training.made import epoch, start, step, validation, write
 
 from heed.explain.training.recipes import differing
 from heed.explain.training.run import TrainingRun

@@ -69,7 +69,7 @@ def _paused(run: TrainingRun) -> str:
 def _interrupted(run: TrainingRun) -> str:
     saved = run.saved_step
     begin = f"Ended at step {run.history.step:,} without saving: {_reached(run)}."
-    if saved is None:
+    if not saved:  # step 0 is the beginning
         return f"{begin} The same command begins again."
     return f"{begin} The same command goes on from step {saved:,}."
 

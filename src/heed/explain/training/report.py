@@ -68,7 +68,7 @@ def status(run: TrainingRun) -> dict[str, Any]:
             for name in SCORES
             if name in record(validation, "signatures")
         },
-        "saved_step": run.saved_step,
+        "saved_step": run.saved_step or None,
         "n_alarms": len(history.alarms),
         "n_unreadable": run.n_unreadable,
         "limits": {"seconds": number(start, "time_s"), "steps": number(start, "max_steps")},
@@ -117,6 +117,5 @@ def _facts(run: TrainingRun) -> dict[str, Any]:
         "corpus": {key[:80]: count(counts, key) for key in list(counts)[:8]},
         "threads": count(environment, "threads"),
         "processes": count(environment, "processes"),
-        "processor": text(environment, "cpu"),
         "task": str(run.settings.get("task", "")),
     }

@@ -6,7 +6,7 @@ VERSION is a hash of all files, so that browsers keep them for a year and still 
 import gzip
 import hashlib
 import mimetypes
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 
 from starlette.requests import Request
@@ -43,12 +43,27 @@ class File:
     cache_control: str
 
 
-def read_page(char_limit: int, *, shows_inside: bool = True) -> tuple[str, dict[str, File]]:
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Which screens the page has.
+
+    Attributes:
+        models: the translator, and those that look into models.
+        inside: those that look into models.
+        runs: the one of training runs.
+    """
+
+    models: bool = True
+    inside: bool = True
+    runs: bool = False
+
+
+def read_page(char_limit: int, shown: Shown = Shown()) -> tuple[str, dict[str, File]]:
     """The version of the page and its files by name.
 
     Args:
         char_limit: characters of the longest text that the server takes; the page counts to it.
-        shows_inside: whether the page has the screens that look into models.
+        shown: the screens that the page has.
     """
     contents = {
         entry.name: entry.read_bytes()
@@ -57,21 +72,23 @@ def read_page(char_limit: int, *, shows_inside: bool = True) -> tuple[str, dict[
     version = _hash(b"".join(contents[name] for name in sorted(contents)))
     filled = contents[INDEX].replace(b"{{version}}", version.encode())
     filled = filled.replace(b"{{char_limit}}", str(char_limit).encode())
-    contents[INDEX] = filled.replace(b"{{inside}}", b"on" if shows_inside else b"off")
+    for name, is_shown in asdict(shown).items():
+        filled = filled.replace(b"{{%b}}" % name.encode(), b"on" if is_shown else b"off")
+    contents[INDEX] = filled
     return version, {
         name: _file(name, content, ALWAYS_ASK if name == INDEX else FOREVER)
         for name, content in contents.items()
     }
 
 
-def routes(char_limit: int, *, shows_inside: bool = True) -> list[Route]:
+def routes(char_limit: int, shown: Shown = Shown()) -> list[Route]:
     """The routes of the page.
 
     Args:
         char_limit: characters of the longest text that the server takes.
-        shows_inside: whether the page has the screens that look into models.
+        shown: the screens that the page has.
     """
-    version, table = read_page(char_limit, shows_inside=shows_inside)
+    version, table = read_page(char_limit, shown)
 
     async def index(request: Request) -> Response:
         return _send(table[INDEX], request)

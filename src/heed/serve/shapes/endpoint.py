@@ -63,6 +63,7 @@ class Endpoint:
         status: of a good answer.
         body: JSON Schema of a body that is no object, and so has no fields.
         example: such a body.
+        is_private: it is only for clients with a key, although it is a GET without parameters.
     """
 
     method: str
@@ -77,6 +78,7 @@ class Endpoint:
     status: int = 200
     body: Mapping[str, Any] | None = None
     example: Any = None
+    is_private: bool = False
 
     @property
     def needs_key(self) -> bool:
@@ -84,7 +86,7 @@ class Endpoint:
 
         A GET without parameters says nothing but what the server is.
         """
-        return self.method != "GET" or bool(self.fields)
+        return self.is_private or self.method != "GET" or bool(self.fields)
 
 
 def routes_of(endpoints: Sequence[Endpoint], service: Service) -> list[Route]:

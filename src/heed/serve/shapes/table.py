@@ -15,6 +15,7 @@ from heed.serve.shapes import (
     own_files,
     own_models,
     traces,
+    training,
 )
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.style import Style
@@ -25,6 +26,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *own_files.ENDPOINTS,
     *traces.ENDPOINTS,
     *embeddings.ENDPOINTS,
+    *training.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *libretranslate_page.ENDPOINTS,
     *libretranslate_files.ENDPOINTS,

@@ -26,9 +26,9 @@ export const bytes = (path) => request(path, {}).then((response) => response.arr
 export const post = (path, body, signal) =>
   request(path, asJson(body, signal)).then((response) => response.json());
 
-/** The events of a stream, as [name, data], until it ends. */
+/** The events of a stream, as [name, data], until it ends. Without a body it is a GET. */
 export async function* events(path, body, signal) {
-  const response = await request(path, asJson(body, signal));
+  const response = await request(path, body ? asJson(body, signal) : { signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   for (;;) {
@@ -84,7 +84,8 @@ export function upload(path, form, { onProgress, signal }) {
   });
 }
 
-async function request(path, options) {
+/** @throws {ApiError} the answer is none, or an error */
+export async function request(path, options) {
   let response;
   try {
     response = await fetch(ROOT + path, {

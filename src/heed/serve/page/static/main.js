@@ -31,7 +31,7 @@ showHelp();
 showTheme();
 showScreens();
 session.on(["answer"], drawTiming);
-start();
+if (document.documentElement.dataset.models === "on") start();
 
 function drawTiming({ answer }) {
   const isDone = answer?.seconds !== undefined;

@@ -6,24 +6,24 @@ import { addressOf, onRoute } from "./route.js";
 /** Name in the address → title. The module and its styles have the same name. */
 const SCREENS = {
   attention: "Attention",
+  training: "Training",
 };
 const TRANSLATE = "Translate";
 
-const isAllowed = document.documentElement.dataset.inside === "on";
+const { inside, models, runs } = document.documentElement.dataset;
 const opened = {}; // name → {module, root}
 let current = null;
 
 export function showScreens() {
   const nav = document.querySelector(".screens");
   const links = new Map([["translate", nav.querySelector("a")]]);
-  if (isAllowed) {
-    for (const [name, title] of Object.entries(SCREENS)) {
-      links.set(name, make("a", { href: addressOf(name) }, title));
-    }
+  for (const [name, title] of Object.entries(SCREENS)) {
+    if (isThere(name)) links.set(name, make("a", { href: addressOf(name) }, title));
   }
+  if (models === "off") links.delete("translate");
   nav.replaceChildren(...links.values());
   onRoute(({ screen, params }) => {
-    const name = links.has(screen) ? screen : "translate";
+    const name = links.has(screen) ? screen : links.keys().next().value;
     for (const [each, link] of links) {
       if (each === name) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
@@ -31,6 +31,10 @@ export function showScreens() {
     open(name, params);
   });
 }
+
+/** Whether this server has a screen: one shows runs, the others look into models. */
+const isThere = (name) =>
+  name === "training" ? runs === "on" : inside === "on" && models === "on";
 
 async function open(name, params) {
   if (current !== name) opened[current]?.module.leave?.();

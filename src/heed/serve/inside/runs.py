@@ -1,0 +1,176 @@
+"""`Runs`: the training runs that a server shows, and the requests that it hands on to them.
+
+Clients name runs, never folders: the names are made when the server starts.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from heed.errors import RunError
+from heed.explain.training.report import Cursor, cursor_of, news, status, whole
+from heed.explain.training.run import TrainingRun, name_of
+from heed.serve.refusal import Refusal
+from heed.serve.watch.condition import Condition
+from heed.train.step.control import Request, ask
+
+Found = TypeVar("Found")
+
+TOKEN_HEADER = "X-Heed-Token"
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A run, read by one thread at a time."""
+
+    run: TrainingRun
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Runs:
+    """Reads runs for clients. All methods are called in the event loop.
+
+    Attributes:
+        condition: of the process: streams end when it drains.
+
+    Args:
+        folders: run folders; they may be empty or missing yet.
+        token: who has it may save and stop runs; empty = nobody may.
+        is_allowed: whether clients may see runs.
+        condition: of the process.
+    """
+
+    def __init__(
+        self, folders: Sequence[str], *, token: str, is_allowed: bool, condition: Condition
+    ) -> None:
+        self.condition = condition
+        self._shown = {name: _Shown(TrainingRun(folder, name)) for name, folder in named(folders)}
+        self._token = token
+        self._is_allowed = is_allowed
+        # Cursors of another process would mean other rows.
+        self._instance = secrets.token_hex(4)
+
+    @property
+    def is_controllable(self) -> bool:
+        """Whether a client with the right token may save and stop runs."""
+        return bool(self._token)
+
+    async def statuses(self) -> list[dict[str, Any]]:
+        """Where each run stands, with a cursor.
+
+        Raises:
+            Refusal: clients may not see runs (403).
+        """
+        self._require_allowed()
+        return [
+            await self._read(name, lambda run: {**status(run), "cursor": self._spelled(run)})
+            for name in self._shown
+        ]
+
+    async def whole(self, name: str) -> dict[str, Any]:
+        """All of a run, and the cursor that `news` takes.
+
+        Raises:
+            Refusal: there is no such run (404), or clients may not see runs (403).
+        """
+        return await self._read(name, lambda run: {**whole(run), "cursor": self._spelled(run)})
+
+    async def news(self, name: str, cursor: str) -> tuple[dict[str, Any] | None, bool]:
+        """What came since a cursor, and whether a process still works on the run.
+
+        Returns:
+            None instead of news if all that was read is void; and whether it is alive.
+
+        Raises:
+            Refusal: as `whole`.
+        """
+        since = self._parsed(cursor)
+
+        def read(run: TrainingRun) -> tuple[dict[str, Any] | None, bool]:
+            found = news(run, since) if since else None
+            return found and {**found, "cursor": self._spelled(run)}, run.is_held
+
+        return await self._read(name, read)
+
+    async def control(self, name: str, request: Request, token: str) -> None:
+        """Hand a request on to the process that trains.
+
+        Raises:
+            Refusal: the token is wrong (403), there is no such run (404), it is not training
+                (409), or its folder cannot be written (503).
+        """
+        run = self._named(name).run
+        if not self._token or not hmac.compare_digest(token.encode(), self._token.encode()):
+            raise Refusal(
+                403,
+                "Saving and stopping need the token of this server. Open the address that was "
+                "printed when it was started.",
+                code="wrong_token",
+            )
+        if await self._read(name, lambda run: run.state) != "training":
+            raise Refusal(409, f"{name} is not training.", code="not_training")
+        try:
+            await asyncio.to_thread(ask, run.folder, request)
+        except RunError as error:
+            raise Refusal(503, f"The run cannot be asked: {error}", code="not_writable") from error
+
+    async def _read(self, name: str, read: Callable[[TrainingRun], Found]) -> Found:
+        """What a function finds in a run that was just refreshed, in a thread."""
+        shown = self._named(name)
+
+        def refreshed() -> Found:
+            shown.run.refresh()
+            return read(shown.run)
+
+        async with shown.lock:
+            return await asyncio.to_thread(refreshed)
+
+    def _named(self, name: str) -> _Shown:
+        self._require_allowed()
+        if name not in self._shown:
+            raise Refusal(404, "There is no run of this name.", code="no_such_run")
+        return self._shown[name]
+
+    def _require_allowed(self) -> None:
+        if not self._is_allowed:
+            raise Refusal(
+                403,
+                "This server does not show training runs. Its owner can allow it with the setting "
+                "inside.enabled.",
+                code="inside_disabled",
+            )
+
+    def _spelled(self, run: TrainingRun) -> str:
+        return "-".join([self._instance, *map(str, astuple(cursor_of(run)))])
+
+    def _parsed(self, cursor: str) -> Cursor | None:
+        """A cursor; None if it is not one of this process."""
+        instance, *numbers = cursor.split("-")
+        is_ours = instance == self._instance and all(n.isascii() and n.isdigit() for n in numbers)
+        if not is_ours or len(numbers) != 5 or len(cursor) > 100:
+            return None
+        generation, n_halvings, n_steps, n_validations, n_marks = map(int, numbers)
+        return Cursor(
+            generation=generation,
+            n_halvings=n_halvings,
+            n_steps=n_steps,
+            n_validations=n_validations,
+            n_marks=n_marks,
+        )
+
+
+def named(folders: Sequence[str]) -> list[tuple[str, Path]]:
+    """Folders by their own names; of two equal ones the second gets a number."""
+    found: dict[str, Path] = {}
+    for folder in map(Path, folders):
+        name = first = name_of(folder)
+        number = 1
+        while name in found:
+            number += 1
+            name = f"{first} ({number})"
+        found[name] = folder
+    return list(found.items())

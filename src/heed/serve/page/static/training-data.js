@@ -1,0 +1,162 @@
+// The runs that are shown: read once, then kept up to date by the server's events.
+
+import * as api from "./api.js";
+import { makeStore } from "./store.js";
+
+export const MAX_CHOSEN = 6; // as many as there are colors
+const TOKEN = "heed.run-token";
+const AGAIN_MS = 3000; // after the connection was lost
+const LOOK_MS = 10_000; // whether a run that had stopped goes on
+
+/**
+ * runs: the status of each run of the server. chosen: names of those that are shown, the main one
+ * first. whole: name → all of a run (see explain/training/report.py). hasToken: the buttons work.
+ * error: an ApiError, or null.
+ */
+export const watched = makeStore({
+  runs: [],
+  chosen: [],
+  whole: {},
+  hasToken: Boolean(sessionStorage.getItem(TOKEN)),
+  takesToken: false,
+  error: null,
+});
+
+const streams = new Map(); // name → AbortController
+
+/** Keep the token of this tab, which the address brought. */
+export function takeToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+  watched.set({ hasToken: true });
+}
+
+/** Read the list of runs. */
+export async function readRuns() {
+  try {
+    const { runs, is_controllable: takesToken } = await api.get("runs");
+    watched.set({ runs, takesToken, error: null });
+  } catch (error) {
+    watched.set({ error });
+  }
+}
+
+/** Show these runs, and no others. */
+export function choose(names) {
+  const chosen = names.slice(0, MAX_CHOSEN);
+  for (const [name, controller] of streams) {
+    if (chosen.includes(name)) continue;
+    controller.abort();
+    streams.delete(name);
+  }
+  if (JSON.stringify(chosen) !== JSON.stringify(watched.chosen)) watched.set({ chosen });
+  for (const name of chosen) if (!streams.has(name)) follow(name);
+}
+
+/** End all streams; what was read stays. */
+export function rest() {
+  for (const controller of streams.values()) controller.abort();
+  streams.clear();
+}
+
+async function follow(name) {
+  const controller = new AbortController();
+  streams.set(name, controller);
+  while (!controller.signal.aborted) {
+    let pause = AGAIN_MS;
+    try {
+      const whole = await api.get(pathOf(name));
+      put(name, whole);
+      for await (const [event, change] of listen(name, whole.cursor, controller.signal)) {
+        if (event === "news") add(name, change);
+        if (event === "anew") pause = 0;
+        if (event === "end") pause = LOOK_MS;
+      }
+      watched.set({ error: null });
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      watched.set({ error });
+      if (error.status === 404) return;
+    }
+    await sleep(pause, controller.signal);
+    if (pause === LOOK_MS) await change(name, controller.signal);
+  }
+}
+
+const pathOf = (name) => `runs/${encodeURIComponent(name)}`;
+
+const listen = (name, cursor, signal) =>
+  api.events(`${pathOf(name)}/events?since=${encodeURIComponent(cursor)}`, null, signal);
+
+/** Wait until a run that had stopped goes on, or was changed. */
+async function change(name, signal) {
+  const before = watched.whole[name].cursor;
+  while (!signal.aborted) {
+    const { runs } = await api.get("runs").catch(() => ({ runs: [] }));
+    const status = runs.find((run) => run.name === name);
+    if (status && (status.cursor !== before || isLive(status))) return;
+    await sleep(LOOK_MS, signal);
+  }
+}
+
+export const isLive = ({ state }) => state === "training" || state === "preparing";
+
+function put(name, whole) {
+  const runs = watched.runs.map((run) => (run.name === name ? whole.status : run));
+  watched.set({ whole: { ...watched.whole, [name]: whole }, runs, error: null });
+}
+
+function add(name, news) {
+  const old = watched.whole[name];
+  const longer = (table, more) =>
+    Object.fromEntries(Object.keys(table).map((key) => [key, table[key].concat(more[key] ?? [])]));
+  put(name, {
+    ...old,
+    status: news.status,
+    cursor: news.cursor,
+    steps: longer(old.steps, news.steps),
+    validations: longer(old.validations, news.validations),
+    marks: old.marks.concat(news.marks),
+    samples: news.samples ?? old.samples,
+  });
+}
+
+function sleep(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Ask the run to `save` or to `stop`. @throws {ApiError} */
+export function control(name, action) {
+  const headers = { "X-Heed-Token": sessionStorage.getItem(TOKEN) ?? "" };
+  return api.request(`${pathOf(name)}/${action}`, { method: "POST", headers });
+}
+
+/** All numbers of the runs that are shown, as CSV. */
+export function asCsv() {
+  const lines = [];
+  for (const name of watched.chosen) {
+    const whole = watched.whole[name];
+    for (const part of ["steps", "validations"]) {
+      const table = whole?.[part] ?? { step: [] };
+      const columns = Object.keys(table);
+      if (!table.step.length) continue;
+      lines.push(["run", "kind", ...columns].join(","));
+      const kind = part === "steps" ? "step" : "validation";
+      table.step.forEach((_, row) => {
+        lines.push([quoted(name), kind, ...columns.map((key) => table[key][row] ?? "")].join(","));
+      });
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** A name as a spreadsheet takes it: no formula, whatever it begins with. */
+function quoted(name) {
+  const plain = /^[=+\-@\t\r]/.test(name) ? `'${name}` : name;
+  return `"${plain.replaceAll('"', '""')}"`;
+}
