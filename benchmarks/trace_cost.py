@@ -1,70 +1,149 @@
 # ruff: noqa: T201 (a script speaks to its terminal)
-"""What `see` costs while nobody listens: its share of a decoding step of the smallest preset.
+"""What `see` costs while nobody listens, in training and in translation with torch.
 
-Usage: python benchmarks/trace_cost.py
+    python benchmarks/trace_cost.py
+    python benchmarks/trace_cost.py --pairs 400 --preset base
 
-A decoding step of one sentence with `tiny` is the shortest computation that heed has, so that the
-share is nowhere larger.
+The same work is done twice in turn: as it is, and with functions that do nothing in the place of
+`see` and `is_heard`. Each pair gives a ratio of processor times; shown is their median with its
+95 % interval. `tiny` has the shortest steps, so that the share is nowhere larger.
 """
 
+import argparse
 import statistics
+import sys
 import time
-import timeit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
-from heed.model import attention, decodable, layers, trace, transformer
+from heed.data.batch import Batch
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
 from heed.model.build import build_model
 from heed.model.config import PRESETS, ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.train.step.forward import losses
 
-REPEAT = 15
-STEPS = 40
-CALLS = 200_000
-
-
-def calls_per_step(step: Any) -> int:
-    """How often a step calls `see`."""
-    calls = 0
-
-    def count(module: torch.nn.Module, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        return tensor
-
-    rooms: tuple[Any, ...] = (attention, layers, transformer, decodable)
-    for room in rooms:
-        room.see = count
-    step()
-    for room in rooms:
-        room.see = trace.see
-    return calls
+Work = Callable[[], object]
+N_ROWS, LENGTH = 32, 24
 
 
-def main() -> None:
-    """Print calls a step, nanoseconds a call, and their share of the step's time."""
-    torch.set_num_threads(1)
-    config = ModelConfig(src_vocab_size=8000, tgt_vocab_size=8000, **PRESETS["tiny"])
-    model = build_model(config).eval()
-    src, token = torch.randint(4, 8000, (1, 12)), torch.tensor([2])
+def nothing_seen(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
+    """In the place of `see`."""
+    return tensor
 
-    def seconds_per_step(n_steps: int = STEPS) -> float:
-        with torch.inference_mode():
-            state = model.start(src)
-            started_at = time.perf_counter()
-            for _ in range(n_steps):
-                model.step(state, token)
-            return (time.perf_counter() - started_at) / n_steps
 
-    n_calls = calls_per_step(lambda: seconds_per_step(2)) - calls_per_step(
-        lambda: seconds_per_step(1)
+def not_heard(module: nn.Module) -> bool:
+    """In the place of `is_heard`."""
+    return False
+
+
+@contextmanager
+def without_seam() -> Iterator[None]:
+    """Inside the block, no module of a model asks whether somebody listens."""
+    places = [
+        (module, name, getattr(module, name), stand_in)
+        for module in list(sys.modules.values())
+        if getattr(module, "__name__", "").startswith("heed.model.")
+        for name, stand_in in (("see", nothing_seen), ("is_heard", not_heard))
+        if hasattr(module, name)
+    ]
+    for module, name, _, stand_in in places:
+        setattr(module, name, stand_in)
+    try:
+        yield
+    finally:
+        for module, name, usual, _ in places:
+            setattr(module, name, usual)
+
+
+def works(preset: str) -> dict[str, Work]:
+    """What is measured: a training step, and the greedy translation of one sentence."""
+    torch.manual_seed(1)
+    config = ModelConfig(src_vocab_size=8000, tgt_vocab_size=8000, **PRESETS[preset])
+    model = build_model(config)
+    ids = torch.randint(4, 8000, (N_ROWS, LENGTH))
+    batch = Batch(
+        src=ids,
+        tgt_in=ids,
+        tgt_out=ids,
+        src_mask=None,
+        n_src_tokens=ids.numel(),
+        n_tgt_tokens=ids.numel(),
+        indices=np.arange(N_ROWS),
     )
-    call = min(timeit.repeat(lambda: trace.see(model, "x", token), number=CALLS, repeat=5)) / CALLS
-    empty = min(timeit.repeat(lambda: None, number=CALLS, repeat=5)) / CALLS
-    step = statistics.median(seconds_per_step() for _ in range(REPEAT))
-    print(f"{n_calls} calls a step, {1e9 * (call - empty):.0f} ns each")
-    print(f"{n_calls * (call - empty) / step:.2%} of a step of {1e3 * step:.2f} ms")
+    decodable = TorchDecodable(model, torch.device("cpu"))
+    options = DecodeOptions(beam_size=1, max_length=LENGTH, min_length=LENGTH - 1)
+
+    def train() -> None:
+        model.train()
+        loss, _ = losses(
+            model, batch, pad_id=0, smoothing=0.1, device=torch.device("cpu"), dtype=torch.float32
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        model.zero_grad()
+
+    def translate() -> None:
+        model.eval()
+        decode(decodable, ids[:1].numpy(), options, bos_id=2, eos_id=3, pad_id=0)
+
+    return {"a training step": train, "a translation of one sentence": translate}
+
+
+def seconds(work: Work, repeat: int) -> float:
+    """Processor time."""
+    started_at = time.process_time()
+    for _ in range(repeat):
+        work()
+    return time.process_time() - started_at
+
+
+def ratios(work: Work, n_pairs: int, seconds_each: float) -> list[float]:
+    """As it is over without the seam, a pair at a time, each first in every other pair."""
+    seconds(work, 3)
+    repeat = max(1, round(seconds_each / seconds(work, 3) * 3))
+    found = []
+    for pair in range(n_pairs):
+        times: dict[bool, float] = {}
+        for is_bare in (pair % 2 == 0, pair % 2 == 1):
+            if is_bare:
+                with without_seam():
+                    times[is_bare] = seconds(work, repeat)
+            else:
+                times[is_bare] = seconds(work, repeat)
+        found.append(times[False] / times[True])
+    return found
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """95 % of the median, by order statistics: the signs of n values are n tosses of a coin."""
+    n = len(values)
+    away = round(0.98 * n**0.5)
+    ordered = sorted(values)
+    return ordered[max(0, n // 2 - away)], ordered[min(n - 1, (n - 1) // 2 + away)]
+
+
+def main(arguments: list[str]) -> None:
+    """Print one line for each kind of work."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=200, help="default: 200")
+    parser.add_argument("--preset", default="tiny", help="default: tiny")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each half; default: 0.2")
+    asked: Any = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    for words, work in works(asked.preset).items():
+        found = ratios(work, asked.pairs, asked.seconds)
+        low, high = interval(found)
+        print(
+            f"{asked.preset}, {words}: {statistics.median(found) - 1:+.2%} "
+            f"({low - 1:+.2%} to {high - 1:+.2%}), {asked.pairs} pairs"
+        )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -10,10 +10,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 from tests.serve.conftest import make_model
 
+import heed
 from heed.cli import inspect
+from heed.translate.trace import read_trace
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -65,3 +68,75 @@ def test_a_missing_model_is_named(call: Call, tmp_path: Path) -> None:
     code, _, error = call("inspect", "-m", str(tmp_path / "none"), "A dog.")
     assert code == 1
     assert "There is no model folder" in error
+
+
+TEXT = "A dog runs in the snow."
+
+
+def test_probabilities_and_a_map_are_printed_without_a_page(folder: str, call: Call) -> None:
+    code, out, error = call("inspect", "-m", folder, TEXT, "--probabilities", "--attention")
+    assert code == 0
+    translation = error.removeprefix("heed: ").strip()
+    assert translation == heed.load(folder)(TEXT)
+    lines = out.splitlines()
+    trace = heed.load(folder).trace(TEXT)
+    n_tokens = len(trace.expected_tokens)
+    assert len(lines) == 2 * n_tokens + 1
+    for line, token, id_, row in zip(
+        lines, trace.expected_tokens, trace.expected_ids, trace["log_probs"], strict=False
+    ):
+        assert line.split()[:2] == [f"{np.exp(row[id_]):.4f}", token]
+    assert "\x1b" not in out
+
+
+def test_tensors_are_listed_printed_and_written(folder: str, call: Call, tmp_path: Path) -> None:
+    given = ("inspect", "-q", "-m", folder, TEXT, "Ein Hund.")
+    code, listed, error = call(*given, "--steps")
+    assert (code, error) == (0, "")
+    trace = heed.load(folder).trace(TEXT, "Ein Hund.")
+    assert [line.split()[0] for line in listed.splitlines()] == [*trace]
+    name = "decoder.0.cross_attention.weights"
+    code, out, _ = call(*given, "--tensor", name)
+    assert (code, out.splitlines()[0].split()[0]) == (0, name)
+    array, table, whole = (str(tmp_path / part) for part in ("w.npy", "w.csv", "t.safetensors"))
+    for out_path in (array, table):
+        assert call(*given, "--tensor", name, "--out", out_path) == (0, "", "")
+    np.testing.assert_allclose(np.load(array), trace[name], atol=1e-6)
+    assert Path(table).read_text(encoding="utf-8").startswith("head,head label,tgt,tgt label,")
+    code, _, error = call("inspect", "-m", folder, TEXT, "--trace", whole, "--every-step")
+    assert code == 0
+    assert f"tensors are in {whole}." in error
+    assert len(read_trace(whole).steps) > 1
+
+
+def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> None:
+    given = ("inspect", "-q", "-m", folder, TEXT, "--attention", "encoder")
+    drawn = [call(*given, *more)[1] for more in ((), ("--head", "0"), ("--layer", "0"))]
+    assert all(drawn)
+    for more, words in (
+        (("--layer", "9"), "--layer must be below"),
+        (("--head", "99"), "--head must be below"),
+    ):
+        code, _, error = call(*given, *more)
+        assert code == 2
+        assert words in error
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--steps",), "Give the TEXT that the model reads."),
+        ((TEXT, "--steps", "--out", "w.csv"), "--out is a file for one tensor"),
+        ((TEXT, "--tensor", "nothing"), "This model has no tensor nothing"),
+        ((TEXT, "--steps", "-m", "other"), "give one model only"),
+        ((TEXT, "--steps", "--target-lang", "fr"), "fr"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_in_words(
+    folder: str, call: Call, flags: tuple[str, ...], words: str
+) -> None:
+    code, out, error = call("inspect", "-q", "-m", folder, *flags)
+    assert code
+    assert not out
+    assert words in error
+    assert len(error.splitlines()) == 1

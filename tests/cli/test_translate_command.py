@@ -1,6 +1,7 @@
 import gzip
 import json
 import lzma
+import math
 import os
 import pty
 import subprocess
@@ -60,6 +61,20 @@ def test_as_many_lines_come_out_as_went_in(model: str, texts: list[str], end: st
         arguments = ["translate", "-m", model, "-b", "1", "--max-length", "3", "-q"]
         assert run([*arguments, "-i", str(source), "-o", str(target)]) == 0
         assert target.read_bytes().count(b"\n") == data.count(b"\n")
+
+
+def test_verbose_shows_the_probability_of_each_token_beside_the_output(
+    call: Callable[..., Any], model: str
+) -> None:
+    given = ("translate", "-m", model, "-b", "1", "--max-length", "4")
+    code, out, error = call(*given, "--verbose", stdin=b"A man.\n\n")
+    assert (code, out) == (0, call(*given, stdin=b"A man.\n\n")[1])
+    _, scored, _ = call(*given, "--format", "jsonl", "--word-scores", stdin=b"A man.\n")
+    result = json.loads(scored)
+    lines = [line.split() for line in error.splitlines() if "cut off" not in line]
+    assert [line[1] for line in lines] == result["tokens"]
+    for line, log_prob in zip(lines, result["token_scores"], strict=False):
+        assert float(line[0]) == pytest.approx(math.exp(log_prob), abs=1e-3)
 
 
 def test_an_empty_file_gives_no_lines(call: Callable[..., Any], model: str) -> None:

@@ -256,6 +256,17 @@ def load_bundle(path: str | os.PathLike[str], *, prefer_int8: bool = False) -> B
     return replace(bundle, int8=decode_tensors(map_file(folder / INT8, manifest), folder / INT8))
 
 
+def task_of(path: str | os.PathLike[str]) -> str:
+    """What the model of a folder does, one of `TASKS`; its weights are not read.
+
+    Raises:
+        FormatError: it is not a model folder, or its description is damaged.
+    """
+    where = find_model_folder(path) / CONFIG
+    task: str = read_config(read_bytes(where), where).get("task", "translate")
+    return task
+
+
 def restore_manifest(path: str | os.PathLike[str]) -> bool:
     """Write a missing manifest of a model folder, after a check that its files fit together.
 

@@ -8,8 +8,11 @@ from urllib.parse import urlencode
 
 import click
 
-from heed.cli.command import Session, command, options
+from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import find_model
+from heed.cli.traced import USES, Shown
+from heed.cli.traced import show as show_text
+from heed.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.serve.settings import ServeSettings
@@ -18,10 +21,15 @@ EXAMPLES = """
 heed inspect -m run/ "纽约是一座城市"
 heed inspect -m run/ "纽约是一座城市" "New York is a city" --screen steps
 heed inspect run/
+heed inspect -m run/ "纽约是一座城市" --attention --probabilities
+heed inspect -m run/ "纽约是一座城市" --steps
+heed inspect -m run/ "纽约是一座城市" --tensor decoder.0.cross_attention.weights --out weights.csv
+heed inspect -m run/ "纽约是一座城市" --trace trace.safetensors
 """
 SCREENS = ("attention",)
 
 option = options("Options")
+text_option = options("As text, without a page")
 
 
 @command("inspect", "Look into a model, in a page.", examples=EXAMPLES)
@@ -37,6 +45,17 @@ option = options("Options")
 @option("--screen", SCREENS, "Which screen opens.", default=SCREENS[0])
 @option("--port", click.IntRange(0, 65535), "Port of 127.0.0.1; 0 takes a free one.", default=0)
 @option("--open/--no-open open_browser", bool, "Open a browser.", default=True)
+@text_option("--attention", USES, "Draw a map of attention; cross if none is named.", bare="cross")
+@text_option("--layer", int, "Of the map, from 0 or from the end.", default=-1)
+@text_option("--head", click.IntRange(0), "Of the map; several or none: their mean.", multiple=True)
+@text_option("--probabilities", bool, "Print the probability of each token of the translation.")
+@text_option("--steps", bool, "List all tensors: names, axes, formulas.")
+@text_option("--tensor", str, "Print one tensor.", metavar="NAME")
+@text_option("--out", str, "Write that tensor, as .csv or .npy.", metavar="FILE")
+@text_option("--trace trace_path", str, "Write all tensors, as safetensors.", metavar="FILE")
+@text_option("--every-step", bool, "Trace every step of the search too.")
+@text_option("--target-lang", str, "Language to translate into, of a model with several.")
+@as_one(Shown, "shown")
 @click.pass_context
 def inspect(
     ctx: click.Context,
@@ -47,15 +66,22 @@ def inspect(
     screen: str,
     port: int,
     open_browser: bool,
+    shown: Shown,
 ) -> None:
     """Open a page that shows how a model translates TEXT: every tensor, probability and hypothesis.
 
     With TRANSLATION, all positions of that translation are computed in one pass. A folder in the
-    place of TEXT is a model. The page answers only programs of this machine, until Ctrl-C.
+    place of TEXT is a model. The page answers only programs of this machine, until Ctrl-C. Some
+    views are for the terminal too, of every kind of model.
     """
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():
         models, text = (text,), None
+    if shown.is_asked:
+        if len(models) > 1:
+            raise UsageError("Without a page, give one model only.")
+        show_text(session, shown, find_model(models[0] if models else None), text, translation)
+        return
     settings = settings_of(models, port)
     if session.is_quiet:
         settings = replace(settings, log=replace(settings.log, level="error"))

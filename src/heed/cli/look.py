@@ -11,7 +11,7 @@ import click
 from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, model_options
 from heed.cli.terminal import echo, visible
-from heed.explain.render import choose_palette, heatmap
+from heed.explain.render import bar, choose_palette, heatmap
 
 if TYPE_CHECKING:
     from heed.translate.result import Alignment
@@ -74,8 +74,7 @@ def next_word(
         echo(json.dumps(records, ensure_ascii=False))
         return
     for choice in found:
-        bar = "█" * round(20 * choice.probability)
-        echo(f"{choice.probability:8.4f}  {choice.token:<16} {bar}".rstrip())
+        echo(bar(choice.probability, choice.token))
 
 
 @command("align", "Show attention between text and translation.", examples=ALIGN_EXAMPLES)
@@ -175,10 +174,14 @@ def choose_heads(
 
 def draw(found: "Alignment") -> None:
     """Write an alignment: a row for each target piece, a column for each source piece."""
+    draw_weights(found.weights, found.target_tokens, found.source_tokens)
+
+
+def draw_weights(weights: list[list[float]], rows: list[str], columns: list[str]) -> None:
+    """Write a matrix of weights: a line for each row, with its token."""
     palette = choose_palette(
         os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
     )
-    rows = [visible(token) for token in found.target_tokens]
-    columns = [visible(token) for token in found.source_tokens]
-    for line in heatmap(found.weights, rows, columns, palette=palette):
+    shown = ([visible(token) for token in tokens] for tokens in (rows, columns))
+    for line in heatmap(weights, *shown, palette=palette):
         echo(line, is_drawing=True)

@@ -24,6 +24,7 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
+from heed.cli.traced import token_bars
 from heed.errors import UsageError
 from heed.translate.result import Translation
 
@@ -72,6 +73,7 @@ class Output:
         word_scores: whether each token's log-probability is written.
         alignment: `hard` or `soft`; None = not written.
         alternatives: distinct translations of a line, beside the first.
+        verbose: whether each token's probability is shown.
     """
 
     output_path: str
@@ -80,6 +82,7 @@ class Output:
     word_scores: bool
     alignment: str | None
     alternatives: int
+    verbose: bool
 
     def details(self, n_best: int | None) -> Details:
         """The content of a line of output."""
@@ -135,6 +138,7 @@ MAX_ALTERNATIVES = 1023
 @text_option("--with-scores", bool, "Also write each line's score.")
 @text_option("--word-scores", bool, "Also write each token's log-probability.")
 @text_option("--alignment", ("hard", "soft"), "Also write the alignment with the source.")
+@text_option("-v --verbose", bool, "Show each token's probability, on standard error.")
 @text_option(
     "--prefix prefix_path",
     str,
@@ -237,6 +241,7 @@ def translate(
             own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
             for row in write(number, result, own):
                 writer.write(row)
+            _say_tokens(session if output.verbose else None, writer, result)
 
 
 def _check_together(
@@ -265,6 +270,13 @@ def _input_lines(
         remedy="Convert the file, or pass --encoding-errors replace.",
     )
     return lines, source.has_paused
+
+
+def _say_tokens(session: Session | None, writer: LineWriter, result: Translation) -> None:
+    """Print the probability of each token, if there is a session to tell."""
+    if session is not None and result.tokens:
+        writer.flush()
+        session.say("\n".join(token_bars(result)))
 
 
 def _flushing(lines: Iterable[T], writer: LineWriter) -> Iterator[T]:

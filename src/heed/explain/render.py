@@ -93,6 +93,12 @@ def heatmap(
     return lines
 
 
+def bar(probability: float, label: str) -> str:
+    """A line with a probability, what it is of, and a bar of as many blocks as twentieths."""
+    padded = label + " " * max(0, 16 - width_of(label))
+    return f"{probability:8.4f}  {padded} {'█' * round(20 * probability)}".rstrip()
+
+
 def width_of(text: str) -> int:
     """Terminal columns a text takes: wide characters two, combining marks none."""
     return sum(_character_width(character) for character in text)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 from heed.decode.batching import padded
 from heed.decode.options import DecodeOptions
@@ -77,6 +78,7 @@ class Trace(Mapping[str, Floats]):
         steps: of a search, if asked for: the tensors of each step, which have an axis of rows in
             front, `(rows, …)`; those of the encoder are in the first.
         rows: of the same steps, which hypothesis each row continues.
+        expected_ids: of `expected_tokens`: the columns of `log_probs` that they have.
         n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
         labels: of a classifier, the probability of each label.
     """
@@ -90,6 +92,7 @@ class Trace(Mapping[str, Floats]):
     tensors: dict[str, Floats] = field(repr=False)
     steps: list[dict[str, Floats]] = field(default_factory=list, repr=False)
     rows: list[Rows] = field(default_factory=list, repr=False)
+    expected_ids: list[int] = field(default_factory=list, repr=False)
     n_prompt: int = 0
     labels: dict[str, float] = field(default_factory=dict)
 
@@ -173,6 +176,7 @@ class Trace(Mapping[str, Floats]):
             "expected_tokens": self.expected_tokens,
             "nodes": [asdict(node) for node in self.nodes],
             "rows": [asdict(step) for step in self.rows],
+            "expected_ids": self.expected_ids,
             "n_prompt": self.n_prompt,
             "labels": self.labels,
         }
@@ -254,6 +258,7 @@ class Tracer:
             source_tokens=self.src_vocab.pieces(src_ids),
             target_tokens=self.tgt_vocab.pieces(tgt_in),
             expected_tokens=self.tgt_vocab.pieces(tgt_out),
+            expected_ids=tgt_out,
             nodes=nodes,
             tensors=tensors,
         )
@@ -293,6 +298,7 @@ class Tracer:
             source_tokens=[],
             target_tokens=self.tgt_vocab.pieces(tgt_in),
             expected_tokens=self.tgt_vocab.pieces(ids),
+            expected_ids=ids,
             nodes=nodes,
             tensors=tensors,
             n_prompt=n_prompt,
@@ -398,7 +404,9 @@ def caught(
         )
         tensors[name] = value
 
-    with torch.inference_mode(False), torch.enable_grad(), listening(network, hear):
+    # The graph says what follows from what; the tensors that gradients would need are not kept.
+    unsaved = saved_tensors_hooks(lambda tensor: None, lambda nothing: nothing)
+    with torch.inference_mode(False), torch.enable_grad(), unsaved, listening(network, hear):
         run()
     return list(nodes.values()), tensors
 

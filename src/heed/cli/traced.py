@@ -1,0 +1,158 @@
+"""What `heed inspect` shows of a sentence without a page: tensors, attention, probabilities."""
+
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heed.bundle.bundle import task_of
+from heed.cli.command import Session
+from heed.cli.look import draw_weights
+from heed.cli.terminal import echo
+from heed.errors import UsageError
+from heed.explain.render import bar
+
+if TYPE_CHECKING:
+    from heed.text.vocab import Vocab
+    from heed.translate.result import Translation
+    from heed.translate.trace import Trace
+
+USES = ("cross", "encoder", "decoder")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What to show; without any of the first five, a page opens.
+
+    Attributes:
+        attention: the use of attention whose map is drawn.
+        probabilities: of each token of the translation.
+        steps: whether all tensors are listed.
+        tensor: name of one that is written out.
+        trace_path: file for all tensors.
+        layer: of the map, from 0 or from the end.
+        head: of the map, from 0; none = the mean of all.
+        out: file for the one tensor, instead of the terminal.
+        every_step: whether the trace has the tensors of every step of the search.
+        target_lang: language to translate into.
+    """
+
+    attention: str | None
+    probabilities: bool
+    steps: bool
+    tensor: str | None
+    trace_path: str | None
+    layer: int
+    head: tuple[int, ...]
+    out: str | None
+    every_step: bool
+    target_lang: str | None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether something is to be shown without a page."""
+        return any(getattr(self, field.name) for field in fields(self)[:5])
+
+
+def show(
+    session: Session, shown: Shown, folder: Path, text: str | None, translation: str | None
+) -> None:
+    """Trace a sentence and show what was asked for.
+
+    Raises:
+        UsageError: something is missing, or the model does not have what is asked for.
+    """
+    if text is None:
+        raise UsageError("Give the TEXT that the model reads.")
+    if shown.out and not shown.tensor:
+        raise UsageError("--out is a file for one tensor; name it with --tensor.")
+    trace, vocab = traced(folder, text, translation, shown)
+    if translation is None and trace.translation:
+        session.say(f"heed: {trace.translation}")
+    if shown.probabilities:
+        _show_probabilities(trace, vocab)
+    if shown.attention:
+        _show_attention(trace, shown)
+    if shown.steps or shown.tensor:
+        _show_tensors(trace, shown)
+    if shown.trace_path:
+        trace.save(shown.trace_path)
+        session.say(f"heed: {len(trace)} tensors are in {shown.trace_path}.")
+
+
+def traced(folder: Path, text: str, translation: str | None, shown: Shown) -> "tuple[Trace, Vocab]":
+    """A trace of what a model of any task does with a text, and the pieces that it writes."""
+    task = task_of(folder)
+    if task == "translate":
+        from heed.translate.translator import load
+
+        translator = load(folder)
+        target_lang, every_step = shown.target_lang, shown.every_step
+        trace = translator.trace(text, translation, target_lang=target_lang, steps=every_step)
+        return trace, translator.tgt_vocab
+    if shown.target_lang or shown.every_step:
+        raise UsageError(f"--target-lang and --every-step are for translators; {folder} is none.")
+    if task == "lm":
+        from heed.translate.language_model import load_language_model
+
+        language_model = load_language_model(folder)
+        return language_model.trace(text, translation), language_model.vocab
+    if translation is not None:
+        raise UsageError(f"{folder} writes no text, so give no TRANSLATION.")
+    if task == "mlm":
+        from heed.translate.masked import load_masked
+
+        masked = load_masked(folder)
+        return masked.trace(text), masked.vocab
+    from heed.translate.classifier import load_classifier
+
+    classifier = load_classifier(folder)
+    return classifier.trace(text), classifier.vocab
+
+
+def token_bars(found: "Translation") -> list[str]:
+    """A line for each token of a translation that a search found: its probability."""
+    # The last of the log-probabilities is that of the end, which has no piece.
+    pairs = zip(found.tokens, found.token_scores, strict=False)
+    return [bar(math.exp(log_prob), token) for token, log_prob in pairs]
+
+
+def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:
+    from heed.explain.tensors import token_probabilities
+
+    if trace.labels:
+        for label, probability in sorted(trace.labels.items(), key=lambda item: -item[1]):
+            echo(bar(probability, label))
+        return
+    if not trace.expected_tokens:
+        raise UsageError("A model that fills gaps writes no text; heed fill has its probabilities.")
+    for found in token_probabilities(trace, vocab):
+        note = f"  {found.best} had {found.best_probability:.4f}" if found.rank > 1 else ""
+        echo(f"{bar(found.probability, found.token)}{note}")
+
+
+def _show_attention(trace: "Trace", shown: Shown) -> None:
+    from heed.explain.attention.maps import maps, tokens
+
+    assert shown.attention
+    layers = maps(trace, shown.attention)
+    if shown.layer not in range(-len(layers), len(layers)):
+        raise UsageError(f"--layer must be below {len(layers)}, but is {shown.layer}.")
+    heads = layers[shown.layer]
+    if not set(shown.head) <= set(range(len(heads))):
+        raise UsageError(f"--head must be below {len(heads)}, but is {max(shown.head)}.")
+    weights = heads[list(shown.head) or slice(None)].mean(axis=0)
+    draw_weights(weights.tolist(), *tokens(trace, shown.attention))
+
+
+def _show_tensors(trace: "Trace", shown: Shown) -> None:
+    from heed.explain.tensors import described, listed, write_tensor
+
+    if shown.steps:
+        for line in listed(trace):
+            echo(line)
+    if shown.tensor and shown.out:
+        write_tensor(trace, shown.tensor, shown.out)
+    elif shown.tensor:
+        for line in described(trace, shown.tensor):
+            echo(line)

@@ -1,0 +1,156 @@
+"""The tensors of a trace as text: a list of all, one written out, one as a file, probabilities."""
+
+import csv
+import io
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from heed.disk.files import write_atomically
+from heed.errors import UsageError
+from heed.explain.render import width_of
+from heed.model.stages import BOTH
+from heed.text.vocab import Vocab
+from heed.translate.trace import Node, Trace
+
+FORMATS = (".csv", ".npy")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenProbability:
+    """How probable a token of a translation is to the model.
+
+    Attributes:
+        token: the piece.
+        probability: p(token | the source and all tokens before it).
+        rank: 1 if no other piece was more probable there.
+        best: the most probable piece.
+        best_probability: its probability.
+    """
+
+    token: str
+    probability: float
+    rank: int
+    best: str
+    best_probability: float
+
+
+def listed(trace: Trace) -> list[str]:
+    """A line for each tensor: its name, its axes with their lengths, and its formula."""
+    rows = [(node.name, shape_of(trace, node.name), node.formula) for node in trace.nodes]
+    widths = [max((width_of(row[column]) for row in rows), default=0) for column in (0, 1)]
+    return [
+        f"{name:<{widths[0]}}  {shape + ' ' * (widths[1] - width_of(shape))}  {formula}"
+        for name, shape, formula in rows
+    ]
+
+
+def shape_of(trace: Trace, name: str) -> str:
+    """The axes of a tensor with their lengths: `head 8 × tgt 7 × src 9`.
+
+    Raises:
+        UsageError: there is no such tensor.
+    """
+    node = node_of(trace, name)
+    return " × ".join(
+        f"{axis} {length}" for axis, length in zip(node.axes, node.shape, strict=True)
+    )
+
+
+def node_of(trace: Trace, name: str) -> Node:
+    """What a tensor is.
+
+    Raises:
+        UsageError: there is no such tensor.
+    """
+    if name in trace:
+        return trace.node(name)
+    near = get_close_matches(name, trace, n=1)
+    hint = f"did you mean {near[0]}?" if near else "heed inspect --steps lists the names."
+    raise UsageError(f"This model has no tensor {name}; {hint}")
+
+
+def labels(trace: Trace, axis: str, length: int) -> list[str]:
+    """What stands at the places of an axis: tokens, or numbers from 0."""
+    sides = {
+        "src": trace.source_tokens,
+        "tgt": trace.target_tokens,
+        BOTH: trace.source_tokens + trace.target_tokens,
+    }
+    tokens = sides.get(axis, [])
+    return list(tokens) if len(tokens) == length else [str(place) for place in range(length)]
+
+
+def described(trace: Trace, name: str) -> list[str]:
+    """One tensor for a person: what it is, and its numbers, of large ones the corners.
+
+    Raises:
+        UsageError: there is no such tensor.
+    """
+    node = node_of(trace, name)
+    with np.printoptions(precision=4, suppress=True, threshold=400, edgeitems=4, linewidth=100):
+        numbers = str(trace[name])
+    return [
+        f"{name}  {shape_of(trace, name)}",
+        f"{node.operation}: {node.formula}",
+        f"from {', '.join(node.inputs) or 'nothing that has a name'}",
+        *numbers.splitlines(),
+    ]
+
+
+def write_tensor(trace: Trace, name: str, path: str | Path) -> None:
+    """Write one tensor as `.npy`, or as `.csv`: a line for each row of its last axis.
+
+    In the table, the first columns say where the row is: a number and a label for each axis; the
+    label is a token where the axis is one of tokens.
+
+    Raises:
+        UsageError: there is no such tensor, or the file has another ending.
+    """
+    node, path = node_of(trace, name), Path(path)
+    if path.suffix not in FORMATS:
+        raise UsageError(f"{path} must end with {' or '.join(FORMATS)}.")
+    if path.suffix == ".npy":
+        buffer = io.BytesIO()
+        np.save(buffer, trace[name], allow_pickle=False)
+        write_atomically(path, buffer.getvalue())
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    *outer, last = zip(node.axes, node.shape, strict=True)
+    names = [labels(trace, axis, length) for axis, length in outer]
+    heads = (name for axis, _ in outer for name in (axis, f"{axis} label"))
+    writer.writerow([*heads, *labels(trace, *last)])
+    for places in product(*(range(length) for _, length in outer)):
+        where = (
+            part for place, at in zip(places, names, strict=True) for part in (place, at[place])
+        )
+        writer.writerow([*where, *trace[name][places].tolist()])
+    write_atomically(path, text.getvalue().encode())
+
+
+def token_probabilities(trace: Trace, vocab: Vocab) -> list[TokenProbability]:
+    """How probable the model finds each token of the target, in the order of the text.
+
+    Args:
+        trace: of a model that writes.
+        vocab: of the target.
+    """
+    found = []
+    for token, id_, row in zip(
+        trace.expected_tokens, trace.expected_ids, trace["log_probs"], strict=True
+    ):
+        best = int(row.argmax())
+        found.append(
+            TokenProbability(
+                token=token,
+                probability=float(np.exp(row[id_])),
+                rank=1 + int((row > row[id_]).sum()),
+                best=vocab.pieces([best])[0],
+                best_probability=float(np.exp(row[best])),
+            )
+        )
+    return found
