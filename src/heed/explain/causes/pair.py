@@ -112,6 +112,15 @@ class Pair:
         """The text of ids of the target side."""
         return normalize(self.tgt_vocab.decode(tgt_ids))
 
+    def without_words(self) -> "Pair":
+        """The same pair with `<unk>` for each token but `<eos>` and language tags."""
+        src, tgt = self.tracer.src_vocab, self.tgt_vocab
+        return replace(
+            self,
+            src_ids=[i if src.is_control(i) else src.unk_id for i in self.src_ids],
+            tgt_ids=[tgt.unk_id] * len(self.tgt_ids),
+        )
+
     def search(self) -> list[int]:
         """The ids of the best translation that the model finds now."""
         return self.tracer.best(self.src_ids, self.options).ids
