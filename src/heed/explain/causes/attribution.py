@@ -138,8 +138,7 @@ def erasure(pair: Pair) -> Attribution:
 
     Source: Li et al. 2016, "Understanding Neural Networks through Representation Erasure".
     """
-    unknown = pair.tracer.src_vocab.unk_id
-    rows = _with_each(pair.src_ids, unknown)
+    rows = erased_rows(pair)
     source = _lost(pair, rows, pair.rows(pair.tgt_in_ids, len(rows)))
     forced = _with_each(pair.tgt_in_ids, pair.tgt_vocab.unk_id)
     target = _lost(pair, pair.rows(pair.src_ids, len(forced)), forced)
@@ -260,6 +259,11 @@ def _gradients(pair: Pair, source: Tensor, target: Tensor) -> tuple[Tensor, ...]
         # No row depends on another: one pass back gives each row's own gradient.
         rows = torch.arange(len(source), device=pair.device)
         return torch.autograd.grad(log_probs[rows, rows % log_probs.size(1)].sum(), leaves)
+
+
+def erased_rows(pair: Pair) -> Tensor:
+    """The source with `<unk>` in the place of each token in turn, `(src_len, src_len)`."""
+    return _with_each(pair.src_ids, pair.tracer.src_vocab.unk_id)
 
 
 def _with_each(ids: list[int], other: int) -> Tensor:

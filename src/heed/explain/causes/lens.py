@@ -1,0 +1,131 @@
+"""What each layer would say if it were the last: logit lens, and the nearest embeddings.
+
+A layer's output is put in the place of the last layer's, so the model itself does the rest: its
+final norm and its output matrix.
+"""
+
+import re
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heed.errors import UsageError
+from heed.explain.causes.effects import array
+from heed.explain.causes.pair import Pair
+from heed.explain.causes.parts import layers_of
+from heed.model.interface import Floats
+from heed.model.trace import editing, recording
+from heed.text.vocab import Vocab
+
+EMBEDDINGS = ("embed_src.tokens.weight", "embed.tokens.weight")
+"""The table of source pieces, by family."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What one layer says.
+
+    Attributes:
+        layer: its name.
+        pieces: at each position, the pieces that are most likely or nearest, best first.
+        values: their probabilities or cosines, `(length, k)`.
+        own: the same number of the piece that the whole model is after: the expected token of the
+            target, or the token itself of the source, `(length,)`.
+    """
+
+    layer: str
+    pieces: list[list[str]]
+    values: Floats
+    own: Floats
+
+
+@torch.no_grad()
+def logit_lens(pair: Pair, *, k: int = 5) -> list[Reading]:
+    """The likeliest next pieces after each decoder layer; the last layer's are the model's own.
+
+    Layers are passed by from behind: the states go from one layer into the final norm and the
+    output matrix.
+
+    Args:
+        pair: the sentence.
+        k: number of pieces.
+
+    Returns:
+        One for each decoder layer, first to last.
+
+    Raises:
+        UsageError: the model has no stack of decoder layers.
+
+    Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
+    """
+    names, outputs = _outputs(pair, "decoder")
+    with editing(pair.network, {f"{names[-1]}.out": lambda _: outputs}):
+        log_probs = pair.log_probs(len(names))
+    expected = pair.of_expected(log_probs)
+    return _readings(pair.tgt_vocab, names, log_probs.exp(), expected.exp(), k)
+
+
+@torch.no_grad()
+def nearest_embeddings(pair: Pair, *, k: int = 5) -> list[Reading]:
+    """The pieces whose embeddings point most nearly where each encoder layer's output points.
+
+    Nothing in training makes the encoder's output an embedding: where a position is still nearest
+    to its own piece, its layers have added little to it. With a table of both languages, pieces of
+    the target language can be near.
+
+    Args:
+        pair: the sentence.
+        k: number of pieces.
+
+    Returns:
+        One for each encoder layer, first to last; `values` are cosines.
+
+    Raises:
+        UsageError: the model has no stack of encoder layers.
+    """
+    names, outputs = _outputs(pair, "encoder")
+    with (
+        editing(pair.network, {f"{names[-1]}.out": lambda _: outputs}),
+        recording(pair.network, *(name for name in pair.shapes if name.startswith("memory"))) as it,
+    ):
+        pair.log_probs(len(names))
+    states = [*it.values()][-1]
+    weights = dict(pair.network.named_parameters())
+    table = next(weights[name] for name in EMBEDDINGS if name in weights)
+    cosines = F.normalize(states, dim=-1) @ F.normalize(table, dim=-1).mT
+    own = cosines.gather(-1, pair.rows(pair.src_ids, len(names))[..., None])[..., 0]
+    return _readings(pair.tracer.src_vocab, names, cosines, own, k)
+
+
+def _outputs(pair: Pair, side: str) -> tuple[list[str], Tensor]:
+    """The layers of a stack and what each puts out, `(n_layers, length, d_model)`."""
+    names = [name for name in layers_of(pair) if re.fullmatch(rf"{side}\.\d+", name)]
+    if not names:
+        raise UsageError(f"This model has no stack of {side} layers.")
+    with recording(pair.network, *(f"{name}.out" for name in names)) as caught:
+        pair.log_probs()
+    return names, torch.cat([caught[f"{name}.out"] for name in names])
+
+
+def _readings(vocab: Vocab, names: list[str], values: Tensor, own: Tensor, k: int) -> list[Reading]:
+    """Readings of layers.
+
+    Args:
+        vocab: that names the pieces.
+        names: of the layers.
+        values: of each piece, `(n_layers, length, vocab_size)`.
+        own: `(n_layers, length)`.
+        k: number of pieces.
+    """
+    best, ids = values.topk(min(k, values.size(-1)), dim=-1)
+    return [
+        Reading(
+            layer=name,
+            pieces=[vocab.pieces(row) for row in ids[layer].tolist()],
+            values=array(best[layer]),
+            own=array(own[layer]),
+        )
+        for layer, name in enumerate(names)
+    ]

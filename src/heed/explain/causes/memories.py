@@ -1,0 +1,92 @@
+"""A feed-forward network as a memory: which features fire at a position, and what each writes.
+
+The rows of W_1 are keys, compared with the state of a position; the columns of W_2 are the values
+that are added in proportion.
+
+Source: Geva et al. 2021, "Transformer Feed-Forward Layers Are Key-Value Memories"; Geva et al.
+2022, "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary
+Space".
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from heed.errors import UsageError
+from heed.explain.causes.effects import array
+from heed.explain.causes.pair import Pair
+from heed.explain.causes.parts import Feature, features_of
+from heed.model.interface import Floats
+from heed.model.trace import recording
+
+
+@dataclass(frozen=True, kw_only=True)
+class Firing:
+    """A feature at one position.
+
+    Attributes:
+        feature: which.
+        activation: at this position.
+        length: of what it adds there: |activation| times the length of its value vector.
+        raised: the pieces whose logits it raises most, most first.
+        raised_by: by how much, were there no norm behind it, `(k,)`.
+        lowered: the pieces whose logits it lowers most.
+        lowered_by: by how much, `(k,)`; negative.
+    """
+
+    feature: Feature
+    activation: float
+    length: float
+    raised: list[str]
+    raised_by: Floats
+    lowered: list[str]
+    lowered_by: Floats
+
+
+@torch.no_grad()
+def firing(
+    pair: Pair, position: int, feed_forward: str, *, n_features: int = 5, k: int = 5
+) -> list[Firing]:
+    """The features of a decoder layer that add most at a position.
+
+    Args:
+        pair: the sentence.
+        position: of the target, from 0; what is read there is `pair.target_tokens[position]`.
+        feed_forward: such as `decoder.1.feed_forward`.
+        n_features: how many.
+        k: number of pieces.
+
+    Returns:
+        Those that add the longest vectors, longest first.
+
+    Raises:
+        UsageError: there is no such network or position.
+    """
+    if feed_forward not in features_of(pair) or not feed_forward.startswith("decoder"):
+        raise UsageError(f"There is no feed-forward network of the decoder named {feed_forward}.")
+    n_tgt = len(pair.tgt_in_ids)
+    if not 0 <= position < n_tgt:
+        raise UsageError(f"The position must lie between 0 and {n_tgt - 1}, but is {position}.")
+    with recording(pair.network, f"{feed_forward}.activated") as caught:
+        pair.log_probs()
+    # A decoder-only model has the source in front.
+    activations = caught[f"{feed_forward}.activated"][0, position - n_tgt]
+    values = pair.network.get_parameter(f"{feed_forward}.contract.weight")
+    lengths = activations.abs() * values.norm(dim=0)
+    best, features = lengths.topk(min(n_features, len(lengths)))
+    written = activations[features, None] * (pair.network.output.weight @ values[:, features]).mT
+    found = []
+    for length, feature, logits in zip(best, features.tolist(), written, strict=True):
+        up, down = logits.topk(k), logits.topk(k, largest=False)
+        found.append(
+            Firing(
+                feature=Feature(feed_forward=feed_forward, feature=feature),
+                activation=float(activations[feature]),
+                length=float(length),
+                raised=pair.tgt_vocab.pieces(up.indices.tolist()),
+                raised_by=array(up.values),
+                lowered=pair.tgt_vocab.pieces(down.indices.tolist()),
+                lowered_by=array(down.values),
+            )
+        )
+    return found

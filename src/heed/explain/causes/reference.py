@@ -1,0 +1,104 @@
+"""What a pronoun refers to, as far as attention and causes show it.
+
+"The animal didn't cross the street because it was too tired": the words decide which noun "it" is.
+Where the target language marks gender, the translation shows what the model took it for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from heed.errors import UsageError
+from heed.explain.causes.attribution import erased_rows
+from heed.explain.causes.effects import array
+from heed.explain.causes.pair import Pair
+from heed.model.interface import Floats
+from heed.model.trace import recording
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A pronoun of the source and its translation.
+
+    Attributes:
+        words: of the source that could decide, as given.
+        attention: what the pronoun reads of each word in the encoder's self-attention, the sum over
+            the word's pieces, `(n_words, n_layers, n_heads)`.
+        chosen: the target piece that was written.
+        rival: the piece that the other reference would need.
+        preference: log p(chosen) - log p(rival), in nats.
+        lost: of the preference, with `<unk>` in the place of each word, `(n_words,)`.
+    """
+
+    words: list[str]
+    attention: Floats
+    chosen: str
+    rival: str
+    preference: float
+    lost: Floats
+
+
+@torch.no_grad()
+def reference(
+    pair: Pair, pronoun: str, words: Sequence[str], *, chosen: str, rival: str
+) -> Reference:
+    """Ask a model what a pronoun is.
+
+    Args:
+        pair: a sentence with the pronoun, and its translation.
+        pronoun: a piece of the source, without the mark of a blank: `it`.
+        words: of the source, one piece each.
+        chosen: the piece of the translation that depends on the reference: `il`.
+        rival: what would stand there for another reference: `elle`.
+
+    Raises:
+        UsageError: a piece does not occur.
+
+    Source: the contrast with a rival piece, Yin and Neubig 2022, "Interpreting Language Models with
+        Contrastive Explanations".
+    """
+    at = _place(pair.source_tokens, pronoun)
+    places = [_place(pair.source_tokens, word) for word in words]
+    position = _place(pair.expected_tokens, chosen)
+    with recording(pair.network, "self_attention.weights") as caught:
+        pair.log_probs()
+    weights = [array(each[0, :, at]) for name, each in caught.items() if name.startswith("encoder")]
+    chosen_id, rival_id = pair.tgt_out_ids[position], _rival(pair, position, rival)
+
+    def preference(log_probs: torch.Tensor) -> torch.Tensor:
+        return log_probs[:, position, chosen_id] - log_probs[:, position, rival_id]
+
+    rows = erased_rows(pair)[places]
+    before = preference(pair.log_probs())
+    after = preference(pair.log_probs_of(rows, pair.rows(pair.tgt_in_ids, len(rows))))
+    return Reference(
+        words=[*words],
+        attention=np.stack(weights)[:, :, places].transpose(2, 0, 1),
+        chosen=chosen,
+        rival=rival,
+        preference=float(before),
+        lost=array(before - after),
+    )
+
+
+BLANK = "▁"
+"""The mark at the beginning of a word."""
+
+
+def _place(tokens: Sequence[str], word: str) -> int:
+    """Where a word is, as one piece."""
+    for place, token in enumerate(tokens):
+        if token.removeprefix(BLANK) == word:
+            return place
+    raise UsageError(f"{word} is no piece of: {' '.join(tokens)}")
+
+
+def _rival(pair: Pair, position: int, rival: str) -> int:
+    """The id of a piece, with the mark of a blank if the expected piece has it."""
+    piece = BLANK * pair.expected_tokens[position].startswith(BLANK) + rival
+    pieces = pair.tgt_vocab.pieces(range(pair.tgt_vocab.size))
+    if piece not in pieces:
+        raise UsageError(f"{rival} is no piece of the target vocabulary.")
+    return pieces.index(piece)
