@@ -78,8 +78,7 @@ def integrated_gradients(pair: Pair, *, n_points: int = 32) -> Attribution:
     For the source, the way begins where the vector of each token is that of `<unk>`, but for
     `<eos>` and language tags, and the target stays as it is; for the target it is the other way
     round. The rows add up to the difference of the log-probs at both ends (completeness), but for
-    the error of the integral: `Attribution.gap`. Both sides at once would add up too, but agree
-    less with what is lost without a token (`benchmarks/attribution.py`).
+    the error of the integral: `Attribution.gap`.
 
     Args:
         pair: the sentence.
