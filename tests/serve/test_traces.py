@@ -45,3 +45,19 @@ def test_a_public_server_shows_no_inside_unless_it_is_allowed(serve: Serve, en_d
     for settings in ({"inside": Inside(enabled="off")}, {"inside": Inside(enabled="on")}):
         answer = serve(en_de, **settings).post("/api/v1/trace", json=ASKED)
         assert answer.status_code == (200 if settings["inside"].enabled == "on" else 403)
+
+
+def test_weights_and_pieces_of_the_traced_model_are_read(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    id = client.post("/api/v1/trace", json=ASKED).json()["id"]
+    translator = load(en_de)
+    pieces = client.get(f"/api/v1/trace/{id}/pieces").json()
+    assert pieces == translator.tgt_vocab.pieces(range(translator.tgt_vocab.size))
+    name = "encoder.0.feed_forward.expand.weight"
+    weight = translator.traced.network.get_parameter(name).detach().numpy()
+    whole = client.get(f"/api/v1/trace/{id}/weights/{name}").content
+    np.testing.assert_array_equal(np.frombuffer(whole, "<f4"), weight.ravel())
+    row = client.get(f"/api/v1/trace/{id}/weights/{name}?row=3").content
+    np.testing.assert_array_equal(np.frombuffer(row, "<f4"), weight[3])
+    assert client.get(f"/api/v1/trace/{id}/weights/{name}?row=999").status_code == 400
+    assert client.get(f"/api/v1/trace/{id}/weights/none").status_code == 404

@@ -55,6 +55,21 @@ _ENDING = Field(
 )
 
 
+_ROW = Field(
+    name="row",
+    kind="integer",
+    about="Which row of a matrix; by default all of it.",
+    low=0,
+)
+_SIDE = Field(
+    name="side",
+    kind="word",
+    about="Whose vocabulary: that of the source or of the target.",
+    default="tgt",
+    choices=("src", "tgt"),
+)
+
+
 def traces_of(asked: Asked) -> Traces:
     """The traces that the server keeps."""
     traces: Traces = asked.http.app.state.traces
@@ -116,6 +131,27 @@ async def _tensors(service: Service, asked: Asked) -> Response:
     return _sent([*found.named(asked.values["ending"]).values()], asked)
 
 
+async def _weight(service: Service, asked: Asked) -> Response:
+    network = traces_of(asked).get(asked.http.path_params["id"]).translator.traced.network
+    name = asked.http.path_params["name"]
+    found = dict(network.named_parameters(remove_duplicate=False)) | dict(network.named_buffers())
+    if name not in found:
+        raise Refusal(404, f"The model has no weight {name}.", code="no_such_weight")
+    weight = found[name].detach().float().numpy()
+    row = asked.values["row"]
+    if row is not None:
+        if row >= len(weight):
+            raise Refusal(400, f"row must be less than {len(weight)}.", code="bad_request")
+        weight = weight[row]
+    return _sent([weight], asked)
+
+
+async def _pieces(service: Service, asked: Asked) -> list[str]:
+    translator = traces_of(asked).get(asked.http.path_params["id"]).translator
+    vocab = translator.src_vocab if asked.values["side"] == "src" else translator.tgt_vocab
+    return vocab.pieces(range(vocab.size))
+
+
 def _sent(tensors: list[Any], asked: Asked) -> Response:
     dtype = np.dtype("<f2" if asked.values["dtype"] == "f16" else "<f4")
     content = b"".join(tensor.astype(dtype).tobytes() for tensor in tensors)
@@ -160,6 +196,26 @@ ENDPOINTS = (
         tag=TAG,
         summary="Read several tensors of a trace, one behind the other.",
         fields=(_ENDING, _DTYPE),
+        media_type=BYTES,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PREFIX}/trace/{{id}}/pieces",
+        handler=_pieces,
+        style=STYLE,
+        tag=TAG,
+        summary="Read the vocabulary of the traced model: all pieces in the order of their ids.",
+        fields=(_SIDE,),
+        answer=schemas.listed(schemas.TEXT),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{PREFIX}/trace/{{id}}/weights/{{name}}",
+        handler=_weight,
+        style=STYLE,
+        tag=TAG,
+        summary="Read a weight of the traced model, which a node names among its inputs.",
+        fields=(_ROW, _DTYPE),
         media_type=BYTES,
     ),
     Endpoint(

@@ -96,6 +96,26 @@ export async function tensor(name, dtype = "f32") {
   return (await remembered(address, [nodeOf(name)], dtype)).get(name);
 }
 
+/** A row of a weight of the traced model, or the whole of it. */
+export function weight(name, row) {
+  const rest = row === undefined ? "" : `?row=${row}`;
+  const address = `trace/${looked.trace.id}/weights/${encodeURIComponent(name)}${rest}`;
+  if (!read.has(address)) {
+    read.set(
+      address,
+      api.bytes(address).then((buffer) => new Float32Array(buffer)),
+    );
+  }
+  return read.get(address);
+}
+
+/** The vocabulary of a side, all pieces in the order of their ids. */
+export function pieces(side) {
+  const address = `trace/${looked.trace.id}/pieces?side=${side}`;
+  if (!read.has(address)) read.set(address, api.get(address));
+  return read.get(address);
+}
+
 function remembered(address, nodes, dtype) {
   if (!read.has(address)) {
     read.set(

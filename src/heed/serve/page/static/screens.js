@@ -6,6 +6,7 @@ import { addressOf, onRoute } from "./route.js";
 /** Name in the address → title. The module and its styles have the same name. */
 const SCREENS = {
   attention: "Attention",
+  steps: "Steps",
   training: "Training",
 };
 const TRANSLATE = "Translate";

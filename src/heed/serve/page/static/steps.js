@@ -1,0 +1,388 @@
+// Step through the computation: one node of the trace after the other, with its numbers.
+
+import { diagram } from "./steps-diagram.js";
+import { forcedTable } from "./steps-forced.js";
+import { icon, make } from "./element.js";
+import { heatmap } from "./heatmap.js";
+import { looked, nodeOf, pieces, tensor, weight } from "./looked.js";
+import { mathOf } from "./formula.js";
+import { setParams } from "./route.js";
+import { textBar } from "./textbar.js";
+import { readPiece, tokenRow } from "./tokens.js";
+import { sentenceOf } from "./steps-words.js";
+import { worked, written } from "./steps-worked.js";
+
+/** How deep one looks: which nodes are steps. */
+const DEPTHS = {
+  overview: ["Overview", /^(embed.*\.sum|(encoder|decoder)\.\d+\.out|memory|states|log_probs)$/],
+  block: ["Blocks", /(sum|attention\.out|feed_forward\.out|around_\w+\.out|memory|states|logits|log_probs)$/],
+  operation: ["Operations", /(?<!\.\d+\.in)$/],
+};
+const PLAY_MS = 1200;
+const TOP = 12;
+const N_FIRST = 4; // numbers of an embedding
+const CLOSE = 2e-3; // of numbers that came in 32 bits and were added up in another order
+
+let params = {};
+let root = null;
+let view = null;
+let playing = 0;
+
+export function show(section, changed) {
+  params = changed;
+  if (root) return draw();
+  root = section;
+  view = make("div", { class: "steps-view" });
+  root.append(make("h1", { class: "unseen" }, "Step through the computation"), textBar(), view);
+  root.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, select, textarea, canvas, [role=slider]")) return;
+    if (event.key === "ArrowRight") go(1);
+    if (event.key === "ArrowLeft") go(-1);
+  });
+  return looked.on(["trace"], draw);
+}
+
+export function leave() {
+  stop();
+}
+
+/** The step before the first tensor: the text becomes pieces, and these numbers. */
+const PIECES = {
+  name: "pieces",
+  operation: "split the text",
+  formula: "",
+  kind: "pieces",
+  shape: [],
+  axes: [],
+  inputs: [],
+};
+
+function steps() {
+  const [, pattern] = DEPTHS[params.depth] ?? DEPTHS.operation;
+  return [PIECES, ...looked.trace.nodes.filter(({ name }) => pattern.test(name))];
+}
+
+function current() {
+  const all = steps();
+  const asked = all.find(({ name }) => name === params.node) ?? nodeOf(params.node);
+  return asked ?? all[0];
+}
+
+/** The node that many steps on, or null. */
+function neighbor(by) {
+  const all = steps();
+  const at = all.indexOf(current());
+  if (at < 0) return all[0];
+  return all[at + by] ?? null;
+}
+
+function go(by) {
+  const next = neighbor(by);
+  if (next) pick(next.name);
+  return Boolean(next);
+}
+
+function pick(name) {
+  setParams({ node: name, row: null, column: null });
+}
+
+function play() {
+  if (playing) return stop();
+  playing = setInterval(() => go(1) || stop(), PLAY_MS);
+  return draw();
+}
+
+function stop() {
+  clearInterval(playing);
+  playing = 0;
+  if (view) draw();
+}
+
+async function draw() {
+  const { trace } = looked;
+  if (!trace) return view.replaceChildren();
+  const node = current();
+  const found = node === PIECES ? null : await tensor(node.name);
+  if (looked.trace !== trace || current() !== node) return; // another one was chosen meanwhile
+  const focused = view.contains(document.activeElement) && document.activeElement.dataset.key;
+  view.replaceChildren(
+    controls(node),
+    make(
+      "div",
+      { class: "steps-columns" },
+      diagram(trace.nodes, node.name, pick),
+      make("div", { class: "step-tensor" }, ...(await (found ? shown(node, found) : piecesShown()))),
+      await explanation(node, found),
+    ),
+  );
+  if (focused) view.querySelector(`[data-key="${focused}"]`)?.focus();
+}
+
+function controls(node) {
+  const all = steps();
+  const at = all.indexOf(node);
+  const button = (key, words, act, isOff) =>
+    make("button", { type: "button", class: "button", dataset: { key }, disabled: isOff, onclick: act }, words);
+  const depth = make("select", { dataset: { key: "depth" }, onchange: () => setParams({ depth: depth.value }) });
+  depth.append(...Object.entries(DEPTHS).map(([value, [title]]) => make("option", { value }, title)));
+  depth.value = DEPTHS[params.depth] ? params.depth : "operation";
+  const slider = make("input", {
+    type: "range",
+    min: "0",
+    max: String(all.length - 1),
+    dataset: { key: "slider" },
+    "aria-label": "Step",
+    oninput: () => pick(all[Number(slider.value)].name),
+  });
+  slider.value = Math.max(0, at);
+  return make(
+    "div",
+    { class: "controls step-controls" },
+    button("back", "◀ Back", () => go(-1), at === 0),
+    button("play", playing ? "Pause" : "▶ Play", play, false),
+    button("next", "Next ▶", () => go(1), at === all.length - 1),
+    make("label", { class: "pick" }, make("span", {}, "Depth"), depth),
+    slider,
+    make("span", { class: "count" }, at < 0 ? "" : `${at + 1} of ${all.length}`),
+  );
+}
+
+const isSequence = (axis) => ["src", "tgt", "src+tgt"].includes(axis);
+
+function tokensOf(axis) {
+  const { source_tokens: source, target_tokens: target } = looked.trace;
+  return { src: source, tgt: target, "src+tgt": [...source, ...target] }[axis];
+}
+
+function labelsOf(axis, length) {
+  return isSequence(axis)
+    ? tokensOf(axis)
+    : Array.from({ length }, (_, index) => String(index));
+}
+
+/** Each piece, its number in the vocabulary, and the beginning of its row in the table. */
+async function piecesShown() {
+  const { trace } = looked;
+  const parts = [make("h2", {}, "Text → pieces → numbers")];
+  for (const [side, title, tokens] of [
+    ["src", "Source", trace.source_tokens],
+    ["tgt", "Target, as the decoder reads it", trace.target_tokens],
+  ]) {
+    const names = await pieces(side);
+    const table = trace.nodes.find(({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side);
+    const vectors = table && (await tensor(table.name));
+    const rows = tokens.map((token, index) => {
+      const width = vectors?.shape[1] ?? 0;
+      const numbers = vectors?.data.subarray(index * width, index * width + N_FIRST) ?? [];
+      return make(
+        "tr",
+        {},
+        make("th", { scope: "row", dir: "auto" }, readPiece(token)),
+        make("td", {}, String(names.indexOf(token))),
+        make("td", {}, `${Array.from(numbers, written).join("  ")} …`),
+      );
+    });
+    const heads = ["Piece", "Number", "Embedding"].map((one) => make("th", { scope: "col" }, one));
+    parts.push(
+      make(
+        "table",
+        { class: "likeliest" },
+        make("caption", {}, title),
+        make("thead", {}, make("tr", {}, ...heads)),
+        make("tbody", {}, ...rows),
+      ),
+    );
+  }
+  return parts;
+}
+
+/** The axes that are shown as rows and columns, and the index on the others. */
+function placeOf({ shape, axes }, expectedId = () => 0) {
+  const head = axes[0] === "head" ? Math.min(Number(params.head ?? 0), shape[0] - 1) : null;
+  const [rows, columns] = shape.slice(-2);
+  const row = clamp(params.row, rows);
+  const column = clamp(params.column ?? (axes.at(-1) === "piece" ? expectedId(row) : 0), columns);
+  return { head, row, column, indices: head === null ? [row, column] : [head, row, column] };
+}
+
+const clamp = (text, length) => Math.max(0, Math.min(Number(text ?? 0) || 0, length - 1));
+
+async function shown(node, found) {
+  const { data, shape, axes } = found;
+  const title = make("h2", {}, make("code", {}, node.name));
+  const facts = make("p", { class: "shape" }, shapeText(node));
+  const parts = [title, facts];
+  if (shape.length < 2) return [...parts, make("p", { class: "vector" }, Array.from(data.slice(0, 64), written).join("  "))];
+  const { head, row } = placeOf(found);
+  if (head !== null) parts.push(heads(shape[0], head));
+  const [nRows, nColumns] = shape.slice(-2);
+  const upTo = growth(node, parts);
+  const slice = data.slice((head ?? 0) * nRows * nColumns, ((head ?? 0) + 1) * nRows * nColumns);
+  if (upTo !== null) slice.fill(-Infinity, (upTo + 1) * nColumns);
+  if (axes.at(-1) === "piece") return [...parts, tokenRow(tokensOf(axes[0]), "tgt", (index) => setParams({ row: index })), await likeliest(node, slice, row, nColumns)];
+  const isWeight = /\.weights$/.test(node.name);
+  parts.push(
+    make(
+      "div",
+      { class: "scroll-x" },
+      heatmap({
+        label: node.name,
+        rows: labelsOf(axes.at(-2), nRows),
+        columns: labelsOf(axes.at(-1), nColumns),
+        values: slice,
+        ...(isWeight ? { low: 0, high: 1 } : {}),
+        onPick: (at, column) => setParams({ row: at, column }),
+      }),
+    ),
+  );
+  return parts;
+}
+
+function shapeText(node) {
+  return node.axes.map((axis, index) => `${axis} ${node.shape[index]}`).join(" × ");
+}
+
+function heads(count, chosen) {
+  const buttons = Array.from({ length: count }, (_, index) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        dataset: { key: `head-${index}` },
+        "aria-pressed": String(index === chosen),
+        onclick: () => setParams({ head: index }),
+      },
+      String(index + 1),
+    ),
+  );
+  return make("div", { class: "chips", role: "group", "aria-label": "Head" }, make("span", {}, "Head"), ...buttons);
+}
+
+/** The table of keys and values of the decoder grows by a row at each step: a slider for that. */
+function growth(node, parts) {
+  const isTable = /^decoder\.\d+\.(self|joint)_attention\.(key|value)$/.test(node.name);
+  if (!isTable) return null;
+  const last = looked.trace.target_tokens.length - 1;
+  const upTo = params.step === undefined ? last : clamp(params.step, last + 1);
+  const slider = make("input", {
+    type: "range",
+    min: "0",
+    max: String(last),
+    dataset: { key: "growth" },
+    "aria-label": "Step of decoding",
+    oninput: () => setParams({ step: slider.value }),
+  });
+  slider.value = upTo;
+  const token = readPiece(looked.trace.target_tokens[upTo]);
+  parts.push(
+    make(
+      "label",
+      { class: "growth" },
+      make("span", {}, `The table at step ${upTo + 1}, which reads “${token}”: ${upTo + 1} rows`),
+      slider,
+    ),
+  );
+  return upTo;
+}
+
+/** The most probable pieces of one position, with bars. */
+async function likeliest(node, values, row, width) {
+  const names = await pieces("tgt");
+  const scores = values.subarray(row * width, (row + 1) * width);
+  const most = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+  const sum = scores.reduce((total, score) => total + Math.exp(score - most), 0);
+  const order = Array.from(scores.keys()).sort((a, b) => scores[b] - scores[a]).slice(0, TOP);
+  const expected = looked.trace.expected_tokens[row];
+  return make(
+    "table",
+    { class: "likeliest" },
+    make("caption", {}, `After “${readPiece(looked.trace.target_tokens[row])}”`),
+    make(
+      "thead",
+      {},
+      make(
+        "tr",
+        {},
+        ...["Piece", node.kind.endsWith("logits") ? "Logit" : "log p", "Probability"].map((one) =>
+          make("th", { scope: "col" }, one),
+        ),
+        make("td", {}),
+      ),
+    ),
+    make(
+      "tbody",
+      {},
+      ...order.map((id) => {
+        const probability = Math.exp(scores[id] - most) / sum;
+        const meter = make("span", { class: "meter" });
+        meter.style.setProperty("--share", probability);
+        return make(
+          "tr",
+          { class: names[id] === expected ? "is-expected" : null },
+          make("th", { scope: "row", dir: "auto" }, make("button", { type: "button", class: "link", onclick: () => setParams({ column: id }) }, readPiece(names[id]))),
+          make("td", {}, written(scores[id])),
+          make("td", {}, written(probability)),
+          make("td", { "aria-hidden": "true" }, meter),
+        );
+      }),
+    ),
+  );
+}
+
+async function explanation(node, found) {
+  const parts = [
+    make("h2", {}, node.operation),
+    node.formula ? make("p", { class: "formula" }, mathOf(node.formula)) : null,
+    make("p", {}, sentenceOf(node)),
+  ];
+  if (!found) return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
+  if (found.shape.length > 1) parts.push(await example(node, found));
+  parts.push(inputs(node));
+  if (/^(logits|log_probs)$/.test(node.name)) parts.push(await forcedTable());
+  return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
+}
+
+/** One number of the tensor, worked out from its inputs. */
+async function example(node, found) {
+  const { data, shape, axes } = found;
+  const vocabularyOfTarget = await pieces("tgt");
+  const { indices, head, row, column } = placeOf(found, (position) =>
+    vocabularyOfTarget.indexOf(looked.trace.expected_tokens[position]),
+  );
+  const index = indices.reduce((sum, at, axis) => sum * shape[axis] + at, 0);
+  const value = data[index];
+  const names = axes.at(-1) === "piece" ? vocabularyOfTarget : labelsOf(axes.at(-1), shape.at(-1));
+  const where = `${readPiece(labelsOf(axes.at(-2), shape.at(-2))[row])}, ${readPiece(names[column])}`;
+  const box = make("div", { class: "worked" }, make("h3", {}, "One number"));
+  box.append(make("p", {}, `${head === null ? "" : `head ${head + 1}, `}${where}:`));
+  const side = isSequence(axes.at(-2)) && axes.at(-2) === "tgt" ? "tgt" : "src";
+  const vocabulary = await pieces(side);
+  const rule = await worked(node, indices, {
+    read: tensor,
+    weight,
+    idAt: (position) => vocabulary.indexOf(tokensOf(axes.at(-2))[position]),
+  });
+  if (!rule) {
+    box.append(make("p", { class: "sum" }, written(value)));
+    return box;
+  }
+  const isEqual = rule.value === value || Math.abs(rule.value - value) <= CLOSE * (1 + Math.abs(value));
+  box.append(make("p", { class: "sum" }, `${rule.text} = ${written(rule.value)}`));
+  if (!isEqual) box.append(make("p", { class: "hint" }, `The model computed ${written(value)}.`));
+  else box.append(make("p", { class: "hint agreed" }, icon("check"), "the same as the model’s"));
+  return box;
+}
+
+function inputs(node) {
+  const links = node.inputs.map((name) =>
+    make(
+      "li",
+      {},
+      nodeOf(name)
+        ? make("button", { type: "button", class: "link", onclick: () => pick(name) }, name)
+        : make("code", {}, name),
+    ),
+  );
+  return make("details", { class: "inputs" }, make("summary", {}, `Computed from ${node.inputs.length}`), make("ul", {}, ...links));
+}

@@ -1,0 +1,189 @@
+"""The screen that steps through the computation shows the numbers of a trace, worked out."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
+from tests.serve.page.test_words import call
+
+from heed.translate.trace import Trace
+from heed.translate.translator import Translator, load
+
+
+@pytest.fixture(scope="module")
+def translator(models: tuple[str, str]) -> Translator:
+    return load(models[0], threads=1)
+
+
+@pytest.fixture(scope="module")
+def trace(translator: Translator) -> Trace:
+    return translator.trace(SENTENCE)
+
+
+def opened(open_page: Open, sentence: str = SENTENCE) -> Page:
+    page = open_page("#/steps")
+    page.get_by_label("Sentence to look into").fill(sentence)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".step-why")).to_be_visible()
+    return page
+
+
+def go(page: Page, node: str, **params: int) -> None:
+    query = "".join(f"&{name}={value}" for name, value in params.items())
+    page.evaluate("hash => { location.hash = hash }", f"#/steps?node={node}{query}")
+    expect(page.locator(".step-tensor h2")).to_have_text(node)
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_every_number_worked_out_is_the_models(open_page: Open, trace: Trace) -> None:
+    page = opened(open_page)
+    for node in trace.nodes:
+        go(page, node.name)
+        result = page.locator(".worked .sum").text_content() or ""
+        place = (0,) * len(node.shape)
+        if node.axes[-1] == "piece":
+            continue  # the piece that should follow is shown: another test
+        expect(page.locator(".worked .agreed")).to_be_visible()
+        assert number(result.rpartition("= ")[2]) == pytest.approx(
+            float(trace[node.name][place]), abs=2e-3, rel=2e-3
+        )
+
+
+def test_a_deep_link_opens_a_cell_of_a_node(open_page: Open, trace: Trace) -> None:
+    page = opened(open_page)
+    name = "decoder.0.cross_attention.weights"
+    go(page, name, head=1, row=2, column=3)
+    value = trace[name][1, 2, 3]
+    expect(page.locator(".worked .sum")).to_have_text(re.compile(f"= {value:.3f}$"))
+    expect(page.get_by_role("button", name="2", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+def test_steps_go_forward_and_back_with_buttons_and_keys(open_page: Open) -> None:
+    page = opened(open_page)
+    title = page.locator(".step-tensor h2")
+    expect(title).to_have_text("Text → pieces → numbers")
+    page.get_by_role("button", name="Next").click()
+    expect(title).to_have_text("embed_src.tokens")
+    page.keyboard.press("ArrowRight")
+    expect(title).to_have_text("embed_src.sum")
+    page.keyboard.press("ArrowLeft")
+    expect(title).to_have_text("embed_src.tokens")
+    page.get_by_role("combobox", name="Depth").select_option(label="Overview")
+    page.get_by_label("Step", exact=True).press("End")
+    expect(title).to_have_text("log_probs")
+    page.get_by_role("button", name="Layer 1").last.click()
+    expect(title).to_have_text("decoder.0.self_attention.query")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+
+
+def test_pieces_are_shown_with_their_numbers(open_page: Open, translator: Translator) -> None:
+    page = opened(open_page)
+    rows = page.locator(".step-tensor table").first.locator("tbody tr")
+    ids = translator.reader.whole_src(SENTENCE, [])
+    assert [int(one) for one in rows.locator("td:nth-child(2)").all_text_contents()] == ids
+
+
+def test_the_table_of_keys_grows_by_a_row_at_each_step(open_page: Open, trace: Trace) -> None:
+    """Claims 95, 96."""
+    page = opened(open_page)
+    go(page, "decoder.0.self_attention.key", step=1)
+    expect(page.locator(".growth")).to_contain_text("2 rows")
+    page.locator(".twin summary").click()
+    expect(page.locator(".twin table")).to_be_visible()
+    cells = page.locator(".twin tbody tr:nth-child(3) td").all_text_contents()
+    assert set(cells) == {"−∞"}
+
+
+def test_probabilities_of_the_next_piece_are_those_of_the_model(
+    open_page: Open, translator: Translator, trace: Trace
+) -> None:
+    page = opened(open_page)
+    go(page, "logits", row=1)
+    first = page.locator(".likeliest tbody tr").first
+    probabilities = np.exp(trace["log_probs"][1])
+    best = int(probabilities.argmax())
+    assert first.locator("th").text_content() == translator.tgt_vocab.pieces([best])[0].replace(
+        "▁", "␣"
+    )
+    shown = number(first.locator("td").nth(1).text_content() or "")
+    assert shown == pytest.approx(float(probabilities[best]), abs=1e-3)
+
+
+def test_the_losses_of_teacher_forcing_sum_to_the_score(
+    open_page: Open, translator: Translator
+) -> None:
+    """Claims 83, 105, 107: a given translation, all positions at once."""
+    page = open_page("#/steps")
+    page.get_by_label("Translation to force").fill(TRANSLATION)
+    look_at_steps(page)
+    go(page, "log_probs")
+    total = number(page.locator(".forced tfoot td").text_content() or "")
+    (score,) = translator.score([SENTENCE], [TRANSLATION])
+    assert total == pytest.approx(-score.log_prob, abs=5e-3)
+    page.get_by_label("Label smoothing").press("End")
+    expect(page.locator(".forced")).to_contain_text("Label smoothing 0.30")
+    assert number(page.locator(".forced tfoot td").text_content() or "") > total
+
+
+def look_at_steps(page: Page) -> None:
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".step-why")).to_be_visible()
+
+
+def test_a_smoothed_loss_by_hand(open_page: Open) -> None:
+    log_probs = [math.log(p) for p in (0.5, 0.25, 0.25, 0.1, 0.1, 0.8)]
+    plain = call(open_page(), "steps-forced.js", "lossesOf", log_probs, [0, 2], 0)
+    assert plain == pytest.approx([-math.log(0.5), -math.log(0.8)])
+    smoothed = call(open_page(), "steps-forced.js", "lossesOf", log_probs, [0, 2], 0.3)
+    spread = -(math.log(0.5) + 2 * math.log(0.25)) / 3
+    assert smoothed[0] == pytest.approx(0.7 * -math.log(0.5) + 0.3 * spread)
+
+
+def test_formulas_become_mathml(open_page: Open) -> None:
+    page = open_page()
+    page.wait_for_load_state("networkidle")
+    found = page.evaluate(
+        """async (path) => {
+            const { mathOf } = await import(new URL(path, document.baseURI).href);
+            return mathOf("S = Q Kᵀ / √d_k").innerHTML;
+        }""",
+        page.evaluate("document.querySelector('script[type=module]').getAttribute('src')").replace(
+            "main.js", "formula.js"
+        ),
+    )
+    assert "<msup><mi>K</mi><mo>⊤</mo></msup>" in found
+    assert "<msqrt><msub><mi>d</mi><mi>k</mi></msub></msqrt>" in found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_to_mend(open_page: Open, theme: str) -> None:
+    page = open_page("#/steps", color_scheme=theme)
+    look_at_steps(page)
+    for node in ("decoder.0.self_attention.key", "logits"):
+        go(page, node)
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_markup_in_a_sentence_stays_text(open_page: Open) -> None:
+    page = opened(open_page, "<img src=x onerror=alert(1)> <b>snow</b>")
+    assert page.locator(".step-tensor img, .step-tensor b").count() == 0
+
+
+def test_the_screen_fits_a_phone(open_page: Open) -> None:
+    page = open_page("#/steps", viewport={"width": 360, "height": 700})
+    look_at_steps(page)
+    go(page, "encoder.0.self_attention.weights")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
