@@ -7,7 +7,8 @@
 #   make claims       docs/claims.md anew: which tests prove which claim
 #   make package      the release: source archive and wheel, installed into an empty venv and used
 #   make reliability  slower tests: faults, kills, full disks, several processes
-#   make soak         the engine with sanitizers compiled into it: its tests, then any bytes
+#   make soak         the engine with sanitizers compiled into it: its tests, then any bytes; and
+#                     a server under many requests, with its memory watched
 #   make learn        all slow tests, also tasks that must be learned to a stated score
 #   make format       let ruff mend what it can
 #
@@ -46,6 +47,7 @@ soak: $(VENV)/.dev
 	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so.6)" \
 	  $(BIN)/python -m pytest -p no:xdist tests/engine tests/vectors/test_word2vec.py
+	$(BIN)/python -m pytest -p no:xdist -m slow tests/serve/test_soak.py
 	$(MAKE) fuzz
 
 # clang brings libFuzzer, which looks for bytes that go new ways; without it they come at random.

@@ -271,14 +271,17 @@ def test_slow_connections_leave_good_requests_alone(en_de: str, n_slow: int) -> 
         *("--set", "work.cache_mb=0"),
     ]
     with Program("-m", en_de, *limits) as program:
-        alone = seconds_of(program, 40)
+        alone = seconds_of(program, 4 * n_slow // 5)
         slow = slow_connections(program, n_slow)
-        beside = seconds_of(program, 40)
+        beside = seconds_of(program, 4 * n_slow // 5)
         closed = [status(read_all(each)) for each in slow]
         for each in slow:
             each.close()
-    print(f"median alone {statistics.median(alone):.4f}, beside {statistics.median(beside):.4f}")
-    assert len(beside) == 40
+    for where, seconds in (("alone", alone), ("beside", beside)):
+        p99 = statistics.quantiles(seconds, n=100)[-1]
+        print(f"{where}: median {1e3 * statistics.median(seconds):.1f} ms, p99 {1e3 * p99:.1f} ms")
+    # On the machine of this test they are equal. Other programs on it may hold up any of them.
+    assert statistics.median(beside) < 10 * statistics.median(alone)
     assert closed == [408] * n_slow
 
 

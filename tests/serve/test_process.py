@@ -57,6 +57,7 @@ def stopped_under_load(program: Program, *, n_answers: int) -> Counter[str]:
     return Counter(outcomes)
 
 
+@pytest.mark.reliability
 def test_sigterm_under_64_clients_loses_nothing(en_de: str) -> None:
     with Program("-m", en_de) as program:
         counts = stopped_under_load(program, n_answers=4 * CLIENTS)

@@ -24,6 +24,12 @@ FILE_NAME = "keys.sqlite"
 _KEY = re.compile(rf"heed_({NAME.pattern})_([A-Za-z0-9_-]{{43}})")
 _NO_HASH = hashlib.sha256(b"").hexdigest()
 _COLUMNS = "name, hash, created_at, expires_at, per_minute, chars, is_revoked"
+_FIND = f"""
+SELECT {_COLUMNS} FROM keys WHERE name = ?
+UNION ALL SELECT '', ?, 0.0, NULL, 0, 0, 1
+LIMIT 1
+"""
+"""The key of a name, or one that opens nothing: a name that is not there takes as long."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS keys (
     name TEXT PRIMARY KEY,
@@ -132,15 +138,12 @@ class Keys:
         match = _KEY.fullmatch(given)
         name, secret = match.groups() if match else ("", "")
         with self._told():
-            row = self._file.execute(
-                f"SELECT {_COLUMNS} FROM keys WHERE name = ?", (name,)
-            ).fetchone()
+            row = self._file.execute(_FIND, (name, _NO_HASH)).fetchone()
         # The same steps for every reason to refuse, and no time that tells how much was right.
-        is_right = hmac.compare_digest(row[1] if row else _NO_HASH, _hash(secret))
-        if row is None or not is_right:
-            return None
+        is_right = hmac.compare_digest(row[1], _hash(secret))
         key = _key(row)
-        return key if key.is_valid(time.time()) else None
+        is_valid = key.is_valid(time.time())
+        return key if is_right and is_valid else None
 
     def close(self) -> None:
         """Close the file."""
