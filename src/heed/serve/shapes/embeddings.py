@@ -55,6 +55,7 @@ async def _positions(service: Service, asked: Asked) -> dict[str, Any]:
         "shape": list(table.values.shape),
         "first": table.first,
         "trained_len": table.trained_len,
+        "is_normalized": table.is_normalized,
         "waves": [
             {"pair": wave.pair, "function": wave.function, "wavelength": wave.wavelength}
             for wave in table.waves
@@ -171,6 +172,7 @@ ENDPOINTS = (
             shape=schemas.listed(schemas.INTEGER),
             first=schemas.INTEGER,
             trained_len=schemas.INTEGER_OR_NULL,
+            is_normalized=schemas.FLAG,
             waves=schemas.listed(
                 schemas.record(
                     pair=schemas.INTEGER, function=schemas.TEXT, wavelength=schemas.NUMBER

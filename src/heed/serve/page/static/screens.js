@@ -8,6 +8,7 @@ const SCREENS = {
   attention: "Attention",
   steps: "Steps",
   training: "Training",
+  positions: "Positions",
 };
 const TRANSLATE = "Translate";
 

@@ -1,0 +1,361 @@
+// Thousands of points on a canvas: zoom, pan, hover, marked points and labels where there is room.
+
+import { fill, make } from "./element.js";
+import { painted } from "./paint.js";
+import { readPiece } from "./tokens.js";
+
+const MOST_LABELS = 90;
+const CELL = 26; // pixels of the grid in which one label of a row may begin
+const NEAR = 14; // pixels within which the mouse is at a point
+const [LEAST, MOST] = [0.6, 400]; // of the zoom
+
+/**
+ * @param {object} options
+ * @param {string} options.label what the map shows
+ * @param {string[]} options.pieces
+ * @param {Float32Array} options.points x and y of each
+ * @param {{count: number, color: string}[]} options.groups of the points in their order; the color
+ *   is a name of theme.css
+ * @param {(index: number) => void} options.onPick a point was chosen
+ */
+export function scatter({ label, pieces, points, groups, onPick }) {
+  const canvas = make("canvas", {
+    class: "map",
+    tabindex: "0",
+    role: "img",
+    "aria-label": `${label}. The arrow keys move the map, plus and minus zoom, 0 shows all.`,
+  });
+  const tip = make("div", { class: "tip", dir: "auto", hidden: true });
+  const starts = [];
+  groups.reduce((start, { count }) => (starts.push(start), start + count), 0);
+  const hidden = new Set();
+  const bounds = boundsOf(points);
+  let seen = { x: (bounds[0] + bounds[1]) / 2, y: (bounds[2] + bounds[3]) / 2, zoom: 1 };
+  let marked = { chosen: -1, near: [] };
+  let hovered = -1;
+  let size = [1, 1];
+  let image = null;
+
+  const scaleOf = (width, height) =>
+    Math.min(width / (bounds[1] - bounds[0]), height / (bounds[3] - bounds[2])) * 0.92 * seen.zoom;
+  function place(index) {
+    const scale = scaleOf(...size);
+    return [
+      size[0] / 2 + (points[2 * index] - seen.x) * scale,
+      size[1] / 2 - (points[2 * index + 1] - seen.y) * scale,
+    ];
+  }
+  const groupOf = (index) => starts.findLastIndex((start) => start <= index);
+
+  const draw = painted(canvas, (context, width, height, inks) => {
+    size = [width, height];
+    drawZero(context, inks);
+    drawPoints(context, inks);
+    drawMarked(context, inks);
+    drawLabels(context, inks);
+  });
+
+  function drawZero(context, inks) {
+    const scale = scaleOf(...size);
+    const [x, y] = [size[0] / 2 - seen.x * scale, size[1] / 2 + seen.y * scale];
+    context.strokeStyle = inks.line;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(x, 0);
+    context.lineTo(x, size[1]);
+    context.moveTo(0, y);
+    context.lineTo(size[0], y);
+    context.stroke();
+  }
+
+  /** Written into the image by hand: thousands of calls of the canvas would take too long. */
+  function drawPoints(context, inks) {
+    const ratio = canvas.width / size[0];
+    const [wide, high] = [canvas.width, canvas.height];
+    if (!image || image.width !== wide || image.height !== high) image = new ImageData(wide, high);
+    const pixels = image.data;
+    pixels.fill(0);
+    const scale = scaleOf(...size) * ratio;
+    const stamp = stampOf(Math.min(4.5, 1.5 + Math.log2(Math.max(1, seen.zoom)) * 0.5) * ratio);
+    groups.forEach(({ count, color }, group) => {
+      if (hidden.has(group)) return;
+      const [red, green, blue] = channels(inks[color]);
+      for (let index = starts[group]; index < starts[group] + count; index += 1) {
+        const x = Math.round(wide / 2 + (points[2 * index] - seen.x) * scale);
+        const y = Math.round(high / 2 - (points[2 * index + 1] - seen.y) * scale);
+        for (const [dx, dy, alpha] of stamp) {
+          const [px, py] = [x + dx, y + dy];
+          if (px < 0 || py < 0 || px >= wide || py >= high) continue;
+          const at = (py * wide + px) * 4;
+          const old = pixels[at + 3];
+          if (old === 0) {
+            pixels[at] = red;
+            pixels[at + 1] = green;
+            pixels[at + 2] = blue;
+            pixels[at + 3] = alpha;
+          } else {
+            const share = alpha / 255;
+            pixels[at] += (red - pixels[at]) * share;
+            pixels[at + 1] += (green - pixels[at + 1]) * share;
+            pixels[at + 2] += (blue - pixels[at + 2]) * share;
+            pixels[at + 3] = old + (255 - old) * share;
+          }
+        }
+      }
+    });
+    // putImageData would replace what is below, drawImage lies over it.
+    layer.width = wide;
+    layer.height = high;
+    layer.getContext("2d").putImageData(image, 0, 0);
+    context.drawImage(layer, 0, 0, size[0], size[1]);
+  }
+  const layer = document.createElement("canvas");
+
+  function drawMarked(context, inks) {
+    const { chosen, near } = marked;
+    if (chosen < 0) return;
+    const [x, y] = place(chosen);
+    context.strokeStyle = inks["doubt-line"];
+    context.globalAlpha = 0.5;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const index of near) {
+      context.moveTo(x, y);
+      context.lineTo(...place(index));
+    }
+    context.stroke();
+    context.globalAlpha = 1;
+    for (const index of [...near, chosen]) {
+      const isChosen = index === chosen;
+      context.beginPath();
+      context.arc(...place(index), isChosen ? 6 : 4, 0, 2 * Math.PI);
+      context.fillStyle = isChosen ? inks["doubt-line"] : inks.surface;
+      context.fill();
+      context.lineWidth = 2;
+      context.strokeStyle = isChosen ? inks.surface : inks["doubt-line"];
+      context.stroke();
+    }
+  }
+
+  /** The first pieces are the most frequent: they are written first, if there is room. */
+  function drawLabels(context, inks) {
+    const taken = new Set();
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.lineJoin = "round";
+    let written = 0;
+    const write = (index, isStrong, isForced = false) => {
+      const [x, y] = place(index);
+      if (x < 0 || y < 8 || x > size[0] - 12 || y > size[1] - 8) return;
+      const words = readPiece(pieces[index]);
+      context.font = `${isStrong ? 600 : 400} ${isStrong ? 14 : 12}px ${inks.font}`;
+      const wide = context.measureText(words).width + 12;
+      const cells = [];
+      for (let at = x; at < x + wide; at += CELL) {
+        cells.push(`${Math.floor(at / CELL)} ${Math.floor(y / 16)}`);
+      }
+      if (!isForced && cells.some((cell) => taken.has(cell))) return;
+      for (const cell of cells) taken.add(cell);
+      context.lineWidth = 3.5;
+      context.strokeStyle = inks.surface;
+      context.strokeText(words, x + 8, y);
+      context.fillStyle = isStrong ? inks.ink : inks["ink-soft"];
+      context.fillText(words, x + 8, y);
+      written += 1;
+    };
+    if (marked.chosen >= 0) write(marked.chosen, true, true);
+    for (const index of marked.near) write(index, true);
+    for (let index = 0; index < pieces.length && written < MOST_LABELS; index += 1) {
+      if (!hidden.has(groupOf(index))) write(index, false);
+    }
+  }
+
+  function nearest(x, y) {
+    let best = -1;
+    let least = NEAR * NEAR;
+    groups.forEach(({ count }, group) => {
+      if (hidden.has(group)) return;
+      for (let index = starts[group]; index < starts[group] + count; index += 1) {
+        const [px, py] = place(index);
+        const distance = (px - x) ** 2 + (py - y) ** 2;
+        if (distance < least) [best, least] = [index, distance];
+      }
+    });
+    return best;
+  }
+
+  function hover(index, x = 0, y = 0) {
+    if (index !== hovered) {
+      hovered = index;
+      draw();
+    }
+    tip.hidden = index < 0;
+    if (index < 0) return;
+    tip.textContent = readPiece(pieces[index]);
+    tip.style.left = `${Math.min(x + 14, size[0] - 120)}px`;
+    tip.style.top = `${y + 14}px`;
+  }
+
+  function zoomAt(factor, x = size[0] / 2, y = size[1] / 2) {
+    const before = scaleOf(...size);
+    const zoom = Math.max(LEAST, Math.min(MOST, seen.zoom * factor));
+    const after = (before / seen.zoom) * zoom;
+    const [dx, dy] = [x - size[0] / 2, y - size[1] / 2];
+    seen = { x: seen.x + dx / before - dx / after, y: seen.y - dy / before + dy / after, zoom };
+    draw();
+  }
+
+  function pan(dx, dy) {
+    const scale = scaleOf(...size);
+    seen = { ...seen, x: seen.x - dx / scale, y: seen.y + dy / scale };
+    draw();
+  }
+
+  function all() {
+    seen = { x: (bounds[0] + bounds[1]) / 2, y: (bounds[2] + bounds[3]) / 2, zoom: 1 };
+    draw();
+  }
+
+  move(canvas, { pan, zoomAt, all, hover, pick: (x, y) => nearest(x, y), onPick, nearest });
+
+  const tools = make("div", { class: "map-tools" });
+  for (const [words, sign, act] of [
+    ["Zoom in", "+", () => zoomAt(1.6)],
+    ["Zoom out", "−", () => zoomAt(1 / 1.6)],
+    ["Show all", "", all],
+  ]) {
+    const button = make("button", { type: "button", class: "icon", "aria-label": words, title: words });
+    if (sign) button.textContent = sign;
+    else fill(button, "fit");
+    button.addEventListener("click", act);
+    tools.append(button);
+  }
+  return {
+    element: make("div", { class: "map-frame" }, canvas, tip, tools),
+    /** Mark a point and others that belong to it, and bring it into view. */
+    mark(chosen, near = []) {
+      const isNew = chosen !== marked.chosen;
+      marked = { chosen, near };
+      if (chosen >= 0 && isNew) {
+        const [x, y] = place(chosen);
+        const isOutside = x < 20 || y < 20 || x > size[0] - 20 || y > size[1] - 20;
+        if (isOutside) seen = { ...seen, x: points[2 * chosen], y: points[2 * chosen + 1] };
+      }
+      draw();
+    },
+    /** Show or hide a group. */
+    toggle(group, isShown) {
+      if (isShown) hidden.delete(group);
+      else hidden.add(group);
+      draw();
+    },
+    draw,
+  };
+}
+
+/** Mouse, fingers and keys of a map. */
+function move(canvas, { pan, zoomAt, all, hover, nearest, onPick }) {
+  const fingers = new Map();
+  let moved = 0;
+  const spread = () => {
+    const [one, other] = [...fingers.values()];
+    return Math.hypot(one[0] - other[0], one[1] - other[1]);
+  };
+  const at = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    fingers.set(event.pointerId, at(event));
+    moved = 0;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    const before = fingers.get(event.pointerId);
+    if (!before) return hover(nearest(x, y), x, y);
+    moved += Math.abs(x - before[0]) + Math.abs(y - before[1]);
+    if (fingers.size === 2) {
+      const old = spread();
+      fingers.set(event.pointerId, [x, y]);
+      if (old > 0) zoomAt(spread() / old, x, y);
+    } else {
+      fingers.set(event.pointerId, [x, y]);
+      hover(-1);
+      pan(x - before[0], y - before[1]);
+    }
+  });
+  const end = (event) => {
+    fingers.delete(event.pointerId);
+    canvas.classList.remove("moving");
+  };
+  canvas.addEventListener("pointerup", (event) => {
+    end(event);
+    const found = moved < 6 ? nearest(...at(event)) : -1;
+    if (found >= 0) onPick(found);
+  });
+  canvas.addEventListener("pointercancel", end);
+  canvas.addEventListener("pointerleave", () => hover(-1));
+  // The page scrolls until the map was chosen.
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && document.activeElement !== canvas) return;
+      event.preventDefault();
+      zoomAt(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...at(event));
+    },
+    { passive: false },
+  );
+  canvas.addEventListener("keydown", (event) => {
+    const step = 40;
+    const acts = {
+      ArrowLeft: () => pan(step, 0),
+      ArrowRight: () => pan(-step, 0),
+      ArrowUp: () => pan(0, step),
+      ArrowDown: () => pan(0, -step),
+      "+": () => zoomAt(1.4),
+      "=": () => zoomAt(1.4),
+      "-": () => zoomAt(1 / 1.4),
+      0: all,
+    };
+    if (!acts[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    acts[event.key]();
+  });
+}
+
+function boundsOf(points) {
+  const found = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let place = 0; place < points.length; place += 2) {
+    found[0] = Math.min(found[0], points[place]);
+    found[1] = Math.max(found[1], points[place]);
+    found[2] = Math.min(found[2], points[place + 1]);
+    found[3] = Math.max(found[3], points[place + 1]);
+  }
+  return found;
+}
+
+const stamps = new Map();
+
+/** The pixels of a disc: [dx, dy, alpha] of each. */
+function stampOf(radius) {
+  const key = Math.round(radius * 4) / 4;
+  if (!stamps.has(key)) {
+    const found = [];
+    const reach = Math.ceil(key);
+    for (let dy = -reach; dy <= reach; dy += 1) {
+      for (let dx = -reach; dx <= reach; dx += 1) {
+        const cover = Math.max(0, Math.min(1, key + 0.5 - Math.hypot(dx, dy)));
+        if (cover > 0) found.push([dx, dy, Math.round(cover * 150)]);
+      }
+    }
+    stamps.set(key, found);
+  }
+  return stamps.get(key);
+}
+
+/** The channels of a color that the browser computed. */
+function channels(color) {
+  const numbers = color.match(/[\d.]+/g).map(Number);
+  return color.startsWith("color(") ? numbers.map((number) => number * 255) : numbers;
+}

@@ -1,0 +1,103 @@
+// A curve or a row of bars with axes, as SVG.
+
+import { make } from "./element.js";
+import { ticks } from "./paint.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const [WIDTH, HEIGHT] = [520, 190];
+const BOX = { left: 44, right: 508, top: 12, bottom: 152 };
+const MAX_DOTS = 160;
+
+/** An element of SVG; a text child is its text. */
+export function draw(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * @param {object} options
+ * @param {string} options.label what is shown
+ * @param {string} options.name of the horizontal axis
+ * @param {ArrayLike<number>} options.values one for each place
+ * @param {number} [options.first] the number of the first place
+ * @param {number} options.at the place that is marked
+ * @param {((x: number) => number)|null} [options.wave] the function between the places
+ * @param {boolean} [options.isBars] bars from 0 in the place of a line
+ * @param {number|null} [options.end] from here on the ground is shaded
+ * @param {[number, number]} [options.range] of the vertical axis
+ * @param {(value: number) => string} [options.format] spells a number of that axis
+ * @returns {HTMLElement}
+ */
+export function curve(options) {
+  const { label, name, values, first = 0, at, wave = null, isBars, end = null, range } = options;
+  const format = options.format ?? String;
+  const last = first + values.length - 1;
+  let [low, high] = range ?? [0, 0];
+  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  if (low === high) high = low + 1;
+  const x = (place) =>
+    BOX.left + ((place - first + 0.5) / values.length) * (BOX.right - BOX.left);
+  const y = (value) => BOX.bottom - ((value - low) / (high - low)) * (BOX.bottom - BOX.top);
+  const parts = [];
+  if (end !== null && end > first && end <= last) {
+    const from = x(end - 0.5);
+    const size = { x: from, y: BOX.top, width: BOX.right - from, height: BOX.bottom - BOX.top };
+    parts.push(draw("rect", { class: "beyond", ...size }));
+  }
+  for (const value of ticks(low, high, 4)) {
+    parts.push(
+      draw("line", { class: "grid", x1: BOX.left, x2: BOX.right, y1: y(value), y2: y(value) }),
+      draw("text", { class: "tick", x: BOX.left - 6, y: y(value) + 4, "text-anchor": "end" }, format(value)),
+    );
+  }
+  for (const place of ticks(first, last, 6)) {
+    const where = { x: x(place), y: BOX.bottom + 16, "text-anchor": "middle" };
+    parts.push(draw("text", { class: "tick", ...where }, place));
+  }
+  const middle = { x: (BOX.left + BOX.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" };
+  parts.push(draw("text", { class: "tick", ...middle }, name));
+  parts.push(...(isBars ? bars(values, first, x, y) : line(values, first, x, y, wave)));
+  const value = values[at - first];
+  if (value !== undefined) {
+    parts.push(
+      draw("line", { class: "now", x1: x(at), x2: x(at), y1: BOX.top, y2: BOX.bottom }),
+      draw("circle", { class: "now", cx: x(at), cy: y(value), r: 5 }),
+    );
+  }
+  const box = `0 0 ${WIDTH} ${HEIGHT}`;
+  const svg = draw("svg", { class: "curve", viewBox: box, role: "img", "aria-label": label }, ...parts);
+  return make("div", { class: "curve-frame" }, svg);
+}
+
+function line(values, first, x, y, wave) {
+  const points = [];
+  if (wave) {
+    const steps = 1200;
+    for (let step = 0; step <= steps; step += 1) {
+      const place = first - 0.5 + (step / steps) * values.length;
+      points.push(`${x(place).toFixed(2)},${y(wave(place)).toFixed(2)}`);
+    }
+  } else values.forEach((value, index) => points.push(`${x(first + index)},${y(value)}`));
+  const found = [draw("polyline", { class: "line", points: points.join(" ") })];
+  if (values.length <= MAX_DOTS) {
+    values.forEach((value, index) => {
+      found.push(draw("circle", { class: "dot", cx: x(first + index), cy: y(value), r: 1.75 }));
+    });
+  }
+  return found;
+}
+
+function bars(values, first, x, y) {
+  const wide = Math.max(0.6, Math.min(9, (x(first + 1) - x(first)) * 0.7));
+  let path = "";
+  values.forEach((value, index) => {
+    path += `M${x(first + index).toFixed(2)},${y(0).toFixed(2)}V${y(value).toFixed(2)}`;
+  });
+  const zero = { x1: BOX.left, x2: BOX.right, y1: y(0), y2: y(0) };
+  return [
+    draw("line", { class: "zero", ...zero }),
+    draw("path", { class: "bars", d: path, "stroke-width": wide }),
+  ];
+}

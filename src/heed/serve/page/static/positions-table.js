@@ -1,0 +1,321 @@
+// The table of positions: a heat map, the wave of one dimension, the vector of one position, and how
+// alike positions are.
+
+import * as api from "./api.js";
+import { make } from "./element.js";
+import { looked } from "./looked.js";
+import { unpacked } from "./paint.js";
+import { modelPicker } from "./positions.js";
+import { curve } from "./positions-curve.js";
+import { formulaOf, termOf } from "./positions-formula.js";
+import { plane } from "./positions-plane.js";
+import { setParams } from "./route.js";
+import { readPiece } from "./tokens.js";
+
+const KINDS = {
+  sinusoidal: "Sines and cosines, added to the embeddings",
+  sinusoidal_halves: "Sines, then cosines, added to the embeddings",
+  learned: "Learned rows, added to the embeddings",
+  rotary: "Angles by which queries and keys turn: cosines, then sines",
+  absolute: "The number itself, in the first dimension",
+  seed1: "Waves of other lengths, for comparison",
+  shaw: "A learned vector of each distance, added to the keys",
+  alibi: "What each head adds to its scores, by distance",
+};
+const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 4, minimumFractionDigits: 4 });
+const LENGTH = new Intl.NumberFormat("en", { maximumSignificantDigits: 5 });
+
+const read = new Map(); // address → promise of a table
+let view = null; // of the table that is shown
+
+export async function show(root, params) {
+  const query = new URLSearchParams();
+  for (const name of ["model", "side"]) if (params[name]) query.set(name, params[name]);
+  const address = `positions?${query}`;
+  if (view?.address === address && view.root === root) return mark(params);
+  if (!read.has(address)) read.set(address, api.get(address));
+  try {
+    view = await build(root, address, await read.get(address));
+  } catch (error) {
+    read.delete(address);
+    view = null;
+    const picker = await modelPicker(params.model ?? "");
+    root.replaceChildren(
+      make("div", { class: "controls" }, picker),
+      make("p", { class: "message card inset", role: "status" }, error.message),
+    );
+    return;
+  }
+  mark(params);
+}
+
+async function build(root, address, table) {
+  const [nRows, nColumns] = table.shape;
+  const found = {
+    address,
+    root,
+    table,
+    values: unpacked(table.values),
+    products: unpacked(table.similarity),
+    byDistance: ["shaw", "alibi"].includes(table.kind),
+  };
+  const rowName = found.byDistance ? "distance" : "position";
+  const columnName = table.kind === "alibi" ? "head" : "dimension";
+  found.names = [rowName, columnName];
+  const facts =
+    `${KINDS[table.kind]} · ${nRows} ${rowName}s × ${nColumns} ${columnName}s` +
+    (table.trained_len ? ` · training sentences had up to ${table.trained_len} tokens` : "");
+  found.position = slider(rowName, table.first, table.first + nRows - 1, "pos");
+  found.dimension = slider(columnName, 0, nColumns - 1, "dim");
+  found.map = plane({
+    label: `The table: ${rowName}s down, ${columnName}s across. The sliders choose a cell.`,
+    values: found.values,
+    shape: table.shape,
+    first: table.first,
+    names: found.names,
+    end: table.trained_len,
+    onPick: (row, column) => setParams({ pos: table.first + row, dim: column }),
+  });
+  found.alike = plane({
+    label: `How alike ${rowName}s are: the products of their vectors.`,
+    values: found.products,
+    shape: [nRows, nRows],
+    first: table.first,
+    firstColumn: table.first,
+    names: [rowName, rowName],
+    end: table.trained_len,
+    isEndAcross: true,
+    onPick: (row) => setParams({ pos: table.first + row }),
+  });
+  found.term = make("p", { class: "term", "aria-live": "polite" });
+  found.wave = make("figure", { class: "chart" });
+  found.vector = make("figure", { class: "chart" });
+  found.row = make("figure", { class: "chart" });
+  found.lengths = make("figure", { class: "chart" });
+  found.tokens = make("div", { class: "places" });
+  found.terms = make("div", { class: "scroll", tabindex: "0", role: "region" });
+  found.details = make(
+    "details",
+    { class: "twin", ontoggle: () => writeOut(found) },
+    make("summary", {}, `One ${rowName}, term by term`),
+    found.terms,
+  );
+  looked.on(["trace"], () => drawTokens(found));
+  const side = table.kind === "learned" ? sidePicker(address) : null;
+  root.replaceChildren(
+    make(
+      "section",
+      { class: "card inset", "aria-label": "The table of positions" },
+      make(
+        "header",
+        { class: "part-head" },
+        make("h2", {}, "Where a token stands"),
+        make("p", { class: "hint" }, facts),
+      ),
+      formulaOf(table),
+      make(
+        "div",
+        { class: "controls" },
+        await modelPicker(table.model),
+        side,
+        found.position.element,
+        found.dimension.element,
+      ),
+      found.tokens,
+      make(
+        "div",
+        { class: "two" },
+        found.map.element,
+        make("div", { class: "stack" }, found.term, found.wave, found.vector),
+      ),
+      found.details,
+    ),
+    make(
+      "section",
+      { class: "card inset", "aria-label": "How alike positions are" },
+      make(
+        "header",
+        { class: "part-head" },
+        make("h2", {}, found.byDistance ? "How alike distances are" : "How alike positions are"),
+        make("p", { class: "hint" }, alikeWords(table)),
+      ),
+      make("div", { class: "two" }, found.alike.element, make("div", { class: "stack" }, found.row, found.lengths)),
+    ),
+  );
+  return found;
+}
+
+function alikeWords({ kind }) {
+  if (kind === "alibi") return "The mean over heads of what is added to a score.";
+  if (["sinusoidal", "sinusoidal_halves", "rotary"].includes(kind)) {
+    return (
+      "PE·PEᵀ: the product of two positions depends on their distance alone, so every diagonal " +
+      "has one color. That is how attention can tell distances."
+    );
+  }
+  return "PE·PEᵀ: the products of the vectors of two rows.";
+}
+
+/** Mark the cell that the address names. */
+function mark(params) {
+  const { table, values, products, names } = view;
+  const [nRows, nColumns] = table.shape;
+  const limit = (text, low, high, usual) => {
+    const number = Number.parseInt(text ?? "", 10);
+    return Math.max(low, Math.min(high, Number.isNaN(number) ? usual : number));
+  };
+  const last = table.first + nRows - 1;
+  const position = limit(params.pos, table.first, last, Math.min(5, last));
+  const dimension = limit(params.dim, 0, nColumns - 1, Math.min(4, nColumns - 1));
+  const row = position - table.first;
+  view.at = { position, dimension };
+  view.position.set(position);
+  view.dimension.set(dimension);
+  view.map.mark(row, dimension);
+  view.alike.mark(row, null);
+  view.term.replaceChildren(...termOf(table, position, dimension, values[row * nColumns + dimension]));
+  const column = Float32Array.from({ length: nRows }, (_, each) => values[each * nColumns + dimension]);
+  const wave = table.waves[dimension];
+  const exact = wave && !table.is_normalized && table.kind !== "seed1" ? functionOf(wave) : null;
+  const about = wave ? `: a ${wave.function === "sin" ? "sine" : "cosine"} that repeats every ${LENGTH.format(wave.wavelength)} positions` : "";
+  view.wave.replaceChildren(
+    make("figcaption", {}, make("b", {}, capital(`${names[1]} ${dimension}`)), about),
+    curve({
+      label: `${capital(names[1])} ${dimension} at every ${names[0]}${about}`,
+      name: names[0],
+      values: column,
+      first: table.first,
+      at: position,
+      wave: exact,
+      end: table.trained_len,
+      range: wave ? [-1, 1] : undefined,
+    }),
+  );
+  view.vector.replaceChildren(
+    make("figcaption", {}, make("b", {}, capital(`${names[0]} ${position}`)), `: its ${nColumns} numbers`),
+    curve({
+      label: `The numbers of ${names[0]} ${position}`,
+      name: names[1],
+      values: values.subarray(row * nColumns, (row + 1) * nColumns),
+      at: dimension,
+      isBars: true,
+      range: wave ? [-1, 1] : undefined,
+    }),
+  );
+  view.row.replaceChildren(
+    make(
+      "figcaption",
+      {},
+      make("b", {}, capital(`${names[0]} ${position}`)),
+      ` with every ${names[0]}; the largest is ${LENGTH.format(Math.max(...products.subarray(row * nRows, (row + 1) * nRows)))}`,
+    ),
+    curve({
+      label: `The products of ${names[0]} ${position} with every ${names[0]}`,
+      name: names[0],
+      values: products.subarray(row * nRows, (row + 1) * nRows),
+      first: table.first,
+      at: position,
+      end: table.trained_len,
+    }),
+  );
+  if (wave) {
+    const lengths = table.waves.map(({ wavelength }) => Math.log10(wavelength));
+    const [least, most] = [Math.min(...lengths), Math.max(...lengths)].map((power) => 10 ** power);
+    view.lengths.replaceChildren(
+      make(
+        "figcaption",
+        {},
+        make("b", {}, "Wavelengths"),
+        `: from ${LENGTH.format(least)} to ${LENGTH.format(most)} positions`,
+      ),
+      curve({
+        label: "The wavelength of each dimension",
+        name: names[1],
+        values: lengths,
+        at: dimension,
+        format: (power) => (Number.isInteger(power) ? LENGTH.format(10 ** power) : ""),
+      }),
+    );
+  }
+  drawTokens(view);
+  writeOut(view);
+}
+
+const functionOf = (wave) => {
+  const speed = (2 * Math.PI) / wave.wavelength;
+  return (position) => Math[wave.function](position * speed);
+};
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+
+/** The tokens of the sentence that is looked at: a press chooses the position of one. */
+function drawTokens(found) {
+  const { trace } = looked;
+  if (!trace || found.byDistance || !found.at) return found.tokens.replaceChildren();
+  const buttons = trace.source_tokens.slice(0, found.table.shape[0]).map((token, index) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: "place",
+        "aria-pressed": String(index === found.at.position),
+        onclick: () => setParams({ pos: index }),
+      },
+      make("bdi", {}, readPiece(token)),
+      make("span", { class: "number" }, index),
+    ),
+  );
+  found.tokens.replaceChildren(make("span", { class: "hint" }, "In your sentence"), ...buttons);
+}
+
+function writeOut({ details, terms, table, values, at, names }) {
+  if (!details.open || !at) return;
+  const [, nColumns] = table.shape;
+  const start = (at.position - table.first) * nColumns;
+  const head = [names[1], "i", "wavelength", "formula", "value"];
+  const rows = Array.from({ length: nColumns }, (_, dimension) => {
+    const wave = table.waves[dimension];
+    return make(
+      "tr",
+      { class: dimension === at.dimension ? "now" : null },
+      make("th", { scope: "row" }, dimension),
+      make("td", {}, wave?.pair ?? ""),
+      make("td", {}, wave ? LENGTH.format(wave.wavelength) : ""),
+      make("td", {}, wave ? `${wave.function}(${at.position} · 2π / ${LENGTH.format(wave.wavelength)})` : "learned"),
+      make("td", {}, NUMBER.format(values[start + dimension])),
+    );
+  });
+  const caption = capital(`${names[0]} ${at.position}`);
+  terms.setAttribute("aria-label", caption);
+  terms.replaceChildren(
+    make(
+      "table",
+      {},
+      make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
+      make("tbody", {}, ...rows),
+    ),
+  );
+}
+
+function slider(name, low, high, param) {
+  const id = `slider-${param}`;
+  const range = make("input", { type: "range", id, min: low, max: high, step: 1 });
+  const output = make("output", { for: id, class: "number" });
+  range.addEventListener("input", () => setParams({ [param]: range.value }));
+  const label = make("label", { for: id }, capital(name));
+  return {
+    element: make("div", { class: "slider" }, label, range, output),
+    set(value) {
+      range.value = value;
+      output.textContent = value;
+    },
+  };
+}
+
+function sidePicker(address) {
+  const chosen = new URLSearchParams(address.split("?")[1]).get("side") ?? "source";
+  const select = make("select", { onchange: () => setParams({ side: select.value }) });
+  for (const side of ["source", "target"]) select.append(make("option", { value: side }, side));
+  select.value = chosen;
+  return make("label", { class: "choice" }, make("span", {}, "Side"), select);
+}
