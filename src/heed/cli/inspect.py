@@ -26,7 +26,7 @@ heed inspect -m run/ "纽约是一座城市" --steps
 heed inspect -m run/ "纽约是一座城市" --tensor decoder.0.cross_attention.weights --out weights.csv
 heed inspect -m run/ "纽约是一座城市" --trace trace.safetensors
 """
-SCREENS = ("attention", "steps")
+SCREENS = ("attention", "steps", "positions")
 
 option = options("Options")
 text_option = options("As text, without a page")

@@ -1,8 +1,9 @@
 // Thousands of points on a canvas: zoom, pan, hover, marked points and labels where there is room.
 
+import { painted } from "./drawing.js";
 import { fill, make } from "./element.js";
-import { painted } from "./paint.js";
-import { readPiece } from "./tokens.js";
+import { readPiece } from "./pieces.js";
+import { draw as drawn, svgText } from "./save.js";
 
 const MOST_LABELS = 90;
 const CELL = 26; // pixels of the grid in which one label of a row may begin
@@ -249,9 +250,37 @@ export function scatter({ label, pieces, points, groups, onPick }) {
       else hidden.add(group);
       draw();
     },
-    draw,
+    /** What is seen, as a file: every point, and the words of the marked ones. */
+    svg() {
+      const [width, height] = size;
+      const box = { viewBox: `0 0 ${width} ${height}`, width, height };
+      const svg = drawn("svg", { xmlns: "http://www.w3.org/2000/svg", ...box, "font-family": "sans-serif" });
+      svg.append(drawn("title", {}, label), drawn("rect", { width, height, fill: "#fff" }));
+      groups.forEach(({ count }, group) => {
+        if (hidden.has(group)) return;
+        let path = "";
+        for (let index = starts[group]; index < starts[group] + count; index += 1) {
+          const [x, y] = place(index);
+          if (x > 0 && y > 0 && x < width && y < height) path += `M${x.toFixed(1)},${y.toFixed(1)}h0`;
+        }
+        const round = { "stroke-width": 3, "stroke-linecap": "round", "stroke-opacity": 0.6 };
+        svg.append(drawn("path", { d: path, stroke: INKS[group % INKS.length], ...round }));
+      });
+      const words = [...marked.near, ...(marked.chosen < 0 ? [] : [marked.chosen])];
+      for (const index of words) {
+        const [x, y] = place(index);
+        const weight = index === marked.chosen ? 700 : 400;
+        svg.append(
+          drawn("circle", { cx: x, cy: y, r: 4, fill: "#d9730d" }),
+          drawn("text", { x: x + 8, y: y + 4, "font-size": 13, "font-weight": weight }, readPiece(pieces[index])),
+        );
+      }
+      return svgText(svg);
+    },
   };
 }
+
+const INKS = ["#0c6b66", "#5a55b8"]; // of groups, on white
 
 /** Mouse, fingers and keys of a map. */
 function move(canvas, { pan, zoomAt, all, hover, nearest, onPick }) {

@@ -2,7 +2,8 @@
 
 import * as api from "./api.js";
 import { bar, make } from "./element.js";
-import { readPiece } from "./tokens.js";
+import { readPiece } from "./pieces.js";
+import { saveButtons } from "./save.js";
 
 const COSINE = new Intl.NumberFormat("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 });
 const EXAMPLES = [
@@ -36,6 +37,10 @@ function drawn(piece, list, side, onPick, title) {
     make("h3", {}, "Neighbors of ", make("bdi", { class: "piece" }, readPiece(piece))),
     make("p", { class: "hint" }, title ? `${title} · cosine` : "Cosine of the angle"),
     make("ol", { class: "ranking" }, ...items),
+    saveButtons("neighbors", {
+      table: () => [["piece", "cosine"], ...list.map((one) => [one.piece, one.cosine])],
+      json: () => ({ piece, neighbors: list }),
+    }),
   ];
 }
 
@@ -147,6 +152,13 @@ function ranking({ query, ranking: list }, onPick) {
       make("thead", {}, make("tr", {}, ...head)),
       make("tbody", {}, ...rows),
     ),
+    saveButtons("arithmetic", {
+      table: () => [
+        ["piece", "cosine", "left out"],
+        ...list.map((one) => [one.piece, one.cosine, one.is_query ? "a word of the query" : ""]),
+      ],
+      json: () => ({ query, ranking: list }),
+    }),
   ];
 }
 

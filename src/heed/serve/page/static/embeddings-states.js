@@ -2,12 +2,14 @@
 
 import * as api from "./api.js";
 import { isDark } from "./colors.js";
+import { painted } from "./drawing.js";
 import { make } from "./element.js";
 import { looked } from "./looked.js";
-import { painted } from "./paint.js";
+import { readPiece } from "./pieces.js";
 import { setParams } from "./route.js";
+import { draw as drawn, saveButtons, svgText } from "./save.js";
 import { textBar } from "./textbar.js";
-import { point, readPiece } from "./tokens.js";
+import { point } from "./tokens.js";
 
 const SHARE = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
@@ -58,11 +60,12 @@ function build() {
     make(
       "div",
       { class: "controls" },
-      make("label", { class: "choice" }, make("span", {}, "Side"), side),
+      make("label", { class: "setting" }, make("span", {}, "Side"), side),
       make("div", { class: "slider" }, make("label", { for: "slider-layer" }, "Up to"), range, output),
     ),
     make("div", { class: "map-frame" }, canvas),
     details,
+    saveButtons("states", { svg: svgOf, table: tableOf, json: () => states }),
   );
   const card = make(
     "section",
@@ -188,6 +191,33 @@ function pointAt(event, canvas) {
   );
   const side = states.side === "target" ? "tgt" : "src";
   point(best === null ? null : { side, index: best });
+}
+
+/** The ways as a file, on white. */
+function svgOf() {
+  const [width, height] = [900, 560];
+  const place = placing(width, height);
+  const box = { viewBox: `0 0 ${width} ${height}`, width, height };
+  const svg = drawn("svg", { xmlns: "http://www.w3.org/2000/svg", ...box, "font-family": "sans-serif" });
+  svg.append(drawn("rect", { width, height, fill: "#fff" }));
+  states.tokens.forEach((token, index) => {
+    const path = states.points.slice(0, layer + 1).map((row) => place(row[index]));
+    const stroke = `hsl(${Math.round((index / states.tokens.length) * 360)} 60% 38%)`;
+    const points = path.map((at) => at.map((number) => number.toFixed(1)).join()).join(" ");
+    const [x, y] = path.at(-1);
+    svg.append(
+      drawn("polyline", { points, fill: "none", stroke, "stroke-width": 2 }),
+      drawn("circle", { cx: x, cy: y, r: 4.5, fill: stroke }),
+      drawn("text", { x: x + 9, y: y + 4, "font-size": 13 }, readPiece(token)),
+    );
+  });
+  return svgText(svg);
+}
+
+function tableOf() {
+  const { names, tokens, points } = states;
+  const head = ["token", ...names.flatMap((name) => [`${name} x`, `${name} y`])];
+  return [head, ...tokens.map((token, index) => [token, ...points.flatMap((row) => row[index])])];
 }
 
 function writeTable() {

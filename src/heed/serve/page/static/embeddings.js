@@ -1,13 +1,14 @@
 // The pieces of a model: a map of all, the neighbors of one, and arithmetic with three.
 
 import * as api from "./api.js";
-import { byId, make } from "./element.js";
-import { arithmetic, neighbors } from "./embeddings-near.js";
+import { unpacked } from "./drawing.js";
+import { make } from "./element.js";
 import { scatter } from "./embeddings-map.js";
-import { unpacked } from "./paint.js";
+import { arithmetic, neighbors } from "./embeddings-near.js";
 import { modelPicker } from "./positions.js";
 import { setParams } from "./route.js";
-import { readPiece } from "./tokens.js";
+import { saveButtons } from "./save.js";
+import { readPiece } from "./pieces.js";
 
 const COLORS = { shared: "accent", source: "accent", target: "second" };
 const TITLES = { shared: "Both sides share these", source: "Source", target: "Target" };
@@ -50,10 +51,11 @@ async function build(root, address, data) {
       new Map(data.pieces.slice(start, end).map((piece, index) => [piece, start + index])),
     );
   });
+  const points = unpacked(data.points);
   found.map = scatter({
     label: `${data.pieces.length} pieces in the plane of their two largest variances`,
     pieces: data.pieces,
-    points: unpacked(data.points),
+    points,
     groups: data.sides.map(({ side, count }) => ({ count, color: COLORS[side] })),
     onPick: (index) => pick(data.pieces[index], found.sideOf(index)),
   });
@@ -77,6 +79,18 @@ async function build(root, address, data) {
       ),
       make("div", { class: "controls" }, await modelPicker(data.model), search(found), legend(found)),
       make("div", { class: "two wide" }, found.map.element, found.near),
+      saveButtons("pieces", {
+        svg: () => found.map.svg(),
+        table: () => [
+          ["piece", "side", "x", "y"],
+          ...data.pieces.map((piece, index) => [
+            piece,
+            found.sideOf(index),
+            points[2 * index],
+            points[2 * index + 1],
+          ]),
+        ],
+      }),
     ),
     arithmetic(data, found.indices, pick),
   );
@@ -152,7 +166,7 @@ function search(found) {
   const take = (index) => pick(data.pieces[index], found.sideOf(index));
   return make(
     "div",
-    { class: "choice search" },
+    { class: "setting search" },
     make("label", { for: "search-piece" }, "Search a piece"),
     make("span", { class: "inline" }, input, said),
     list,
@@ -179,8 +193,4 @@ function legend(found) {
       );
     }),
   );
-}
-
-export function leave() {
-  byId("status").textContent = "";
 }

@@ -1,20 +1,12 @@
 // A curve or a row of bars with axes, as SVG.
 
+import { ticks } from "./drawing.js";
 import { make } from "./element.js";
-import { ticks } from "./paint.js";
+import { draw } from "./save.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [520, 190];
 const BOX = { left: 44, right: 508, top: 12, bottom: 152 };
 const MAX_DOTS = 160;
-
-/** An element of SVG; a text child is its text. */
-export function draw(name, attributes, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
 
 /**
  * @param {object} options

@@ -1,8 +1,9 @@
 // A matrix as an image with axes: the table of positions, and how alike positions are.
 
-import { colorTable } from "./colors.js";
+import { colorTable, isDark, paint, scaleOf } from "./colors.js";
+import { painted, ticks } from "./drawing.js";
 import { make } from "./element.js";
-import { painted, ticks } from "./paint.js";
+import { draw as drawn, svgText } from "./save.js";
 
 const MARGIN = { left: 46, right: 10, top: 10, bottom: 40 };
 
@@ -17,37 +18,24 @@ const MARGIN = { left: 46, right: 10, top: 10, bottom: 40 };
  * @param {number|null} [options.end] the row at which a line is drawn, or null
  * @param {boolean} [options.isEndAcross] the line is drawn at the column too
  * @param {(row: number, column: number) => void} options.onPick a cell was pressed or dragged to
- * @returns {{element: HTMLElement, mark: (row: number, column: number|null) => void}}
+ * @returns {{element: HTMLElement, mark: (row: number, column: number|null) => void,
+ *   svg: () => string}} `svg` is for a file
  */
 export function plane(options) {
   const { label, values, shape, first = 0, firstColumn = 0, names, end = null, onPick } = options;
   const [nRows, nColumns] = shape;
   const canvas = make("canvas", { class: "plane", role: "img", "aria-label": label });
+  const image = document.createElement("canvas"); // one pixel for each number
+  const scale = scaleOf(values);
   let cursor = null;
-  let image = null; // {canvas, isDark}
-  let most = 0;
-  let isSigned = false;
-  for (const value of values) {
-    most = Math.max(most, Math.abs(value));
-    isSigned ||= value < 0;
-  }
+  let isPaintedDark = null;
 
   function colored() {
-    const table = colorTable(isSigned);
-    const key = table.slice(0, 4).join();
-    if (image?.key === key) return image.canvas;
-    const small = document.createElement("canvas");
-    small.width = nColumns;
-    small.height = nRows;
-    const pixels = new ImageData(nColumns, nRows);
-    for (let place = 0; place < values.length; place += 1) {
-      const share = isSigned ? (values[place] / (most || 1) + 1) / 2 : values[place] / (most || 1);
-      const color = Math.max(0, Math.min(255, Math.round(share * 255))) * 4;
-      pixels.data.set(table.subarray(color, color + 4), place * 4);
+    if (isPaintedDark !== isDark()) {
+      isPaintedDark = isDark();
+      paint(image, values, nColumns, scale);
     }
-    small.getContext("2d").putImageData(pixels, 0, 0);
-    image = { key, canvas: small };
-    return small;
+    return image;
   }
 
   const draw = painted(canvas, (context, width, height, inks) => {
@@ -148,10 +136,10 @@ export function plane(options) {
   canvas.addEventListener("pointerdown", pick);
   canvas.addEventListener("pointermove", (event) => event.buttons === 1 && pick(event));
 
-  const low = isSigned ? -most : 0;
-  const element = make("div", { class: "plane-frame" }, canvas, legend(low, most, isSigned));
+  const element = make("div", { class: "plane-frame" }, canvas, legend(scale));
   return {
     element,
+    svg: () => svgOf(options, colored()),
     mark(row, column) {
       cursor = [row, column];
       draw();
@@ -161,8 +149,35 @@ export function plane(options) {
 
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
+/** The image with its axes, as a file; the numbers are a picture in it. */
+function svgOf({ label, shape, first = 0, firstColumn = 0, names }, image) {
+  const [nRows, nColumns] = shape;
+  const [width, height] = [640, 576];
+  const [left, top, wide, high] = [60, 34, 560, 490];
+  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
+  const svg = drawn("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, "font-family": "sans-serif" });
+  const place = { x: left, y: top, width: wide, height: high, preserveAspectRatio: "none" };
+  const text = (x, y, words, more = {}) =>
+    drawn("text", { x, y, "font-size": 12, "text-anchor": "middle", fill: "#1b1e21", ...more }, words);
+  svg.append(
+    drawn("title", {}, label),
+    drawn("rect", { width, height, fill: "#fff" }),
+    drawn("image", { ...place, href: image.toDataURL(), "image-rendering": "pixelated" }),
+    text(left + wide / 2, height - 12, names[1]),
+    text(0, 0, names[0], { transform: `translate(16 ${top + high / 2}) rotate(-90)` }),
+  );
+  for (const at of ticks(firstColumn, firstColumn + nColumns - 1, 7)) {
+    svg.append(text(left + ((at - firstColumn + 0.5) / nColumns) * wide, top + high + 18, `${at}`));
+  }
+  for (const at of ticks(first, first + nRows - 1, 8)) {
+    const y = top + ((at - first + 0.5) / nRows) * high + 4;
+    svg.append(text(left - 8, y, `${at}`, { "text-anchor": "end" }));
+  }
+  return svgText(svg);
+}
+
 /** The colors from the lowest number to the highest. */
-function legend(low, high, isSigned) {
+function legend({ low, high, isSigned }) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   painted(canvas, (context, width, height) => {
     const table = colorTable(isSigned);

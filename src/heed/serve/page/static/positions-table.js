@@ -4,13 +4,14 @@
 import * as api from "./api.js";
 import { make } from "./element.js";
 import { looked } from "./looked.js";
-import { unpacked } from "./paint.js";
+import { unpacked } from "./drawing.js";
 import { modelPicker } from "./positions.js";
 import { curve } from "./positions-curve.js";
 import { formulaOf, termOf } from "./positions-formula.js";
 import { plane } from "./positions-plane.js";
 import { setParams } from "./route.js";
-import { readPiece } from "./tokens.js";
+import { saveButtons } from "./save.js";
+import { readPiece } from "./pieces.js";
 
 const KINDS = {
   sinusoidal: "Sines and cosines, added to the embeddings",
@@ -129,6 +130,11 @@ async function build(root, address, table) {
         make("div", { class: "stack" }, found.term, found.wave, found.vector),
       ),
       found.details,
+      saveButtons("positions", {
+        svg: found.map.svg,
+        table: () => tableOf(found.values, table.shape, table.first, columnName),
+        json: () => ({ kind: table.kind, formula: table.formula, waves: table.waves, values: rowsOf(found.values, nColumns) }),
+      }),
     ),
     make(
       "section",
@@ -140,9 +146,26 @@ async function build(root, address, table) {
         make("p", { class: "hint" }, alikeWords(table)),
       ),
       make("div", { class: "two" }, found.alike.element, make("div", { class: "stack" }, found.row, found.lengths)),
+      saveButtons("similarity", {
+        svg: found.alike.svg,
+        table: () => tableOf(found.products, [nRows, nRows], table.first, rowName, table.first),
+        json: () => rowsOf(found.products, nRows),
+      }),
     ),
   );
   return found;
+}
+
+const rowsOf = (values, nColumns) =>
+  Array.from({ length: values.length / nColumns }, (_, row) =>
+    Array.from(values.subarray(row * nColumns, (row + 1) * nColumns)),
+  );
+
+/** Rows for a file, with a head. */
+function tableOf(values, [, nColumns], first, columnName, firstColumn = 0) {
+  const head = Array.from({ length: nColumns }, (_, column) => `${columnName} ${firstColumn + column}`);
+  const rows = rowsOf(values, nColumns).map((row, index) => [first + index, ...row]);
+  return [["", ...head], ...rows];
 }
 
 function alikeWords({ kind }) {
@@ -317,5 +340,5 @@ function sidePicker(address) {
   const select = make("select", { onchange: () => setParams({ side: select.value }) });
   for (const side of ["source", "target"]) select.append(make("option", { value: side }, side));
   select.value = chosen;
-  return make("label", { class: "choice" }, make("span", {}, "Side"), select);
+  return make("label", { class: "setting" }, make("span", {}, "Side"), select);
 }

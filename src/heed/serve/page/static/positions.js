@@ -31,7 +31,7 @@ export async function modelPicker(chosen) {
   const select = make("select", { onchange: () => setParams({ model: select.value, piece: null }) });
   select.append(...all.map(({ name }) => make("option", { value: name }, name)));
   select.value = chosen;
-  return make("label", { class: "choice" }, make("span", {}, "Model"), select);
+  return make("label", { class: "setting" }, make("span", {}, "Model"), select);
 }
 
 export function show(root, params) {

@@ -1,6 +1,7 @@
 // Drawings on a canvas: as large and as sharp as it is shown, drawn again with another size or theme.
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+import { redrawWithTheme } from "./colors.js";
+
 const COLORS = ["ink", "ink-soft", "line", "line-strong", "accent", "doubt-line", "second", "surface", "paper"];
 
 /** Colors of the theme by the names of theme.css. */
@@ -47,14 +48,12 @@ export function painted(canvas, draw) {
     isAsked = true;
     requestAnimationFrame(now);
   }
-  function inOtherColors() {
+  canvas.redraw = () => {
     colors = null;
     again();
-  }
+  };
+  redrawWithTheme(canvas);
   new ResizeObserver(again).observe(canvas);
-  dark.addEventListener("change", inOtherColors);
-  const themes = new MutationObserver(inOtherColors);
-  themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
   return again;
 }
 

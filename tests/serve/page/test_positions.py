@@ -1,0 +1,254 @@
+"""The screen of positions and embeddings: its numbers, its controls, and what it makes of names."""
+
+import base64
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, Route, expect
+from tests.serve.page.conftest import SENTENCE, Open
+from tests.serve.page.test_translate import assert_accessible
+
+from heed.bundle.bundle import load_bundle
+from heed.explain.embeddings import ranked_analogy, trajectories
+from heed.explain.positions import model_positions
+from heed.translate.translator import load
+from heed.vectors.pieces import piece_tables
+from heed.vectors.table import WordVectors, nearest
+
+pytestmark = [pytest.mark.slow, pytest.mark.reliability]
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "\u202eabc",
+    "▁<script>alert(1)</script>",
+    "مدينة",
+    "&amp;",
+]
+
+
+def vectors(folder: str) -> WordVectors:
+    return piece_tables(load_bundle(folder))[0].vectors
+
+
+def words(folder: str, count: int) -> list[str]:
+    """Pieces of whole words, as a person types them."""
+    found = [piece[1:] for piece in vectors(folder).words if re.fullmatch("▁[a-z]{3,}", piece)]
+    return found[:count]
+
+
+def sees(page: Page) -> None:
+    """The canvas has more than one color."""
+    colors = """canvas => {
+        const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+    }"""
+    expect(page.locator(".view canvas").first).to_be_visible()
+    page.wait_for_function(f"({colors})(document.querySelector('.view canvas')) > 3")
+
+
+def test_the_table_of_positions_is_that_of_python(open_page: Open, models: tuple[str, str]) -> None:
+    """Claims 39 and 41."""
+    page = open_page("#/positions?pos=5&dim=3")
+    sees(page)
+    table = model_positions(load_bundle(models[0]))
+    expect(page.get_by_label("Position", exact=True)).to_have_value("5")
+    page.get_by_text("One position, term by term").click()
+    cells = page.locator(".twin tbody td:last-child").all_text_contents()
+    assert [float(cell) for cell in cells] == pytest.approx(table.values[5], abs=6e-5)
+    lengths = page.locator(".twin tbody td:nth-child(3)").all_text_contents()
+    numbers = [float(length.replace(",", "")) for length in lengths]
+    assert numbers == pytest.approx([wave.wavelength for wave in table.waves], rel=1e-4)
+    angle = 5 / 10000 ** (2 / table.values.shape[1])
+    assert page.locator(".term math").text_content() == (
+        f"PE(5,3)=cos(510000{2}/{table.values.shape[1]})=cos({angle:.4g})={np.cos(angle):.4g}"
+    )
+
+
+def test_sliders_and_presses_choose_a_cell(open_page: Open) -> None:
+    page = open_page("#/positions")
+    sees(page)
+    page.get_by_label("Position", exact=True).fill("7")
+    page.get_by_label("Dimension", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"pos=7.*dim=5"))
+    expect(page.locator("figcaption").first).to_contain_text("Dimension 5: a cosine that repeats")
+    box = page.locator(".plane").first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 47, box["y"] + 11)
+    expect(page).to_have_url(re.compile(r"pos=0.*dim=0"))
+
+
+def test_the_city_has_index_4(open_page: Open) -> None:
+    """Claim 131: counted from 0; the tokens of the sentence lead to their positions."""
+    page = open_page("#/positions?view=states")
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    sees(page)
+    page.get_by_role("tab", name="Positions").click()
+    tokens = page.locator(".place").all_text_contents()
+    assert [int(re.sub(r"\D", "", token)) for token in tokens] == [*range(len(tokens))]
+    page.locator(".place").nth(4).click()
+    expect(page).to_have_url(re.compile("pos=4"))
+    expect(page.locator(".place").nth(4)).to_have_attribute("aria-pressed", "true")
+
+
+def test_neighbors_and_arithmetic_are_those_of_python(
+    open_page: Open, models: tuple[str, str]
+) -> None:
+    """Claims 14 and 27."""
+    page = open_page("#/positions?view=pieces")
+    sees(page)
+    first, second, third = words(models[0], 3)
+    page.get_by_label("Search a piece").fill(first)
+    page.keyboard.press("Enter")
+    expect(page.locator(".ranking li")).to_have_count(15)
+    shown = page.locator(".ranking .link").all_text_contents()
+    found = nearest(vectors(models[0]), f"▁{first}", 15)
+    assert [piece.replace("␣", "▁") for piece in shown] == [one.word for one in found]
+    cosines = page.locator(".ranking .number").all_text_contents()
+    assert [float(each.replace("-", "-")) for each in cosines] == pytest.approx(
+        [one.cosine for one in found], abs=6e-4
+    )
+    for label, word in (("start at", first), ("take away", second), ("add", third)):
+        page.get_by_label(f"The word to {label}").fill(word)
+    page.get_by_role("button", name="Compute").click()
+    rows = page.locator(".ranks tbody tr")
+    expect(rows).to_have_count(13)
+    expected = ranked_analogy(vectors(models[0]), f"▁{first}", f"▁{second}", f"▁{third}", 10)
+    shown = page.locator(".ranks tbody th").all_text_contents()
+    assert [piece.replace("␣", "▁") for piece in shown] == [one.word for one in expected]
+    expect(page.get_by_text("a word of the query: left out")).to_have_count(3)
+
+
+def test_an_unknown_word_is_answered_with_a_sentence(
+    open_page: Open, complaints: list[str]
+) -> None:
+    page = open_page("#/positions?view=pieces")
+    sees(page)
+    page.get_by_label("The word to start at").fill("zzzz")
+    page.get_by_role("button", name="Compute").click()
+    expect(page.locator(".found .message")).to_contain_text("has no vector of 'zzzz'")
+    complaints.clear()  # the browser logs every status of 400
+
+
+def test_the_map_moves_by_keys_and_a_press_chooses(open_page: Open) -> None:
+    page = open_page("#/positions?view=pieces")
+    sees(page)
+    canvas = page.locator("canvas.map")
+    before = canvas.screenshot()
+    canvas.focus()
+    for key in ("+", "ArrowLeft", "ArrowUp", "-"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(100)
+    assert canvas.screenshot() != before
+    page.keyboard.press("0")
+    box = canvas.bounding_box()
+    assert box is not None
+    # Over a point, the mouse is told its piece.
+    places = [(x / 40, y / 20) for y in range(4, 17) for x in range(4, 37)]
+    for x, y in places:
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+        if page.locator(".tip").is_visible():
+            break
+    piece = page.locator(".tip").text_content()
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.locator("h3 bdi")).to_have_text(piece or "")
+    expect(page.locator(".ranking li")).to_have_count(15)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_states_are_those_of_python(open_page: Open, models: tuple[str, str], side: str) -> None:
+    page = open_page(f"#/positions?view=states&side={side}")
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_role("button", name="Look").click()
+    sees(page)
+    page.get_by_text("As a table").click()
+    trace = load(models[0]).trace(SENTENCE)
+    tokens = trace.target_tokens if side == "target" else trace.source_tokens
+    found = trajectories(trace, tokens, side="tgt" if side == "target" else "src")
+    rows = page.locator(".twin tbody tr")
+    expect(rows).to_have_count(len(tokens))
+    for index in range(len(tokens)):
+        cells = rows.nth(index).locator("td").all_text_contents()
+        numbers = [[float(each) for each in cell.split(", ")] for cell in cells]
+        np.testing.assert_allclose(numbers, found.points[:, index], rtol=2e-3, atol=2e-3)
+    page.get_by_label("Up to").fill("0")
+    expect(page.locator("output")).to_have_text("the embeddings")
+
+
+def test_names_of_every_script_and_tags_are_text(open_page: Open) -> None:
+    points = np.random.default_rng(1).normal(size=(len(HOSTILE), 2)).astype("<f4")
+
+    def pieces(route: Route) -> None:
+        body: dict[str, Any] = {
+            "model": HOSTILE[0],
+            "pieces": HOSTILE,
+            "sides": [{"side": "source", "count": 3}, {"side": "target", "count": 2}],
+            "points": base64.b64encode(points.tobytes()).decode(),
+            "shares": [0.5, 0.25],
+            "d_model": 8,
+        }
+        route.fulfill(json=body)
+
+    def near(route: Route) -> None:
+        listed = [{"piece": piece, "cosine": 0.5} for piece in HOSTILE]
+        route.fulfill(json={"piece": HOSTILE[2], "neighbors": listed})
+
+    page = open_page()
+    page.route("**/api/v1/embeddings**", pieces)
+    page.route("**/api/v1/embeddings/neighbors**", near)
+    page.goto(page.url.split("#")[0] + "#/positions?view=pieces&piece=" + HOSTILE[0])
+    expect(page.locator(".ranking li")).to_have_count(len(HOSTILE))
+    shown = page.locator(".ranking bdi").all_text_contents()
+    assert shown == [piece.replace("▁", "␣") for piece in HOSTILE]
+    assert page.locator("main img, main script").count() == 0
+    page.get_by_label("Target (2)").uncheck()
+    page.get_by_label("Search a piece").fill("script")
+    page.keyboard.press("Enter")
+    expect(page.locator("h3 bdi")).to_have_text("␣<script>alert(1)</script>")
+
+
+@pytest.mark.parametrize("view", ["positions", "pieces", "states"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_to_mend(open_page: Open, view: str, theme: str) -> None:
+    page = open_page(f"#/positions?view={view}&piece=a", color_scheme=theme)
+    if view == "states":
+        page.get_by_label("Sentence to look into").fill(SENTENCE)
+        page.get_by_role("button", name="Look").click()
+    sees(page)
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert_accessible(page)
+
+
+def test_a_phone_needs_no_sideways_scrolling(open_page: Open) -> None:
+    phone = {"width": 360, "height": 740}
+    for view in ("positions", "pieces", "states"):
+        page = open_page(f"#/positions?view={view}", viewport=phone, is_mobile=True)
+        page.wait_for_timeout(500)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_tabs_are_chosen_by_arrow_keys(open_page: Open) -> None:
+    page = open_page("#/positions")
+    sees(page)
+    page.get_by_role("tab", name="Positions").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Pieces")).to_be_focused()
+    expect(page.get_by_role("tab", name="Pieces")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("canvas.map")).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["positions", "pieces"])
+@pytest.mark.parametrize("kind", ["SVG", "PNG", "CSV"])
+def test_a_view_is_saved(open_page: Open, view: str, kind: str) -> None:
+    page = open_page(f"#/positions?view={view}")
+    sees(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"Save as {kind}").first.click()
+    data = download.value.path().read_bytes()
+    assert data.startswith({"SVG": b"<svg", "PNG": b"\x89PNG", "CSV": b""}[kind])
+    assert len(data) > 500
