@@ -315,16 +315,33 @@ class Service:
                         400, f"The text is in {name_of(found.code)} already.", code="same_language"
                     )
                 opened = await stack.enter_async_context(self.models.use(route.model))
-            results: Results[Found] = Results(1, timeout_s=deadline.left_s)
-            stack.callback(results.abandon)
-            self.scheduler.submit(
-                Errand(
-                    lambda is_wanted: run(opened.translator, route.target, is_wanted),
-                    n_chars=len(texts),
-                    results=results,
-                )
+            return await self._in_a_thread(
+                lambda is_wanted: run(opened.translator, route.target, is_wanted),
+                len(texts),
+                deadline.left_s,
             )
+
+    async def in_a_thread(self, run: Callable[[IsWanted], Found], n_chars: int) -> Found:
+        """Call a function in one of the threads that search.
+
+        Args:
+            run: gets whether the answer is still wanted.
+            n_chars: characters that it reads.
+
+        Raises:
+            Refusal: the server is busy, the time is over; or whatever `run` raises, as a refusal.
+        """
+        return await self._in_a_thread(run, n_chars, self.settings.work.timeout_s)
+
+    async def _in_a_thread(
+        self, run: Callable[[IsWanted], Found], n_chars: int, timeout_s: float
+    ) -> Found:
+        results: Results[Found] = Results(1, timeout_s=timeout_s)
+        try:
+            self.scheduler.submit(Errand(run, n_chars=n_chars, results=results))
             return await results.get(0)
+        finally:
+            results.abandon()
 
 
 async def _answers(texts: Sequence[Text]) -> list[Answer]:

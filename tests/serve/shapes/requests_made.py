@@ -63,6 +63,7 @@ GOOD = {
         st.integers(0, 4),
         max_size=2,
     ),
+    "objects": st.lists(st.dictionaries(st.sampled_from(["kind", "head"]), ODD_VALUES), max_size=2),
     "file": st.just("a file"),
 }
 CONTENT_TYPES = st.sampled_from(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heed.errors import UsageError
-from heed.explain.causes.effects import MAX_ROWS, array
+from heed.explain.causes.effects import array
 from heed.explain.causes.pair import Pair
 from heed.explain.causes.parts import keys_of
 from heed.model.interface import Floats
@@ -114,7 +114,7 @@ def _integral(
     ways = [last - first for first, last in zip(begin, end, strict=True)]
     places, weights = np.polynomial.legendre.leggauss(n_points)
     n_rows = len(pair.tgt_out_ids)
-    n_at_once = max(1, MAX_ROWS // n_rows)
+    n_at_once = max(1, pair.n_rows_at_once // n_rows)
     totals = [way.new_zeros(n_rows, *way.shape[1:]) for way in ways]
     for first in range(0, n_points, n_at_once):
         at = (places[first : first + n_at_once] + 1) / 2
@@ -154,11 +154,15 @@ def masking(pair: Pair) -> Attribution:
     """
     if not keys_of(pair):
         raise UsageError("Source tokens can be masked only where attention by softmax reads them.")
-    n_src = len(pair.src_ids)
-    mask = ~torch.eye(n_src, dtype=torch.bool, device=pair.device)[:, None, None]
-    states = pair.network(pair.rows(pair.src_ids, n_src), pair.rows(pair.tgt_in_ids, n_src), mask)
-    after = pair.of_expected(pair.network.logits(states).log_softmax(dim=-1))
-    source = array(pair.token_log_probs() - after).T
+    mask = ~torch.eye(len(pair.src_ids), dtype=torch.bool, device=pair.device)[:, None, None]
+    parts = []
+    for first in range(0, len(mask), pair.n_rows_at_once):
+        portion = mask[first : first + pair.n_rows_at_once]
+        pair.before_pass()
+        src, tgt_in = (pair.rows(ids, len(portion)) for ids in (pair.src_ids, pair.tgt_in_ids))
+        logits = pair.network.logits(pair.network(src, tgt_in, portion))
+        parts.append(pair.of_expected(logits.log_softmax(dim=-1)))
+    source = array(pair.token_log_probs() - torch.cat(parts)).T
     return _attribution(pair, source, np.zeros((len(source), len(source)), dtype=np.float32))
 
 
@@ -251,13 +255,19 @@ def _gradients(pair: Pair, source: Tensor, target: Tensor) -> tuple[Tensor, ...]
     Returns:
         The gradients of both.
     """
+    parts = []
+    n_tgt = len(pair.tgt_out_ids)
     with torch.inference_mode(False), torch.enable_grad():
-        leaves = [each.detach().clone().requires_grad_() for each in (source, target)]
-        with editing(pair.network, _put(pair, *leaves)):
-            log_probs = pair.token_log_probs(len(source))
-        # No row depends on another: one pass back gives each row's own gradient.
-        rows = torch.arange(len(source), device=pair.device)
-        return torch.autograd.grad(log_probs[rows, rows % log_probs.size(1)].sum(), leaves)
+        for first in range(0, len(source), pair.n_rows_at_once):
+            portion = slice(first, first + pair.n_rows_at_once)
+            leaves = [each[portion].detach().clone().requires_grad_() for each in (source, target)]
+            with editing(pair.network, _put(pair, *leaves)):
+                log_probs = pair.token_log_probs(len(leaves[0]))
+            # No row depends on another: one pass back gives each row's own gradient.
+            rows = torch.arange(len(log_probs), device=pair.device)
+            explained = log_probs[rows, (rows + first) % n_tgt]
+            parts.append(torch.autograd.grad(explained.sum(), leaves))
+    return tuple(torch.cat(each) for each in zip(*parts, strict=True))
 
 
 def erased_rows(pair: Pair) -> Tensor:
@@ -273,9 +283,9 @@ def _with_each(ids: list[int], other: int) -> Tensor:
 
 def _lost(pair: Pair, src: Tensor, tgt_in: Tensor) -> Floats:
     """The log-prob that each expected token loses with other ids, `(tgt_len, n_rows)`."""
-    before = pair.token_log_probs()
+    before, n = pair.token_log_probs(), pair.n_rows_at_once
     parts = [
-        pair.of_expected(pair.log_probs_of(src[first:][:MAX_ROWS], tgt_in[first:][:MAX_ROWS]))
-        for first in range(0, len(src), MAX_ROWS)
+        pair.of_expected(pair.log_probs_of(src[first : first + n], tgt_in[first : first + n]))
+        for first in range(0, len(src), n)
     ]
     return array(before - torch.cat(parts)).T.copy()

@@ -28,9 +28,6 @@ from heed.model.interface import Floats
 from heed.model.trace import Edit, editing
 from heed.translate.translator import Translator
 
-MAX_ROWS = 64
-"""Changed models that are computed at once."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
@@ -133,8 +130,8 @@ def log_probs_under(pair: Pair, causes: Sequence[Cause]) -> Floats:
         `(n_causes, tgt_len)`.
     """
     found = [torch.empty(0, len(pair.tgt_out_ids))]
-    for first in range(0, len(causes), MAX_ROWS):
-        portion = causes[first : first + MAX_ROWS]
+    for first in range(0, len(causes), pair.n_rows_at_once):
+        portion = causes[first : first + pair.n_rows_at_once]
         by_name: dict[str, dict[int, Edit]] = {}
         for row, cause in enumerate(portion):
             for name, edit in cause.edits(pair).items():

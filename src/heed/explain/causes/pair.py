@@ -3,6 +3,7 @@
 Whatever `heed.model.trace.editing` changes in the model is changed here too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -15,7 +16,7 @@ from heed.model.network import TorchNetwork
 from heed.model.trace import listening
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.trace import Tracer
+from heed.translate.trace import Trace, Tracer
 from heed.translate.translator import Translator
 
 
@@ -28,12 +29,14 @@ class Pair:
         options: of searches.
         src_ids: what the encoder reads, `<eos>` last.
         tgt_ids: of the translation, without `<bos>` and `<eos>`.
+        before_pass: called before each pass through the model; may raise to end the work.
     """
 
     tracer: Tracer = field(repr=False)
     options: DecodeOptions
     src_ids: list[int]
     tgt_ids: list[int]
+    before_pass: Callable[[], None] = field(default=lambda: None, repr=False)
 
     @classmethod
     def of(
@@ -67,6 +70,32 @@ class Pair:
             tgt_ids=[] if translation is None else reader.whole_tgt(translation, "translation"),
         )
         return pair if translation is not None else replace(pair, tgt_ids=pair.search())
+
+    @classmethod
+    def of_trace(
+        cls,
+        translator: Translator,
+        trace: Trace,
+        *,
+        before_pass: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> Self:
+        """The sentence of a trace, in the very pieces that were traced.
+
+        Args:
+            translator: that made the trace.
+            trace: of a sentence and its translation.
+            before_pass: called before each pass.
+            **options: fields of `DecodeOptions`.
+        """
+        src_vocab, tgt_vocab = translator.src_vocab, translator.tgt_vocab
+        return cls(
+            tracer=Tracer(translator.traced, src_vocab, tgt_vocab),
+            options=options_from(translator.options, options),
+            src_ids=_ids(src_vocab, trace.source_tokens),
+            tgt_ids=_ids(tgt_vocab, trace.target_tokens[1:]),
+            before_pass=before_pass,
+        )
 
     @property
     def network(self) -> TorchNetwork:
@@ -140,6 +169,7 @@ class Pair:
 
     def log_probs_of(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """The same for other ids, `(n_rows, src_len)` and `(n_rows, tgt_len)`."""
+        self.before_pass()
         # The kernel of attention that nobody listens to rounds otherwise.
         with listening(self.network, lambda *_: None):
             return self.network.teacher_forced(src, tgt_in).log_softmax(dim=-1)
@@ -158,6 +188,12 @@ class Pair:
         return torch.tensor([ids], device=self.device).expand(n_rows, -1)
 
     @property
+    def n_rows_at_once(self) -> int:
+        """How many rows of a batch keep the log-probs below 128 MiB, at most 64."""
+        n_numbers = len(self.tgt_out_ids) * self.tgt_vocab.size
+        return max(1, min(64, 2**25 // n_numbers))
+
+    @property
     def device(self) -> torch.device:
         """Where the model is."""
         return self.network.output.weight.device
@@ -173,3 +209,9 @@ class Pair:
         with torch.no_grad(), listening(self.network, hear):
             self.log_probs()
         return found
+
+
+def _ids(vocab: Vocab, pieces: list[str]) -> list[int]:
+    """The ids of pieces; no two ids have the same piece."""
+    ids = {piece: id for id, piece in enumerate(vocab.pieces(range(vocab.size)))}
+    return [ids[piece] for piece in pieces]

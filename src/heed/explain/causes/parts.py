@@ -310,16 +310,17 @@ def layers_of(pair: Pair) -> list[str]:
     return [name for name in layers if {f"{name}.in", f"{name}.out"} <= pair.shapes.keys()]
 
 
-def source_readings(pair: Pair, position: int) -> list[Position]:
+def source_readings(pair: Pair, position: int, scale: float = 0.0) -> list[Position]:
     """A source position in every attention that reads the source.
 
     Args:
         pair: the sentence.
         position: of the source, from 0.
+        scale: 0 = nothing reads it.
     """
     has_cross = any("cross_attention" in name for name in pair.shapes)
     return [
-        Position(attention=attention, position=position)
+        Position(attention=attention, position=position, scale=scale)
         for attention in keys_of(pair)
         if not (has_cross and attention.startswith("decoder") and "self" in attention)
     ]

@@ -10,7 +10,9 @@ from heed.serve.refusal import Refusal
 from heed.serve.shapes.body import Parameters
 from heed.serve.shapes.style import Style
 
-Kind = Literal["text", "texts", "integer", "number", "flag", "word", "words", "object", "file"]
+Kind = Literal[
+    "text", "texts", "integer", "number", "flag", "word", "words", "object", "objects", "file"
+]
 """`texts`: one or a list. `word`: a name or a code. `words`: a list, or one with commas."""
 
 MEANINGS: dict[Kind, str] = {
@@ -22,6 +24,7 @@ MEANINGS: dict[Kind, str] = {
     "word": "text",
     "words": "a list of names",
     "object": "an object",
+    "objects": "a list of objects",
     "file": "a file",
 }
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
@@ -176,6 +179,12 @@ def _object(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _objects(value: Any) -> list[dict[str, Any]] | None:
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return value
+    return None
+
+
 _CONVERSIONS = {
     "text": _text,
     "texts": _texts,
@@ -185,4 +194,5 @@ _CONVERSIONS = {
     "word": _word,
     "words": _words,
     "object": _object,
+    "objects": _objects,
 }

@@ -20,6 +20,7 @@ SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     "word": {"type": "string", "maxLength": MAX_WORD_CHARS},
     "words": {"oneOf": [_STRINGS, {"type": "string"}]},
     "object": {"type": "object"},
+    "objects": {"type": "array", "items": {"type": "object"}},
     "file": {"type": "string", "contentMediaType": "application/octet-stream"},
 }
 ERRORS = {
@@ -105,7 +106,7 @@ def _body(endpoint: Endpoint) -> dict[str, Any]:
     kinds = {each.kind for each in endpoint.fields}
     # A form has strings only, and JSON has no files.
     media_types = [MULTIPART] if "file" in kinds else [JSON]
-    if not kinds & {"file", "object"}:
+    if not kinds & {"file", "object", "objects"}:
         media_types.append(URLENCODED)
     content: dict[str, Any] = {media_type: {"schema": schema} for media_type in media_types}
     has_example = all(each.example is not None for each in endpoint.fields if each.is_required)

@@ -2,6 +2,7 @@
 
 from heed.serve.shapes import (
     addons,
+    causes,
     deepl,
     deepl_documents,
     deepl_glossaries,
@@ -24,6 +25,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *own.ENDPOINTS,
     *own_models.ENDPOINTS,
     *own_files.ENDPOINTS,
+    *causes.ENDPOINTS,  # before the tensors of a trace, whose path fits theirs too
     *traces.ENDPOINTS,
     *embeddings.ENDPOINTS,
     *training.ENDPOINTS,

@@ -1,0 +1,90 @@
+"""What causes what in a traced sentence: run in one of the threads that search.
+
+torch is loaded when the first of these is asked for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from heed.serve.inside.traces import Kept
+from heed.serve.refusal import Refusal
+from heed.serve.service import IsWanted, Service
+
+if TYPE_CHECKING:
+    from heed.explain.causes.pair import Pair
+    from heed.explain.causes.parts import Cause
+    from heed.translate.trace import Trace
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One change of a model, as a client asks for it.
+
+    Attributes:
+        kind: `head`, `sublayer`, `layer`, `feature`, `position` or `patch`.
+        values: of its parameters.
+        other: of a patch, the trace that it takes the tensor from.
+    """
+
+    kind: str
+    values: Mapping[str, Any]
+    other: "Trace | None" = field(default=None, repr=False)
+
+
+async def with_pair(
+    service: Service, kept: Kept, run: "Callable[[Pair], Found]", options: Mapping[str, Any]
+) -> Found:
+    """Call a function with the pair of a trace, and end it when nobody waits for it any more.
+
+    Args:
+        service: has the threads.
+        kept: the trace.
+        run: gets the pair.
+        options: of searches.
+
+    Raises:
+        Refusal: whatever `run` raises, as a refusal; the time is over.
+    """
+
+    def in_thread(is_wanted: IsWanted) -> Found:
+        from heed.explain.causes.pair import Pair
+
+        def end_if_unwanted() -> None:
+            if not is_wanted():
+                raise Refusal(504, "Nobody waits for this any more.", code="unwanted")
+
+        pair = Pair.of_trace(
+            kept.translator, kept.trace, before_pass=end_if_unwanted, **dict(options)
+        )
+        return run(pair)
+
+    return await service.in_a_thread(in_thread, len(kept.trace.source))
+
+
+def causes_of(pair: "Pair", changes: Sequence[Change]) -> "list[Cause]":
+    """The changes as `heed.explain.causes.parts` has them."""
+    return [cause for change in changes for cause in _causes(pair, change)]
+
+
+def _causes(pair: "Pair", change: Change) -> "Sequence[Cause]":
+    from heed.explain.causes import parts
+
+    values = change.values
+    match change.kind:
+        case "head":
+            return [parts.Head(**values)]
+        case "sublayer":
+            return [parts.Sublayer(**values)]
+        case "layer":
+            return [parts.Layer(**values)]
+        case "feature":
+            return [parts.Feature(**values)]
+        case "position" if values["attention"] is None:
+            return parts.source_readings(pair, values["position"], values["scale"])
+        case "position":
+            return [parts.Position(**values)]
+    assert change.other is not None
+    return [parts.Patch(other=change.other, **values)]
