@@ -79,12 +79,38 @@ def test_steps_go_forward_and_back_with_buttons_and_keys(open_page: Open) -> Non
     expect(title).to_have_text("embed_src.tokens")
     page.get_by_role("combobox", name="Depth").select_option(label="Overview")
     page.get_by_label("Step", exact=True).press("End")
-    expect(title).to_have_text("log_probs")
+    expect(title).to_have_text("Each choice is the next input")
     page.get_by_role("button", name="Layer 1").last.click()
     expect(title).to_have_text("decoder.0.self_attention.query")
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page.get_by_role("button", name="Pause").click()
+
+
+def test_masks_and_choices_are_steps_too(open_page: Open, trace: Trace) -> None:
+    """Claims 80, 84, 112."""
+    page = opened(open_page)
+    page.evaluate("location.hash = '#/steps?node=masks'")
+    expect(page.locator(".step-tensor h2")).to_have_text("Who may read whom")
+    twin = page.locator(".twin").first
+    twin.locator("summary").click()
+    expect(twin.locator("table")).to_be_visible()
+    third = twin.locator("tbody tr").nth(2).locator("td").all_text_contents()
+    assert third == ["1", "1", "1"] + ["−∞"] * (len(trace.target_tokens) - 3)
+    page.evaluate("location.hash = '#/steps?node=choice'")
+    rows = page.locator(".likeliest tbody tr")
+    expect(rows).to_have_count(len(trace.target_tokens))
+    written = [row.locator("td").last.text_content() for row in rows.all()]
+    assert [one.replace("␣", "▁") for one in written if one] == trace.expected_tokens
+
+
+def test_an_example_is_looked_into(open_page: Open) -> None:
+    page = opened(open_page)
+    page.get_by_role("combobox", name="Examples").select_option(label="I am a student")
+    expect(page.get_by_label("Sentence to look into")).to_have_value("I am a student")
+    expect(page.locator(".step-tensor table").first).to_contain_text(
+        "<0x49>"
+    )  # the model knows its own words only
 
 
 def test_pieces_are_shown_with_their_numbers(open_page: Open, translator: Translator) -> None:

@@ -65,7 +65,17 @@ export function targetsOf(from) {
   return [...new Set(session.languages.flatMap(({ targets }) => targets))];
 }
 
-export const nameOf = (code) => session.languages.find((one) => one.code === code)?.name ?? code;
+const NAMES = new Intl.DisplayNames(["en"], { type: "language" });
+
+/** The name of a language; one that is only translated into is not among the server's names. */
+export function nameOf(code) {
+  const known = session.languages.find((one) => one.code === code)?.name;
+  try {
+    return known ?? NAMES.of(code);
+  } catch {
+    return code; // no code of a language
+  }
+}
 
 /** The language of the text: chosen, detected, or the only one possible; "" if not known yet. */
 export function sourceCode() {

@@ -3,6 +3,10 @@
 const SENTENCES = {
   pieces:
     "The text is split into pieces of the vocabulary, and each piece is a number: a row of a table.",
+  masks:
+    "In a batch, shorter sentences are padded, and padding is never read. In the decoder nothing reads the future.",
+  choice:
+    "A search chooses a piece by these probabilities and reads it at the next position, until it chooses the end.",
   "embedding.tokens":
     "Each piece is a row of a table that was learned; the row is multiplied by √d_model.",
   "embedding.sum": "What tells the places apart is added: the same numbers for every sentence.",

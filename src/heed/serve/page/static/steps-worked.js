@@ -60,9 +60,17 @@ export function layerNormAt(row, place, gain, shift, epsilon) {
  * @returns {Promise<{value: number, text: string}|null>} null where no rule fits
  */
 export async function worked(node, place, { read, weight, idAt }) {
-  const rule = RULES[node.kind];
+  const rule = (FORMULAS[node.kind] ?? node.formula) === node.formula && RULES[node.kind];
   return rule ? rule({ node, place, read, weight, idAt, input: inputNamed(node) }) : null;
 }
+
+/** Where an option changes the formula, the one that the rule works out. */
+const FORMULAS = {
+  "attention.products": "Q Kᵀ",
+  "attention.scores": "S = Q Kᵀ / √d_k",
+  "attention.masked": "S, −∞ where reading is not allowed",
+  "attention.weights": "A = softmax(S)",
+};
 
 /** The input of a node whose name ends so. */
 const inputNamed = (node) => (ending) => node.inputs.find((name) => name.endsWith(ending));
@@ -88,10 +96,11 @@ async function projected({ node, read, weight, input, place }, row) {
 
 /** Queries, keys and values: the rows of one matrix, head by head. */
 function fused(part) {
-  return (asked) => {
+  return async (asked) => {
     const [nHeads, , width] = asked.node.shape;
     const [head, , dimension] = asked.place;
-    const before = { query: 0, key: 1, value: 2 }[part] * nHeads * width;
+    const query = await asked.read(asked.node.name.replace(/[a-z]+$/, "query"));
+    const before = { query: 0, key: 1, value: 2 }[part] * nHeads * query.shape[2];
     return projected(asked, before + head * width + dimension);
   };
 }
@@ -157,14 +166,15 @@ const RULES = {
   },
   "attention.masked": async ({ node, place: [head, row, column], read }) => {
     const score = rowAt(await read(node.inputs[0]), head, row)[column];
-    const isHidden = column > row;
+    const isHidden = rowAt(await read(node.name), head, row)[column] === -Infinity;
     return isHidden
-      ? { value: -Infinity, text: "this position is later than the one that reads" }
+      ? { value: -Infinity, text: "reading is not allowed" }
       : { value: score, text: `reading is allowed: ${written(score)}` };
   },
   "attention.weights": async ({ node, place: [head, row, column], read }) =>
     softmaxAt(rowAt(await read(node.inputs[0]), head, row), column),
   "attention.context": async ({ node, place: [head, row, dimension], read }) => {
+    if (node.inputs.length !== 2) return null;
     const [weights, values] = await Promise.all(node.inputs.map((name) => read(name)));
     const column = Float32Array.from({ length: values.shape[1] }, (_, at) => rowAt(values, head, at)[dimension]);
     return dot(rowAt(weights, head, row), column);

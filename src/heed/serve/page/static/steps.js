@@ -9,6 +9,7 @@ import { mathOf } from "./formula.js";
 import { setParams } from "./route.js";
 import { textBar } from "./textbar.js";
 import { readPiece, tokenRow } from "./tokens.js";
+import { withoutTensors } from "./steps-around.js";
 import { sentenceOf } from "./steps-words.js";
 import { worked, written } from "./steps-worked.js";
 
@@ -20,7 +21,6 @@ const DEPTHS = {
 };
 const PLAY_MS = 1200;
 const TOP = 12;
-const N_FIRST = 4; // numbers of an embedding
 const CLOSE = 2e-3; // of numbers that came in 32 bits and were added up in another order
 
 let params = {};
@@ -46,20 +46,9 @@ export function leave() {
   stop();
 }
 
-/** The step before the first tensor: the text becomes pieces, and these numbers. */
-const PIECES = {
-  name: "pieces",
-  operation: "split the text",
-  formula: "",
-  kind: "pieces",
-  shape: [],
-  axes: [],
-  inputs: [],
-};
-
 function steps() {
   const [, pattern] = DEPTHS[params.depth] ?? DEPTHS.operation;
-  return [PIECES, ...looked.trace.nodes.filter(({ name }) => pattern.test(name))];
+  return withoutTensors(looked.trace.nodes.filter(({ name }) => pattern.test(name)));
 }
 
 function current() {
@@ -102,7 +91,7 @@ async function draw() {
   const { trace } = looked;
   if (!trace) return view.replaceChildren();
   const node = current();
-  const found = node === PIECES ? null : await tensor(node.name);
+  const found = node.show ? null : await tensor(node.name);
   if (looked.trace !== trace || current() !== node) return; // another one was chosen meanwhile
   const focused = view.contains(document.activeElement) && document.activeElement.dataset.key;
   view.replaceChildren(
@@ -111,7 +100,7 @@ async function draw() {
       "div",
       { class: "steps-columns" },
       diagram(trace.nodes, node.name, pick),
-      make("div", { class: "step-tensor" }, ...(await (found ? shown(node, found) : piecesShown()))),
+      make("div", { class: "step-tensor card" }, ...(await (found ? shown(node, found) : node.show()))),
       await explanation(node, found),
     ),
   );
@@ -158,42 +147,6 @@ function labelsOf(axis, length) {
   return isSequence(axis)
     ? tokensOf(axis)
     : Array.from({ length }, (_, index) => String(index));
-}
-
-/** Each piece, its number in the vocabulary, and the beginning of its row in the table. */
-async function piecesShown() {
-  const { trace } = looked;
-  const parts = [make("h2", {}, "Text → pieces → numbers")];
-  for (const [side, title, tokens] of [
-    ["src", "Source", trace.source_tokens],
-    ["tgt", "Target, as the decoder reads it", trace.target_tokens],
-  ]) {
-    const names = await pieces(side);
-    const table = trace.nodes.find(({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side);
-    const vectors = table && (await tensor(table.name));
-    const rows = tokens.map((token, index) => {
-      const width = vectors?.shape[1] ?? 0;
-      const numbers = vectors?.data.subarray(index * width, index * width + N_FIRST) ?? [];
-      return make(
-        "tr",
-        {},
-        make("th", { scope: "row", dir: "auto" }, readPiece(token)),
-        make("td", {}, String(names.indexOf(token))),
-        make("td", {}, `${Array.from(numbers, written).join("  ")} …`),
-      );
-    });
-    const heads = ["Piece", "Number", "Embedding"].map((one) => make("th", { scope: "col" }, one));
-    parts.push(
-      make(
-        "table",
-        { class: "likeliest" },
-        make("caption", {}, title),
-        make("thead", {}, make("tr", {}, ...heads)),
-        make("tbody", {}, ...rows),
-      ),
-    );
-  }
-  return parts;
 }
 
 /** The axes that are shown as rows and columns, and the index on the others. */
@@ -333,7 +286,7 @@ async function likeliest(node, values, row, width) {
 async function explanation(node, found) {
   const parts = [
     make("h2", {}, node.operation),
-    node.formula ? make("p", { class: "formula" }, mathOf(node.formula)) : null,
+    ...formula(node),
     make("p", {}, sentenceOf(node)),
   ];
   if (!found) return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
@@ -341,6 +294,14 @@ async function explanation(node, found) {
   parts.push(inputs(node));
   if (/^(logits|log_probs)$/.test(node.name)) parts.push(await forcedTable());
   return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
+}
+
+/** The formula, and what stands behind it in words. */
+function formula(node) {
+  if (!node.formula) return [];
+  const [math, ...words] = node.formula.split(/, (?=−∞|0 where|divided)/);
+  const rest = words.length ? make("span", { class: "hint" }, `, ${words.join(", ")}`) : null;
+  return [make("p", { class: "formula" }, mathOf(math), rest)];
 }
 
 /** One number of the tensor, worked out from its inputs. */

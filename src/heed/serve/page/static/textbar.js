@@ -28,7 +28,6 @@ export function textBar() {
     dir: "auto",
     autocomplete: "off",
     spellcheck: "false",
-    list: "examples",
     "aria-label": "Sentence to look into",
     placeholder: "A sentence",
   });
@@ -43,12 +42,19 @@ export function textBar() {
   const direction = make("select", { "aria-label": "Languages", onchange: () => submit() });
   const button = make("button", { type: "submit", class: "button" }, "Look");
   const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
-  const examples = make("datalist", { id: "examples" });
+  const examples = make("select", {
+    "aria-label": "Examples",
+    onchange: () => {
+      text.value = examples.value;
+      forced.value = "";
+      submit();
+    },
+  });
   const form = make(
     "form",
     { class: "textbar card" },
-    make("div", { class: "row" }, text, examples, direction),
-    make("div", { class: "row" }, forced, button),
+    make("div", { class: "row" }, text, direction),
+    make("div", { class: "row" }, forced, examples, button),
     message,
   );
   form.addEventListener("submit", (event) => {
@@ -73,7 +79,11 @@ export function textBar() {
   looked.on(["from", "to"], ({ from, to }) => {
     direction.value = `${from} ${to}`;
     const known = EXAMPLES[from] ?? [];
-    examples.replaceChildren(...known.map((value) => make("option", { value })));
+    examples.replaceChildren(
+      make("option", { value: "", disabled: true, selected: true }, "Examples"),
+      ...known.map((value) => make("option", { value }, value)),
+    );
+    examples.hidden = !known.length;
   });
   looked.on(["text"], (state) => {
     if (text.value !== state.text) text.value = state.text;

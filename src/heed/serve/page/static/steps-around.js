@@ -1,0 +1,103 @@
+// The steps that are no tensors: the text becomes numbers, masks are made, a piece is chosen.
+
+import { make } from "./element.js";
+import { heatmap } from "./heatmap.js";
+import { looked, pieces, tensor } from "./looked.js";
+import { readPiece } from "./tokens.js";
+import { written } from "./steps-worked.js";
+
+const N_FIRST = 4; // numbers of an embedding
+
+const step = (name, operation, show) => ({
+  name,
+  operation,
+  show,
+  formula: "",
+  kind: name,
+  shape: [],
+  axes: [],
+  inputs: [],
+});
+const PIECES = step("pieces", "split the text", piecesShown);
+const MASKS = step("masks", "make the masks", masksShown);
+const CHOICE = step("choice", "choose, and feed back", choiceShown);
+
+/** The nodes that are steps, with these in their places. */
+export function withoutTensors(nodes) {
+  const layers = nodes.findIndex(({ name }) => /^(encoder|decoder)\./.test(name));
+  const at = layers < 0 ? nodes.length : layers;
+  return [PIECES, ...nodes.slice(0, at), MASKS, ...nodes.slice(at), CHOICE];
+}
+
+/** Each piece, its number in the vocabulary, and the beginning of its row in the table. */
+async function piecesShown() {
+  const { trace } = looked;
+  const parts = [make("h2", {}, "Text → pieces → numbers")];
+  for (const [side, title, tokens] of [
+    ["src", "Source", trace.source_tokens],
+    ["tgt", "Target, as the decoder reads it", trace.target_tokens],
+  ]) {
+    const names = await pieces(side);
+    const embedding = trace.nodes.find(({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side);
+    const vectors = embedding && (await tensor(embedding.name));
+    const rows = tokens.map((token, index) => {
+      const width = vectors?.shape[1] ?? 0;
+      const numbers = vectors?.data.subarray(index * width, index * width + N_FIRST) ?? [];
+      return make(
+        "tr",
+        {},
+        make("th", { scope: "row", dir: "auto" }, readPiece(token)),
+        make("td", {}, String(names.indexOf(token))),
+        make("td", {}, `${Array.from(numbers, written).join("  ")} …`),
+      );
+    });
+    parts.push(table(title, ["Piece", "Number", "Embedding"], rows));
+  }
+  return parts;
+}
+
+function table(title, heads, rows) {
+  return make(
+    "table",
+    { class: "likeliest" },
+    make("caption", {}, title),
+    make("thead", {}, make("tr", {}, ...heads.map((one) => make("th", { scope: "col" }, one)))),
+    make("tbody", {}, ...rows),
+  );
+}
+
+/** Who may read whom: 1 where reading is allowed. */
+function masksShown() {
+  const { source_tokens: source, target_tokens: target } = looked.trace;
+  const all = (rows, columns, isAllowed) =>
+    Float32Array.from({ length: rows.length * columns.length }, (_, place) =>
+      isAllowed(Math.floor(place / columns.length), place % columns.length) ? 1 : -Infinity,
+    );
+  const map = (label, rows, columns, isAllowed) =>
+    heatmap({ label, rows, columns, values: all(rows, columns, isAllowed), low: 0, high: 1 });
+  return [
+    make("h2", {}, "Who may read whom"),
+    make("h3", {}, "Decoder: no position reads a later one"),
+    map("The causal mask", target, target, (row, column) => column <= row),
+    make("h3", {}, "Source: every piece may be read"),
+    map("The padding mask", target, source, () => true),
+  ];
+}
+
+/** At each position the piece that is chosen, which the decoder reads at the next one. */
+function choiceShown() {
+  const { target_tokens: read, expected_tokens: chosen } = looked.trace;
+  const rows = read.map((token, position) =>
+    make(
+      "tr",
+      {},
+      make("td", {}, String(position)),
+      make("td", { dir: "auto" }, readPiece(token)),
+      make("td", { dir: "auto" }, readPiece(chosen[position])),
+    ),
+  );
+  return [
+    make("h2", {}, "Each choice is the next input"),
+    table("Until the end of the sentence", ["Position", "Reads", "Writes"], rows),
+  ];
+}
