@@ -1,4 +1,4 @@
-// What Python calls, by ctypes (heed/engine/native.py): plain C, so that one library serves every
+// What Python calls, by ctypes (heed/engine/library.py): plain C, so that one library serves every
 // Python. All arguments are checked here; each call returns null or an error message.
 #include <algorithm>
 #include <climits>
@@ -180,11 +180,13 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
 
 HEED_API void heed_model_delete(heed::Model *model) { delete model; }
 
-// Positions are tables of the first n, for this call only.
-HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *positions, const int64_t *ids, const int32_t *lengths, int32_t n_sources, int32_t beam_size, heed::State **out) {
+// Positions are tables of the first n, for this call only: of sources, or of targets if the ids are
+// prompts that a decoder-only model goes on with.
+HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *positions, const int64_t *ids, const int32_t *lengths, int32_t n_sources, int32_t beam_size, heed::State **out, int32_t are_prompts) {
     return guarded([&]() -> std::string {
         const int least = model->config.is_one_stack ? 0 : 1;
         int64_t total = 0;
+        if (are_prompts && !model->config.is_one_stack) return "prompts are read by a decoder-only model";
         if (n_sources < 1 || beam_size < 1 || int64_t(n_sources) * beam_size > kMostRows) return "too few or too many rows";
         for (int s = 0; s < n_sources; s++) {
             if (lengths[s] < least) return "a source has no tokens";
@@ -193,8 +195,8 @@ HEED_API const char *heed_state_new(heed::Model *model, const heed::Positions *p
         }
         if (total > INT_MAX / 4) return "too many source tokens at once";
         for (int64_t i = 0; i < total; i++)
-            if (ids[i] < 0 || ids[i] >= model->config.src_vocab_size) return "a source id is not in the vocabulary";
-        *out = new heed::State(*model, *positions, ids, lengths, n_sources, beam_size);
+            if (ids[i] < 0 || ids[i] >= (are_prompts ? model->config.tgt_vocab_size : model->config.src_vocab_size)) return "a source id is not in the vocabulary";
+        *out = new heed::State(*model, *positions, ids, lengths, n_sources, beam_size, are_prompts);
         return "";
     });
 }
@@ -232,7 +234,7 @@ HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *
     return guarded([&]() -> std::string {
         check_best(state->config(), *best);
         if (n_tokens != state->rows()) return "there must be one token for each row";
-        check_positions(state->config(), *positions, int64_t(state->position()) + 1, "the target");
+        check_positions(state->config(), *positions, state->taken() + 1, "the target");
         check_targets(state->config(), tokens, n_tokens);
         state->step(*positions, tokens, *best, weights);
         return "";
@@ -245,7 +247,7 @@ HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions
     return guarded([&]() -> std::string {
         if (n_rows != state->rows()) return "there must be one token for each row";
         if (count < 1 || int64_t(n_rows) * count > INT_MAX / 4) return "too few or too many tokens at once";
-        check_positions(state->config(), *positions, int64_t(state->position()) + count, "the target");
+        check_positions(state->config(), *positions, state->taken() + count, "the target");
         check_targets(state->config(), tokens, int64_t(n_rows) * count);
         state->extend(*positions, tokens, count, log_probs);
         return "";

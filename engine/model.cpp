@@ -274,8 +274,8 @@ void State::split(const Rows &rows_of, const F &f) {
     });
 }
 
-State::State(Model &model, const Positions &positions, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size)
-    : model_(model), positions_(positions), beam_size_(beam_size), words_(model.key_words() + model.value_words()), arena_(model.blocks), scratch_(model.pool.size()) {
+State::State(Model &model, const Positions &positions, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size, bool are_prompts)
+    : model_(model), positions_(positions), beam_size_(beam_size), are_prompts_(are_prompts), words_(model.key_words() + model.value_words()), arena_(model.blocks), scratch_(model.pool.size()) {
     const Config &c = model.config;
     for (int s = 0; s < n_sources; s++) {
         sources_.push_back({n_tokens_, lengths[s]});
@@ -320,7 +320,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
     std::vector<int> places(rows);
     for (int s = first; s < last; s++)
         for (int i = 0; i < sources_[s].length; i++) places[sources_[s].offset - begin + i] = i;
-    work.embed(model_.embed_src, positions_, ids + begin, places, 1, 1);
+    work.embed(are_prompts_ ? model_.embed_tgt : model_.embed_src, positions_, ids + begin, places, 1, 1);
     const auto keep_output = [&](int l) {
         if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.encoder_norm, memory(l, begin));
         else std::memcpy(memory(l, begin), scratch.x.data(), rows * width * sizeof(float));
@@ -342,7 +342,7 @@ void State::encode(const int64_t *ids, int first, int last, Work &work) {
                     else work.recall(i, heads + (from + i) * stride + c.key_width(), c.key_width());
                 }
                 work.turn();
-                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, c.is_causal ? i + 1 : length, c.is_one_stack && model_.is_bfloat16(), scratch.joined.data() + (from + i) * out_stride);
+                for (int i = 0; i < length; i++) work.attend(heads + (from + i) * stride, c.is_causal || are_prompts_ ? i + 1 : length, c.is_one_stack && model_.is_bfloat16(), scratch.joined.data() + (from + i) * out_stride);
             }
         });
         work.feed_forward(layer.feed_forward, rows);
@@ -464,11 +464,11 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
     const size_t width = c.width(), out_stride = padded(c.value_width());
     work.reserve(rows, c.is_one_stack ? n + longest() : std::max(n, longest()));
     Scratch &scratch = work.scratch;
-    std::vector<int> places(rows);
-    for (int r = 0; r < rows; r++) places[r] = begin + r % count;
-    work.embed(model_.embed_tgt, positions_, tokens.ids + first * tokens.stride, places, count, tokens.stride);
     // Source tokens that a row's self-attention reads.
     const auto before = [&](int r) { return c.is_one_stack ? sources_[(first + r) / beam_size_].length : 0; };
+    std::vector<int> places(rows);
+    for (int r = 0; r < rows; r++) places[r] = begin + r % count + (are_prompts_ ? before(r / count) : 0);
+    work.embed(model_.embed_tgt, positions_, tokens.ids + first * tokens.stride, places, count, tokens.stride);
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const DecoderLayer &layer = model_.decoder[l];
         const bool is_silent = tokens.is_last_layer_silent && l + 1 == c.n_decoder_layers;
@@ -494,7 +494,7 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
                 if (r + 1 < n_rows) recall(r + 1);
                 float *kept = tokens.weights && c.is_one_stack ? scratch.weights.data() : nullptr;
                 for (int row = r * count; row < (r + 1) * count; row++) {
-                    const int n_keys = before(r) + places[row] + 1;
+                    const int n_keys = before(r) + begin + row % count + 1;
                     work.attend(heads + row * stride, n_keys, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
                     if (kept) write_weights(l, first + r, kept, n_keys, before(r), tokens.weights);
                 }

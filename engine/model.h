@@ -140,8 +140,9 @@ struct Page {
 // One batch of sources: `rows = n_sources * beam_size`.
 class State {
   public:
-    // Reads the sources, their ids concatenated.
-    State(Model &, const Positions &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size);
+    // Reads the sources, their ids concatenated. Prompts are read as targets are, and the target goes
+    // on behind them.
+    State(Model &, const Positions &, const int64_t *ids, const int32_t *lengths, int n_sources, int beam_size, bool are_prompts);
 
     const Config &config() const { return model_.config; }
     int beam_size() const { return beam_size_; }
@@ -149,6 +150,8 @@ class State {
     int n_sources() const { return int(sources_.size()); }
     int position() const { return position_; }
     int longest() const;
+    // Positions of the target that are taken, at most.
+    int64_t taken() const { return int64_t(position_) + (are_prompts_ ? longest() : 0); }
 
     // One more token for each row, and the largest log-probs of the next.
     // `weights`, if not null: with which each row reads the source, (n_decoder_layers, rows, n_heads,
@@ -218,6 +221,7 @@ class State {
     Model &model_;
     Positions positions_;  // while a call runs
     int beam_size_;
+    bool are_prompts_;
     size_t words_;  // of keys and values of a token, as they are remembered
     std::vector<Source> sources_;
     std::vector<std::shared_ptr<const Columns>> own_;  // of `output`, for each source; or empty

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from heed.engine import native
+from heed.engine import library
 from heed.engine.network import Network, engine_config
 from heed.engine.runtime import Engine
 from heed.engine.shortlist import Shortlist
@@ -21,7 +21,7 @@ from heed.model.interface import Floats, Ids
 from heed.model.network import TorchNetwork
 
 needs_compiler = pytest.mark.skipif(
-    not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
+    not library.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
 )
 KERNELS = ["portable", "avx2", "avxvnni", "avx512", "numpy"]
 # No width is a multiple of 16, nor of 4 where it need not be.
@@ -91,7 +91,7 @@ def engine(
     network: Network, kernels: str = "", threads: int = 1, shortlist: Shortlist | None = None
 ) -> Engine:
     """An engine for this instruction set; skips where this machine cannot have it."""
-    if kernels != "numpy" and not (native.is_compiled() and native.kernels(kernels)):
+    if kernels != "numpy" and not (library.is_compiled() and library.kernels(kernels)):
         pytest.skip(f"this machine has no {kernels or 'compiled engine'}")
     return Engine(network, threads=threads, kernels=kernels, shortlist=shortlist)
 

@@ -23,7 +23,7 @@ extern "C" {
 const char *heed_kernels(const char *name);
 const char *heed_model_new(const Config *, const Matrix *, int32_t, const float *const *, int32_t, const char *, int32_t, heed::Model **);
 void heed_model_delete(heed::Model *);
-const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **);
+const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **, int32_t);
 void heed_state_delete(heed::State *);
 const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *, float *);
 const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, float *);

@@ -17,7 +17,9 @@ from tests.engine.conftest import (
     walk,
 )
 
-from heed.engine import native
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
+from heed.engine import library, native
 from heed.engine.network import Network, engine_config
 from heed.engine.runtime import Engine
 from heed.errors import ConfigError, DataError, HeedError
@@ -204,7 +206,109 @@ def test_attention_to_the_source_is_that_of_torch(
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
+    "bidirectional": {"family": "decoder"},
+    "rotary": {"family": "decoder", "prefix": "causal", "norm": "post", "positions": "rotary"},
+    "learned": {"family": "decoder", "positions": "learned"},
+    "no positions": {"family": "decoder", "positions": "none"},
+}
+PROMPTS = np.array([[5, 9, 7, 8, 4, 6], [6, 0, 0, 0, 0, 0], [0] * 6, [9, 9, 4, 7, 0, 0]])
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("is_quantized", [False, True])
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_prompts_of_any_length_are_read_at_once_to_the_same_bits(
+    kind: str, is_quantized: bool, kernels: str, network: Callable[..., Network]
+) -> None:
+    """Beside the same tokens one after another, alone; also after rows have left and moved."""
+    # NumPy's products of float32 depend on how many rows there are.
+    atol = 1e-5 if kernels == "numpy" and not is_quantized else 0.0
+    model = engine(network(is_quantized=is_quantized, **LANGUAGE_MODELS[kind]), kernels)
+    tokens, stay = random_ids(len(PROMPTS), 4), np.array([3, 0])
+    state = model.start_from(PROMPTS)
+    found = [model.step(state, column).all_log_probs() for column in tokens[:, :2].T]
+    model.select(state, stay, stay)
+    found.append(model.step(state, tokens[stay, 2]).all_log_probs())
+    model.extend(state, tokens[stay, 3:])
+    found.append(model.step(state, tokens[stay, 0]).all_log_probs())
+    places = [*((row, row, (0, 1)) for row in range(4)), (3, 0, (2, 3)), (0, 1, (2, 3))]
+    for row, place, numbers in places:
+        prompt = PROMPTS[row][PROMPTS[row] != 0]
+        whole = np.concatenate([prompt, tokens[row], tokens[row, :1]])
+        wanted = in_steps(model, np.zeros((1, 0), np.int64), whole[None])[0, len(prompt) :]
+        for number in numbers:
+            expected = wanted[-1 if number == 3 else number]
+            np.testing.assert_allclose(found[number][place], expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sample": True, "seed": 3, "temperature": 0.8},
+        {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
+        {"sample": True, "n_best": 2, "top_k": 5},
+    ],
+)
+def test_each_prompt_goes_on_as_it_does_alone(
+    options: dict[str, Any], kernels: str, network: Callable[..., Network]
+) -> None:
+    """As it does, too, where a model reads prompts up to the shortest and is forced to the rest."""
+    model = engine(network(is_quantized=True, **LANGUAGE_MODELS["rotary"]), kernels)
+    prompts = [prompt[prompt != 0].tolist() for prompt in PROMPTS]
+    controls = {"bos_id": 2, "eos_id": 3, "pad_id": 0, "forbidden": [0, 1, 2]}
+
+    class Forced:
+        """The same model without `start_from`."""
+
+        start, step, extend, select = model.start, model.step, model.extend, model.select
+
+    def texts(model: Any, rows: list[int], n_new: int) -> list[list[tuple[list[int], float]]]:
+        chosen = DecodeOptions(
+            beam_size=1, max_length=20, max_length_factor=0, max_length_offset=n_new, **options
+        )
+        found = decode(
+            model,
+            np.zeros((len(rows), 0), np.int64),
+            chosen,
+            prefixes=[prompts[row] for row in rows],
+            score_prefixes=False,
+            keys=rows,
+            **controls,
+        )
+        return [[(answer.ids, answer.score) for answer in answers] for answers in found]
+
+    together = texts(model, [0, 1, 2, 3], 5)
+    for row, (answers, prompt) in enumerate(zip(together, prompts, strict=True)):
+        assert answers == texts(model, [row], 5)[0]
+        for ids, _ in answers:
+            assert ids[: len(prompt)] == prompt
+            assert len(ids) <= len(prompt) + 5
+    forced = texts(Forced, [0, 1, 2, 3], 5)
+    assert [[ids for ids, _ in row] for row in together] == [
+        [ids for ids, _ in row] for row in forced
+    ]
+
+
 # ---------------------------------------------------------------------------- what is refused
+
+
+def test_prompts_are_for_decoder_only_models_that_know_their_tokens(
+    network: Callable[..., Network],
+) -> None:
+    with pytest.raises(HeedError, match="a source id is not in the vocabulary"):
+        engine(network(**KINDS["decoder"]), "").start_from(np.array([[5, 99]]))
+    with pytest.raises(DataError, match="3 positions, but this model learned only 2"):
+        learned = engine(network(family="decoder", positions="learned", max_positions=2), "")
+        learned.start_from(np.array([[5, 6, 7]]))
+
+
+@needs_compiler
+def test_a_model_with_an_encoder_reads_no_prompts(network: Callable[..., Network]) -> None:
+    with pytest.raises(HeedError, match="prompts are read by a decoder-only model"):
+        engine(network(**KINDS["transformer"]), "").start_from(np.array([[5, 6]]))
 
 
 @needs_compiler
@@ -251,10 +355,10 @@ def test_weights_that_do_not_fit_the_config_are_refused(
     network: Callable[..., Network],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shape = native._config(network(**KINDS["decoder"]))
+    shape = library.config_record(network(**KINDS["decoder"]))
     for name, value in change.items():
         setattr(shape, name, value)
-    monkeypatch.setattr(native, "_config", lambda _: shape)
+    monkeypatch.setattr(library, "config_record", lambda _: shape)
     with pytest.raises(ConfigError, match=words):
         native.NativeModel(network(**KINDS["decoder"]))
 

@@ -27,7 +27,7 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     if "there is no C++ compiler" in built.stderr:
         pytest.skip("there is no C++ compiler")
     assert built.returncode == 0, built.stderr[-4000:]
-    names = "import heed.engine.native as n; print(n.kernels())"
+    names = "import heed.engine.library as n; print(n.kernels())"
     tests = ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     tests += [str(HERE / "test_equal.py"), str(HERE / "test_native.py")]
     tests += [str(ROOT / "tests" / "vectors" / "test_word2vec.py")]

@@ -11,7 +11,7 @@ from tests.engine.conftest import BEAM_SIZE, KERNELS, LENGTHS, engine, needs_com
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
-from heed.engine import native
+from heed.engine import library
 from heed.engine.network import Network, engine_config
 from heed.engine.runtime import Engine, State
 from heed.errors import ConfigError
@@ -181,8 +181,8 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
         n_slow.append(1)
         return find(scores, count)
 
-    find = native.largest
-    monkeypatch.setattr(native, "largest", slowly)
+    find = library.largest
+    monkeypatch.setattr(library, "largest", slowly)
     model = engine(network(), kernels)
     state = model.start(sources(), beam_size=BEAM_SIZE)
     tokens = np.full(len(LENGTHS) * BEAM_SIZE, 2)

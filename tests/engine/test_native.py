@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from heed.engine import native
+from heed.engine import library, native
 from heed.engine.matrices import Matrix
 from heed.engine.network import Network
 from heed.engine.tables import PositionTables
@@ -17,15 +17,15 @@ from heed.errors import ConfigError, DataError, HeedError
 from heed.model.interface import Floats, largest
 
 pytestmark = pytest.mark.skipif(
-    not native.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
+    not library.is_compiled(), reason="the engine was not compiled here (no C++ compiler?)"
 )
 TEN = np.arange(4, 14)
 
 
 def test_the_best_instruction_set_is_one_of_those_there_are() -> None:
-    assert native.kernels() in ("avx512", "avxvnni", "avx2", "portable")
-    assert native.kernels("portable") == "portable"
-    assert native.kernels("abacus") is None
+    assert library.kernels() in ("avx512", "avxvnni", "avx2", "portable")
+    assert library.kernels("portable") == "portable"
+    assert library.kernels("abacus") is None
 
 
 def test_an_unknown_instruction_set_is_refused(network: Callable[..., Network]) -> None:
@@ -160,10 +160,10 @@ def test_weights_that_do_not_fit_the_config_are_refused(
     network: Callable[..., Network],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shape = native._config(network())
+    shape = library.config_record(network())
     for name, value in change.items():
         setattr(shape, name, value)
-    monkeypatch.setattr(native, "_config", lambda _: shape)
+    monkeypatch.setattr(library, "config_record", lambda _: shape)
     with pytest.raises(ConfigError, match=words):
         native.NativeModel(network())
 
@@ -172,13 +172,13 @@ def test_weights_that_do_not_fit_the_config_are_refused(
 def test_a_matrix_without_numbers_is_refused(
     part: str, network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without(matrix: Matrix) -> native._Matrix:
+    def without(matrix: Matrix) -> library.MatrixRecord:
         made = whole(matrix)
         setattr(made, part, None)
         return made
 
-    whole = native._matrix
-    monkeypatch.setattr(native, "_matrix", without)
+    whole = library.matrix_record
+    monkeypatch.setattr(library, "matrix_record", without)
     with pytest.raises(ConfigError, match="matrix 0 must have either floats, or ints and scales"):
         native.NativeModel(network(is_quantized=part != "floats"))
 
@@ -187,7 +187,7 @@ def test_positions_that_are_missing_are_refused(
     network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = native.NativeModel(network(positions="rotary"))
-    places = {"src": native._Positions(99), "tgt": native._Positions(99)}
+    places = {"src": library.PositionsRecord(99), "tgt": library.PositionsRecord(99)}
     monkeypatch.setattr(model, "positions", lambda side, n: places[side])
     with pytest.raises(HeedError, match="the positions are not of the model's kind"):
         model.start(TEN, np.array([10], np.int32), 1)
@@ -204,10 +204,12 @@ def test_positions_that_are_missing_are_refused(
 def test_a_norm_without_numbers_is_refused(
     network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, checked = network(), native._checked
+    whole, checked = network(), library.checked_address
     vectors = {id(vector) for norm in whole.norms.values() for vector in norm}
     monkeypatch.setattr(
-        native, "_checked", lambda array, *rest: id(array) not in vectors and checked(array, *rest)
+        library,
+        "checked_address",
+        lambda array, *rest: id(array) not in vectors and checked(array, *rest),
     )
     with pytest.raises(ConfigError, match="a norm must have gain and bias"):
         native.NativeModel(whole)
@@ -272,7 +274,7 @@ numbers = st.sampled_from([-np.inf, -3.0, -2.5, -1.0, -0.0, 0.0, 1.5])
     count=st.integers(1, 80),
 )
 def test_the_largest_come_in_order_and_equals_by_id(scores: Floats, count: int) -> None:
-    values, ids = native.largest(scores, count)
+    values, ids = library.largest(scores, count)
     wanted, wanted_ids = largest(scores, count)
     np.testing.assert_array_equal(values, wanted)
     is_found = np.isfinite(values)
@@ -281,7 +283,7 @@ def test_the_largest_come_in_order_and_equals_by_id(scores: Floats, count: int) 
 
 def test_the_largest_of_nothing_are_not_looked_for() -> None:
     with pytest.raises(HeedError, match="more scores are asked for than a row has"):
-        native.largest(np.zeros((1, 3), np.float32), 0)
+        library.largest(np.zeros((1, 3), np.float32), 0)
 
 
 def test_a_model_may_be_used_from_several_threads_at_once(

@@ -18,7 +18,7 @@ from heed.bundle.bundle import Bundle, load_bundle, save_bundle, save_int8
 from heed.disk.files import to_json
 from heed.disk.folders import read_directory, write_directory
 from heed.disk.tensors import encode_tensors
-from heed.engine.native import is_compiled
+from heed.engine.library import is_compiled
 from heed.engine.packed import save_rounded
 from heed.engine.runtime import Engine
 from heed.errors import ConfigError, FormatError, HeedError

@@ -73,7 +73,7 @@ def facts() -> Iterator[tuple[str, str]]:
 
 
 def _engine() -> str:
-    from heed.engine.native import is_compiled, kernels
+    from heed.engine.library import is_compiled, kernels
 
     if not is_compiled():
         return "not compiled: without a C++ compiler, NumPy or torch translates, slower"

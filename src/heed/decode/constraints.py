@@ -170,6 +170,11 @@ class Constraints:
             repetition_penalty=options.repetition_penalty,
         )
 
+    def prefix_lengths(self) -> Ids:
+        """Ids that each source must begin with, `(n_sources,)`."""
+        lengths: Ids = (self.prefixes != _FREE).sum(axis=1)
+        return lengths
+
     def apply(self, following: NextTokens, tokens: Ids, sources: Ids) -> Choice:
         """The candidates after the tokens so far.
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from heed.decode.constraints import Choice
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import ENDED, Hypothesis, Step, Sums, Task, check_alive, make_hypothesis
-from heed.model.interface import Decodable, Floats, Ids, State
+from heed.model.interface import Decodable, Floats, Ids, PromptReader, State
 
-Choose = Callable[[Choice, int, Ids], tuple[Ids, Floats, Ids | None]]
-"""`(choice, step, sources) -> (ids, scores, n_allowed or None)`; see `choose_likeliest`."""
+Choose = Callable[[Choice, Ids, Ids], tuple[Ids, Floats, Ids | None]]
+"""`(choice, steps, sources) -> (ids, scores, n_allowed or None)`; see `choose_likeliest`."""
 
 # Removing rows copies the model's memory of the others, so several are removed at a time.
 _LEAVE_SHARE = 1 / 8
@@ -29,7 +29,9 @@ class Rows:
 
     Attributes:
         sources: index of its source in the call, `(rows,)`.
-        limits: most tokens it may get, `(rows,)`.
+        limits: most tokens it may get, those skipped included, `(rows,)`.
+        n_skipped: places in front of its first token: prefixes that are read whole end at the same
+            place, so that all rows go on there, `(rows,)`.
         is_live: False if it is finished but still in the batch, `(rows,)`.
         tokens: predicted so far, then room for more, `(rows, longest limit)`.
         token_log_probs: their log-probs by the model, `(rows, longest limit)`.
@@ -38,6 +40,7 @@ class Rows:
 
     sources: Ids
     limits: Ids
+    n_skipped: Ids
     is_live: NDArray[np.bool_]
     tokens: Ids
     token_log_probs: Floats
@@ -52,12 +55,12 @@ class Rows:
         return type(self)(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
-def choose_likeliest(choice: Choice, step: int, sources: Ids) -> tuple[Ids, Floats, None]:
+def choose_likeliest(choice: Choice, steps: Ids, sources: Ids) -> tuple[Ids, Floats, None]:
     """Take the likeliest id of each row, the lowest among equals.
 
     Args:
         choice: the candidates.
-        step: not used.
+        steps: not used, `(rows,)`.
         sources: not used, `(rows,)`.
 
     Returns:
@@ -85,16 +88,11 @@ def greedy_search(
         HeedError: the model's output is not a number.
     """
     results: dict[int, Hypothesis] = {}
-    state = model.start(src, required_ids=task.constraints.prefixes)
-    rows = _begin(task)
-    last = np.full(len(src), task.bos_id)
-    number = task.n_unscored
-    if number:
-        last = _read(model, state, rows, last, task)
+    state, rows, last, number = _begin(model, src, task)
     while len(rows.sources):
         following = model.step(state, last)
         choice = task.constraints.apply(following, rows.tokens[:, :number], rows.sources)
-        last, scores, n_allowed = choose(choice, number, rows.sources)
+        last, scores, n_allowed = choose(choice, number - rows.n_skipped, rows.sources)
         rows.tokens[:, number] = last
         rows.token_log_probs[:, number] = choice.log_probs(last[:, None], scores[:, None])[:, 0]
         rows.totals += scores
@@ -121,20 +119,41 @@ def greedy_search(
     return [results.get(source) for source in range(len(src))]
 
 
-def _read(model: Decodable, state: State, rows: Rows, last: Ids, task: Task) -> Ids:
-    """Read the first tokens of all prefixes at once, and return the last of them, `(rows,)`."""
-    first = task.constraints.prefixes[:, : task.n_unscored]
-    rows.tokens[:, : task.n_unscored] = first
-    rows.token_log_probs[:, : task.n_unscored] = 0.0
-    model.extend(state, np.concatenate([last[:, None], first[:, :-1]], axis=1))
-    return first[:, -1]
+def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, int]:
+    """Read sources, and what of the prefixes is read at once.
+
+    Returns:
+        The state, the rows, the last token of each, `(rows,)`, and how many places have a token.
+    """
+    prefixes = task.constraints.prefixes
+    begun = np.concatenate([np.full((len(src), 1), task.bos_id), prefixes], axis=1)
+    n_read = task.constraints.prefix_lengths() * (not task.scores_prefixes)
+    if n_read.any() and not src.shape[1] and isinstance(model, PromptReader):
+        number = int(n_read.max())
+        is_read = np.arange(number) < n_read[:, None]
+        state = model.start_from(np.where(is_read, begun[:, :number], task.pad_id))
+    else:
+        number = int(n_read.min())
+        n_read[:] = number
+        state = model.start(src, required_ids=prefixes)
+        if number:
+            model.extend(state, begun[:, :number])
+    rows = _new_rows(task, number - n_read)
+    for tokens, prefix, n in zip(rows.tokens, prefixes, n_read.tolist(), strict=True):
+        # A token that is never chosen stands in front.
+        tokens[: number - n], tokens[number - n : number] = task.bos_id, prefix[:n]
+    rows.token_log_probs[:, :number] = 0.0
+    return state, rows, begun[np.arange(len(src)), n_read], number
 
 
-def _begin(task: Task) -> Rows:
-    n_sources, longest = len(task.limits), int(task.limits.max())
+def _new_rows(task: Task, n_skipped: Ids) -> Rows:
+    """The rows before their first token."""
+    n_sources, limits = len(task.limits), task.limits + n_skipped
+    longest = int(limits.max())
     return Rows(
         sources=np.arange(n_sources),
-        limits=task.limits,
+        limits=limits,
+        n_skipped=n_skipped,
         is_live=np.ones(n_sources, dtype=bool),
         tokens=np.empty((n_sources, longest), dtype=np.int64),
         token_log_probs=np.empty((n_sources, longest), dtype=np.float32),
@@ -144,19 +163,24 @@ def _begin(task: Task) -> Rows:
 
 def _harvest(rows: Rows, length: int, task: Task) -> dict[int, Hypothesis]:
     """Turn finished rows into hypotheses, by source."""
-    divisor = LENGTH_FORMULAS[task.options.length_formula](length, task.options.length_penalty)
-    return {
-        source: make_hypothesis(
-            tokens, log_probs, score=total / divisor, has_ended=tokens[-1] == task.eos_id
+    formula = LENGTH_FORMULAS[task.options.length_formula]
+    found: dict[int, Hypothesis] = {}
+    for source, skipped, tokens, log_probs, total in zip(
+        rows.sources.tolist(),
+        rows.n_skipped.tolist(),
+        rows.tokens[:, :length].tolist(),
+        rows.token_log_probs[:, :length].tolist(),
+        rows.totals.tolist(),
+        strict=True,
+    ):
+        divisor = formula(length - skipped, task.options.length_penalty)
+        found[source] = make_hypothesis(
+            tokens[skipped:],
+            log_probs[skipped:],
+            score=total / divisor,
+            has_ended=tokens[-1] == task.eos_id,
         )
-        for source, tokens, log_probs, total in zip(
-            rows.sources.tolist(),
-            rows.tokens[:, :length].tolist(),
-            rows.token_log_probs[:, :length].tolist(),
-            rows.totals.tolist(),
-            strict=True,
-        )
-    }
+    return found
 
 
 def _seen(rows: Rows, choice: Choice, number: int, n_allowed: Ids | None, task: Task) -> Step:

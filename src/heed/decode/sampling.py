@@ -120,12 +120,12 @@ class Sampler:
     draws: Sums
     is_observed: bool
 
-    def __call__(self, choice: Choice, step: int, sources: Ids) -> tuple[Ids, Floats, Ids | None]:
+    def __call__(self, choice: Choice, steps: Ids, sources: Ids) -> tuple[Ids, Floats, Ids | None]:
         """Draw one token a row.
 
         Args:
             choice: the candidates.
-            step: index of the draw to use.
+            steps: index of the draw that each row uses, `(rows,)`.
             sources: index of each row's source, `(rows,)`.
 
         Returns:
@@ -134,7 +134,7 @@ class Sampler:
         """
         with np.errstate(invalid="ignore"):  # the search itself refuses NaN
             allowed = candidates(choice, self.options)
-            ids, scores = draw(allowed, self.draws[sources, step])
+            ids, scores = draw(allowed, self.draws[sources, steps])
         n_allowed = (allowed.probabilities > 0).sum(axis=1) if self.is_observed else None
         return ids, scores, n_allowed
 

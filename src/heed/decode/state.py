@@ -94,7 +94,8 @@ class Task:
         eos_id: the token that ends a hypothesis.
         limits: most tokens predicted for each source, `(n_sources,)`.
         constraints: which tokens are not allowed.
-        n_unscored: tokens of every prefix that are read at once and not scored.
+        scores_prefixes: False = prefixes are read at once as far as the model can.
+        pad_id: fills the shorter rows of padded ids.
         n_samples: how many consecutive sources each sentence of the call has.
         observer: called after every step, or None.
         is_wanted: called after every step; None = all are wanted to the end.
@@ -105,7 +106,8 @@ class Task:
     eos_id: int
     limits: Ids
     constraints: Constraints
-    n_unscored: int
+    scores_prefixes: bool
+    pad_id: int
     n_samples: int
     observer: Observer | None
     is_wanted: IsWanted | None

@@ -51,9 +51,11 @@ class FallbackModel:
         """Set the ids of every restricted state; see `NativeModel.set_common_ids`."""
         self.shared = _Columns.of(matrix, ids)
 
-    def start(self, ids: Ids, lengths: NDArray[np.int32], beam_size: int) -> "FallbackState":
+    def start(
+        self, ids: Ids, lengths: NDArray[np.int32], beam_size: int, *, are_prompts: bool = False
+    ) -> "FallbackState":
         """Read sources; see `NativeModel.start`."""
-        return FallbackState(self, ids, lengths, beam_size)
+        return FallbackState(self, ids, lengths, beam_size, are_prompts)
 
     def linear(self, role: str, x: Floats) -> Floats:
         """A product of the network, by its role."""
@@ -166,15 +168,22 @@ class FallbackState:
     """A batch of sources in translation; made by `FallbackModel.start`."""
 
     def __init__(
-        self, model: FallbackModel, ids: Ids, lengths: NDArray[np.int32], beam_size: int
+        self,
+        model: FallbackModel,
+        ids: Ids,
+        lengths: NDArray[np.int32],
+        beam_size: int,
+        are_prompts: bool,
     ) -> None:
         config = model.config
-        if len(ids) and (ids.min() < 0 or ids.max() >= config.src_vocab_size):
+        n_ids = config.tgt_vocab_size if are_prompts else config.src_vocab_size
+        if len(ids) and (ids.min() < 0 or ids.max() >= n_ids):
             raise HeedError("engine: a source id is not in the vocabulary.")
         stacks = model.network.stacks
         if not (stacks.is_one_stack or (lengths > 0).all()):
             raise HeedError("engine: a source has no tokens.")
         self.model = model
+        self._are_prompts = are_prompts
         self.beam_size = beam_size
         self.lengths = lengths
         self.position = 0
@@ -203,10 +212,9 @@ class FallbackState:
             raise HeedError("engine: a target id is not in the vocabulary.")
         if len(tokens) != self.n_sources * self.beam_size:
             raise HeedError("engine: there must be one token for each row.")
-        places, is_one_stack = (
-            np.full(len(tokens), self.position),
-            model.network.stacks.is_one_stack,
-        )
+        is_one_stack = model.network.stacks.is_one_stack
+        n_read: Ids = self._are_prompts * self.lengths.astype(np.int64).repeat(self.beam_size)
+        places = np.full(len(tokens), self.position) + n_read
         x = model.embed("tgt", tokens, places)
         for number, cache in enumerate(self._caches):
             layer = f"decoder.{number}"
@@ -325,22 +333,24 @@ class FallbackState:
         """
         model, stacks = self.model, self.model.network.stacks
         places, is_one_stack = np.arange(len(source)), stacks.is_one_stack
+        side = "tgt" if self._are_prompts else "src"
         heads: list[tuple[Floats, Floats]] = []
 
         def read(y: Floats, layer: str) -> Floats:
-            query, key, value = model.heads("src", model.linear(f"{layer}.in", y), places)
+            query, key, value = model.heads(side, model.linear(f"{layer}.in", y), places)
             if is_one_stack:
                 key, value = model.remembered(key), model.remembered(value)
             heads.append((key, value))
             # Position i reads up to i, or all of them everything.
-            ends = [(i, i + 1) for i in places] if stacks.is_causal else [(0, len(source))]
+            is_causal = stacks.is_causal or self._are_prompts
+            ends = [(i, i + 1) for i in places] if is_causal else [(0, len(source))]
             contexts = [
                 attend(query[first:end], key[None, :end], value[None, :end])[0]
                 for first, end in ends
             ]
             return model.linear(f"{layer}.out", np.concatenate(contexts))
 
-        x = model.embed("src", source, places)
+        x = model.embed(side, source, places)
         outputs = [x]
         for layer in (f"{stack}.{number}" for number in range(n_layers)):
             x = model.residual(f"{layer}.self", x, partial(read, layer=layer))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.engine import fallback, native
+from heed.engine import fallback, library, native
 from heed.engine.network import EngineConfig, Network
 from heed.engine.shortlist import Shortlist
 from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids
@@ -85,7 +85,7 @@ class Engine:
     ) -> None:
         self.config: EngineConfig = network.config
         self.network = network
-        self.is_native = native.is_compiled() and kernels != "numpy"
+        self.is_native = library.is_compiled() and kernels != "numpy"
         self._model: native.NativeModel | fallback.FallbackModel = (
             native.NativeModel(network, threads=threads, kernels=kernels)
             if self.is_native
@@ -132,6 +132,12 @@ class Engine:
             state.select(rows.ravel(), places)
         return state
 
+    def start_from(self, prompts: Ids) -> State:
+        """Read the beginnings of targets `(rows, length)`; see `PromptReader.start_from`."""
+        is_token = prompts != self.config.pad_id
+        lengths = is_token.sum(axis=1, dtype=np.int32)
+        return self._model.start(prompts[is_token], lengths, 1, are_prompts=True)
+
     def step(self, state: State, tokens: Ids) -> StateNextTokens:
         """The next tokens after `tokens` `(rows,)`; see `Decodable.step`."""
         state.step(tokens)
@@ -169,4 +175,4 @@ class Engine:
 
 
 def _in_array(log_probs: Floats) -> ArrayNextTokens:
-    return ArrayNextTokens(log_probs, native.largest if native.is_compiled() else None)
+    return ArrayNextTokens(log_probs, library.largest if library.is_compiled() else None)

@@ -162,6 +162,21 @@ class Inspectable(Decodable, Protocol):
 
 
 @runtime_checkable
+class PromptReader(Decodable, Protocol):
+    """A model that reads beginnings of unequal length at once: each of its rows has its own."""
+
+    def start_from(self, prompts: Ids) -> State:
+        """Read the beginnings of targets without sources, one for each row.
+
+        A step then gives what it gives after `start` and as many tokens.
+
+        Args:
+            prompts: target ids, padded with the model's `pad_id`, `(rows, length)`.
+        """
+        ...
+
+
+@runtime_checkable
 class Parallel(Decodable, Protocol):
     """A model that can run several searches at the same time, each in one thread.
 

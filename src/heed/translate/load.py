@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from heed.bundle.bundle import Bundle, load_bundle
 from heed.bundle.find import CONFIG
 from heed.decode.options import DecodeOptions, options_from, require_storable, with_new_names
-from heed.engine.native import is_compiled
+from heed.engine.library import is_compiled
 from heed.engine.network import Network, engine_config
 from heed.engine.packed import from_arrays
 from heed.engine.runtime import Engine

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.native import LIBRARY
+from heed.engine.library import LIBRARY
 from heed.errors import HeedError
 from heed.vectors.plain import Learner
 
