@@ -1,4 +1,4 @@
-"""Copy and reverse with every variant of attention: what replaces the softmax must learn too.
+"""Copy, reverse and sort with every variant of attention: each must learn them too.
 
 The plain Transformer and the other families are in `test_toy.py`.
 """
@@ -24,7 +24,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("task", ["copy", "reverse", "sort"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_it_answers_unseen_sentences_exactly(learn: Learn, variant: str, task: str) -> None:
     train, unseen = split(task)

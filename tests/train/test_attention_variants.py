@@ -43,6 +43,33 @@ def settings(attention: str, family: str) -> Asked:
     )
 
 
+@pytest.mark.parametrize("attention", ["linear", "favor"])
+def test_attention_by_sums_trains_and_resumes_in_bfloat16(
+    attention: str, tmp_path: Path, small_corpus: Corpus
+) -> None:
+    """Sums and features are in float32 all the same: the loss is that of float32, but for 1 %."""
+    curves: dict[str, list[float]] = {}
+
+    def run(name: str, precision: str, stop_at: int = 6) -> Path:
+        losses = curves.setdefault(name, [])
+        asked = settings(attention, "transformer").plus("training.precision", precision)
+        run_training(
+            asked,
+            small_corpus,
+            tmp_path / name,
+            report=lambda event: losses.append(event["nll"]) if event["kind"] == "step" else None,
+            should_stop=lambda: len(losses) == stop_at,
+        )
+        return tmp_path / name / "model.safetensors"
+
+    run("float32", "float32")
+    whole = run("whole", "bfloat16")
+    run("parts", "bfloat16", stop_at=3)
+    assert run("parts", "bfloat16").read_bytes() == whole.read_bytes()
+    assert curves["whole"] == curves["parts"] == pytest.approx(curves["float32"], rel=0.01)
+    assert curves["whole"] != curves["float32"]
+
+
 @each
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_trains_resumes_to_the_bit_opens_and_is_used(

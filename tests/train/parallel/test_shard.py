@@ -121,10 +121,11 @@ def torchrun(folder: Path, script: str, *arguments: str) -> str:
 def sharded_run(
     tmp_path: Path, small: dict[str, Any], small_corpus: Corpus
 ) -> Callable[..., dict[int, float]]:
-    """`sharded_run(out, **training)`: two processes train; the loss of each step."""
+    """`sharded_run(out, model={}, **training)`: two processes train; the loss of each step."""
 
-    def run(out: Path, **training: Any) -> dict[int, float]:
-        asked = merge(small, {**DEEP, "training": {**EXACT, "shard": True, **training}})
+    def run(out: Path, model: dict[str, Any] | None = None, **training: Any) -> dict[int, float]:
+        settings = {"model": DEEP["model"] | (model or {})}
+        asked = merge(small, {**settings, "training": {**EXACT, "shard": True, **training}})
         torchrun(tmp_path, TRAINING, *small_corpus.train[0].files, str(out), json.dumps(asked))
         losses = json.loads(Path(f"{out}.json").read_text())
         return {int(step): loss for step, loss in losses.items()}
@@ -247,6 +248,30 @@ def test_a_run_shared_out_goes_on_bit_by_bit(
     other = tensors_of(tmp_path / "straight", 12)
     for name, tensor in tensors_of(tmp_path / "resumed", 12).items():
         assert torch.equal(tensor, other[name]), name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * PATIENCE_S)
+@pytest.mark.parametrize("attention", ["linear", "favor"])
+def test_attention_by_sums_is_shared_out_as_any_other(
+    tmp_path: Path,
+    small_run: Run,
+    sharded_run: Callable[..., dict[int, float]],
+    attention: str,
+) -> None:
+    """Two runs of three steps beside one process; the directions of FAVOR+ are never trained."""
+    model = {"attention": attention, **({"n_features": 12} if attention == "favor" else {})}
+    settings = {"model": DEEP["model"] | model}
+    _, events = small_run(
+        tmp_path / "one", settings=settings, **{**EXACT, "max_steps": 6, "accumulate": 2}
+    )
+    losses = sharded_run(tmp_path / "turns", model, max_steps=3)
+    losses.update(sharded_run(tmp_path / "turns", model, max_steps=6))
+    assert losses == pytest.approx(losses_of(events), abs=1e-5, rel=0)
+    first, last = (tensors_of(tmp_path / "turns", step) for step in (3, 6))
+    fixed = [name for name in last if "directions" in name]
+    assert bool(fixed) == (attention == "favor")
+    assert all(torch.equal(first[name], last[name]) for name in fixed)
 
 
 @pytest.mark.slow

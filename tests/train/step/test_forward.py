@@ -89,8 +89,15 @@ def compiling(test: Any) -> Any:
 
 @compiling
 @needs_compiler
-def test_a_compiled_run_learns_as_another(tmp_path: Path, small_run: Run) -> None:
-    asked = {"settings": {"model": DEEP}, "max_steps": 6}
+@pytest.mark.parametrize(
+    "attention",
+    [{}, {"attention": "linear"}, {"attention": "favor", "n_features": 12}],
+    ids=["softmax", "linear", "favor"],
+)
+def test_a_compiled_run_learns_as_another(
+    tmp_path: Path, small_run: Run, attention: dict[str, Any]
+) -> None:
+    asked = {"settings": {"model": DEEP | attention}, "max_steps": 6}
     expected = curve(small_run(tmp_path / "eager", **asked)[1])
     first = curve(small_run(tmp_path / "run", **asked, compile=True, stop_at=3)[1])
     names = load_newest(tmp_path / "run").model.keys()
