@@ -127,11 +127,14 @@ def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, in
     """
     prefixes = task.constraints.prefixes
     begun = np.concatenate([np.full((len(src), 1), task.bos_id), prefixes], axis=1)
-    n_read = task.constraints.prefix_lengths() * (not task.scores_prefixes)
-    if n_read.any() and not src.shape[1] and isinstance(model, PromptReader):
+    n_read = task.constraints.prefix_lengths()
+    if task.pad_id is None:
+        n_read[:] = 0
+    pad_id, has_source = task.pad_id, src.shape[1] > 0
+    if pad_id is not None and n_read.any() and not has_source and isinstance(model, PromptReader):
         number = int(n_read.max())
         is_read = np.arange(number) < n_read[:, None]
-        state = model.start_from(np.where(is_read, begun[:, :number], task.pad_id))
+        state = model.start_from(np.where(is_read, begun[:, :number], pad_id))
     else:
         number = int(n_read.min())
         n_read[:] = number

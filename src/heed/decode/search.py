@@ -41,9 +41,8 @@ def decode(
         bos_id: the target token before the first; `eos_id` is the one that ends a hypothesis.
         forbidden: target ids never produced; `eos_id` is allowed even if listed.
         prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
-        score_prefixes: False = greedy search and sampling read prefixes at once and leave their
-            log-probs at 0: whole ones if the model is a `PromptReader`, else as many tokens of
-            each as the shortest has.
+        score_prefixes: False = greedy search and sampling read at once what they can of prefixes,
+            and leave its log-probs at 0: all if the model is a `PromptReader`.
         keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
         observer: gets a record of every step.
         is_wanted: called after every step; a source that is not wanted any more leaves the batch.
@@ -72,8 +71,7 @@ def decode(
         eos_id=eos_id,
         limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes),
         constraints=Constraints.of(options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes),
-        scores_prefixes=score_prefixes,
-        pad_id=pad_id,
+        pad_id=None if score_prefixes else pad_id,
         n_samples=n_samples,
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),

@@ -94,8 +94,7 @@ class Task:
         eos_id: the token that ends a hypothesis.
         limits: most tokens predicted for each source, `(n_sources,)`.
         constraints: which tokens are not allowed.
-        scores_prefixes: False = prefixes are read at once as far as the model can.
-        pad_id: fills the shorter rows of padded ids.
+        pad_id: fills shorter prefixes where they are read at once; None = they are not.
         n_samples: how many consecutive sources each sentence of the call has.
         observer: called after every step, or None.
         is_wanted: called after every step; None = all are wanted to the end.
@@ -106,8 +105,7 @@ class Task:
     eos_id: int
     limits: Ids
     constraints: Constraints
-    scores_prefixes: bool
-    pad_id: int
+    pad_id: int | None
     n_samples: int
     observer: Observer | None
     is_wanted: IsWanted | None
