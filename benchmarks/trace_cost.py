@@ -2,7 +2,7 @@
 """What `see` costs while nobody listens, in training and in translation with torch.
 
     python benchmarks/trace_cost.py
-    python benchmarks/trace_cost.py --pairs 400 --preset base
+    python benchmarks/trace_cost.py --pairs 200 --preset base
 
 The same work is done twice in turn: as it is, and with functions that do nothing in the place of
 `see` and `is_heard`. Each pair gives a ratio of processor times; shown is their median with its
@@ -131,9 +131,9 @@ def interval(values: list[float]) -> tuple[float, float]:
 def main(arguments: list[str]) -> None:
     """Print one line for each kind of work."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=200, help="default: 200")
+    parser.add_argument("--pairs", type=int, default=2000, help="default: 2000")
     parser.add_argument("--preset", default="tiny", help="default: tiny")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each half; default: 0.2")
+    parser.add_argument("--seconds", type=float, default=0.02, help="of each half; default: 0.02")
     asked: Any = parser.parse_args(arguments)
     torch.set_num_threads(1)
     for words, work in works(asked.preset).items():

@@ -16,6 +16,9 @@ from heed.model.layers import Around, FeedForward, SwiGLU
 from heed.model.positions import Rotation
 from heed.model.trace import see
 
+TARGET_NAMES = ("target_key", "target_value")
+"""Of the tensors of the target's side."""
+
 
 class MergedDecoderLayer(nn.Module):
     """softmax(q [K_memory; K_target]^T / √d_k) [V_memory; V_target], then feed-forward.
@@ -52,7 +55,7 @@ class MergedDecoderLayer(nn.Module):
         Returns:
             Keys `(batch, n_heads, src_len, d_k)` and values `(batch, n_heads, src_len, d_v)`.
         """
-        return self._keys_and_values("memory", memory)
+        return self._keys_and_values(memory, ("memory_key", "memory_value"))
 
     def forward(
         self,
@@ -78,7 +81,7 @@ class MergedDecoderLayer(nn.Module):
         memory_heads = self.project_memory(memory)
 
         def read(y: Tensor) -> Tensor:
-            target_heads = self._keys_and_values("target", y)
+            target_heads = self._keys_and_values(y, TARGET_NAMES)
             return self._read(
                 y, memory_heads, target_heads, src_mask, is_causal=True, distances=distances
             )
@@ -110,18 +113,16 @@ class MergedDecoderLayer(nn.Module):
         assert rotation is None
 
         def read(y: Tensor) -> Tensor:
-            target_heads = cache.append(*self._keys_and_values("target", y))
+            target_heads = cache.append(*self._keys_and_values(y, TARGET_NAMES))
             return self._read(y, memory_heads, target_heads, src_mask, distances=distances)
 
         return self._finished(self.around_joint(see(self, "in", x), read))
 
-    def _keys_and_values(self, side: str, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _keys_and_values(self, x: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
         """Of one side, `(batch, k_len, d_model)` → each `(batch, n_heads, k_len, d_k or d_v)`."""
         key, value = self.joint_attention.keys_and_values(x)
-        return (
-            see(self.joint_attention, f"{side}_key", key),
-            see(self.joint_attention, f"{side}_value", value),
-        )
+        module = self.joint_attention
+        return see(module, names[0], key), see(module, names[1], value)
 
     def _read(
         self,

@@ -49,17 +49,20 @@ class Stages:
         config: its shape.
         has_source: False for a language model, which continues a text.
         has_table: False for a model of image patches, which has no table of tokens.
+
+    Attributes:
+        rows: by kind, what every kind of tensor is that this family may have.
     """
 
     def __init__(
         self, config: AnyConfig, *, has_source: bool = True, has_table: bool = True
     ) -> None:
         self._family = _FAMILIES[config.family]
-        self._rows = dict(self._family.rows(config))
+        self.rows = dict(self._family.rows(config))
         if not has_table:
-            _, formula, axes = self._rows["embedding.tokens"]
+            _, formula, axes = self.rows["embedding.tokens"]
             formula = formula.replace("E[id]", "(X W + b)")
-            self._rows["embedding.tokens"] = "project each patch", formula, axes
+            self.rows["embedding.tokens"] = "project each patch", formula, axes
         self._readers = self._family.readers(config)
         self._has_source = has_source
 
@@ -71,7 +74,7 @@ class Stages:
         """
         module, _, last = _NUMBER.sub("", name).rpartition(".")
         kind = f"{self._kind_of(module)}.{last}"
-        operation, formula, axes = self._rows[kind]
+        operation, formula, axes = self.rows[kind]
         queries, keys = self._sequences(module, last)
         return Stage(
             kind=kind,
@@ -154,7 +157,7 @@ _OF_TARGET = ("states", "logits", "log_probs", "embedded_tgt")
 def _of_layers(config: LayerConfig) -> Table:
     """Embedding, attention, residual connection and feed-forward network."""
     return {
-        **_embedding("", config),
+        **_embedding(config, "tokens", "sum"),
         **_attention(config),
         **_residual(config),
         **_feed_forward(config),
@@ -163,7 +166,7 @@ def _of_layers(config: LayerConfig) -> Table:
     }
 
 
-def _embedding(prefix: str, config: LayerConfig) -> Table:
+def _embedding(config: LayerConfig, tokens: str, with_positions: str) -> Table:
     scaled = "E[id] · √d_model" if config.scale_embedding else "E[id]"
     added = ("add the positions", "tokens + PE")
     if config.positions in ("none", "rotary", "shaw", "alibi"):
@@ -171,8 +174,8 @@ def _embedding(prefix: str, config: LayerConfig) -> Table:
     elif config.normalize_positions:
         added = ("add the positions", "tokens + PE / |PE|")
     return {
-        f"embedding.{prefix}tokens": ("embed", scaled, "{q} d_model"),
-        f"embedding.{prefix}sum": (*added, "{q} d_model"),
+        f"embedding.{tokens}": ("embed", scaled, "{q} d_model"),
+        f"embedding.{with_positions}": (*added, "{q} d_model"),
     }
 
 
@@ -198,12 +201,12 @@ def _attention(config: LayerConfig) -> Table:
     if config.attention in LINEAR:
         weights = ("kernel", "A = φ(Q) φ(K)ᵀ, divided by the sum of each row")
     of_keys = {
-        f"attention.{side}{name}": ("project", formula, "head {k} " + width)
-        for side in ("", "memory_", "target_")
-        for name, formula, width in (
-            ("key", _with_bias("K = X W^K + b^K", config), "d_k"),
-            ("value", _with_bias("V = X W^V + b^V", config), "d_v"),
+        f"attention.{name}": ("project", _with_bias(formula, config), "head {k} " + width)
+        for names, formula, width in (
+            (("key", "memory_key", "target_key"), "K = X W^K + b^K", "d_k"),
+            (("value", "memory_value", "target_value"), "V = X W^V + b^V", "d_v"),
         )
+        for name in names
     }
     out = ("project", _with_bias("C W^O + b^O", config))
     if not config.output_projection:
@@ -306,8 +309,8 @@ def _decoder(config: DecoderConfig) -> Table:
     last = "LayerNorm(X)" if config.norm == "pre" else "X"
     return {
         **_of_layers(config),
-        **_embedding("src_", config),
-        **_embedding("tgt_", config),
+        **_embedding(config, "src_tokens", "src_sum"),
+        **_embedding(config, "tgt_tokens", "tgt_sum"),
         **_output("tgt ", last, config.tied != "none"),
         "network.embedded_src": ("add the vector of the side", "X + s_src", "src d_model"),
         "network.embedded_tgt": ("add the vector of the side", "X + s_tgt", "tgt d_model"),

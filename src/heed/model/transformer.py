@@ -56,19 +56,21 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(tokens.embedding_dim) if is_scaled else 1.0
         self.dropout = Dropout(dropout)
 
-    def forward(self, ids: Tensor, offset: int = 0, side: str = "") -> Tensor:
+    def forward(
+        self, ids: Tensor, offset: int = 0, names: tuple[str, str] = ("tokens", "sum")
+    ) -> Tensor:
         """Embed tokens.
 
         Args:
             ids: `(batch, length)`.
             offset: position of the first.
-            side: in front of the names of the tensors, where one module embeds both sides.
+            names: of the tensors, which differ where one module embeds both sides.
 
         Returns:
             `(batch, length, d_model)`.
         """
-        tokens = see(self, f"{side}tokens", self.tokens(ids) * self.scale)
-        embedded = see(self, f"{side}sum", self.positions(tokens, offset))
+        tokens = see(self, names[0], self.tokens(ids) * self.scale)
+        embedded = see(self, names[1], self.positions(tokens, offset))
         dropped: Tensor = self.dropout(embedded)
         return dropped
 

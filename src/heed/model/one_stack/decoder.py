@@ -22,6 +22,8 @@ from heed.model.window import window_mask
 
 SOURCE, TARGET = 0, 1
 """Rows of `sides`."""
+SRC_NAMES, TGT_NAMES = ("src_tokens", "src_sum"), ("tgt_tokens", "tgt_sum")
+"""Of the tensors of the embedding, which both sides share."""
 
 
 @dataclass
@@ -154,11 +156,11 @@ class DecoderOnly(TorchNetwork):
 
     def _embedded_src(self, src: Tensor) -> Tensor:
         """`(batch, src_len)` → `(batch, src_len, d_model)`."""
-        return see(self, "embedded_src", self.embed(src, side="src_") + self.sides[SOURCE])
+        return see(self, "embedded_src", self.embed(src, names=SRC_NAMES) + self.sides[SOURCE])
 
     def _embedded_tgt(self, tokens: Tensor, offset: int = 0) -> Tensor:
         """`(batch, length)` at positions `offset …` → `(batch, length, d_model)`."""
-        embedded = self.embed(tokens, offset, "tgt_") + self.sides[TARGET]
+        embedded = self.embed(tokens, offset, TGT_NAMES) + self.sides[TARGET]
         return see(self, "embedded_tgt", embedded)
 
     def _mask(
