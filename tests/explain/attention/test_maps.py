@@ -15,6 +15,7 @@ from heed.explain.attention.maps import (
     tokens,
     without_columns,
 )
+from heed.explain.attention.rollout import rollout_of
 from heed.translate.translator import Translator
 
 LINE, OTHER = "Two men ride a bike in the snow.", "A dog runs."
@@ -75,8 +76,14 @@ def test_heads_count_as_much_as_they_are_given() -> None:
 
 def test_what_is_not_there_is_refused(translator: Translator) -> None:
     trace = translator.trace(OTHER, OTHER)
-    with pytest.raises(UsageError, match="use must be one of encoder, decoder, cross, but is 'x'"):
+    with pytest.raises(
+        UsageError, match="use must be one of encoder, decoder, cross, joint, but is 'x'"
+    ):
         maps(trace, "x")
+    with pytest.raises(UsageError, match="This model has no attention of the use joint"):
+        maps(trace, "joint")
+    with pytest.raises(UsageError, match="Rollout needs self-attention"):
+        rollout_of(trace, "joint")
     with pytest.raises(UsageError, match="stage must be one of products, .*, but is 'x'"):
         maps(trace, "cross", "x")
     with pytest.raises(UsageError, match="head must lie between 0 and 1, but is 2"):

@@ -11,8 +11,9 @@ from heed.errors import UsageError
 from heed.model.interface import Floats
 from heed.translate.trace import Trace
 
-USES = ("encoder", "decoder", "cross")
-"""Self-attention of the encoder and of the decoder, and attention of the decoder to the source."""
+USES = ("encoder", "decoder", "cross", "joint")
+"""Self-attention of the encoder and of the decoder, attention of the decoder to the source, and to
+source and target at once."""
 
 STAGES = ("products", "scores", "masked", "weights")
 """From the inner products to the weights: Q Kᵀ, divided by √d_k, masked, behind the softmax."""
@@ -21,6 +22,7 @@ _SUBLAYERS = {
     "encoder": re.compile(r"encoder(\.\d+)?\.self_attention"),
     "decoder": re.compile(r"decoder(\.\d+)?\.self_attention"),
     "cross": re.compile(r"(decoder(\.\d+)?\.)?cross_attention"),
+    "joint": re.compile(r"decoder(\.\d+)?\.joint_attention"),
 }
 
 
@@ -69,9 +71,8 @@ def tokens(trace: Trace, use: str) -> tuple[list[str], list[str]]:
     A row of the decoder is named by the piece that it reads; what it writes is in
     `Trace.expected_tokens`.
     """
-    rows = trace.source_tokens if use == "encoder" else trace.target_tokens
-    columns = trace.target_tokens if use == "decoder" else trace.source_tokens
-    return rows, columns
+    rows, columns = trace.node(f"{sublayers(trace, use)[0]}.weights").axes[-2:]
+    return _pieces(trace, rows), _pieces(trace, columns)
 
 
 def entropy(weights: Floats) -> Floats:
@@ -139,6 +140,12 @@ def mean_of_heads(weights: Floats, heads: dict[int, float] | None = None) -> Flo
     shares = np.array([*heads.values()]) / total
     mean: Floats = np.tensordot(shares, weights[[*heads]], axes=1).astype(np.float32)
     return mean
+
+
+def _pieces(trace: Trace, axis: str) -> list[str]:
+    """The pieces along an axis: `src`, `tgt`, or both, `src+tgt`."""
+    sides = {"src": trace.source_tokens, "tgt": trace.target_tokens}
+    return [piece for side in axis.split("+") for piece in sides[side]]
 
 
 def _stage(trace: Trace, sublayer: str, stage: str) -> Floats:

@@ -6,6 +6,7 @@ with the residual connection as half of the identity.
 
 import numpy as np
 
+from heed.errors import UsageError
 from heed.explain.attention.maps import maps, mean_of_heads
 from heed.model.interface import Floats
 from heed.translate.trace import Trace
@@ -80,8 +81,10 @@ def rollout_of(
         target's own.
 
     Raises:
-        UsageError: the model has no attention of this use.
+        UsageError: the model has no attention of this use, or it is `joint`.
     """
+    if use == "joint":
+        raise UsageError("Rollout needs self-attention; use must be encoder, decoder or cross.")
     means = _means(trace, use, heads)
     if use != "cross":
         return rollout(means)

@@ -1,5 +1,6 @@
 """heed's own API, the part that shows the inside of models: traces and their tensors."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ async def _trace(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 def _spelled(kept: Kept) -> dict[str, Any]:
-    trace = kept.trace
+    trace, heads = kept.trace, kept.translator.alignment_heads
     return {
         "id": kept.id,
         "source": kept.translator.source_lang,
@@ -103,6 +104,7 @@ def _spelled(kept: Kept) -> dict[str, Any]:
         "source_tokens": trace.source_tokens,
         "target_tokens": trace.target_tokens,
         "expected_tokens": trace.expected_tokens,
+        "alignment_heads": None if heads is None else asdict(heads),
         "nodes": [
             {
                 "name": node.name,
@@ -167,6 +169,13 @@ _NODE = schemas.record(
     formula=schemas.TEXT,
     inputs=schemas.listed(schemas.TEXT),
 )
+_HEADS = schemas.record(
+    layer=schemas.INTEGER,
+    heads=schemas.listed(schemas.INTEGER),
+    is_shifted=schemas.FLAG,
+    error_rate=schemas.NUMBER_OR_NULL,
+    measure=schemas.TEXT,
+) | {"type": ["object", "null"]}
 ENDPOINTS = (
     Endpoint(
         method="POST",
@@ -185,6 +194,7 @@ ENDPOINTS = (
             source_tokens=schemas.listed(schemas.TEXT),
             target_tokens=schemas.listed(schemas.TEXT),
             expected_tokens=schemas.listed(schemas.TEXT),
+            alignment_heads=_HEADS,
             nodes=schemas.listed(_NODE),
         ),
     ),

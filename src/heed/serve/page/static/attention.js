@@ -1,68 +1,263 @@
-// The attention of one head: what each position reads.
+// The screen of attention: who reads what, in every layer and head.
 
+import { cellView } from "./attention-cell.js";
+import { choiceOf, spellHeads } from "./attention-choice.js";
+import { byMenu, mixControls, titleOf, useTabs, viewControls } from "./attention-controls.js";
+import { USES, alignmentMap, mapOf } from "./attention-data.js";
+import { headGrid } from "./attention-grid.js";
+import { lineView } from "./attention-lines.js";
+import { linkView } from "./attention-links.js";
+import { rowView } from "./attention-row.js";
 import { make } from "./element.js";
 import { heatmap } from "./heatmap.js";
-import { looked, tensors } from "./looked.js";
+import { looked } from "./looked.js";
 import { setParams } from "./route.js";
+import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
-import { point } from "./tokens.js";
 
-const USES = {
-  encoder: { title: "Encoder", module: "encoder", ending: "self_attention.weights" },
-  decoder: { title: "Decoder", module: "decoder", ending: "self_attention.weights" },
-  cross: { title: "Cross", module: "decoder", ending: "cross_attention.weights" },
-};
+const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 
 let params = {};
-let root = null;
-let view = null;
+let parts = null; // the elements of the screen, made once
+let chosen = null;
+let shown = null; // {large, row}: what is drawn of the map
+let turn = 0; // counts drawings, so that a late one is dropped
+const drawn = {}; // part → the key of what it shows
 
-export function show(section, changed) {
+export function show(root, changed) {
   params = changed;
-  if (!root) {
-    root = section;
-    view = make("div", { class: "view" });
-    root.append(make("h1", { class: "unseen" }, "Attention"), textBar(), view);
-    looked.on(["trace"], draw);
+  if (!parts) {
+    begin(root);
+    looked.on(["trace"], draw); // draws at once
   } else draw();
 }
 
-async function draw() {
-  if (!looked.trace) return view.replaceChildren();
-  const use = USES[params.use] ? params.use : "cross";
-  const all = await tensors("attention.weights");
-  const { module, ending } = USES[use];
-  const maps = [...all].filter(([name]) => name.startsWith(module) && name.endsWith(ending));
-  const layer = Math.min(Number(params.layer ?? maps.length - 1), maps.length - 1);
-  const { data, shape } = maps[layer][1];
-  const [nHeads, nRows, nColumns] = shape;
-  const head = Math.min(Number(params.head ?? 0), nHeads - 1);
-  const { source_tokens: source, target_tokens: target } = looked.trace;
-  const rows = use === "encoder" ? source : target;
-  const columns = use === "decoder" ? target : source;
-  view.replaceChildren(
+export function leave() {
+  shown?.row?.stop();
+}
+
+function begin(root) {
+  parts = {
+    tabs: useTabs(),
+    overview: make("div", { class: "card overview-card" }),
+    mix: mixControls(),
+    controls: viewControls(),
+    by: byMenu(),
+    title: make("h2", {}),
+    note: make("p", { class: "hint", role: "status" }),
+    large: make("div", { class: "drawn" }),
+    row: make("div", {}),
+    cell: make("div", {}),
+    save: make("div", {}),
+    empty: make("p", { class: "hint empty" }),
+  };
+  parts.panel = make(
+    "div",
+    { class: "attention-panel", id: "attention-panel", role: "tabpanel" },
+    parts.overview,
     make(
       "div",
-      { class: "controls" },
-      pick("Attention", "use", Object.entries(USES).map(([key, { title }]) => [key, title]), use),
-      pick("Layer", "layer", maps.map((_, index) => [index, `${index + 1}`]), layer),
-      pick("Head", "head", Array.from({ length: nHeads }, (_, index) => [index, `${index + 1}`]), head),
+      { class: "card main-card" },
+      make("div", { class: "title" }, parts.title, parts.save),
+      parts.controls,
+      parts.mix,
+      parts.by,
+      parts.note,
+      parts.large,
+      parts.row,
+      parts.cell,
     ),
-    heatmap({
-      label: `Attention weights of ${USES[use].title}, layer ${layer + 1}, head ${head + 1}`,
-      rows,
-      columns,
-      values: data.subarray(head * nRows * nColumns, (head + 1) * nRows * nColumns),
-      low: 0,
-      high: 1,
-      onPoint: (row) => point({ side: use === "encoder" ? "src" : "tgt", index: row }),
-    }),
+  );
+  root.append(
+    make("h1", { class: "unseen" }, "Attention"),
+    textBar(),
+    parts.empty,
+    make("div", { class: "tabs-row" }, parts.tabs),
+    parts.panel,
   );
 }
 
-function pick(label, name, choices, chosen) {
-  const select = make("select", { onchange: () => setParams({ [name]: select.value }) });
-  select.append(...choices.map(([value, title]) => make("option", { value }, title)));
-  select.value = chosen;
-  return make("label", { class: "pick" }, make("span", {}, label), select);
+async function draw() {
+  const now = ++turn;
+  chosen = looked.trace && choiceOf(params);
+  parts.tabs.hidden = parts.panel.hidden = !chosen;
+  parts.empty.hidden = Boolean(chosen);
+  if (!chosen) {
+    parts.empty.textContent = looked.trace
+      ? "This model has no attention."
+      : "Type a sentence: its translation is computed, and every head shows what it reads.";
+    return;
+  }
+  looked.set({ isByWord: chosen.isByWord });
+  parts.tabs.update(chosen);
+  parts.panel.setAttribute("aria-labelledby", `tab-${chosen.use}`);
+  parts.controls.update(chosen);
+  parts.mix.update(chosen);
+  const isLinks = chosen.view === "links";
+  parts.mix.hidden = isLinks && chosen.by.name !== "chosen";
+  parts.by.hidden = !isLinks;
+  if (isLinks) parts.by.update(chosen);
+  await Promise.all([drawOverview(now), drawLarge(now)]);
+  if (now === turn) drawPlace();
+}
+
+/** Whether a part shows something else than this; it is drawn anew then. */
+function isNew(part, ...what) {
+  const key = JSON.stringify([looked.trace.id, ...what]);
+  if (drawn[part] === key) return false;
+  drawn[part] = key;
+  return true;
+}
+
+async function drawOverview(now) {
+  if (!isNew("overview", chosen.use, chosen.order, chosen.hidden)) {
+    parts.overview.firstElementChild?.mark?.(chosen);
+    return;
+  }
+  const grid = await headGrid(chosen, {
+    onHead,
+    onOrder: (order) => setParams({ order: order === "layer" ? null : order }),
+  });
+  if (now !== turn) delete drawn.overview;
+  else parts.overview.replaceChildren(grid);
+}
+
+function onHead(layer, head, isMore) {
+  if (!isMore) return setParams({ layer, head, heads: null, mix: null, col: null });
+  const others = chosen.heads.filter((one) => one.layer !== layer || one.head !== head);
+  const isThere = others.length < chosen.heads.length;
+  const heads = isThere && others.length ? others : [...others, { layer, head, share: 1 }];
+  setParams({ heads: spellHeads(heads), mix: null });
+}
+
+/** The large view: a heat map, lines, or an alignment. */
+async function drawLarge(now) {
+  const { use, view, stage, heads, mix, isUnscaled, hidden, isByWord, isSeveral, by, join } = chosen;
+  if (!isNew("large", use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join)) return;
+  const isLinks = view === "links";
+  const map = await (isLinks ? alignmentMap(by, isByWord) : mapOf({ ...chosen, isSeveral }));
+  if (now !== turn) {
+    delete drawn.large;
+    return;
+  }
+  shown?.row?.stop();
+  const title = titleNow();
+  parts.title.textContent = title;
+  parts.note.textContent = isLinks ? "" : noteOn(map);
+  const large = isLinks
+    ? linkView(map, join, (value) => setParams({ join: value === "none" ? null : value }))
+    : view === "lines"
+      ? lineView(map, { onRow })
+      : heatmap({
+          label: title,
+          rows: map.rows.labels,
+          columns: map.columns.labels,
+          values: map.values,
+          ...(map.isWeights ? { low: 0, high: 1 } : {}),
+          ends: use === "encoder" || map.rows.words ? [] : looked.trace.expected_tokens,
+          sides: map,
+          onPick,
+        });
+  const row = isLinks ? null : rowView(map, use, onRow);
+  shown = { large, row, map };
+  parts.large.replaceChildren(large);
+  parts.row.replaceChildren(...(row ? [row] : []));
+  parts.save.replaceChildren(saveButtons(fileName(), filesOf(title, map, large)));
+}
+
+function titleNow() {
+  const { use, view, mix, heads, by } = chosen;
+  if (view === "links") return `Alignment by ${titleOf(by.heads)}`;
+  const which =
+    mix === "rollout" ? "rollout" : mix ? "mean of all layers" : titleOf(heads);
+  return `${USES[use].title}: ${which}`;
+}
+
+function noteOn({ hidden, isWeights }) {
+  const { mix, stage, isUnscaled, isByWord, hidden: kinds, use } = chosen;
+  const notes = [];
+  if (mix === "rollout") {
+    notes.push(
+      use === "cross"
+        ? "Rollout: the share of each source piece in each step, through all layers of decoder and encoder, with half of each layer for the residual connection. The rest of a row is the target's own."
+        : "Rollout: the layers multiplied, with half of each for the residual connection.",
+    );
+  } else if (!isWeights) {
+    notes.push({ products: "Q Kᵀ, before the division by √d_k.", scores: "Q Kᵀ / √d_k, before the mask.", masked: "Behind the mask: what may not be read is −∞." }[stage]);
+  }
+  if (isUnscaled) notes.push("Softmax of Q Kᵀ without the division by √d_k: rows are sharper.");
+  if (kinds.length && isWeights) {
+    notes.push(`${PERCENT.format(hidden)} of the attention goes to what is hidden; the rest is divided by its sum.`);
+  }
+  if (isByWord && isWeights) notes.push("Words: the sum over pieces that are read, the mean over pieces that read.");
+  return notes.join(" ");
+}
+
+function filesOf(title, map, large) {
+  const { rows, columns, values, n } = map;
+  const table = () => [
+    ["", ...columns.labels],
+    ...rows.labels.map((label, row) => [label, ...values.slice(row * n, (row + 1) * n)]),
+  ];
+  return {
+    svg: () => large.svg(title),
+    table,
+    json: () => ({
+      title,
+      rows: rows.labels,
+      columns: columns.labels,
+      values: rows.labels.map((_, row) => [...values.slice(row * n, (row + 1) * n)].map(finite)),
+      ...(large.links === undefined ? {} : { links: large.links }),
+    }),
+  };
+}
+
+const finite = (value) => (Number.isFinite(value) ? value : null);
+
+const fileName = () => {
+  const { use, view, mix, heads } = chosen;
+  const which = mix || heads.map(({ layer, head }) => `${layer}-${head}`).slice(0, 4).join("_");
+  return `attention-${use}-${view === "links" ? "alignment" : which}`;
+};
+
+// The row and the cell that are looked at. While a slider moves, the address waits.
+
+function onRow(row) {
+  chosen.row = row;
+  chosen.col = null;
+  drawPlace();
+  clearTimeout(onRow.timer);
+  onRow.timer = setTimeout(() => setParams({ row, col: null }), 300);
+}
+
+function onPick(row, col) {
+  setParams({ row, col });
+}
+
+async function drawPlace() {
+  const { large, row: rowPart, map } = shown ?? {};
+  if (!rowPart) return parts.cell.replaceChildren();
+  const { row, col } = chosen;
+  const isRow = Number.isInteger(row) && row >= 0 && row < map.rows.labels.length;
+  large.light?.(isRow ? row : null);
+  rowPart.light(isRow ? row : null);
+  const isCell = isRow && Number.isInteger(col) && col >= 0 && col < map.n;
+  if (!isCell) return parts.cell.replaceChildren();
+  large.moveTo?.(row, col);
+  const { use, heads, mix, isByWord, isUnscaled } = chosen;
+  if (mix || heads.length > 1 || isByWord) {
+    const words = "Choose one head, and pieces, to see the numbers of a cell.";
+    return parts.cell.replaceChildren(make("p", { class: "hint" }, words));
+  }
+  const now = turn;
+  const cell = await cellView({
+    use,
+    ...heads[0],
+    row,
+    column: col,
+    rows: map.rows.labels,
+    columns: map.columns.labels,
+    unscaled: isUnscaled ? map.values[row * map.n + col] : null,
+  });
+  if (now === turn) parts.cell.replaceChildren(cell);
 }

@@ -28,14 +28,15 @@ export const spell = (value) =>
  * @param {ArrayLike<number>} options.values row by row; −Infinity is a masked cell
  * @param {number} [options.low] the number of the first color
  * @param {number} [options.high] the number of the last color
+ * @param {string[]} [options.ends] labels at the right of the rows, such as the token written there
  * @param {object} [options.sides] tokens to mark with the cursor: {rows: {side, words}, columns}
  * @param {(row: number, column: number) => void} [options.onPoint] the cell under the cursor
  * @param {(row: number, column: number) => void} [options.onPick] a cell was clicked
  * @returns {HTMLElement} with `show({values, label, low, high})`, which changes the numbers;
- *   `light(row)`, which marks a row; `svg()` and `table()`, for files
+ *   `light(row)`, which marks a row; `moveTo(row, column)`; `svg()` and `table()`, for files
  */
 export function heatmap(options) {
-  const { rows, columns, sides = {}, onPoint, onPick } = options;
+  const { rows, columns, ends = [], sides = {}, onPoint, onPick } = options;
   let { label, values, low, high } = options;
   let scale = scaleOf(values, low, high);
   let cursor = null;
@@ -51,6 +52,7 @@ export function heatmap(options) {
     make("div", { class: `mark-${name}`, "aria-hidden": "true", hidden: true }),
   );
   const rowLabels = rows.map((row) => make("span", { dir: "auto" }, ...pieceNodes(row)));
+  const endLabels = ends.map((end) => make("span", { dir: "auto" }, ...pieceNodes(end)));
   const columnLabels = columns.map((column) =>
     make("span", {}, make("b", { dir: "auto" }, ...pieceNodes(column))),
   );
@@ -61,6 +63,7 @@ export function heatmap(options) {
     make("div", { class: "heads", "aria-hidden": "true" }, ...columnLabels),
     make("div", { class: "labels", "aria-hidden": "true" }, ...rowLabels),
     make("div", { class: "area" }, canvas, lit, cross, spot),
+    ends.length ? make("div", { class: "ends", "aria-hidden": "true" }, ...endLabels) : null,
   );
   const readout = make("p", { class: "readout", "aria-live": "polite" });
   const legend = make("div", { class: "legend" });
@@ -83,7 +86,8 @@ export function heatmap(options) {
 
   function cellSize() {
     if (zoom) return zoom;
-    const room = element.clientWidth - element.querySelector(".labels").offsetWidth - 48;
+    const taken = [".labels", ".ends"].map((part) => element.querySelector(part)?.offsetWidth ?? 0);
+    const room = element.clientWidth - taken[0] - Math.max(taken[1], 48);
     return Math.max(MIN_CELL, Math.min(MAX_CELL, Math.floor(room / columns.length)));
   }
 
@@ -149,6 +153,7 @@ export function heatmap(options) {
     place();
     read();
     mark(rowLabels, row);
+    mark(endLabels, row);
     mark(columnLabels, column);
     if (sides.rows) point(pointedAt(sides.rows.side, row, sides.rows.words));
     onPoint?.(row, column);
@@ -221,11 +226,13 @@ export function heatmap(options) {
     redraw();
   };
   element.light = (row) => {
-    lit.hidden = !(row >= 0);
+    lit.hidden = !Number.isInteger(row);
     mark(rowLabels, row, "lit");
+    mark(endLabels, row, "lit");
     lit.style.top = `calc(var(--cell) * ${row})`;
     lit.style.width = `calc(var(--cell) * ${columns.length})`;
   };
+  element.moveTo = move;
   element.redraw = redraw;
   element.table = () => [
     ["", ...columns],

@@ -41,7 +41,7 @@ export function textBar() {
   });
   const direction = make("select", { "aria-label": "Languages", onchange: () => submit() });
   const button = make("button", { type: "submit", class: "button" }, "Look");
-  const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
+  const message = make("p", { class: "message", role: "alert" });
   const examples = make("select", {
     "aria-label": "Examples",
     onchange: () => {
@@ -94,8 +94,8 @@ export function textBar() {
   });
   looked.on(["isBusy", "error"], ({ isBusy, error }) => {
     form.classList.toggle("is-busy", isBusy);
-    message.textContent = error ? error.message : isBusy ? "Computing …" : "";
-    message.classList.toggle("error", Boolean(error));
+    message.textContent = error ? error.message : "";
+    button.textContent = isBusy ? "Computing …" : "Look";
   });
   return form;
 }

@@ -1,0 +1,119 @@
+// One cell in numbers: the query, the key, their product, and what becomes of it.
+
+import { sublayers } from "./attention-data.js";
+import { paint, redrawWithTheme, scaleOf } from "./colors.js";
+import { make } from "./element.js";
+import { spell } from "./heatmap.js";
+import { nodeOf, tensor } from "./looked.js";
+import { pieceNodes } from "./tokens.js";
+
+const MATH = "http://www.w3.org/1998/Math/MathML";
+
+/** An element of a formula. */
+export function math(name, ...children) {
+  const element = document.createElementNS(MATH, name);
+  element.append(...children);
+  return element;
+}
+
+const number = (value) => math("mn", spell(value));
+const letter = (text) => math("mi", text);
+const sign = (text) => math("mo", text);
+
+/**
+ * @param {object} cell use, layer, head, row, column, rows and columns: labels, unscaled: the weight
+ *   without √d_k, or null
+ * @returns {Promise<HTMLElement>}
+ */
+export async function cellView({ use, layer, head, row, column, rows, columns, unscaled }) {
+  const sublayer = sublayers(use)[layer];
+  const title = make(
+    "h3",
+    {},
+    make("bdi", {}, ...pieceNodes(rows[row])),
+    " reads ",
+    make("bdi", {}, ...pieceNodes(columns[column])),
+  );
+  const at = (name) => numberAt(`${sublayer}.${name}`, head, row, column);
+  const [product, score, bias, masked, weight] = await Promise.all(
+    ["products", "scores", "bias", "masked", "weights"].map(at),
+  );
+  const parts = [title];
+  const vectors = await vectorsOf(sublayer, head, row, column);
+  if (vectors && product !== null) {
+    const { query, key } = vectors;
+    const formula = math("math");
+    formula.setAttribute("display", "block");
+    const scaled = [letter("q"), sign("·"), letter("k"), sign("="), number(product)];
+    if (score !== null) {
+      const root = math("msqrt", math("mn", `${query.length}`));
+      scaled.push(sign(","), math("mspace"), sign("/"), root, sign("="), number(score));
+    }
+    if (bias !== null) scaled.push(sign(","), sign("+"), letter("b"), sign("="), number(score + bias));
+    if (masked === -Infinity) scaled.push(sign(","), math("mtext", "masked"), sign("="), sign("−∞"));
+    scaled.push(sign(","), math("mtext", "softmax"), sign("="), number(weight));
+    formula.append(math("mrow", ...scaled));
+    parts.push(make("div", { class: "formula" }, formula));
+    if (unscaled !== null) {
+      parts.push(make("p", { class: "hint" }, `Without √d_k, the softmax is ${spell(unscaled)}.`));
+    }
+    parts.push(strips(query, key));
+  } else parts.push(make("p", {}, `weight ${spell(weight)}`));
+  return make("section", { class: "cell-numbers", "aria-label": "The numbers of a cell" }, ...parts);
+}
+
+async function numberAt(name, head, row, column) {
+  if (!nodeOf(name)) return null;
+  const { data, shape } = await tensor(name);
+  const [, nRows, n] = shape.slice(-3);
+  // What distances add may be the same for all heads.
+  const place = shape.length === 3 && shape[0] > 1 ? head * nRows * n : 0;
+  return data[place + row * n + column];
+}
+
+async function vectorsOf(sublayer, head, row, column) {
+  const [query, key] = await Promise.all([
+    vector(sublayer, "query", head, row),
+    vector(sublayer, "key", head, column),
+  ]);
+  return query && key && query.length === key.length ? { query, key } : null;
+}
+
+async function vector(sublayer, which, head, place) {
+  const name = [`${sublayer}.rotated_${which}`, `${sublayer}.${which}`].find((one) => nodeOf(one));
+  if (!name) return null;
+  const { data, shape } = await tensor(name);
+  const [, length, width] = shape;
+  if (shape.length !== 3 || place >= length) return null;
+  const start = (head * length + place) * width;
+  return data.subarray(start, start + width);
+}
+
+/** The vectors and their products, a cell for each number. */
+function strips(query, key) {
+  const products = query.map((value, place) => value * key[place]);
+  const most = Math.max(...[...query, ...key].map(Math.abs));
+  const largest = Math.max(...[...products].map(Math.abs));
+  const rows = [
+    ["q", query, most],
+    ["k", key, most],
+    ["q × k", products, largest],
+  ];
+  const table = make("table", { class: "strips" });
+  for (const [name, values, bound] of rows) {
+    const canvas = make("canvas", { role: "img", "aria-label": `${name}: ${[...values].map(spell).join(", ")}` });
+    canvas.redraw = () => paint(canvas, values, values.length, scaleOf(values, -bound, bound));
+    canvas.redraw();
+    redrawWithTheme(canvas);
+    const readout = make("td", { class: "number" });
+    canvas.addEventListener("pointermove", (event) => {
+      const place = Math.floor((event.offsetX / canvas.clientWidth) * values.length);
+      readout.textContent = place in values ? `${place}: ${spell(values[place])}` : "";
+    });
+    const end = name === "q × k" ? "sum = q·k" : `${values.length} numbers`;
+    readout.textContent = end;
+    canvas.addEventListener("pointerleave", () => (readout.textContent = end));
+    table.append(make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, canvas), readout));
+  }
+  return table;
+}

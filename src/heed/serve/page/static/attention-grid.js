@@ -1,0 +1,90 @@
+// All heads of one use at a glance: a small map for each, to choose from.
+
+import { USES, allWeights, axesOf, hiddenColumns } from "./attention-data.js";
+import { entropies, pooled, withoutColumns } from "./attention-maps.js";
+import { paint, redrawWithTheme, scaleOf } from "./colors.js";
+import { make } from "./element.js";
+
+const SIDE = 96; // cells of a small map
+const ORDERS = { layer: "by layer", sharp: "sharpest first", flat: "flattest first" };
+const BITS = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+/**
+ * @param {object} chosen as in `mapOf`, with `order`
+ * @param {object} events onHead(layer, head, isMore), onOrder(order)
+ * @returns {Promise<HTMLElement>} with `mark(chosen)`
+ */
+export async function headGrid(chosen, { onHead, onOrder }) {
+  const { use, order } = chosen;
+  const layers = await allWeights(use);
+  const hidden = hiddenColumns(axesOf(use).columns.tokens, chosen.hidden);
+  const heads = layers.flatMap(({ heads: maps, n }, layer) =>
+    maps.map((map, head) => {
+      const values = hidden.size ? withoutColumns(map, n, hidden).kept : map;
+      const bits = entropies(values, n);
+      return { layer, head, n, values, entropy: bits.reduce((sum, one) => sum + one, 0) / bits.length };
+    }),
+  );
+  if (order !== "layer") {
+    heads.sort((a, b) => (order === "sharp" ? a.entropy - b.entropy : b.entropy - a.entropy));
+  }
+  const buttons = heads.map((one) => thumbnail(one, use, onHead));
+  const select = make("select", { "aria-label": "Order of the heads", onchange: () => onOrder(select.value) });
+  select.append(...Object.entries(ORDERS).map(([value, text]) => make("option", { value }, text)));
+  select.value = order;
+  const grid = make(
+    "div",
+    { class: "thumbs", role: "group", "aria-label": `Heads of ${USES[use].title}` },
+    ...buttons,
+  );
+  const byLayer = order === "layer";
+  grid.classList.toggle("by-layer", byLayer);
+  grid.style.setProperty("--heads", layers[0].heads.length);
+  const element = make(
+    "div",
+    { class: "overview" },
+    make("div", { class: "title" }, make("h2", {}, "Layers × heads"), select),
+    grid,
+    make("p", { class: "hint" }, "The number is the mean entropy of a row, in bits. Shift-click adds a head."),
+  );
+  element.mark = ({ heads: marked, mix }) => {
+    heads.forEach(({ layer, head }, index) => {
+      const isOne = !mix && marked.some((one) => one.layer === layer && one.head === head);
+      buttons[index].setAttribute("aria-pressed", isOne);
+    });
+  };
+  grid.addEventListener("keydown", (event) => {
+    const width = byLayer
+      ? layers[0].heads.length
+      : Math.max(1, Math.round(grid.clientWidth / buttons[0].offsetWidth));
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
+    const next = buttons[buttons.indexOf(document.activeElement) + steps[event.key]];
+    if (!next) return;
+    next.focus();
+    event.preventDefault();
+  });
+  element.mark(chosen);
+  return element;
+}
+
+function thumbnail({ layer, head, n, values, entropy }, use, onHead) {
+  const canvas = make("canvas", { "aria-hidden": "true" });
+  const small = pooled(values, n, SIDE);
+  const button = make(
+    "button",
+    {
+      type: "button",
+      class: "thumb",
+      "aria-pressed": "false",
+      "aria-label": `Layer ${layer}, head ${head}, ${BITS.format(entropy)} bits`,
+      title: `${USES[use].title}, layer ${layer}, head ${head}`,
+      onclick: (event) => onHead(layer, head, event.shiftKey || event.ctrlKey || event.metaKey),
+    },
+    canvas,
+    make("span", {}, make("b", {}, `${layer}.${head}`), make("span", {}, BITS.format(entropy))),
+  );
+  button.redraw = () => paint(canvas, small.values, small.n, scaleOf(small.values, 0, 1));
+  button.redraw();
+  redrawWithTheme(button);
+  return button;
+}

@@ -1,0 +1,119 @@
+// Attention as lines between two columns of tokens: on the left what reads, on the right what is
+// read; the stronger the weight, the darker the line.
+
+import { make } from "./element.js";
+import { readPiece } from "./pieces.js";
+import { draw, svgText } from "./save.js";
+import { onPointed, pieceNodes, placeOf, point, pointedAt } from "./tokens.js";
+
+const HEIGHT = 30; // of a token
+const WIDTH = 220; // of the lines
+const LEAST = 0.02; // weights below are not drawn
+const MAX_LINES = 12_000;
+
+/**
+ * @param {object} map of `mapOf`
+ * @param {object} events onRow(row): a reading token was clicked
+ * @returns {HTMLElement} with `light(row)` and `svg(label)`
+ */
+export function lineView({ values, n, rows, columns }, { onRow }) {
+  const lines = linesOf(values, n);
+  const height = Math.max(rows.labels.length, columns.labels.length) * HEIGHT;
+  const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, "aria-hidden": "true" });
+  const paths = lines.map(({ row, column, weight }) =>
+    draw("path", { d: curve(row, column), class: "line", "stroke-opacity": weight.toFixed(3) }),
+  );
+  svg.append(...paths);
+  const left = column(rows, (index) =>
+    make(
+      "button",
+      { type: "button", class: "token", dir: "auto", onclick: () => onRow(index), ...events(rows, index) },
+      ...pieceNodes(rows.labels[index]),
+    ),
+  );
+  const right = column(columns, (index) =>
+    make("span", { class: "token", dir: "auto", ...events(columns, index) }, ...pieceNodes(columns.labels[index])),
+  );
+  const element = make(
+    "div",
+    { class: "lines" },
+    make("div", { class: "side" }, make("p", {}, "reads"), ...left),
+    svg,
+    make("div", { class: "side" }, make("p", {}, "is read"), ...right),
+  );
+  let lit = -1;
+  let pointed = null;
+  const mark = () => {
+    const isSame = rows.side === columns.side;
+    const row = lit >= 0 ? lit : placeOf(pointed, rows.side, rows.words);
+    const read = lit >= 0 || isSame ? -1 : placeOf(pointed, columns.side, columns.words);
+    lines.forEach((line, index) => {
+      const isShown = (row < 0 || line.row === row) && (read < 0 || line.column === read);
+      paths[index].classList.toggle("away", !isShown);
+    });
+    left.forEach((token, index) => token.classList.toggle("pointed", index === row));
+    const tint = row >= 0 ? values.slice(row * n, (row + 1) * n) : [];
+    right.forEach((token, index) => {
+      token.style.setProperty("--share", tint[index] ?? 0);
+      token.classList.toggle("pointed", index === read);
+    });
+  };
+  element.light = (row) => {
+    lit = row ?? -1;
+    mark();
+  };
+  onPointed(element, (now) => {
+    pointed = now;
+    mark();
+  });
+  element.svg = (label) => drawing(label, lines, rows.labels, columns.labels, height);
+  return element;
+}
+
+function events({ side, words }, index) {
+  const here = () => point(pointedAt(side, index, words));
+  return { onmouseenter: here, onfocus: here, onmouseleave: () => point(null), onblur: () => point(null) };
+}
+
+const column = ({ labels }, makeOne) => labels.map((_, index) => makeOne(index));
+
+/** The strongest lines, weak ones first, so that strong ones lie above them. */
+function linesOf(values, n) {
+  const lines = [];
+  for (let place = 0; place < values.length; place += 1) {
+    const weight = values[place];
+    if (weight >= LEAST) lines.push({ row: Math.floor(place / n), column: place % n, weight });
+  }
+  lines.sort((one, other) => one.weight - other.weight);
+  return lines.slice(-MAX_LINES);
+}
+
+const curve = (row, column, left = 0, width = WIDTH, top = 0) => {
+  const [from, to] = [row, column].map((place) => top + (place + 0.5) * HEIGHT);
+  return `M${left} ${from}C${left + width / 2} ${from} ${left + width / 2} ${to} ${left + width} ${to}`;
+};
+
+function drawing(label, lines, rows, columns, height) {
+  const side = (labels) => Math.max(...labels.map((text) => [...text].length)) * 9 + 20;
+  const [left, right, top] = [side(rows), side(columns), 34];
+  const size = { width: left + WIDTH + right, height: height + top };
+  const svg = draw("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    viewBox: `0 0 ${size.width} ${size.height}`,
+    ...size,
+    "font-family": "sans-serif",
+    "font-size": 15,
+    fill: "#1b1e21",
+  });
+  svg.append(draw("rect", { ...size, fill: "#fff" }), draw("text", { x: 8, y: 20, "font-weight": 600 }, label));
+  for (const { row, column: to, weight } of lines) {
+    const d = curve(row, to, left, WIDTH, top);
+    svg.append(draw("path", { d, fill: "none", stroke: "#0c6b66", "stroke-width": 2, "stroke-opacity": weight.toFixed(3) }));
+  }
+  const text = (labels, x, anchor) =>
+    labels.map((piece, index) =>
+      draw("text", { x, y: top + (index + 0.5) * HEIGHT + 5, "text-anchor": anchor }, readPiece(piece)),
+    );
+  svg.append(...text(rows, left - 8, "end"), ...text(columns, left + WIDTH + 8, "start"));
+  return svgText(svg);
+}
