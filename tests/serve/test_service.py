@@ -16,7 +16,7 @@ from tests.serve.conftest import SENTENCES, Serve, make_model
 import heed
 from heed.documents.glossary import Glossary, apply_glossary
 from heed.serve.refusal import Refusal
-from heed.serve.request import Request
+from heed.serve.request import Direction, Request
 from heed.serve.run import make_service
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings, Work
@@ -254,17 +254,15 @@ def test_words_scores_and_alignments_are_the_translators_own(using: Using, en_de
 
     async def run() -> None:
         service = using(en_de)
-        direction = {"source": "en", "target": "de"}
-        assert await service.next_words(text, "a", k=3, **direction) == plain.next_word(
-            text, "a", 3
-        )
-        assert await service.continuations(text, "a", k=2, **direction) == plain.continuations(
+        direction = Direction(source="en", target="de")
+        assert await service.next_words(text, "a", direction, k=3) == plain.next_word(text, "a", 3)
+        assert await service.continuations(text, "a", direction, k=2) == plain.continuations(
             text, "a", 2
         )
-        assert await service.score(text, "a b", **direction) == plain.score([text], ["a b"])[0]
-        assert await service.align(text, "a b", **direction) == plain.align(text, "a b")
+        assert await service.score(text, "a b", direction) == plain.score([text], ["a b"])[0]
+        assert await service.align(text, "a b", direction) == plain.align(text, "a b")
         with pytest.raises(Refusal, match="is in German already"):
-            await service.score(SENTENCES[3], SENTENCES[3], target="de")
+            await service.score(SENTENCES[3], SENTENCES[3], Direction(target="de"))
 
     asyncio.run(run())
 
@@ -344,7 +342,7 @@ def test_a_model_that_is_read_slowly_does_not_outlast_the_deadline(
         service = using(en_de, timeout_s=0.1)
         for asking in (
             service.translate(Request(texts=["A man."], source="en", target="de")),
-            service.score("A man.", "Ein Mann.", source="en", target="de"),
+            service.score("A man.", "Ein Mann.", Direction(source="en", target="de")),
         ):
             with pytest.raises(Refusal, match="not ready in time") as caught:
                 await asking

@@ -4,6 +4,7 @@ import pytest
 
 from heed.serve.detect import Detector
 from heed.serve.refusal import Refusal
+from heed.serve.request import Direction
 from heed.serve.source import Source, find_source
 from heed.serve.work.directions import Route
 
@@ -21,9 +22,8 @@ FRENCH = "Où est la boulangerie la plus proche ?"
 
 
 def find(text: str, target: str, source: str = "auto", model: str | None = None) -> Source:
-    return find_source(
-        text, source=source, target=target, model=model, routes=ROUTES, detector=DETECTOR
-    )
+    direction = Direction(source=source, target=target, model=model)
+    return find_source(text, direction, routes=ROUTES, detector=DETECTOR)
 
 
 def test_a_given_language_is_believed() -> None:

@@ -45,6 +45,21 @@ class MarkupOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Direction:
+    """From which language into which, and by which model.
+
+    Attributes:
+        source: language code, or `AUTO`: detected.
+        target: language code.
+        model: name of the model; None = the first that translates the direction.
+    """
+
+    source: str = AUTO
+    target: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """Texts to translate, and how.
 
@@ -77,6 +92,11 @@ class Request:
     markup: MarkupOptions = field(default_factory=MarkupOptions)
     options: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
+
+    @property
+    def direction(self) -> Direction:
+        """Of all its texts."""
+        return Direction(source=self.source, target=self.target, model=self.model)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from heed.serve.describe import describe
 from heed.serve.detect import Detection, Detector
 from heed.serve.languages import name_of
 from heed.serve.refusal import Refusal
-from heed.serve.request import AUTO, Answer, Language, ModelInfo, Request, SegmentAnswer
+from heed.serve.request import AUTO, Answer, Direction, Language, ModelInfo, Request, SegmentAnswer
 from heed.serve.settings import ServeSettings
 from heed.serve.source import find_source
 from heed.serve.texts import Text, read_texts
@@ -109,24 +109,15 @@ class Service:
         return await asyncio.to_thread(describe, self.models)
 
     async def next_words(
-        self,
-        text: str,
-        prefix: str = "",
-        *,
-        source: str = AUTO,
-        target: str,
-        k: int = 10,
-        model: str | None = None,
+        self, text: str, prefix: str, direction: Direction, *, k: int
     ) -> list[NextToken]:
         """The most probable next pieces of a translation.
 
         Args:
             text: one sentence.
             prefix: its translation so far.
-            source: language code, or `AUTO`.
-            target: language code.
+            direction: languages and model.
             k: how many pieces.
-            model: name of the model; None = the first that translates the direction.
 
         Raises:
             Refusal: as `translate`; or the text is too long to be read in one piece.
@@ -135,54 +126,31 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[NextToken]:
             return translator.next_word(text, prefix, k, target_lang=into)
 
-        return await self.with_model(run, text + prefix, source, target, model)
+        return await self.with_model(run, text + prefix, direction)
 
     async def continuations(
-        self,
-        text: str,
-        prefix: str = "",
-        *,
-        source: str = AUTO,
-        target: str,
-        k: int = 5,
-        model: str | None = None,
+        self, text: str, prefix: str, direction: Direction, *, k: int
     ) -> list[Continuation]:
         """The most probable next pieces, each with the best translation that continues with it.
 
-        Args:
-            text: one sentence.
-            prefix: its translation so far.
-            source: language code, or `AUTO`.
-            target: language code.
-            k: how many pieces.
-            model: name of the model; None = the first that translates the direction.
+        Args: as `next_words`.
 
         Raises:
-            Refusal: as `translate`; or the text is too long to be read in one piece.
+            Refusal: as `next_words`.
         """
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> list[Continuation]:
             return translator.continuations(text, prefix, k, target_lang=into, is_wanted=is_wanted)
 
-        return await self.with_model(run, text + prefix, source, target, model)
+        return await self.with_model(run, text + prefix, direction)
 
-    async def score(
-        self,
-        text: str,
-        translation: str,
-        *,
-        source: str = AUTO,
-        target: str,
-        model: str | None = None,
-    ) -> PairScore:
+    async def score(self, text: str, translation: str, direction: Direction) -> PairScore:
         """The log-probability of a given translation.
 
         Args:
             text: one sentence.
             translation: of the same.
-            source: language code, or `AUTO`.
-            target: language code.
-            model: name of the model; None = the first that translates the direction.
+            direction: languages and model.
 
         Raises:
             Refusal: as `translate`.
@@ -191,25 +159,12 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> PairScore:
             return translator.score([text], [translation], target_lang=into)[0]
 
-        return await self.with_model(run, text + translation, source, target, model)
+        return await self.with_model(run, text + translation, direction)
 
-    async def align(
-        self,
-        text: str,
-        translation: str,
-        *,
-        source: str = AUTO,
-        target: str,
-        model: str | None = None,
-    ) -> Alignment:
+    async def align(self, text: str, translation: str, direction: Direction) -> Alignment:
         """The source tokens that each token of a given translation attends to.
 
-        Args:
-            text: one sentence.
-            translation: of the same.
-            source: language code, or `AUTO`.
-            target: language code.
-            model: name of the model; None = the first that translates the direction.
+        Args: as `score`.
 
         Raises:
             Refusal: as `translate`; or a side is too long to be read in one piece.
@@ -218,7 +173,7 @@ class Service:
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Alignment:
             return translator.align(text, translation, target_lang=into)
 
-        return await self.with_model(run, text + translation, source, target, model)
+        return await self.with_model(run, text + translation, direction)
 
     def close(self, within_s: float | None = None) -> None:
         """Finish the work and end the threads.
@@ -282,18 +237,14 @@ class Service:
         self,
         run: Callable[[Translator, str, IsWanted], Found],
         texts: str,
-        source: str,
-        target: str,
-        model: str | None,
+        direction: Direction,
     ) -> Found:
         """Call a function with a model in one of the threads that search.
 
         Args:
             run: gets the model, the target language, and whether the answer is still wanted.
-            texts: of the request; their language is detected if `source` is `AUTO`.
-            source: language code, or `AUTO`.
-            target: language code.
-            model: name of the model; None = the first that translates the direction.
+            texts: of the request, whose language may have to be detected.
+            direction: languages and model.
 
         Raises:
             Refusal: as `translate`; or whatever `run` raises, as a refusal.
@@ -301,15 +252,8 @@ class Service:
         deadline = Deadline(self.settings.work.timeout_s)
         async with AsyncExitStack() as stack:
             async with deadline.enforced():
-                await self._prepare_detection(source)
-                found = find_source(
-                    texts,
-                    source=source,
-                    target=target,
-                    model=model,
-                    routes=self.routes,
-                    detector=self._detector,
-                )
+                await self._prepare_detection(direction.source)
+                found = find_source(texts, direction, routes=self.routes, detector=self._detector)
                 if (route := found.route) is None:
                     raise Refusal(
                         400, f"The text is in {name_of(found.code)} already.", code="same_language"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heed.serve.detect import Detection, Detector
 from heed.serve.languages import name_of, resolve
-from heed.serve.request import AUTO, Doubt
+from heed.serve.request import AUTO, Direction, Doubt
 from heed.serve.work.directions import Route, find_route, no_model, no_such
 
 
@@ -28,10 +28,8 @@ class Source:
 
 def find_source(
     text: str,
+    direction: Direction,
     *,
-    source: str,
-    target: str,
-    model: str | None,
     routes: Sequence[Route],
     detector: Detector,
 ) -> Source:
@@ -39,17 +37,16 @@ def find_source(
 
     Args:
         text: which text.
-        source: code of a request, or `AUTO`.
-        target: code of a request.
-        model: name of a model; None = any.
+        direction: of the request.
         routes: the directions that are served.
         detector: for `AUTO`.
 
     Raises:
         Refusal: there is no such language, direction or model.
     """
-    if source.lower() != AUTO:
-        route = find_route(routes, source, target, model)
+    target, model = direction.target, direction.model
+    if direction.source.lower() != AUTO:
+        route = find_route(routes, direction)
         return Source(code=route.source, route=route)
     into = resolve(target, list(dict.fromkeys(route.target for route in routes)))
     if into is None:

@@ -116,9 +116,7 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
     sources = [
         find_source(
             " ".join(segment.text for segment in document.segments) or text,
-            source=request.source,
-            target=request.target,
-            model=request.model,
+            request.direction,
             routes=routes,
             detector=detector,
         )

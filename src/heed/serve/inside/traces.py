@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from heed.errors import MissingExtraError
 from heed.serve.refusal import Refusal
+from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
 from heed.translate.translator import Translator
 
@@ -51,10 +52,8 @@ class Traces:
         self,
         text: str,
         translation: str | None,
+        direction: Direction,
         *,
-        source: str,
-        target: str,
-        model: str | None,
         options: Mapping[str, Any],
     ) -> Kept:
         """Trace a sentence, in one of the threads that search.
@@ -62,9 +61,7 @@ class Traces:
         Args:
             text: the sentence.
             translation: of the same; None = the model's own.
-            source: language code, or `AUTO`.
-            target: language code.
-            model: name of the model; None = the first that translates the direction.
+            direction: languages and model.
             options: of decoding.
 
         Raises:
@@ -80,9 +77,7 @@ class Traces:
             id = secrets.token_urlsafe(9)
             return Kept(id=id, translator=translator, target_lang=into, trace=trace)
 
-        kept = await self._service.with_model(
-            run, text + (translation or ""), source, target, model
-        )
+        kept = await self._service.with_model(run, text + (translation or ""), direction)
         self._kept[kept.id] = kept
         while len(self._kept) > self._n_kept:
             self._kept.popitem(last=False)

@@ -4,6 +4,7 @@ Source: the add-ons' own requests, as MTranServer answers them; Google's Cloud T
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from heed.serve.refusal import Refusal
@@ -12,7 +13,7 @@ from heed.serve.service import Service
 from heed.serve.shapes import libretranslate
 from heed.serve.shapes.directions import translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field, as_list
+from heed.serve.shapes.fields import SOURCE, TARGET, Field, as_list
 from heed.serve.shapes.schemas import INTEGER, NUMBER, TEXT, listed, record
 from heed.serve.shapes.style import Style
 
@@ -103,8 +104,6 @@ async def _google_single(service: Service, asked: Asked) -> Any:
     return [[sentence], None, answer.source, None, None, None, confidence, [], languages]
 
 
-_SOURCE = "Language code of the text, or `auto` to detect it."
-_TARGET = "Language code of the translation."
 _ASK = ("A man is riding a bike.", "en", "de")
 
 
@@ -113,27 +112,29 @@ def _field(name: str, about: str, example: Any = None, **more: Any) -> Field:
 
 
 IMMERSIVE = (
-    _field("source_lang", _SOURCE, "en", default=AUTO),
-    _field("target_lang", _TARGET, "de", is_required=True),
+    replace(SOURCE, name="source_lang"),
+    replace(TARGET, name="target_lang"),
     _field("text_list", "Texts to translate.", [_ASK[0]], kind="texts", is_required=True),
 )
 KISS = (
     _field("text", "Text to translate.", _ASK[0], kind="text"),
     _field("texts", "Texts to translate, in place of `text`.", kind="texts"),
-    _field("from", _SOURCE, "en", default=AUTO),
-    _field("to", _TARGET, "de", is_required=True),
+    replace(SOURCE, name="from"),
+    replace(TARGET, name="to"),
 )
 GOOGLE = (
     _field("q", "Text to translate, or a list of texts.", _ASK[0], kind="texts", is_required=True),
-    _field("source", "Language code of the text; detected where it is not given.", "en"),
-    _field("target", _TARGET, "de", is_required=True),
+    replace(
+        SOURCE, about="Language code of the text; detected where it is not given.", default=None
+    ),
+    TARGET,
     _field("format", "What the text is.", "text", choices=("html", "text"), default="html"),
     _field("key", "Key, where the server asks for one."),
 )
 SINGLE = (
     _field("q", "Text to translate.", _ASK[0], kind="texts", is_required=True),
-    _field("sl", _SOURCE, "en", default=AUTO),
-    _field("tl", _TARGET, "de", is_required=True),
+    replace(SOURCE, name="sl"),
+    replace(TARGET, name="tl"),
     _field("dj", "Whether to answer with an object.", True, kind="flag", default=False),
 )
 _GOOGLE_TRANSLATION = {

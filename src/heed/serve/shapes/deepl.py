@@ -4,14 +4,14 @@ Source: DeepL's API reference, and its Python client `deepl` 1.32.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Format, MarkupOptions, Request, Split
 from heed.serve.service import Service
-from heed.serve.shapes.directions import translate_or_keep
+from heed.serve.shapes import fields
+from heed.serve.shapes.directions import NotServedError, resolve_direction, translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
@@ -52,20 +52,13 @@ FORMALITY = Field(
     choices=("default", "more", "less", "prefer_more", "prefer_less"),
     default="default",
 )
-SOURCE = Field(
+SOURCE = replace(
+    fields.SOURCE,
     name="source_lang",
-    kind="word",
     about="Language code of the text; detected where it is not given.",
-    default=AUTO,
     example="EN",
 )
-TARGET = Field(
-    name="target_lang",
-    kind="word",
-    about="Language code of the translation.",
-    is_required=True,
-    example="DE",
-)
+TARGET = replace(fields.TARGET, name="target_lang", example="DE")
 GLOSSARY = Field(name="glossary_id", kind="word", about="Glossary to use; needs `source_lang`.")
 _TAGS = (
     ("splitting_tags", "Tags that split sentences."),
@@ -253,19 +246,20 @@ def direction(service: Service, values: Mapping[str, Any]) -> tuple[str, str]:
     Raises:
         Refusal: a language is not served, or the direction is not.
     """
-    languages = service.all_languages()
-    asked = values["source_lang"]
-    source = AUTO if asked == AUTO else resolve(asked, languages)
-    if source is None:
-        raise _wrong("source_lang", "Value for 'source_lang' not supported.")
-    target = resolve(values["target_lang"], languages)
-    if target is None:
-        raise _wrong("target_lang", "Value for 'target_lang' not supported.")
-    if source not in (AUTO, target) and target not in languages[source].targets:
-        raise _wrong(
-            "target_lang", "Value for 'target_lang' not supported for given 'source_lang'."
-        )
-    return source, target
+    try:
+        return resolve_direction(service, values["source_lang"], values["target_lang"])
+    except NotServedError as error:
+        raise _wrong(*_NOT_SERVED[error.wrong]) from None
+
+
+_NOT_SERVED = {
+    "source": ("source_lang", "Value for 'source_lang' not supported."),
+    "target": ("target_lang", "Value for 'target_lang' not supported."),
+    "direction": (
+        "target_lang",
+        "Value for 'target_lang' not supported for given 'source_lang'.",
+    ),
+}
 
 
 def spelled_base(code: str) -> str:

@@ -1,7 +1,51 @@
-"""Texts that need no translation."""
+"""Languages as requests name them, and texts that need no translation."""
 
-from heed.serve.request import Answer, Request
+from typing import Literal
+
+from heed.serve.languages import resolve
+from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
+
+
+class NotServedError(Exception):
+    """A language or a direction that is not served; each API says so in its own words.
+
+    Args:
+        wrong: what is not served.
+        source: as the client wrote it; for a direction, the served code.
+        target: likewise.
+    """
+
+    def __init__(
+        self, wrong: Literal["source", "target", "direction"], source: str, target: str
+    ) -> None:
+        super().__init__(wrong)
+        self.wrong = wrong
+        self.source = source
+        self.target = target
+
+
+def resolve_direction(service: Service, source: str, target: str) -> tuple[str, str]:
+    """The served codes of both languages; the source may be `AUTO`.
+
+    Args:
+        service: has the languages.
+        source: as a client wrote it.
+        target: as a client wrote it.
+
+    Raises:
+        NotServedError: a language is not served, or the direction is not.
+    """
+    languages = service.all_languages()
+    into = resolve(target, languages)
+    given = AUTO if source.lower() == AUTO else resolve(source, languages)
+    if given is None:
+        raise NotServedError("source", source, target)
+    if into is None:
+        raise NotServedError("target", source, target)
+    if given not in (AUTO, into) and into not in languages[given].targets:
+        raise NotServedError("direction", given, into)
+    return given, into
 
 
 async def translate_or_keep(service: Service, request: Request) -> list[Answer]:

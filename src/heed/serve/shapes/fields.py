@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from heed.serve.refusal import Refusal
+from heed.serve.request import AUTO
 from heed.serve.shapes.body import Parameters
 from heed.serve.shapes.style import Style
 
@@ -57,6 +58,22 @@ class Field:
     low: float = -math.inf
     high: float = math.inf
     example: Any = None
+
+
+SOURCE = Field(
+    name="source",
+    kind="word",
+    about="Language code of the text, or `auto` to detect it.",
+    default=AUTO,
+    example="en",
+)
+TARGET = Field(
+    name="target",
+    kind="word",
+    about="Language code of the translation.",
+    is_required=True,
+    example="de",
+)
 
 
 def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, Any]:

@@ -4,14 +4,14 @@ Source: LibreTranslate 1.9.6, `app.py`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
-from heed.serve.shapes import schemas
-from heed.serve.shapes.directions import translate_or_keep
+from heed.serve.shapes import fields, schemas
+from heed.serve.shapes.directions import NotServedError, resolve_direction, translate_or_keep
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field, as_list
 from heed.serve.shapes.style import Style
@@ -40,20 +40,8 @@ STYLE = Style(
     statuses={401: 403},
 )
 
-SOURCE = Field(
-    name="source",
-    kind="word",
-    about="Language code of the text, or `auto` to detect it.",
-    is_required=True,
-    example="en",
-)
-TARGET = Field(
-    name="target",
-    kind="word",
-    about="Language code of the translation.",
-    is_required=True,
-    example="de",
-)
+SOURCE = replace(fields.SOURCE, is_required=True, default=None)
+TARGET = fields.TARGET
 API_KEY = Field(name="api_key", kind="word", about="Key, where the server asks for one.")
 TRANSLATE = (
     Field(
@@ -152,28 +140,25 @@ def direction(service: Service, asked_source: str, asked_target: str) -> tuple[s
     Raises:
         Refusal: a language is not served, or the direction is not.
     """
-    languages = service.all_languages()
-    is_auto = asked_source.lower() == AUTO
-    source = AUTO if is_auto else resolve(asked_source, languages)
-    if source is None:
-        raise _not_supported(asked_source, "source")
-    target = resolve(asked_target, languages)
-    if target is None:
-        raise _not_supported(asked_target, "target")
-    if source in (AUTO, target) or target in languages[source].targets:
-        return source, target
-    raise Refusal(
+    try:
+        return resolve_direction(service, asked_source, asked_target)
+    except NotServedError as error:
+        raise _not_served(service, error) from None
+
+
+def _not_served(service: Service, error: NotServedError) -> Refusal:
+    if error.wrong != "direction":
+        code = error.source if error.wrong == "source" else error.target
+        sentence = f"{code[:MAX_CODE_CHARS].lower()} is not supported"
+        return Refusal(400, sentence, code="no_such_language", field=error.wrong)
+    names = service.all_languages()
+    return Refusal(
         400,
-        f"{languages[target].name} ({spelled_code(target)}) is not available as a target language "
-        f"from {languages[source].name} ({spelled_code(source)})",
+        f"{names[error.target].name} ({spelled_code(error.target)}) is not available as a target "
+        f"language from {names[error.source].name} ({spelled_code(error.source)})",
         code="no_such_direction",
         field="target",
     )
-
-
-def _not_supported(code: str, field: str) -> Refusal:
-    sentence = f"{code[:MAX_CODE_CHARS].lower()} is not supported"
-    return Refusal(400, sentence, code="no_such_language", field=field)
 
 
 def spelled_code(code: str) -> str:

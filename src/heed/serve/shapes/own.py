@@ -8,13 +8,13 @@ from typing import Any
 from starlette.responses import Response
 
 from heed.serve.refusal import Refusal
-from heed.serve.request import AUTO, Answer, Request
+from heed.serve.request import AUTO, Answer, Direction, Request
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.answers import count_tokens, spelled_answers, spelled_segment
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.events import Event, event_stream
-from heed.serve.shapes.fields import Field, as_list
+from heed.serve.shapes.fields import SOURCE, TARGET, Field, as_list
 from heed.serve.shapes.style import Style
 
 TAG = "heed"
@@ -50,20 +50,6 @@ TEXT = Field(
     about="Text to translate, or a list of texts.",
     is_required=True,
     example="A man is riding a bike.",
-)
-SOURCE = Field(
-    name="source",
-    kind="word",
-    about="Language code of the text, or `auto` to detect it.",
-    default=AUTO,
-    example="en",
-)
-TARGET = Field(
-    name="target",
-    kind="word",
-    about="Language code of the translation.",
-    is_required=True,
-    example="de",
 )
 MODEL = Field(name="model", kind="word", about="Name of the model; by default the first that fits.")
 TRANSLATE = (
@@ -115,6 +101,11 @@ TRANSLATE = (
     ),
     MODEL,
 )
+
+
+def direction_of(values: Mapping[str, Any]) -> Direction:
+    """Languages and model of a request."""
+    return Direction(source=values["source"], target=values["target"], model=values["model"])
 
 
 def request_of(service: Service, values: Mapping[str, Any]) -> Request:

@@ -4,9 +4,10 @@ from starlette.responses import Response
 
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import SOURCE, TARGET
 from heed.serve.shapes.libretranslate import direction
 from heed.serve.shapes.libretranslate_files import FILE
-from heed.serve.shapes.own import PREFIX, SOURCE, STYLE, TAG, TARGET
+from heed.serve.shapes.own import PREFIX, STYLE, TAG
 from heed.serve.shapes.translated_file import FileOrder, attachment, translate_file
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from heed.serve.request import ModelInfo
+from heed.serve.request import Direction, ModelInfo
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.answers import rounded
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field
-from heed.serve.shapes.own import MODEL, PREFIX, SOURCE, STYLE, TAG, TARGET, require_at_most
+from heed.serve.shapes.fields import SOURCE, TARGET, Field
+from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
 
 MAX_CHOICES = 100
 DEFAULT_CHOICES = 5
@@ -53,18 +53,17 @@ SCORE = (
 )
 
 
-def _asked_of_model(service: Service, asked: Asked, *texts: str) -> dict[str, Any]:
+def _asked_of_model(service: Service, asked: Asked, *texts: str) -> Direction:
+    """The direction of a request whose texts are not too long together."""
     n_chars = sum(len(asked.values[name]) for name in texts)
     require_at_most(service.settings.limits.chars, n_chars, "characters", texts[0])
-    return {name: asked.values[name] for name in ("source", "target", "model")}
+    return direction_of(asked.values)
 
 
 async def _continue(service: Service, asked: Asked) -> dict[str, Any]:
     direction = _asked_of_model(service, asked, "text", "prefix")
     values = asked.values
-    found = await service.continuations(
-        values["text"], values["prefix"], k=values["k"], **direction
-    )
+    found = await service.continuations(values["text"], values["prefix"], direction, k=values["k"])
     return {
         "choices": [
             {
@@ -81,7 +80,7 @@ async def _continue(service: Service, asked: Asked) -> dict[str, Any]:
 async def _next_word(service: Service, asked: Asked) -> dict[str, Any]:
     direction = _asked_of_model(service, asked, "text", "prefix")
     values = asked.values
-    found = await service.next_words(values["text"], values["prefix"], k=values["k"], **direction)
+    found = await service.next_words(values["text"], values["prefix"], direction, k=values["k"])
     return {
         "choices": [
             {
@@ -102,7 +101,7 @@ def _read(piece: str) -> str:
 async def _score(service: Service, asked: Asked) -> dict[str, Any]:
     direction = _asked_of_model(service, asked, "source_text", "target_text")
     values = asked.values
-    found = await service.score(values["source_text"], values["target_text"], **direction)
+    found = await service.score(values["source_text"], values["target_text"], direction)
     return {
         "log_prob": rounded(found.log_prob),
         "score": rounded(found.score),

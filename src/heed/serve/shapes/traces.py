@@ -11,8 +11,8 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field
-from heed.serve.shapes.own import MODEL, PREFIX, SOURCE, STYLE, TAG, TARGET, require_at_most
+from heed.serve.shapes.fields import SOURCE, TARGET, Field
+from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
 
 BYTES = "application/octet-stream"
 _TRACED = (
@@ -85,9 +85,7 @@ async def _trace(service: Service, asked: Asked) -> dict[str, Any]:
     kept = await traces_of(asked).make(
         values["text"],
         translation,
-        source=values["source"],
-        target=values["target"],
-        model=values["model"],
+        direction_of(values),
         options=values["options"],
     )
     return _spelled(kept)

@@ -11,6 +11,7 @@ from heed.bundle.find import find_model_folder
 from heed.errors import ConfigError
 from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
+from heed.serve.request import Direction
 from heed.text.languages import source_languages
 from heed.translate.load import OTHER_TASKS
 
@@ -78,30 +79,28 @@ def _routes(config: Mapping[str, Any], label: str, name: str) -> list[Route]:
     ]
 
 
-def find_route(routes: Sequence[Route], source: str, target: str, model: str | None) -> Route:
+def find_route(routes: Sequence[Route], direction: Direction) -> Route:
     """The first model that translates a direction, or the one that is named.
 
     Args:
         routes: the directions that are served.
-        source: code of a request.
-        target: code of a request.
-        model: name of a model; None = any.
+        direction: of a request, its source a language code.
 
     Raises:
         Refusal: there is no such model, language or direction; says which there are.
     """
-    if model is not None:
-        routes = [route for route in routes if route.model == model]
+    if direction.model is not None:
+        routes = [route for route in routes if route.model == direction.model]
         if not routes:
-            raise no_model(model)
+            raise no_model(direction.model)
     sources = list(dict.fromkeys(route.source for route in routes))
-    found_source = resolve(source, sources)
+    found_source = resolve(direction.source, sources)
     if found_source is None:
-        raise no_such("source", source, sources)
+        raise no_such("source", direction.source, sources)
     targets = [route.target for route in routes if route.source == found_source]
-    found_target = resolve(target, targets)
+    found_target = resolve(direction.target, targets)
     if found_target is None:
-        raise no_such("target", target, targets)
+        raise no_such("target", direction.target, targets)
     return next(
         route for route in routes if (route.source, route.target) == (found_source, found_target)
     )
