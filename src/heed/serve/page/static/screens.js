@@ -7,6 +7,7 @@ import { addressOf, onRoute } from "./route.js";
 const SCREENS = {
   attention: "Attention",
   steps: "Steps",
+  causes: "Causes",
   training: "Training",
   positions: "Positions",
 };
