@@ -62,6 +62,7 @@ def test_every_flag_takes_underscores(name: str, each: Command, param: Option, f
 
 @command("sample", "A command.")
 @options("Options")("--kind", ("one", "two"), "Which.", bare="two")
+@options("Options")("--port", click.IntRange(0, 65535), "A number.", bare="0")
 @options("Options")("--length-penalty alpha", float, "Its parameter has another name.")
 @options("Options")("--length-formula length_penalty", str, "And this one that name.")
 @options("Options")("-m --model", str, "Has a variable besides.", envvar=["HEED_MODEL"])
@@ -93,6 +94,24 @@ def test_a_value_that_may_be_left_out_is_never_taken_from_what_follows(
 ) -> None:
     found = values(*arguments)
     assert (found["kind"], found["others"]) == (kind, others)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "port", "others"),
+    [
+        ([], None, ()),
+        (["--port"], 0, ()),
+        (["--port", "80", "x"], 80, ("x",)),
+        (["--port=80"], 80, ()),
+        (["--port", "80.tsv"], 0, ("80.tsv",)),
+        (["--port", "-m", "x"], 0, ()),
+    ],
+)
+def test_a_number_that_may_be_left_out_is_only_a_number(
+    arguments: list[str], port: int | None, others: tuple[str]
+) -> None:
+    found = values(*arguments)
+    assert (found["port"], found["others"]) == (port, others)
 
 
 def test_the_flag_not_its_parameter_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

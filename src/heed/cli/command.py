@@ -63,7 +63,8 @@ class Option(click.Option):
     Args:
         *args: the flags and so on, as click takes them.
         group: its heading.
-        bare: the value of an option with choices if none follows; None = one must follow.
+        bare: the value of an option with choices or a number if none follows; None = one must
+            follow.
         **attributes: click's own.
     """
 
@@ -105,9 +106,7 @@ class Command(click.Command):
         }
         for argument, follower in itertools.pairwise([*args, ""]):
             option = optional.get(argument.replace("_", "-"))
-            has_value = (
-                option and isinstance(option.type, click.Choice) and follower in option.type.choices
-            )
+            has_value = option and _may_be_of(option.type, follower)
             yield f"{argument}={option.bare}" if option and not has_value else argument
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -133,6 +132,13 @@ class Command(click.Command):
         for group, records in itertools.groupby(shown, key=lambda item: item[0]):
             with formatter.section(group):
                 formatter.write_dl([record for _, record in records])
+
+
+def _may_be_of(kind: "click.ParamType[Any]", text: str) -> bool:
+    """Whether a text may be the optional value of an option: one of its choices, or a number."""
+    if isinstance(kind, click.Choice):
+        return text in kind.choices
+    return isinstance(kind, click.IntRange) and text.isdecimal()
 
 
 class CommandGroup(Command, click.Group):

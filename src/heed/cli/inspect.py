@@ -1,5 +1,6 @@
 """`heed inspect`: the page that looks into a model, on a server of its own for this machine."""
 
+import secrets
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 
 from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import find_model
+from heed.cli.runs import has_translator, is_run, print_training, read_runs
 from heed.cli.traced import USES, Shown
 from heed.cli.traced import show as show_text
 from heed.errors import UsageError
@@ -25,8 +27,10 @@ heed inspect -m run/ "纽约是一座城市" --attention --probabilities
 heed inspect -m run/ "纽约是一座城市" --steps
 heed inspect -m run/ "纽约是一座城市" --tensor decoder.0.cross_attention.weights --out weights.csv
 heed inspect -m run/ "纽约是一座城市" --trace trace.safetensors
+heed inspect run/ --training
+heed inspect -m run-1/ -m run-2/ --screen training
 """
-SCREENS = ("attention", "steps", "positions")
+SCREENS = ("attention", "steps", "positions", "training")
 
 option = options("Options")
 text_option = options("As text, without a page")
@@ -42,9 +46,10 @@ text_option = options("As text, without a page")
     multiple=True,
     metavar="DIR|NAME",
 )
-@option("--screen", SCREENS, "Which screen opens.", default=SCREENS[0])
+@option("--screen", SCREENS, "Which screen opens; default: training, while it goes on.")
 @option("--port", click.IntRange(0, 65535), "Port of 127.0.0.1; 0 takes a free one.", default=0)
 @option("--open/--no-open open_browser", bool, "Open a browser.", default=True)
+@text_option("--training as_table", bool, "Print where runs stand.")
 @text_option("--attention", USES, "Draw a map of attention; cross if none is named.", bare="cross")
 @text_option("--layer", int, "Of the map, from 0 or from the end.", default=-1)
 @text_option("--head", click.IntRange(0), "Of the map; several or none: their mean.", multiple=True)
@@ -63,7 +68,8 @@ def inspect(
     text: str | None,
     translation: str | None,
     models: tuple[str, ...],
-    screen: str,
+    screen: str | None,
+    as_table: bool,
     port: int,
     open_browser: bool,
     shown: Shown,
@@ -72,11 +78,15 @@ def inspect(
 
     With TRANSLATION, all positions of that translation are computed in one pass. A folder in the
     place of TEXT is a model. The page answers only programs of this machine, until Ctrl-C. Some
-    views are for the terminal too, of every kind of model.
+    views are for the terminal too, of every kind of model. Of run folders the training is shown
+    too, while it goes on and afterwards.
     """
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():
         models, text = (text,), None
+    if as_table:
+        print_training(models)
+        return
     if shown.is_asked:
         if len(models) > 1:
             raise UsageError("Without a page, give one model only.")
@@ -85,7 +95,9 @@ def inspect(
     settings = settings_of(models, port)
     if session.is_quiet:
         settings = replace(settings, log=replace(settings.log, level="error"))
-    looked = {"text": text or "", "translation": translation or ""}
+    screen = screen or first_screen(settings)
+    token = settings.inside.token
+    looked = {"text": text or "", "translation": translation or "", "token": token}
     query = urlencode({name: value for name, value in looked.items() if value})
     address = f"/#/{screen}{'?' if query else ''}{query}"
 
@@ -100,12 +112,23 @@ def inspect(
 
 
 def settings_of(models: tuple[str, ...], port: int) -> "ServeSettings":
-    """A server of these models, or of the only one installed, for this machine only."""
+    """A server of these models, or of the only one installed, for this machine only.
+
+    Of a run, the training is shown too; it may have no model yet.
+    """
     from heed.serve.settings import Inside, Listen, Log, ServeSettings
 
+    folders = [str(find_model(name)) for name in models or (None,)]
+    runs = tuple(folder for folder in folders if is_run(folder))
     return ServeSettings(
-        models=tuple(str(find_model(name)) for name in models or (None,)),
+        models=tuple(each for each in folders if each not in runs or has_translator(each)),
         listen=Listen(port=port),
         log=Log(level="warning"),
-        inside=Inside(enabled="on"),
+        inside=Inside(enabled="on", runs=runs, token=secrets.token_urlsafe(16) if runs else ""),
     )
+
+
+def first_screen(settings: "ServeSettings") -> str:
+    """The screen that opens: training, where a run is in training or there is nothing else."""
+    is_live = any(run.is_held for run in read_runs(settings.inside.runs))
+    return "training" if is_live or not settings.models else SCREENS[0]

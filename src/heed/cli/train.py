@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ heed train --src train.en --tgt train.de --both-directions --out run/
 heed train --src train.en --tgt train.de --mono-tgt more.de --out run/
 heed train --src law.en --tgt law.de --from run/ --out law/
 heed train --preset small --dump-config > recipe.toml
+heed train corpus.tsv.gz --out run/ --dashboard
 heed train --task lm --text book.txt --out run/ tokenizer.kind=char
 heed train --task classify --labeled reviews.tsv --out run/
 """
@@ -119,6 +121,13 @@ OVERRIDE = re.compile(r"[a-z_]+\.[a-z0-9_]+=.*", re.DOTALL)
 @run_option("--threads", Threads(1, 1024), "CPU threads; default: all cores.")
 @run_option("--device", str, "auto, cpu or cuda.")
 @run_option("--tensorboard", bool, "Also write TensorBoard scalars into RUN/tensorboard.")
+@run_option(
+    "--dashboard",
+    click.IntRange(0, 65535),
+    "Show the run in a browser, at a port of 127.0.0.1; without a value: a free one.",
+    bare="0",
+    metavar="[PORT]",
+)
 @model_option(
     "--preset",
     ("tiny", "small", "base", "big", "student"),
@@ -142,6 +151,7 @@ def train(
     texts: CorpusFlags,
     out: str | None,
     tensorboard: bool,
+    dashboard: int | None,
     config: str | None,
     dump_config: str | None,
     **settings: Any,
@@ -174,8 +184,20 @@ def train(
         corpus = corpus_from(texts, files, say=session.say)
     if not out:
         raise UsageError("Missing --out: where to write the model, e.g. --out run/")
-    outcome, stop_signal = start(session, asked, corpus, out, tensorboard)
-    finish(session, outcome, out, stop_signal)
+    with _shown(session, out, dashboard):
+        outcome, stop_signal = start(session, asked, corpus, out, tensorboard)
+        finish(session, outcome, out, stop_signal)
+
+
+def _shown(session: Session, out: str, port: int | None) -> AbstractContextManager[None]:
+    """Show the run in a browser meanwhile, if that is asked for; of several processes, one does."""
+    from heed.machine.threads import process_rank
+
+    if port is None or process_rank() != 0:
+        return nullcontext()
+    from heed.cli.dashboard import dashboard
+
+    return dashboard(out, port, session.say)
 
 
 def start(

@@ -130,7 +130,12 @@ class _Process:
         if sys.platform != "win32":
             loop.add_signal_handler(signal.SIGHUP, self.service.models.refresh)
         if parent is not None:
-            loop.add_reader(parent, self._stop, signal.SIGTERM)
+            loop.add_reader(parent, self._stop_with, parent)
+
+    def _stop_with(self, parent: socket.socket) -> None:
+        """The other end is closed: drain, once, although that can be read again and again."""
+        asyncio.get_running_loop().remove_reader(parent)
+        self._stop(signal.SIGTERM)
 
     def _stop(self, number: int) -> None:
         if self.draining_since:

@@ -93,9 +93,9 @@ def serve(
             say(line)
     is_ready = partial(_ready, say) if on_ready is None else partial(on_ready, url)
     if settings.listen.processes == 1:
-        return _run_one(settings, sockets[0], None, say, on_ready=is_ready)
+        return run_one(settings, sockets[0], None, say, on_ready=is_ready)
     return supervise(
-        partial(_run_one, settings),
+        partial(run_one, settings),
         sockets,
         say,
         on_ready=is_ready,
@@ -108,13 +108,25 @@ def _ready(say: Say) -> None:
     notify(READY)
 
 
-def _run_one(
+def run_one(
     settings: ServeSettings,
     listener: socket.socket,
     parent: socket.socket | None,
     say: Say,
     on_ready: Callable[[], None],
 ) -> int:
+    """Serve in this process until a signal comes; return the exit code.
+
+    Args:
+        settings: of the server.
+        listener: the listening socket.
+        parent: the process ends when its other end is closed; None = nobody holds it.
+        say: prints a line on standard error.
+        on_ready: called when the first sentence is translated.
+
+    Raises:
+        HeedError: a model cannot be loaded.
+    """
     figures = Figures() if settings.metrics.enabled else None
     return run_process(
         settings,

@@ -95,17 +95,21 @@ def _one(run: TrainingRun, bars: str) -> list[str]:
                 ends = ends.replace("→", "->")
             rows.append((name, sparkline(values, bars), ends))
     widest = max((len(name) for name, _, _ in rows), default=0)
-    lines = [f"{run.name}: {headline(run)}"]
+    lines = [_one_line(f"{run.name}: {headline(run)}")]
     lines += [
         f"  {name:<{widest}}  {drawn:<{WIDTH}}  {ends}".rstrip() for name, drawn, ends in rows
     ]
     for mark in list(history.marks)[-N_EVENTS:]:
-        lines.append(f"  step {mark.step:>6,}  {mark.text}")
+        lines.append(f"  step {mark.step:>6,}  {_one_line(mark.text)}")
         if mark.remedy:
-            lines.append(f"  {'':>11}  To do: {mark.remedy}")
+            lines.append(f"  {'':>11}  To do: {_one_line(mark.remedy)}")
     if run.n_unreadable:
         lines.append(f"  {run.n_unreadable:,} damaged lines of the log were passed over.")
     return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _differences(runs: Sequence[TrainingRun]) -> list[str]:

@@ -1,7 +1,7 @@
 // The screens besides the translator, each a module that is loaded when it is first opened.
 
 import { byId, make } from "./element.js";
-import { addressOf, onRoute } from "./route.js";
+import { addressOf, onRoute, setParams } from "./route.js";
 
 /** Name in the address → title. The module and its styles have the same name. */
 const SCREENS = {
@@ -26,6 +26,7 @@ export function showScreens() {
   if (models === "off") links.delete("translate");
   nav.replaceChildren(...links.values());
   onRoute(({ screen, params }) => {
+    if (params.token) return takeToken(params.token);
     const name = links.has(screen) ? screen : links.keys().next().value;
     for (const [each, link] of links) {
       if (each === name) link.setAttribute("aria-current", "page");
@@ -35,12 +36,18 @@ export function showScreens() {
   });
 }
 
+/** Keep the token that an address brought in this tab, and in no history. Training takes it. */
+function takeToken(token) {
+  sessionStorage.setItem("heed.run-token", token);
+  setParams({ token: null }); // comes back without it
+}
+
 /** Whether this server has a screen: one shows runs, the others look into models. */
 const isThere = (name) =>
   name === "training" ? runs === "on" : inside === "on" && models === "on";
 
 async function open(name, params) {
-  if (current !== name) opened[current]?.module.leave?.();
+  if (current !== name) opened[current]?.module?.leave?.();
   current = name;
   const isTranslator = name === "translate";
   byId("translator").hidden = !isTranslator;

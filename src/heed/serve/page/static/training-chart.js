@@ -1,9 +1,9 @@
 // A chart of curves: SVG lines with bands, marks and a crosshair that all charts share.
 
 import { announce, make } from "./element.js";
+import { draw } from "./save.js";
 import { numbersTable } from "./training-table.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 208;
 const TICK = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
 const EDGE = { top: 14, right: 12, bottom: 26, left: 54 };
@@ -11,19 +11,10 @@ const EDGE = { top: 14, right: 12, bottom: 26, left: 54 };
 /** What the crosshair of all charts is at: a number on the shared x axis, or null. */
 const crosshair = { x: null, charts: new Set() };
 
-function draw(name, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined) element.setAttribute(key, value);
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
 /**
  * A chart, empty at first.
  * @param {string} title
- * @returns {{element: HTMLElement, show: (data: Data) => void, svg: () => SVGElement}}
+ * @returns {{element: HTMLElement, show: (data: Data) => void}}
  *
  * Data: {x: {name, format, ticks}, y: {format, ticks, isLog, from}, span: [low, high] of x,
  * lines: Line[], marks: {x, kind, text}[], ends: {x, low, middle, high, from} | null, note}. `ticks`,
@@ -43,7 +34,7 @@ export function makeChart(title) {
   const element = make(
     "figure",
     { class: "chart" },
-    make("figcaption", {}, make("h3", {}, title), readout),
+    make("figcaption", {}, make("h2", {}, title), readout),
     plot,
     note,
     twin,
@@ -102,8 +93,6 @@ export function makeChart(title) {
       note.hidden = !data.note;
       redraw();
     },
-    svg: () => plot.firstElementChild,
-    title,
   };
 }
 
@@ -259,7 +248,7 @@ function picture(title, data, scales) {
     ...axis,
     ...marks,
     ...content,
-    data.ends ? drawnEnds(data.ends, scales) : null,
+    ...(data.ends ? [drawnEnds(data.ends, scales)] : []),
   );
 }
 

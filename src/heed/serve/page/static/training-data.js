@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { makeStore } from "./store.js";
 
 export const MAX_CHOSEN = 6; // as many as there are colors
-const TOKEN = "heed.run-token";
+const TOKEN = "heed.run-token"; // screens.js takes it from the address
 const AGAIN_MS = 3000; // after the connection was lost
 const LOOK_MS = 10_000; // whether a run that had stopped goes on
 
@@ -17,17 +17,16 @@ export const watched = makeStore({
   runs: [],
   chosen: [],
   whole: {},
-  hasToken: Boolean(sessionStorage.getItem(TOKEN)),
+  hasToken: false,
   takesToken: false,
   error: null,
 });
 
 const streams = new Map(); // name → AbortController
 
-/** Keep the token of this tab, which the address brought. */
-export function takeToken(token) {
-  sessionStorage.setItem(TOKEN, token);
-  watched.set({ hasToken: true });
+/** See whether this tab has a token by now. */
+export function lookForToken() {
+  watched.set({ hasToken: Boolean(sessionStorage.getItem(TOKEN)) });
 }
 
 /** Read the list of runs. */
@@ -136,27 +135,18 @@ export function control(name, action) {
   return api.request(`${pathOf(name)}/${action}`, { method: "POST", headers });
 }
 
-/** All numbers of the runs that are shown, as CSV. */
-export function asCsv() {
-  const lines = [];
+/** All numbers of the runs that are shown, as rows of a table; each part has its own head. */
+export function asRows() {
+  const rows = [];
   for (const name of watched.chosen) {
     const whole = watched.whole[name];
-    for (const part of ["steps", "validations"]) {
+    for (const [part, kind] of [["steps", "step"], ["validations", "validation"]]) {
       const table = whole?.[part] ?? { step: [] };
       const columns = Object.keys(table);
       if (!table.step.length) continue;
-      lines.push(["run", "kind", ...columns].join(","));
-      const kind = part === "steps" ? "step" : "validation";
-      table.step.forEach((_, row) => {
-        lines.push([quoted(name), kind, ...columns.map((key) => table[key][row] ?? "")].join(","));
-      });
+      rows.push(["run", "kind", ...columns]);
+      table.step.forEach((_, row) => rows.push([name, kind, ...columns.map((key) => table[key][row] ?? "")]));
     }
   }
-  return `${lines.join("\n")}\n`;
-}
-
-/** A name as a spreadsheet takes it: no formula, whatever it begins with. */
-function quoted(name) {
-  const plain = /^[=+\-@\t\r]/.test(name) ? `'${name}` : name;
-  return `"${plain.replaceAll('"', '""')}"`;
+  return rows;
 }

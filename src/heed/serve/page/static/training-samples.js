@@ -32,7 +32,7 @@ export function makeSamples() {
     legend,
     make(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "samples-title" },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sentences" },
       make(
         "table",
         { class: "sentences" },

@@ -1,22 +1,23 @@
 // The training screen: where a run stands, its curves, its translations, and two buttons.
 
-import { announce, fill, make, openPanel } from "./element.js";
+import { post } from "./api.js";
+import { fill, make, openPanel } from "./element.js";
 import { setParams } from "./route.js";
+import { saveButtons } from "./save.js";
 import { AXES, duration, makeCurves, scoresOf } from "./training-curves.js";
 import {
-  asCsv,
+  asRows,
   choose,
   control,
   isLive,
+  lookForToken,
   MAX_CHOSEN,
   readRuns,
   rest,
-  takeToken,
   watched,
 } from "./training-data.js";
 import { alarms, events, factsLine, settings } from "./training-facts.js";
 import { makeSamples } from "./training-samples.js";
-import { post } from "./api.js";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
@@ -29,11 +30,7 @@ let differences = { names: [], settings: {} };
 
 export async function show(root, changed) {
   params = changed;
-  if (changed.token) {
-    takeToken(changed.token);
-    setParams({ token: null }); // so that it stays in no history; calls `show` again
-    return;
-  }
+  lookForToken();
   if (!view) {
     view = build(root);
     watched.on(["runs", "chosen", "whole", "error", "hasToken"], drawSoon);
@@ -149,8 +146,7 @@ function controls(parts) {
   const log = check("log", "Log scale", "1", null);
   const perplexity = check("perplexity", "Perplexity", "1", null);
   const marks = check("marks", "Events", null, "0");
-  const save = make("button", { type: "button", class: "button", onclick: saveCsv });
-  fill(save, "download", "CSV");
+  const save = saveButtons("training", { table: asRows, json: () => watched.chosen.map((name) => watched.whole[name]) });
   const element = make(
     "div",
     { class: "controls" },
@@ -340,11 +336,4 @@ async function drawSettings(shown) {
     }
   }
   view.settings.replaceChildren(settings(shown, differences.settings));
-}
-
-function saveCsv() {
-  const url = URL.createObjectURL(new Blob([asCsv()], { type: "text/csv" }));
-  make("a", { href: url, download: `${watched.chosen[0].replace(/[^\p{L}\p{N}._-]+/gu, "-")}.csv` }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
-  announce("The numbers were saved.");
 }

@@ -1,0 +1,63 @@
+"""Run folders among the folders that a command is given, and their training on a terminal."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heed.cli.models import find_model
+from heed.cli.terminal import echo, visible
+from heed.errors import HeedError, UsageError
+
+if TYPE_CHECKING:
+    from heed.explain.training.run import TrainingRun
+
+
+def is_run(folder: str) -> bool:
+    """Whether a run began in a folder."""
+    from heed.train.recipe.settings import ASKED_FILE
+    from heed.train.step.events import METRICS_FILE
+
+    return any((Path(folder) / name).is_file() for name in (METRICS_FILE, ASKED_FILE))
+
+
+def has_translator(folder: str) -> bool:
+    """Whether a folder holds a model that a server can translate with."""
+    from heed.serve.work.directions import read_routes
+
+    try:
+        read_routes([folder])
+    except HeedError:
+        return False
+    return True
+
+
+def read_runs(folders: Sequence[str]) -> "list[TrainingRun]":
+    """Runs as they are now."""
+    from heed.explain.training.run import TrainingRun
+
+    runs = [TrainingRun(Path(folder)) for folder in folders]
+    for run in runs:
+        run.refresh()
+    return runs
+
+
+def print_training(folders: tuple[str, ...]) -> None:
+    """Print where runs stand, with sparklines.
+
+    Raises:
+        UsageError: a folder is no run.
+    """
+    from heed.explain.training.table import BARS, table
+
+    found = [str(find_model(name)) for name in folders or (None,)]
+    for folder in found:
+        if not is_run(folder):
+            raise UsageError(f"{folder} is no run folder: nothing was trained in it.")
+    try:
+        BARS.encode(sys.stdout.encoding or "ascii")
+        is_ascii = False
+    except (UnicodeEncodeError, LookupError):
+        is_ascii = True
+    for line in table(read_runs(found), is_ascii=is_ascii):
+        echo(visible(line))

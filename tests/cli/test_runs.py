@@ -1,0 +1,64 @@
+"""`heed inspect` of run folders: which screen, which models, and the table on the terminal."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.explain.training.made import epoch, start, step, validation, write
+
+from heed.cli.inspect import first_screen, settings_of
+from heed.disk.files import lock
+
+Call = Callable[..., tuple[int, str, str]]
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write(tmp_path / "run", [start(), epoch(0, 0), step(20), validation(20, 12.5)])
+
+
+def test_a_run_without_a_model_opens_its_training_with_a_token(run: Path) -> None:
+    settings = settings_of((str(run),), 0)
+    assert (settings.models, settings.inside.runs) == ((), (str(run),))
+    assert len(settings.inside.token) > 20
+    assert first_screen(settings) == "training"
+
+
+def test_a_model_that_is_no_run_has_no_training(model: str) -> None:
+    settings = settings_of((model,), 0)
+    assert (settings.inside.runs, settings.inside.token) == ((), "")
+    assert first_screen(settings) == "attention"
+
+
+def test_a_run_with_a_model_opens_its_training_while_it_goes_on(run: Path, model: str) -> None:
+    for file in Path(model).iterdir():
+        (run / file.name).write_bytes(file.read_bytes())
+    settings = settings_of((str(run),), 0)
+    assert settings.models == settings.inside.runs == (str(run),)
+    assert first_screen(settings) == "attention"
+    with lock(run):
+        assert first_screen(settings) == "training"
+
+
+def test_the_table_of_a_run_is_printed(run: Path, call: Call) -> None:
+    code, out, _ = call("inspect", str(run), "--training")
+    assert code == 0
+    assert out.startswith("run: Ended at step 20 without saving: BLEU 12.5.")
+    assert "train loss" in out
+
+
+def test_without_a_terminal_of_unicode_the_table_is_ascii(
+    run: Path, heed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = heed("inspect", str(run), "--training")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_what_is_no_run_has_no_table(model: str, call: Call) -> None:
+    code, _, err = call("inspect", model, "--training")
+    assert code == 2
+    assert "is no run folder: nothing was trained in it" in err
