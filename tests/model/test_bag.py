@@ -77,6 +77,18 @@ def test_the_weight_of_an_n_gram_falls_with_the_texts_that_have_it() -> None:
     assert not inverse_frequencies(torch.tensor([0, 1]), 0).isnan().any()
 
 
+def test_row_weights_are_counted_in_batches_of_texts(bag: Bag) -> None:
+    model = bag()
+    texts = torch.tensor([[5, 6, 3], [5, 7, 3], [5, 6, 3]])
+    counts = torch.zeros(len(model.row_weights), dtype=torch.long)
+    for text in texts:
+        rows, _ = model.rows(text[None])
+        counts[rows] += 1
+    found = model.counted([(texts[:2], None), (texts[2:], None)])
+    assert found.keys() == {"row_weights"}
+    torch.testing.assert_close(found["row_weights"], inverse_frequencies(counts, 3).float())
+
+
 def test_a_word_counts_beside_its_pieces_and_by_its_pieces_alone(bag: Bag) -> None:
     """With 2 (`<bos>`) in front of each word; 3 (`<eos>`) is part of none."""
     model = bag(n_gram=1)

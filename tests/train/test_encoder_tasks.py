@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import heed
 from heed.bundle.bundle import load_bundle
+from heed.data.batch import plan_epoch
 from heed.data.corpus import Corpus, TextConfig
 from heed.data.labeled import prepare_labeled, read_labeled
 from heed.data.prepared import Prepared
@@ -24,6 +25,7 @@ from heed.train.recipe.asked import Asked
 from heed.train.recipe.cost import UNKNOWN
 from heed.train.recipe.recipe import resolve
 from heed.train.run.run import run_training
+from heed.train.tasks.classification import MarkedWords
 from heed.train.tasks.masked import MaskedText, collate_masked
 from heed.translate.classifier import Classifier, load_classifier
 from heed.translate.masked import load_masked
@@ -316,6 +318,31 @@ def test_a_classifier_is_a_bag_of_n_grams_unless_told_otherwise(bag_run: Path, c
     assert config["d_model"] * config["n_gram_rows"] == 1 << 22
     stdin = b"a great play indeed\na poor song indeed\n"
     assert call("classify", "-m", str(bag_run), stdin=stdin) == (0, "good\nbad\n", "")
+
+
+def test_batches_of_a_bag_hold_any_texts_and_equally_many(tmp_path: Path) -> None:
+    """Among texts of its own length a long one would share its batch with fewer, and weigh more."""
+    path = tmp_path / "lengths.tsv"
+    path.write_text(
+        "".join(f"{'good' if n % 2 else 'bad'}\t{'fine ' * (1 + n % 40)}{n}\n" for n in range(200)),
+        "utf-8",
+    )
+    config, tokenizer = TextConfig(dev_share=0.1), TokenizerConfig(vocab_size=330)
+    data = prepare_labeled(
+        Corpus(labeled=(str(path),)), tmp_path / "data", config=config, tokenizer=tokenizer, seed=1
+    )
+    marked = MarkedWords(data.train, data.src_vocab)
+    (length,) = set(marked.src_lengths.tolist())
+    real = [len(marked.src(index)) + 1 for index in range(len(data.train))]
+    assert length == round(np.mean(real))
+    batches = plan_epoch(
+        marked.src_lengths, np.ones_like(real), max_tokens=length * 10, seed=3, epoch=1
+    )
+    assert sorted(map(len, batches))[1:] == [10] * (len(batches) - 1)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(real)))
+    # The longest text of a batch is some times as long as the shortest, in nearly all batches.
+    spread = [max(real[i] for i in batch) / min(real[i] for i in batch) for batch in batches]
+    assert np.median(spread) > 4
 
 
 def test_labels_of_a_bag_do_not_depend_on_the_texts_beside_them(bag_run: Path) -> None:

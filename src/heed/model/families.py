@@ -3,7 +3,7 @@
 A new family is a new row. Nothing here imports torch until a model is built.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,8 @@ class Family:
         usual: settings for training that differ from the defaults of `config`, given whether both
             sides share one vocabulary.
         matrix_rate: factor on Muon's usual learning rate.
+        counts_texts: whether its first weights are counted from the training texts
+            (`TorchNetwork.counted`), where others have first embeddings.
         outline: a config with the weights of some settings, for counting operations before the
             corpus is known; takes the settings and the sizes of both vocabularies.
     """
@@ -62,6 +64,7 @@ class Family:
     usual: Callable[[bool], Mapping[str, Any]]
     outline: Callable[[Mapping[str, Any], int, int], AnyConfig]
     matrix_rate: float = 1.0
+    counts_texts: bool = False
 
 
 def family_of(config: AnyConfig) -> Family:
@@ -140,24 +143,30 @@ def _outline_transformer(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> ModelConfig:
     """Heads, positions and ties do not change how many weights a token meets."""
-    return ModelConfig(**_outlined(sizes, src_vocab_size, tgt_vocab_size))
+    return ModelConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
 
 
 def _outline_convolutional(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> ConvConfig:
-    return ConvConfig(**_outlined(sizes, src_vocab_size, tgt_vocab_size))
+    return ConvConfig(**_outlined(sizes, OF_STACKS, src_vocab_size, tgt_vocab_size))
 
 
 OF_LAYERS = ("activation", "feed_forward", "share_layers")
 """Settings that decide which matrices a layer has, besides the sizes."""
 
 
-def _outlined(sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> dict[str, Any]:
-    keys = (
-        *("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS),
-        *("decoder_attention", "decoder_self", "average_feed_forward"),
-    )
+OF_STACKS = (
+    *("d_model", "d_ff", "n_encoder_layers", "n_decoder_layers", *OF_LAYERS),
+    *("decoder_attention", "decoder_self", "average_feed_forward"),
+)
+OF_ONE_STACK = ("d_model", "d_ff", "n_layers", *OF_LAYERS)
+
+
+def _outlined(
+    sizes: Mapping[str, Any], keys: Iterable[str], src_vocab_size: int, tgt_vocab_size: int
+) -> dict[str, Any]:
+    """Settings of a config that has these `keys` of `sizes`."""
     return {
         "src_vocab_size": src_vocab_size,
         "tgt_vocab_size": tgt_vocab_size,
@@ -178,7 +187,7 @@ def _outline_decoder(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> DecoderConfig:
     n_pieces = max(src_vocab_size, tgt_vocab_size)  # equal, or the config is refused
-    return DecoderConfig(**_outline_one_stack(sizes, n_pieces, n_pieces))
+    return DecoderConfig(**_outlined(sizes, OF_ONE_STACK, n_pieces, n_pieces))
 
 
 def _build_encoder(config: EncoderConfig) -> "TorchNetwork":
@@ -190,21 +199,7 @@ def _build_encoder(config: EncoderConfig) -> "TorchNetwork":
 def _outline_encoder(
     sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
 ) -> EncoderConfig:
-    return EncoderConfig(**_outline_one_stack(sizes, src_vocab_size, tgt_vocab_size))
-
-
-def _outline_one_stack(
-    sizes: Mapping[str, Any], src_vocab_size: int, tgt_vocab_size: int
-) -> dict[str, Any]:
-    keys = ("d_model", "d_ff", "n_layers", *OF_LAYERS)
-    return {
-        "src_vocab_size": src_vocab_size,
-        "tgt_vocab_size": tgt_vocab_size,
-        "n_heads": 1,
-        "positions": "none",
-        "tied": "none",
-        **{key: sizes[key] for key in keys if key in sizes},
-    }
+    return EncoderConfig(**_outlined(sizes, OF_ONE_STACK, src_vocab_size, tgt_vocab_size))
 
 
 def _build_bag(config: BagConfig) -> "TorchNetwork":
@@ -313,6 +308,7 @@ FAMILIES: dict[str, Family] = {
             presets=BAG_PRESETS,
             usual=lambda is_joint: {},
             outline=_outline_bag,
+            counts_texts=True,
         ),
     )
 }

@@ -1,7 +1,7 @@
 """What training and search need of a model in torch: the class that each family's model extends."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -98,6 +98,17 @@ class TorchNetwork(nn.Module):
             sources: which old sources stay, `(new_n_sources,)`; None keeps all, in order.
         """
         raise NotImplementedError
+
+    def counted(self, texts: Iterable[tuple[Tensor, Tensor | None]]) -> dict[str, Tensor]:
+        """First weights that follow from the training texts; few families have any.
+
+        Args:
+            texts: batches of source ids and of their masks, as `forward` has them.
+
+        Returns:
+            Weights by name, on the CPU.
+        """
+        return {}
 
     def through(self, layer: nn.Module, *inputs: Tensor | Rotation | int | None) -> Tensor:
         """Run a layer in training as is set; its output is `(batch, length, d_model)`."""

@@ -8,6 +8,7 @@ frequency); Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -115,6 +116,15 @@ class BagOfNGrams(TorchNetwork):
         state = total / squares.clamp(min=1e-9).sqrt()
         state = F.pad(self.dropout(state), (0, 1), value=1.0)
         return see(self, "states", state[:, None])
+
+    def counted(self, texts: Iterable[tuple[Tensor, Tensor | None]]) -> dict[str, Tensor]:
+        """Weights of the rows: the rarer in the texts, the larger; see `TorchNetwork.counted`."""
+        n_texts, n_rows = 0, len(self.row_weights)
+        counts = torch.zeros(n_rows, dtype=torch.long)
+        for src, src_mask in texts:
+            counts += self.rows(src, src_mask)[0].cpu().bincount(minlength=n_rows)
+            n_texts += len(src)
+        return {"row_weights": inverse_frequencies(counts, n_texts).float()}
 
     def rows(self, src: Tensor, src_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The rows of the table that each text needs, those of one text behind the other's.

@@ -138,7 +138,7 @@ def resolve(asked: Asked, facts: Facts = UNKNOWN) -> Recipe:
     family = family_of(Asked(values), mistakes, preset)
     mistakes += _of_other_families(values, family)
     first = asked.get("training.first_embeddings", "random")
-    if family.name == "bag" and first != "random":
+    if family.counts_texts and first != "random":
         mistakes.append(
             f"training.first_embeddings = {first} is for a table of pieces, which a bag of n-grams "
             "does not have. Leave it out, or set model.family = encoder."

@@ -17,6 +17,7 @@ from heed.errors import FormatError, RunError
 from heed.machine.device import choose_dtype
 from heed.machine.seeds import seed_everything
 from heed.model.build import build_model, build_unfilled
+from heed.model.families import family_of
 from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import fill, shard
 from heed.train.recipe.asked import Asked
@@ -26,9 +27,9 @@ from heed.train.recipe.recipe import Draft, Recipe, load_recipe
 from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
+from heed.train.start.counted import counted_weights
 from heed.train.start.embeddings import first_weights, freeze, frozen_in_words, require_way
 from heed.train.start.finetune import Parent, inherited, open_parent, require_same_parent
-from heed.train.start.row_weights import row_weights
 from heed.train.step.averages import copy_into
 from heed.train.step.events import Report
 from heed.train.step.optimizer import Optimizer
@@ -66,7 +67,8 @@ def set_up(
     recipe = settle(out, asked, data, gflops, parent.settings(data, draft.task) if parent else {})
     if recipe.training.freeze_embeddings:
         report({"kind": "note", "text": frozen_in_words(recipe.model)})
-    is_fresh = recipe.training.first_embeddings == "random" and recipe.model.family != "bag"
+    is_random = recipe.training.first_embeddings == "random"
+    is_fresh = is_random and not family_of(recipe.model).counts_texts
     if not step_folders(out) and (parent or not is_fresh):
         phase(report, "making the first weights")
         # Only the leader does this; it needs only the state of a fresh trainer.
@@ -87,8 +89,8 @@ def _begin(
     fresh = {name: weight.detach().cpu() for name, weight in trainer.model.named_parameters()}
     if parent:
         weights = inherited(parent, recipe.model, data, fresh)
-    elif recipe.model.family == "bag":
-        weights = {**fresh, "row_weights": row_weights(trainer)}
+    elif family_of(recipe.model).counts_texts:
+        weights = {**fresh, **counted_weights(trainer)}
     else:
         way, seed = recipe.training.first_embeddings, recipe.training.seed
         weights = first_weights(fresh, recipe.model, data, way, report, seed=seed)
