@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 import heed.model
+from heed.engine.network import Network
+from heed.engine.runtime import Engine
 from heed.model.attention import (
     MultiHeadAttention,
     attend,
@@ -33,7 +35,7 @@ from heed.model.convolutional.convolution import GatedConvolution, convolve
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.families import config_from
 from heed.model.fast.products import Linear, linear
-from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, largest
+from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, PromptReader, largest
 from heed.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -87,6 +89,7 @@ from heed.model.relative import AlibiBias, ShawVectors, for_all_keys
 from heed.model.transformer import Embedding, Transformer
 from heed.model.variants import FavorAttention, LinearAttention
 from heed.model.window import blocks_of, window_mask
+from heed.train.step.averages import to_arrays
 
 SIZES = {
     "n_sources": 2,
@@ -565,6 +568,9 @@ def interface_calls() -> Iterator[Call]:
         yield owner.select, decodable.select, {"state": state, **chosen}
         several = {"state": decodable.start(**beams), "tokens": ids("rows, n_tokens").numpy()}
         yield owner.extend, decodable.extend, several
+    network = relative("decoder")
+    engine = Engine(Network.of(network.config, to_arrays(network.state_dict())))
+    yield PromptReader.start_from, engine.start_from, {"prompts": ids("rows, length").numpy()}
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
