@@ -27,6 +27,7 @@ heed inspect -m run/ "纽约是一座城市" --attention --probabilities
 heed inspect -m run/ "纽约是一座城市" --steps
 heed inspect -m run/ "纽约是一座城市" --tensor decoder.0.cross_attention.weights --out weights.csv
 heed inspect -m run/ "纽约是一座城市" --trace trace.safetensors
+heed inspect -m run/ "纽约是一座城市" --html city.html
 heed inspect run/ --training
 heed inspect -m run-1/ -m run-2/ --screen training
 """
@@ -58,6 +59,7 @@ text_option = options("As text, without a page")
 @text_option("--tensor", str, "Print one tensor.", metavar="NAME")
 @text_option("--out", str, "Write that tensor, as .csv or .npy.", metavar="FILE")
 @text_option("--trace trace_path", str, "Write all tensors, as safetensors.", metavar="FILE")
+@text_option("--html", str, "Write the page as one file, which needs no server.", metavar="FILE")
 @text_option("--every-step", bool, "Trace every step of the search too.")
 @text_option("--target-lang", str, "Language to translate into, of a model with several.")
 @as_one(Shown, "shown")
@@ -72,6 +74,7 @@ def inspect(
     as_table: bool,
     port: int,
     open_browser: bool,
+    html: str | None,
     shown: Shown,
 ) -> None:
     """Open a page that shows how a model translates TEXT: every tensor, probability and hypothesis.
@@ -93,6 +96,9 @@ def inspect(
         show_text(session, shown, find_model(models[0] if models else None), text, translation)
         return
     settings = settings_of(models, port)
+    if html:
+        write_html(session, html, settings, text, translation, shown.target_lang)
+        return
     if session.is_quiet:
         settings = replace(settings, log=replace(settings.log, level="error"))
     screen = screen or first_screen(settings)
@@ -109,6 +115,29 @@ def inspect(
     from heed.serve.run import serve
 
     ctx.exit(serve(settings, session.say, on_ready=show))
+
+
+def write_html(
+    session: Session,
+    path: str,
+    settings: "ServeSettings",
+    text: str | None,
+    translation: str | None,
+    target_lang: str | None,
+) -> None:
+    """Write the page about one sentence as one file.
+
+    Raises:
+        UsageError: there is no sentence, or more than one model.
+    """
+    if text is None:
+        raise UsageError("Give the TEXT that the model reads.")
+    if len(settings.models) > 1:
+        raise UsageError("A file is about one model only.")
+    from heed.serve.export import write_page
+
+    n_bytes = write_page(path, settings, text, translation, target=target_lang)
+    session.say(f"heed: {path} has {n_bytes / 1e6:.2f} MB; open it in a browser.")
 
 
 def settings_of(models: tuple[str, ...], port: int) -> "ServeSettings":

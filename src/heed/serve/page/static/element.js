@@ -23,12 +23,14 @@ export function make(name, properties = {}, ...children) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An icon of icons.svg. It says nothing to screen readers: its button has the name. */
+const ICONS = byId("icons") ? "#icon-" : `${new URL("icons.svg", import.meta.url).pathname}#`;
+
+/** An icon of icons.svg, which a page that is one file holds itself. It says nothing to screen readers: its button has the name. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("aria-hidden", "true");
   const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `${new URL("icons.svg", import.meta.url).pathname}#${name}`);
+  use.setAttribute("href", `${ICONS}${name}`);
   svg.append(use);
   return svg;
 }

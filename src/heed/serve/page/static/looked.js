@@ -2,6 +2,7 @@
 // The text is kept in this tab only, as that of the translator.
 
 import * as api from "./api.js";
+import { fromHalf } from "./half.js";
 import { route, setParams } from "./route.js";
 import { AUTO, session } from "./session.js";
 import { makeStore } from "./store.js";
@@ -136,23 +137,6 @@ function split(buffer, nodes, dtype) {
     start = end;
   }
   return found;
-}
-
-/** Numbers of 16 bits as floats. */
-function fromHalf(bits) {
-  const floats = new Float32Array(bits.length);
-  bits.forEach((half, index) => {
-    const exponent = (half >> 10) & 31;
-    const fraction = half & 1023;
-    const size =
-      exponent === 0
-        ? fraction * 2 ** -24
-        : exponent === 31
-          ? fraction ? NaN : Infinity
-          : (1 + fraction / 1024) * 2 ** (exponent - 15);
-    floats[index] = half & 0x8000 ? -size : size;
-  });
-  return floats;
 }
 
 session.on(["languages"], begin);

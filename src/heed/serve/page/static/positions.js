@@ -11,6 +11,7 @@ const VIEWS = {
   pieces: ["Pieces", () => import("./embeddings.js")],
   states: ["States of a sentence", () => import("./embeddings-states.js")],
 };
+if (document.documentElement.dataset.only) delete VIEWS.pieces; // a file has no neighbors
 
 const shown = {}; // name → {module, root}
 let tabs = null;

@@ -13,7 +13,7 @@ const SCREENS = {
 };
 const TRANSLATE = "Translate";
 
-const { inside, models, runs } = document.documentElement.dataset;
+const { inside, models, runs, only } = document.documentElement.dataset;
 const opened = {}; // name → {module, root}
 let current = null;
 
@@ -23,7 +23,7 @@ export function showScreens() {
   for (const [name, title] of Object.entries(SCREENS)) {
     if (isThere(name)) links.set(name, make("a", { href: addressOf(name) }, title));
   }
-  if (models === "off") links.delete("translate");
+  if (models === "off" || only) links.delete("translate");
   nav.replaceChildren(...links.values());
   onRoute(({ screen, params }) => {
     if (params.token) return takeToken(params.token);
@@ -42,9 +42,11 @@ function takeToken(token) {
   setParams({ token: null }); // comes back without it
 }
 
-/** Whether this server has a screen: one shows runs, the others look into models. */
-const isThere = (name) =>
-  name === "training" ? runs === "on" : inside === "on" && models === "on";
+/** Whether there is a screen: one shows runs, the others look into models; a file has some only. */
+function isThere(name) {
+  if (only) return only.split(" ").includes(name);
+  return name === "training" ? runs === "on" : inside === "on" && models === "on";
+}
 
 async function open(name, params) {
   if (current !== name) opened[current]?.module?.leave?.();
@@ -70,6 +72,7 @@ const styles = {};
 
 /** The styles of this name, once. */
 function load(name) {
+  if (document.querySelector(`style[data-name="${name}"]`)) return null; // in a page that is a file
   styles[name] ??= new Promise((resolve, reject) => {
     const href = new URL(`${name}.css`, import.meta.url).href;
     document.head.append(make("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));

@@ -323,9 +323,10 @@ async function example(node, found) {
     read: tensor,
     weight,
     idAt: (position) => vocabulary.indexOf(tokensOf(axes.at(-2))[position]),
-  });
-  if (!rule) {
+  }).catch((error) => ({ missing: error.message })); // a page that is a file has no weights
+  if (!rule || rule.missing) {
     box.append(make("p", { class: "sum" }, written(value)));
+    if (rule) box.append(make("p", { class: "hint" }, rule.missing));
     return box;
   }
   const isEqual = rule.value === value || Math.abs(rule.value - value) <= CLOSE * (1 + Math.abs(value));

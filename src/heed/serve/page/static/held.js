@@ -1,0 +1,69 @@
+// In a page that is one file: answers requests with what the file holds. `export.py` puts this in
+// front of the page, which is otherwise the same as that of a server.
+{
+  const held = JSON.parse(document.getElementById("held").textContent);
+  const SENTENCE = "This file holds one sentence and some of its numbers; heed inspect has all.";
+  sessionStorage.setItem("heed.looked", held.text);
+  sessionStorage.setItem("heed.forced", held.forced);
+
+  let unpacked = null; // promise of the numbers
+
+  function numbers() {
+    unpacked ??= (async () => {
+      const packed = Uint8Array.from(atob(held.numbers), (letter) => letter.charCodeAt(0));
+      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+      const bits = new Uint16Array(await new Response(stream).arrayBuffer());
+      const { fromHalf } = await import("heed/half.js");
+      return { bits, fromHalf };
+    })();
+    return unpacked;
+  }
+
+  /** The tensors of these names, one behind the other. */
+  async function tensors(names, dtype) {
+    const { bits, fromHalf } = await numbers();
+    const parts = names.map((name) => {
+      const [start, count] = held.places[name];
+      return bits.subarray(start, start + count);
+    });
+    const all = new Uint16Array(parts.reduce((sum, part) => sum + part.length, 0));
+    let start = 0;
+    for (const part of parts) {
+      all.set(part, start);
+      start += part.length;
+    }
+    return new Response(dtype === "f16" ? all : fromHalf(all));
+  }
+
+  const json = (value) => Response.json(value);
+  const refused = () => Response.json({ error: { sentence: SENTENCE } }, { status: 404 });
+
+  async function answer(address, options) {
+    const [path, query] = String(address).replace(/^api\/v1\//, "").split("?");
+    const asked = new URLSearchParams(query);
+    if (path === "trace") {
+      const { text, translation = "" } = JSON.parse(options.body);
+      const isHeld = text === held.text && translation === held.forced;
+      return isHeld ? json(held.answers.trace) : refused();
+    }
+    const [, id, name] = path.split("/");
+    if (path.startsWith("trace/") && id === held.answers.trace.id) {
+      if (!name) {
+        const names = held.answers.trace.nodes.map((node) => node.name);
+        const ending = asked.get("ending");
+        return tensors(names.filter((each) => each.endsWith(ending)), asked.get("dtype"));
+      }
+      const decoded = decodeURIComponent(name);
+      if (path.split("/").length === 3 && held.places[decoded]) {
+        return tensors([decoded], asked.get("dtype"));
+      }
+    }
+    asked.delete("model"); // there is one only
+    asked.sort();
+    const key = `${path}${asked.size ? `?${asked}` : ""}`;
+    const found = held.answers[held.same[key] ?? key];
+    return found === undefined ? refused() : json(found);
+  }
+
+  window.fetch = answer;
+}

@@ -1,0 +1,82 @@
+"""The page as one file, opened from the disk by a browser without a network."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tests.serve.page.conftest import SENTENCE, TRANSLATION
+from tests.serve.page.test_translate import assert_accessible
+
+from heed.serve.export import SCREENS, write_page
+from heed.serve.settings import Inside, ServeSettings
+from heed.translate.translator import load
+
+pytestmark = [pytest.mark.slow, pytest.mark.reliability]
+
+
+@pytest.fixture(scope="module")
+def file(models: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("single") / "page.html"
+    settings = ServeSettings(models=models[:1], inside=Inside(enabled="on"))
+    write_page(path, settings, SENTENCE)
+    return path
+
+
+@pytest.fixture
+def page(browser: Browser, file: Path) -> Iterator[Page]:
+    """The file in a browser that is offline; it may log nothing and ask for nothing."""
+    complaints: list[str] = []
+    context = browser.new_context(offline=True, locale="en-US")
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "request",
+        lambda request: complaints.extend(
+            [] if request.url.startswith(("data:", "blob:", file.as_uri())) else [request.url]
+        ),
+    )
+    page.goto(file.as_uri())
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def test_the_file_shows_the_sentence_and_its_attention(page: Page) -> None:
+    expect(page.get_by_label("Sentence to look into")).to_have_value(SENTENCE)
+    expect(page.get_by_label("Translation to force")).to_have_attribute("placeholder", TRANSLATION)
+    expect(page.locator("canvas").first).to_be_visible()
+    assert_accessible(page)
+
+
+def test_each_screen_of_the_file_opens(page: Page, file: Path) -> None:
+    for screen in SCREENS:
+        page.goto(f"{file.as_uri()}#/{screen}")
+        expect(page.locator("main canvas, main .step-tensor").first).to_be_visible()
+    page.goto(f"{file.as_uri()}#/steps?node=encoder.0.self_attention.value")
+    expect(page.get_by_text("heed inspect has all")).to_be_visible()
+    page.goto(f"{file.as_uri()}#/positions?view=states&side=target")
+    expect(page.locator("canvas.map")).to_be_visible()
+    expect(page.get_by_role("tab")).to_have_count(2)
+
+
+def test_the_numbers_of_the_file_are_those_of_the_trace(
+    page: Page, models: tuple[str, str]
+) -> None:
+    expect(page.locator("canvas").first).to_be_visible()
+    found = page.evaluate(
+        """async () => {
+            const { looked, tensor } = await import("heed/looked.js");
+            const name = looked.trace.nodes.find((node) => node.name.endsWith("weights")).name;
+            return [name, Array.from((await tensor(name)).data)];
+        }"""
+    )
+    expected = load(models[0]).trace(SENTENCE)[found[0]].ravel()
+    assert found[1] == pytest.approx(expected, rel=1e-3, abs=1e-6)
+
+
+def test_another_sentence_is_refused_with_a_sentence(page: Page) -> None:
+    page.get_by_label("Sentence to look into").fill("Another one.")
+    page.get_by_role("button", name="Look").click()
+    expect(page.get_by_text("This file holds one sentence")).to_be_visible()

@@ -1,0 +1,95 @@
+"""The page as one file: what it holds is what a server answers, and it is not too large."""
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heed.errors import RunError
+from heed.serve import export
+from heed.serve.export import MAX_BYTES, write_page
+from heed.serve.settings import Inside, ServeSettings
+from heed.translate.translator import load
+
+SENTENCE = "Two dogs play in the snow."
+
+
+def written(path: Path, folder: str, text: str = SENTENCE, **more: Any) -> tuple[str, Any]:
+    """The page and what it holds."""
+    settings = ServeSettings(models=(folder,), inside=Inside(enabled="on"))
+    n_bytes = write_page(path, settings, text, **more)
+    page = path.read_text("utf-8")
+    assert len(page.encode()) == n_bytes <= MAX_BYTES
+    (held,) = re.findall(r'<script type="application/json" id="held">(.*?)</script>', page)
+    return page, json.loads(held)
+
+
+def numbers(held: Any, name: str) -> np.ndarray[Any, Any]:
+    bits = np.frombuffer(gzip.decompress(base64.b64decode(held["numbers"])), "<f2")
+    start, count = held["places"][name]
+    return bits[start : start + count]
+
+
+def test_a_page_holds_the_trace_with_numbers_of_16_bits(en_de: str, tmp_path: Path) -> None:
+    _, held = written(tmp_path / "page.html", en_de)
+    trace = load(en_de).trace(SENTENCE)
+    answer = held["answers"]["trace"]
+    assert answer["translation"] == trace.translation
+    assert [node["name"] for node in answer["nodes"]] == [*trace] == [*held["places"]]
+    for name in trace:
+        np.testing.assert_array_equal(numbers(held, name), trace[name].ravel().astype("<f2"))
+    assert held["answers"]["positions"]["kind"] == "sinusoidal"
+    assert held["answers"]["models"][0]["name"] == "en-de"
+
+
+def test_a_given_translation_is_held(en_de: str, tmp_path: Path) -> None:
+    _, held = written(tmp_path / "page.html", en_de, translation="Schnee", target="de")
+    assert (held["forced"], held["answers"]["trace"]["translation"]) == ("Schnee", "Schnee")
+
+
+def test_no_text_ends_the_element_that_holds_it(en_de: str, tmp_path: Path) -> None:
+    hostile = "</script><img src=x onerror=alert(1)> </title> \u2028 dogs"
+    page, held = written(tmp_path / "page.html", en_de, text=hostile)
+    assert held["text"] == hostile
+    assert "<img" not in page
+    assert page.count("</title>") == 1
+
+
+def test_everything_is_in_the_file(en_de: str, tmp_path: Path) -> None:
+    page, _ = written(tmp_path / "page.html", en_de)
+    assert "{{" not in re.sub(r"data:[^\"']*", "", page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#|docs)[^"]*"', page)
+    (modules,) = re.findall(r'<script type="importmap">(.*?)</script>', page)
+    sources = {
+        name: base64.b64decode(url.partition(",")[2]).decode()
+        for name, url in json.loads(modules)["imports"].items()
+    }
+    for name, source in sources.items():
+        assert not re.findall(r"[\"'`]\./[\w-]+\.js", source), name
+        imported = re.findall(r"[\"'](heed/[\w-]+\.js)[\"']", source)
+        assert set(imported) <= sources.keys(), name
+
+
+def test_what_does_not_fit_is_left_out_attention_last(
+    en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, everything = written(tmp_path / "whole.html", en_de)
+    monkeypatch.setattr(export, "MAX_BYTES", len(whole.encode()) - 8000)
+    page, held = written(tmp_path / "page.html", en_de)
+    assert len(page.encode()) <= export.MAX_BYTES
+    left_out = everything["places"].keys() - held["places"].keys()
+    assert left_out
+    assert not any(name.endswith("attention.weights") for name in left_out)
+    assert [node["name"] for node in held["answers"]["trace"]["nodes"]] == [*held["places"]]
+
+
+def test_a_sentence_that_cannot_be_traced_is_an_error(en_de: str, tmp_path: Path) -> None:
+    settings = ServeSettings(models=(en_de,), inside=Inside(enabled="off"))
+    with pytest.raises(RunError, match="does not show the inside of its models"):
+        write_page(tmp_path / "page.html", settings, SENTENCE)
+    assert not (tmp_path / "page.html").exists()
