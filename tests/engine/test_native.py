@@ -281,6 +281,13 @@ def test_the_largest_come_in_order_and_equals_by_id(scores: Floats, count: int) 
     np.testing.assert_array_equal(ids[is_found], wanted_ids[is_found])
 
 
+@pytest.mark.parametrize("count", [512, 513, 700])
+def test_the_largest_are_the_same_whether_inserted_or_sorted(count: int) -> None:
+    scores = np.random.default_rng(1).standard_normal((3, 700)).round(2).astype(np.float32)
+    for found, wanted in zip(library.largest(scores, count), largest(scores, count), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_the_largest_of_nothing_are_not_looked_for() -> None:
     with pytest.raises(HeedError, match="more scores are asked for than a row has"):
         library.largest(np.zeros((1, 3), np.float32), 0)

@@ -41,7 +41,7 @@ class StateNextTokens:
         """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
         forbidden = _NONE if changes is None else changes.forbidden
         has_entries = changes is not None and len(changes.rows) > 0
-        if not has_entries and len(forbidden) <= _FEW:
+        if not has_entries and len(forbidden) <= _FEW and count <= library.MOST_INSERTED:
             best = self._state.best(count, forbidden)
             if best is not None:
                 return best
