@@ -34,6 +34,11 @@ else is imported from the file where it lives.
 ::: heed.vectors.learn
 ::: heed.vectors.config
 ::: heed.vectors.pieces
+::: heed.explain.decoding.recorded
+::: heed.explain.decoding.record
+::: heed.explain.decoding.tree
+::: heed.explain.decoding.strategies
+::: heed.explain.decoding.prefixes
 ::: heed.explain.embeddings
 ::: heed.explain.positions
 ::: heed.explain.plots

@@ -152,8 +152,8 @@ def kernels(name: str = "") -> str | None:
 
 
 MOST_INSERTED = 512
-"""Up to so many of the largest are found by insertion, whose time grows with their number; more are
-found by sorting. For 16 rows of 8,000 numbers that takes 19 ms, inserting 2,048 of each takes 87."""
+"""Up to so many of the largest are found by insertion, whose time grows with their number, and more
+by sorting. For 16 rows of 8,000 numbers that takes 19 ms, inserting 2,048 of each takes 87."""
 
 
 def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from heed.serve import operating
 from heed.serve.access.gate import Gate
 from heed.serve.inside.runs import Runs
+from heed.serve.inside.searches import Searches
 from heed.serve.inside.tables import Tables
 from heed.serve.inside.traces import Traces
 from heed.serve.operating import look_at
@@ -63,9 +64,9 @@ def make_app(
     )
     app.state.usage = Usage()
     app.state.gate = Gate(settings)
-    app.state.traces = Traces(
-        service, is_allowed=settings.shows_inside, n_kept=settings.inside.traces
-    )
+    is_allowed, n_kept = settings.shows_inside, settings.inside.traces
+    app.state.traces = Traces(service, is_allowed=is_allowed, n_kept=n_kept)
+    app.state.searches = Searches(service, is_allowed=is_allowed, n_kept=n_kept)
     app.state.tables = Tables(service.models)
     app.state.runs = Runs(
         settings.inside.runs,

@@ -218,7 +218,7 @@ class Inside:
 
     Attributes:
         enabled: `on`, `off`, or `auto`: if only programs of this machine can connect.
-        traces: kept at the same time; the oldest go first.
+        traces: kept at the same time, and as many recorded searches; the oldest go first.
         runs: folders of training runs that are shown.
         token: whoever has it may save and stop these runs; empty = nobody may.
     """

@@ -58,6 +58,7 @@ GOOD = {
     "flag": st.booleans(),
     "word": st.sampled_from(["en", "de", "EN-GB", "auto", "html", "x"]),
     "words": st.lists(st.sampled_from(["b", "i", "p"]), max_size=3),
+    "integers": st.lists(st.integers(0, 400), max_size=3),
     "object": st.dictionaries(
         st.sampled_from(["beam_size", "sample", "max_length", "bike"]),
         st.integers(0, 4),

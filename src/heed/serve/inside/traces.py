@@ -1,12 +1,11 @@
 """`Traces`: the last traces that clients asked for, kept for requests that read their tensors."""
 
-import secrets
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import MissingExtraError
+from heed.serve.inside.shelf import Shelf, new_id
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
@@ -44,9 +43,9 @@ class Traces:
 
     def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
         self._service = service
-        self._is_allowed = is_allowed
-        self._n_kept = n_kept
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._shelf: Shelf[Kept] = Shelf(
+            "trace", "/api/v1/trace", is_allowed=is_allowed, n_kept=n_kept
+        )
 
     async def make(
         self,
@@ -67,20 +66,17 @@ class Traces:
         Raises:
             Refusal: the request is not valid, or looking into models is not allowed here.
         """
-        self.require_allowed()
+        self._shelf.require_allowed()
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Kept:
             try:
                 trace = translator.trace(text, translation, target_lang=into, **options)
             except MissingExtraError as error:
                 raise Refusal(501, str(error), code="extra_missing") from None
-            id = secrets.token_urlsafe(9)
-            return Kept(id=id, translator=translator, target_lang=into, trace=trace)
+            return Kept(id=new_id(), translator=translator, target_lang=into, trace=trace)
 
         kept = await self._service.with_model(run, text + (translation or ""), direction)
-        self._kept[kept.id] = kept
-        while len(self._kept) > self._n_kept:
-            self._kept.popitem(last=False)
+        self._shelf.put(kept.id, kept)
         return kept
 
     def get(self, id: str) -> Kept:
@@ -89,15 +85,7 @@ class Traces:
         Raises:
             Refusal: it is not kept any more, or looking into models is not allowed here.
         """
-        self.require_allowed()
-        if id not in self._kept:
-            raise Refusal(
-                404,
-                "This trace is not kept any more; ask for it again with POST /api/v1/trace.",
-                code="no_such_trace",
-            )
-        self._kept.move_to_end(id)
-        return self._kept[id]
+        return self._shelf.get(id)
 
     def require_allowed(self) -> None:
         """Refuse clients where looking into models is not allowed.
@@ -105,10 +93,4 @@ class Traces:
         Raises:
             Refusal: it is not (403).
         """
-        if not self._is_allowed:
-            raise Refusal(
-                403,
-                "This server does not show the inside of its models. Its owner can allow it with "
-                "the setting inside.enabled.",
-                code="inside_disabled",
-            )
+        self._shelf.require_allowed()

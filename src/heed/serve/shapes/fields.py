@@ -12,7 +12,17 @@ from heed.serve.shapes.body import Parameters
 from heed.serve.shapes.style import Style
 
 Kind = Literal[
-    "text", "texts", "integer", "number", "flag", "word", "words", "object", "objects", "file"
+    "text",
+    "texts",
+    "integer",
+    "integers",
+    "number",
+    "flag",
+    "word",
+    "words",
+    "object",
+    "objects",
+    "file",
 ]
 """`texts`: one or a list. `word`: a name or a code. `words`: a list, or one with commas."""
 
@@ -20,6 +30,7 @@ MEANINGS: dict[Kind, str] = {
     "text": "text",
     "texts": "text or a list of texts",
     "integer": "a whole number",
+    "integers": "a list of whole numbers",
     "number": "a number",
     "flag": "true or false",
     "word": "text",
@@ -180,6 +191,11 @@ def _integer(value: Any) -> int | None:
     return None
 
 
+def _integers(value: Any) -> list[int] | None:
+    found = [_integer(each) for each in value] if isinstance(value, list) else [None]
+    return [each for each in found if each is not None] if None not in found else None
+
+
 def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -206,6 +222,7 @@ _CONVERSIONS = {
     "text": _text,
     "texts": _texts,
     "integer": _integer,
+    "integers": _integers,
     "number": _number,
     "flag": _flag,
     "word": _word,

@@ -15,6 +15,7 @@ SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     "text": {"type": "string"},
     "texts": {"oneOf": [{"type": "string"}, _STRINGS]},
     "integer": {"type": "integer"},
+    "integers": {"type": "array", "items": {"type": "integer"}},
     "number": {"type": "number"},
     "flag": {"type": "boolean"},
     "word": {"type": "string", "maxLength": MAX_WORD_CHARS},

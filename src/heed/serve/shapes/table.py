@@ -15,6 +15,7 @@ from heed.serve.shapes import (
     own,
     own_files,
     own_models,
+    searches,
     traces,
     training,
 )
@@ -29,6 +30,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *traces.ENDPOINTS,
     *embeddings.ENDPOINTS,
     *training.ENDPOINTS,
+    *searches.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *libretranslate_page.ENDPOINTS,
     *libretranslate_files.ENDPOINTS,

@@ -7,6 +7,7 @@ import { addressOf, onRoute, setParams } from "./route.js";
 const SCREENS = {
   attention: "Attention",
   steps: "Steps",
+  decoding: "Decoding",
   causes: "Causes",
   training: "Training",
   positions: "Positions",

@@ -1,0 +1,128 @@
+"""`Searches`: the last recorded searches, kept for the requests that read their distributions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heed.explain.decoding.observe import Distributions
+from heed.explain.decoding.recorded import RecordedSearch, record_search
+from heed.serve.inside.shelf import Shelf, new_id
+from heed.serve.refusal import Refusal
+from heed.serve.request import Direction
+from heed.serve.service import IsWanted, Service
+from heed.text.vocab import Vocab
+from heed.translate.translator import Translator
+
+MAX_BEAM = 64
+"""Widest beam that is recorded: a record holds numbers of the whole vocabulary for each row."""
+KEPT_BYTES = 16 << 20
+"""Distributions in memory of each search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """A recorded search.
+
+    Attributes:
+        id: by which clients ask for it.
+        text: the sentence.
+        direction: of which the server has found the languages.
+        vocab: of the translation.
+        search: the record and its distributions.
+    """
+
+    id: str
+    text: str
+    direction: Direction
+    vocab: Vocab
+    search: RecordedSearch
+
+
+class Searches:
+    """Records searches, and keeps the last ones. All methods are called in the event loop.
+
+    Args:
+        service: has the models.
+        is_allowed: whether clients may look into models.
+        n_kept: searches in memory.
+    """
+
+    def __init__(self, service: Service, *, is_allowed: bool, n_kept: int) -> None:
+        self._service = service
+        self._shelf: Shelf[Searched] = Shelf(
+            "search", "/api/v1/search", is_allowed=is_allowed, n_kept=n_kept
+        )
+
+    async def make(
+        self,
+        text: str,
+        direction: Direction,
+        *,
+        prefix: str,
+        prefix_ids: Sequence[int] | None,
+        options: Mapping[str, Any],
+    ) -> Searched:
+        """Search a sentence, in one of the threads that search, and record how.
+
+        Args:
+            text: the sentence.
+            direction: languages and model.
+            prefix: how the translation must begin.
+            prefix_ids: the same as ids, instead of `prefix`.
+            options: of decoding.
+
+        Raises:
+            Refusal: the request is not valid, or looking into models is not allowed here.
+        """
+        self._shelf.require_allowed()
+        beam_size = options.get("beam_size")
+        if isinstance(beam_size, int) and beam_size > MAX_BEAM:
+            raise Refusal(
+                400,
+                f"options.beam_size must be at most {MAX_BEAM} to be recorded, but is {beam_size}.",
+                code="too_large",
+                field="options",
+            )
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Searched:
+            search = record_search(
+                translator,
+                text,
+                prefix=prefix,
+                prefix_ids=prefix_ids,
+                target_lang=into,
+                max_bytes=KEPT_BYTES,
+                **options,
+            )
+            return Searched(
+                id=new_id(),
+                text=text,
+                direction=replace(direction, source=translator.source_lang, target=into),
+                vocab=translator.tgt_vocab,
+                search=search,
+            )
+
+        found = await self._service.with_model(run, text + prefix, direction)
+        self._shelf.put(found.id, found)
+        return found
+
+    def get(self, id: str) -> Searched:
+        """A search that was made before.
+
+        Raises:
+            Refusal: it is not kept any more, or looking into models is not allowed here.
+        """
+        return self._shelf.get(id)
+
+    async def at(self, id: str, step: int) -> Distributions:
+        """The distributions of a step.
+
+        Raises:
+            Refusal: there is no such search or step.
+        """
+        found = self.get(id)
+
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Distributions:
+            return found.search.at(step)  # may search again, as all searches in these threads
+
+        return await self._service.with_model(run, found.text, found.direction)

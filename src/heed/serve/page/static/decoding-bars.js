@@ -1,0 +1,192 @@
+// The next token at one step: a bar for each of the likeliest, before and after the filters.
+
+import { make } from "./element.js";
+import { drawn, filtered } from "./decoding-filters.js";
+import { distributions, numbersAt, searched, vocabulary } from "./decoding-search.js";
+import { REASONS, fixed, percent, plural } from "./decoding-words.js";
+import { readPiece } from "./tokens.js";
+
+export const N_BARS = 20;
+export const N_DRAWS = 100;
+
+/**
+ * @param {(id: number) => void} onForce a token was chosen to be forced here
+ * @returns {{element: HTMLElement, show: Function}}
+ */
+export function barsView(onForce) {
+  const list = make("ol", { class: "bars" });
+  const heads = make(
+    "p",
+    { class: "bars-heads", "aria-hidden": "true" },
+    make("span", { class: "key" }, make("i", { class: "base" }), "by the model"),
+    make("span", { class: "key" }, make("i", { class: "final" }), "after the filters"),
+    make("span", { class: "key draws" }, make("i", { class: "draws" }), `of ${N_DRAWS} draws`),
+    make("span", { class: "key nucleus" }, make("i", { class: "bracket" }), "the nucleus of top-p"),
+  );
+  const rest = make("p", { class: "hint rest" });
+  const facts = make("dl", { class: "facts" });
+  const twin = make(
+    "details",
+    { class: "twin" },
+    make("summary", {}, "As a table"),
+    make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table of the likeliest tokens" }),
+  );
+  const element = make("div", { class: "distribution" }, facts, heads, list, rest, twin);
+  let wanted = 0;
+
+  /**
+   * @param {number} number of the step
+   * @param {number} slot of the hypothesis
+   * @param {{temperature, topK, topP, minP}} filters
+   * @param {{seed: number, isOn: boolean}} draws
+   * @param {Set<number>} taken ids of the tokens with which the search went on
+   * @param {Map<number, string>} forbidden which constraint forbids a token, where it is known
+   */
+  async function show({ number, slot, filters, draws, taken, forbidden }) {
+    wanted += 1;
+    const mine = wanted;
+    const [rows, pieces, numbers] = await Promise.all([
+      distributions(number),
+      vocabulary(),
+      draws.isOn ? numbersAt(number, draws.seed, N_DRAWS) : [],
+    ]);
+    if (mine !== wanted) return;
+    const row = rows.find((one) => one.slot === slot) ?? rows[0];
+    const found = filtered(row.logProbs, row.scores, filters);
+    for (const [id, reason] of forbidden) if (found.removed[id]) found.removed[id] = reason;
+    const counts = drawn(found, numbers);
+    // Ordered by the model, so that what a filter or a constraint removed stays in its place.
+    const shownIds = [...topIds(row.logProbs, N_BARS)];
+    const most = Math.max(...shownIds.map((id) => Math.max(found.base[id], found.final[id])));
+    const context = { found, counts, pieces, taken, most, draws, hasNucleus: filters.topP < 1 };
+    list.replaceChildren(...bracketed(shownIds, context));
+    element.classList.toggle("has-draws", draws.isOn);
+    element.classList.toggle("has-nucleus", filters.topP < 1);
+    drawFacts(found, pieces.length, filters);
+    drawRest(shownIds, found, counts, draws);
+    twin.lastElementChild.replaceChildren(table(shownIds, context));
+  }
+
+  function bracketed(ids, context) {
+    const { found, hasNucleus } = context;
+    const isInside = (id) => !found.removed[id] || found.removed[id] === "min_p";
+    const first = ids.findIndex(isInside);
+    const last = ids.findLastIndex(isInside);
+    // A nucleus that goes on below the list has no lower end here.
+    const isWhole = ids.filter(isInside).length === found.nNucleus;
+    return ids.map((id, place) => {
+      const item = bar(id, context);
+      if (hasNucleus && first >= 0 && place >= first && place <= last) {
+        item.classList.add("nucleus");
+        if (place === first) item.classList.add("first");
+        if (place === last && isWhole) item.classList.add("last");
+      }
+      return item;
+    });
+  }
+
+  function bar(id, { found, counts, pieces, taken, most, draws }) {
+    const [base, final] = [found.base[id], found.final[id]];
+    const why = found.removed[id];
+    const isTaken = taken.has(id);
+    const isFixed = searched.answer.control_ids.includes(id);
+    const count = counts.get(id) ?? 0;
+    const button = make(
+      "button",
+      {
+        type: "button",
+        class: "force",
+        disabled: isFixed,
+        title: isFixed ? null : `Force ${readPiece(pieces[id])} here and search on`,
+        "aria-label": spoken(pieces[id], base, final, why, isTaken),
+        onclick: () => onForce(id),
+      },
+      make("span", { class: "piece", dir: "auto" }, readPiece(pieces[id])),
+      make("span", { class: "tracks", "aria-hidden": "true" }, track("base", base / most), track("final", final / most)),
+      make("span", { class: "figures", "aria-hidden": "true" }, make("span", { class: "base" }, percent(base)), make("span", { class: "final" }, why ? REASONS[why][0] : percent(final))),
+    );
+    return make(
+      "li",
+      { class: `bar-row${why ? " cut" : ""}${isTaken ? " taken" : ""}`, dataset: { id } },
+      button,
+      draws.isOn ? make("span", { class: "drawn", title: `${count} of ${N_DRAWS} draws` }, dots(count), `${count}`) : null,
+    );
+  }
+
+  function drawFacts(found, size, { topP }) {
+    const pairs = [
+      ["Entropy of the model", `${fixed(found.baseEntropy, 2)} bits`],
+      ["after the filters", `${fixed(found.finalEntropy, 2)} bits`],
+      ["Tokens that may be drawn", `${found.nAllowed} of ${size}`],
+      ...(topP < 1 ? [[`Nucleus above ${topP.toFixed(2)}`, plural(found.nNucleus, "token")]] : []),
+    ];
+    facts.replaceChildren(...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  }
+
+  function drawRest(ids, found, counts, draws) {
+    const share = (all) => Math.max(0, 1 - ids.reduce((sum, id) => sum + all[id], 0));
+    const n = found.base.length - ids.length;
+    const others = draws.isOn ? N_DRAWS - ids.reduce((sum, id) => sum + (counts.get(id) ?? 0), 0) : 0;
+    rest.textContent =
+      `The other ${plural(n, "token")}: ${percent(share(found.base))} by the model, ` +
+      `${percent(share(found.final))} after the filters` +
+      `${draws.isOn ? `, ${others} of ${N_DRAWS} draws` : ""}.`;
+  }
+
+  return { element, show };
+}
+
+function track(name, share) {
+  const element = make("span", { class: `track ${name}` });
+  element.style.setProperty("--share", share);
+  return element;
+}
+
+function dots(count) {
+  const element = make("span", { class: "dots", "aria-hidden": "true" });
+  element.style.setProperty("--share", count / N_DRAWS);
+  return element;
+}
+
+function spoken(piece, base, final, why, isTaken) {
+  const after = why ? REASONS[why][1] : `${percent(final)} after the filters`;
+  return `${readPiece(piece)}: ${percent(base)} by the model, ${after}${isTaken ? "; taken" : ""}. Force it`;
+}
+
+function table(ids, { found, counts, pieces, draws }) {
+  const heads = ["Piece", "p by the model", "p after the filters", "Removed by", ...(draws.isOn ? ["Draws"] : [])];
+  return make(
+    "table",
+    {},
+    make("caption", {}, "The likeliest next tokens"),
+    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+    make(
+      "tbody",
+      {},
+      ...ids.map((id) =>
+        make(
+          "tr",
+          {},
+          make("th", { scope: "row", dir: "auto" }, readPiece(pieces[id])),
+          make("td", {}, found.base[id].toFixed(6)),
+          make("td", {}, found.final[id].toFixed(6)),
+          make("td", {}, found.removed[id] ? REASONS[found.removed[id]][0] : ""),
+          draws.isOn ? make("td", {}, `${counts.get(id) ?? 0}`) : null,
+        ),
+      ),
+    ),
+  );
+}
+
+/** The ids of the largest, the largest first, the lower id first among equals. */
+function topIds(values, count) {
+  const best = [];
+  values.forEach((value, id) => {
+    if (best.length === count && value <= values[best[count - 1]]) return;
+    let place = best.length;
+    while (place > 0 && values[best[place - 1]] < value) place -= 1;
+    best.splice(place, 0, id);
+    if (best.length > count) best.pop();
+  });
+  return best;
+}

@@ -1,0 +1,114 @@
+"""Recorded searches over HTTP: the numbers are those of a record in Python."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.serve.conftest import Serve
+
+from heed.explain.decoding.observe import draws_at
+from heed.explain.decoding.recorded import record_search
+from heed.serve.inside import searches
+from heed.serve.settings import Inside
+from heed.translate.translator import load
+
+SENTENCE = "Two dogs play in the snow."
+ASKED: dict[str, Any] = {"text": SENTENCE, "source": "en", "target": "de"}
+WAYS: list[dict[str, Any]] = [
+    {"beam_size": 3, "no_repeat_ngram_size": 1},
+    {"beam_size": 1},
+    {"sample": True, "top_p": 0.8, "seed": 5},
+]
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_a_search_over_http_is_that_of_python(
+    serve: Serve, en_de: str, options: dict[str, Any]
+) -> None:
+    client = serve(en_de)
+    answer = client.post("/api/v1/search", json=ASKED | {"options": options}).json()
+    translator = load(en_de)
+    found = record_search(translator, SENTENCE, **options)
+    assert answer["translation"] == translator.translate([SENTENCE], **options)[0].text
+    assert {name: answer[name] for name in found.record.to_dict()} == found.record.to_dict()
+    for number, step in enumerate(answer["steps"]):
+        content = client.get(f"/api/v1/search/{answer['id']}/step/{number}").content
+        both = np.frombuffer(content, "<f4").reshape(2, len(step["rows"]), answer["vocab_size"])
+        at = found.at(number)
+        np.testing.assert_array_equal(both, np.stack([at.log_probs, at.scores]))
+    bare = client.get(f"/api/v1/search/{answer['id']}/step/0?constraints=false").content
+    np.testing.assert_array_equal(np.frombuffer(bare, "<f4"), found.at(0).log_probs.ravel())
+
+
+def test_steps_that_are_not_in_memory_are_searched_again(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = serve(en_de)
+    whole = client.post("/api/v1/search", json=ASKED).json()
+    monkeypatch.setattr(searches, "KEPT_BYTES", 1)
+    again = client.post("/api/v1/search", json=ASKED).json()
+    for number in (3, 0, 2):
+        first, second = (
+            client.get(f"/api/v1/search/{each['id']}/step/{number}").content
+            for each in (whole, again)
+        )
+        assert first == second
+
+
+def test_pieces_and_draws(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    answer = client.post("/api/v1/search", json=ASKED).json()
+    vocab = load(en_de).tgt_vocab
+    path = f"/api/v1/search/{answer['id']}"
+    assert client.get(f"{path}/pieces").json() == vocab.pieces(range(vocab.size))
+    assert client.get(f"{path}/pieces?first=5&count=2").json() == vocab.pieces([5, 6])
+    numbers = client.get(f"{path}/draws?step=2&seed=9&count=7").json()["numbers"]
+    assert numbers == draws_at(2, seed=9, count=7)
+    assert answer["control_ids"] == list(vocab.control_ids)
+
+
+def test_a_beginning_may_be_given_as_ids(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    vocab = load(en_de).tgt_vocab
+    begin = vocab.encode("Ein")
+    answer = client.post("/api/v1/search", json=ASKED | {"prefix_ids": begin}).json()
+    assert answer["prefix"] == begin
+    assert answer["finished"][0]["ids"][: len(begin)] == begin
+    same = client.post("/api/v1/search", json=ASKED | {"prefix": "Ein"}).json()
+    assert same["finished"] == answer["finished"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"prefix_ids": "12"}, 400, "prefix_ids must be a list of whole numbers."),
+        ({"prefix_ids": [1.5]}, 400, "prefix_ids must be a list of whole numbers."),
+        ({"prefix_ids": [99999]}, 400, "prefix_ids must hold ids of pieces of text"),
+        ({"options": {"beam_size": 65}}, 400, "options.beam_size must be at most 64"),
+        ({"options": {"beams": 2}}, 400, "beams is not a decoding option"),
+        ({"text": " "}, 400, "must be one sentence"),
+    ],
+)
+def test_a_wrong_request_is_refused_in_words(
+    serve: Serve, en_de: str, change: dict[str, Any], status: int, words: str
+) -> None:
+    answer = serve(en_de).post("/api/v1/search", json=ASKED | change)
+    assert answer.status_code == status, answer.text
+    assert words in answer.json()["error"]["sentence"]
+
+
+def test_what_is_not_there_is_404(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, inside=Inside(traces=1))
+    first, second = (client.post("/api/v1/search", json=ASKED).json()["id"] for _ in range(2))
+    gone = client.get(f"/api/v1/search/{first}/pieces")
+    assert gone.status_code == 404
+    assert "ask for it again with POST /api/v1/search" in gone.json()["error"]["sentence"]
+    for step in ("x", "²", "9" * 30):
+        assert client.get(f"/api/v1/search/{second}/step/{step}").status_code == 404
+    assert client.get(f"/api/v1/search/{second}/step/99").status_code == 400
+
+
+def test_a_server_that_shows_no_inside_records_no_search(serve: Serve, en_de: str) -> None:
+    client = serve(en_de, inside=Inside(enabled="off"))
+    assert client.post("/api/v1/search", json=ASKED).status_code == 403
+    assert client.get("/api/v1/search/x/pieces").status_code == 403
