@@ -1,15 +1,18 @@
 # ruff: noqa: T201 (a script speaks to its terminal)
-"""What `see` costs while nobody listens, in training and in translation with torch.
+"""What looking inside costs: `see` while nobody listens, and a trace.
 
     python benchmarks/trace_cost.py
     python benchmarks/trace_cost.py --pairs 200 --preset base
+    python benchmarks/trace_cost.py -m RUN
 
-The same work is done twice in turn: as it is, and with functions that do nothing in the place of
-`see` and `is_heard`. Each pair gives a ratio of processor times; shown is their median with its
-95 % interval. `tiny` has the shortest steps, so that the share is nowhere larger.
+With a model, how long its traces take. Without, the same work is done twice in turn: as it is, and
+with functions that do nothing in the place of `see` and `is_heard`. Each pair gives a ratio of
+processor times; shown is their median with its 95 % interval. `tiny` on a small batch has the
+shortest steps, so that the share is nowhere larger.
 """
 
 import argparse
+import resource
 import statistics
 import sys
 import time
@@ -28,9 +31,15 @@ from heed.model.build import build_model
 from heed.model.config import PRESETS, ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.train.step.forward import losses
+from heed.translate.trace import Trace
+from heed.translate.translator import load
 
 Work = Callable[[], object]
-N_ROWS, LENGTH = 32, 24
+N_ROWS, LENGTH, N_PIECES = 8, 16, 1000
+"""A small batch and a small vocabulary, whose steps are shorter than real ones."""
+SENTENCE = "A man in a blue shirt is standing on a ladder cleaning a window."
+N_LONG, REPEAT = 500, 5
+"""Tokens of a long text; measurements of a trace, whose median is printed."""
 
 
 def nothing_seen(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
@@ -65,9 +74,9 @@ def without_seam() -> Iterator[None]:
 def works(preset: str) -> dict[str, Work]:
     """What is measured: a training step, and the greedy translation of one sentence."""
     torch.manual_seed(1)
-    config = ModelConfig(src_vocab_size=8000, tgt_vocab_size=8000, **PRESETS[preset])
+    config = ModelConfig(src_vocab_size=N_PIECES, tgt_vocab_size=N_PIECES, **PRESETS[preset])
     model = build_model(config)
-    ids = torch.randint(4, 8000, (N_ROWS, LENGTH))
+    ids = torch.randint(4, N_PIECES, (N_ROWS, LENGTH))
     batch = Batch(
         src=ids,
         tgt_in=ids,
@@ -96,7 +105,8 @@ def works(preset: str) -> dict[str, Work]:
 
 
 def seconds(work: Work, repeat: int) -> float:
-    """Processor time."""
+    """Processor time, once Python has adapted its code to the functions in place."""
+    work()
     started_at = time.process_time()
     for _ in range(repeat):
         work()
@@ -128,14 +138,44 @@ def interval(values: list[float]) -> tuple[float, float]:
     return ordered[max(0, n // 2 - away)], ordered[min(n - 1, (n - 1) // 2 + away)]
 
 
+def trace_times(folder: str) -> Iterator[str]:
+    """A line for each kind of trace: time, size, and the most memory so far."""
+    translator = load(folder, threads=1)
+    assert translator.traced is not None
+    long = " ".join([SENTENCE] * (N_LONG // (len(translator.trace(SENTENCE).source_tokens) - 1)))
+    found = translator(SENTENCE)
+    kinds: dict[str, Callable[[], Trace]] = {
+        "of a given translation": lambda: translator.trace(SENTENCE, found),
+        "with the search": lambda: translator.trace(SENTENCE),
+        "with the search, and every step of it": lambda: translator.trace(SENTENCE, steps=True),
+        "of a long text": lambda: translator.trace(long, long),
+    }
+    for words, make in kinds.items():
+        trace = make()
+        lengths = f"{len(trace.source_tokens)} → {len(trace.target_tokens)} tokens"
+        size = sum(array.nbytes for part in (trace, *trace.steps) for array in part.values())
+        del trace
+        cpu = statistics.median(seconds(make, 1) for _ in range(REPEAT))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield (
+            f"a trace {words}, {lengths}: {cpu:.2f} s of CPU, {size / 1e6:.0f} MB of tensors; "
+            f"most memory so far {memory / 1e6:.0f} MB"
+        )
+
+
 def main(arguments: list[str]) -> None:
     """Print one line for each kind of work."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=2000, help="default: 2000")
     parser.add_argument("--preset", default="tiny", help="default: tiny")
-    parser.add_argument("--seconds", type=float, default=0.02, help="of each half; default: 0.02")
+    parser.add_argument("--seconds", type=float, default=0.0, help="of each half; default: 0, once")
+    parser.add_argument("-m", "--model", metavar="RUN", help="time traces of this model")
     asked: Any = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    if asked.model:
+        for line in trace_times(asked.model):
+            print(line)
+        return
     for words, work in works(asked.preset).items():
         found = ratios(work, asked.pairs, asked.seconds)
         low, high = interval(found)

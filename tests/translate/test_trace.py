@@ -1,6 +1,7 @@
 """A trace has every tensor of a translation, from the model that translates; an edit changes it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.text.vocab import train_vocab
 from heed.train.step.averages import to_arrays
+from heed.translate import stepwise
 from heed.translate.trace import read_trace
 from heed.translate.translator import Translator, load
 
@@ -104,6 +106,40 @@ def test_a_step_of_the_search_computes_a_row_of_the_whole(translator: Translator
     assert "memory" not in trace.steps[1]
 
 
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 3}, {"sample": True, "n_best": 2, "seed": 3}, {"beam_size": 1}]
+)
+def test_rows_of_a_search_lead_back_to_their_hypotheses(
+    translator: Translator, options: dict[str, Any]
+) -> None:
+    trace = translator.trace(LINES[1], steps=True, **options)
+    assert len(trace.rows) == len(trace.steps)
+    for number, rows in enumerate(trace.rows):
+        assert len(trace.steps[number]["logits"]) == len(rows.prefixes) == len(rows.parents)
+        for prefix, parent in zip(rows.prefixes, rows.parents, strict=True):
+            assert len(prefix) == number + 1
+            if number:
+                assert trace.rows[number - 1].prefixes[parent] == prefix[:-1]
+    # The translation is one of the hypotheses, at each of its steps.
+    read = [translator.tgt_vocab.bos_id, *trace.expected_ids[:-1]]
+    for number, rows in enumerate(trace.rows[: len(read)]):
+        row = rows.prefixes.index(read[: number + 1])
+        np.testing.assert_allclose(
+            trace.steps[number]["log_probs"][row], trace["log_probs"][number], atol=1e-4
+        )
+
+
+def test_of_a_long_search_only_the_first_steps_are_kept(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = translator.trace(LINES[1], steps=True)
+    size = sum(array.nbytes for step in whole.steps[:2] for array in step.values())
+    monkeypatch.setattr(stepwise, "MOST_BYTES", size)
+    part = translator.trace(LINES[1], steps=True)
+    assert len(part.steps) == 3
+    assert part.rows == whole.rows
+
+
 def test_a_saved_trace_is_read_as_it_was(translator: Translator, tmp_path: Path) -> None:
     trace = translator.trace(LINES[0], steps=True)
     trace.save(tmp_path / "trace.safetensors")
@@ -111,6 +147,7 @@ def test_a_saved_trace_is_read_as_it_was(translator: Translator, tmp_path: Path)
     assert found.nodes == trace.nodes
     assert [*found] == [*trace]
     assert (found.source, found.translation) == (trace.source, trace.translation)
+    assert (found.rows, found.expected_ids) == (trace.rows, trace.expected_ids)
     for step, other in zip([trace, *trace.steps], [found, *found.steps], strict=True):
         assert step.keys() == other.keys()
         for key in step:

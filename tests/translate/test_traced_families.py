@@ -18,7 +18,7 @@ from heed.model.one_stack.patches import build_patch_encoder
 from heed.model.stages import BOTH, Stages
 from heed.model.trace import see
 from heed.translate.stepwise import Stepwise
-from heed.translate.trace import Node, caught
+from heed.translate.trace import Node, Trace, caught
 
 SRC, TGT_IN = [5, 6, 7, 3], [2, 8, 9, 5, 4]
 OPTIONS: list[dict[str, Any]] = [
@@ -168,6 +168,28 @@ def test_a_language_model_has_a_target_only(tiny: Tiny) -> None:
     nodes, _ = seen(network, Stages(network.config, has_source=False), [], TGT_IN)
     require_described(network, nodes, lengths(network.config, 0, len(TGT_IN)))
     assert not any("src" in axis for node in nodes for axis in node.axes)
+
+
+def test_the_table_of_one_stack_has_the_source_in_front(tiny: Tiny) -> None:
+    """Claim 96."""
+    network = tiny(family="decoder", positions="rotary")
+    nodes, tensors = seen(network, Stages(network.config), SRC, TGT_IN)
+    trace = Trace(
+        source="",
+        translation="",
+        source_tokens=["x"] * len(SRC),
+        target_tokens=["y"] * len(TGT_IN),
+        expected_tokens=[],
+        nodes=nodes,
+        tensors=tensors,
+    )
+    state = network.start(torch.tensor([SRC]))
+    for step, token in enumerate(TGT_IN):
+        network.step(state, torch.tensor([token]))
+        keys, values = trace.kv_table(1, step)
+        stored = state.caches[1]
+        n_rows = len(SRC) + step + 1
+        assert keys.shape[1] == values.shape[1] == stored.length == n_rows
 
 
 def test_patches_are_projected_where_tokens_have_a_table() -> None:
