@@ -5,12 +5,14 @@ Not here: the tasks, or what counts as learned. Read on in `heed/train/step/loop
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from heed.data.readers import Pair, ParallelFiles
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.model.build import build_model
@@ -99,6 +101,21 @@ class Learned:
 
 
 Learn = Callable[..., Learned]
+
+
+@pytest.fixture(scope="session")
+def parallel_files() -> Callable[..., ParallelFiles]:
+    """`parallel_files(folder, name, pairs, "en", "fr")`: pairs of sentences as two files."""
+
+    def write(
+        folder: Path, name: str, pairs: list[Pair], source: str, target: str
+    ) -> ParallelFiles:
+        src, tgt = folder / f"{name}.{source}", folder / f"{name}.{target}"
+        src.write_text("".join(f"{pair.src}\n" for pair in pairs), encoding="utf-8")
+        tgt.write_text("".join(f"{pair.tgt}\n" for pair in pairs), encoding="utf-8")
+        return ParallelFiles(files=(str(src), str(tgt)), source_lang=source, target_lang=target)
+
+    return write
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ the seeds tried, as another processor rounds differently and so is another seed.
 """
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -68,18 +67,17 @@ LEXICON = dict(entry.split("=") for entry in ENTRIES.split())
 pytestmark = [pytest.mark.slow, pytest.mark.reliability, pytest.mark.timeout(1800)]
 
 
-def write(folder: Path, name: str, pairs: list[Pair]) -> ParallelFiles:
-    src, tgt = folder / f"{name}.zh", folder / f"{name}.en"
-    src.write_text("".join(f"{pair.src}\n" for pair in pairs), encoding="utf-8")
-    tgt.write_text("".join(f"{pair.tgt}\n" for pair in pairs), encoding="utf-8")
-    return ParallelFiles(files=(str(src), str(tgt)), source_lang="zh", target_lang="en")
-
-
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+def translator(
+    parallel_files: Callable[..., ParallelFiles], tmp_path_factory: pytest.TempPathFactory
+) -> Translator:
     folder = tmp_path_factory.mktemp("alignment")
     seen, unseen = compositional_split("zh", "en", 1)
-    corpus = Corpus(train=(write(folder, "train", seen),), dev=(write(folder, "dev", unseen[:40]),))
+    train, dev = (
+        parallel_files(folder, name, pairs, "zh", "en")
+        for name, pairs in (("train", seen), ("dev", unseen[:40]))
+    )
+    corpus = Corpus(train=(train,), dev=(dev,))
     outcome = run_training(Asked(SETTINGS), corpus, folder / "run", report=lambda event: None)
     assert outcome.is_finished
     return load(folder / "run", threads=1)

@@ -4,7 +4,7 @@ What it measures on Multi30k is in `docs/results.md`.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from heed.data.corpus import Corpus
-from heed.data.readers import Pair, ParallelFiles
+from heed.data.readers import ParallelFiles
 from heed.demo.grammar import compositional_split
 from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
@@ -45,13 +45,6 @@ SETTINGS: dict[str, Any] = {
 pytestmark = [pytest.mark.slow, pytest.mark.reliability, pytest.mark.timeout(1800)]
 
 
-def write(folder: Path, name: str, pairs: list[Pair]) -> ParallelFiles:
-    src, tgt = folder / f"{name}.en", folder / f"{name}.fr"
-    src.write_text("".join(f"{pair.src}\n" for pair in pairs), encoding="utf-8")
-    tgt.write_text("".join(f"{pair.tgt}\n" for pair in pairs), encoding="utf-8")
-    return ParallelFiles(files=(str(src), str(tgt)), source_lang="en", target_lang="fr")
-
-
 def shuffled(pieces: list[list[str]], random: random.Random) -> Iterator[str]:
     """Sentences of the same lengths from the same pieces, in any order."""
     drawn = [piece for sentence in pieces for piece in sentence]
@@ -61,14 +54,18 @@ def shuffled(pieces: list[list[str]], random: random.Random) -> Iterator[str]:
 
 
 def test_a_model_of_subwords_writes_few_words_that_do_not_exist(
-    scripts: dict[str, ModuleType], tmp_path: Path
+    scripts: dict[str, ModuleType],
+    parallel_files: Callable[..., ParallelFiles],
+    tmp_path: Path,
 ) -> None:
     """Claim 19: 1.2 % of its words are new, such as "efrayé"; of pieces in any order, 82 %."""
     new_words = scripts["new_words"].new_words
     seen, unseen = compositional_split("en", "fr", 1)
-    corpus = Corpus(
-        train=(write(tmp_path, "train", seen),), dev=(write(tmp_path, "dev", unseen[:40]),)
+    train, dev = (
+        parallel_files(tmp_path, name, pairs, "en", "fr")
+        for name, pairs in (("train", seen), ("dev", unseen[:40]))
     )
+    corpus = Corpus(train=(train,), dev=(dev,))
     outcome = run_training(Asked(SETTINGS), corpus, tmp_path / "run", report=lambda event: None)
     assert outcome.is_finished
     translator = load(tmp_path / "run", threads=1)

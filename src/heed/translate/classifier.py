@@ -13,8 +13,7 @@ from heed.errors import UsageError
 from heed.model.interface import Decodable, Floats
 from heed.text.normalize import normalize
 from heed.text.vocab import N_SPECIAL, Vocab
-from heed.translate.load import open_model, stored_decoding
-from heed.translate.twin import Twin, traceable, twin_of
+from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:
     from heed.translate.trace import Trace
@@ -51,15 +50,14 @@ def load_classifier(
         FormatError: the folder is not a model, or damaged.
         ConfigError: it has another task, or device and `dtype` do not go together.
     """
-    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="classify")
-    options, _ = stored_decoding(bundle)
+    found = open_with_twin(folder, device=device, dtype=dtype, threads=threads, task="classify")
     return Classifier(
-        model,
-        bundle.src_vocab,
-        labels=bundle.labels,
-        context=options.max_length,
-        marks_words=bundle.config.family == "bag",
-        twin=twin_of(folder, bundle, dtype),
+        found.model,
+        found.bundle.src_vocab,
+        labels=found.bundle.labels,
+        context=found.options.max_length,
+        marks_words=found.bundle.config.family == "bag",
+        twin=found.twin,
     )
 
 

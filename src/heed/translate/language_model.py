@@ -17,8 +17,7 @@ from heed.errors import DataError, UsageError
 from heed.model.interface import Decodable
 from heed.text.stream import stream_ids, stream_text
 from heed.text.vocab import Vocab
-from heed.translate.load import open_model, stored_decoding
-from heed.translate.twin import Twin, traceable, twin_of
+from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:
     from heed.translate.trace import Trace
@@ -75,10 +74,10 @@ def load_language_model(
         FormatError: the folder is not a model, or damaged.
         ConfigError: it is a translator, or device and `dtype` do not go together.
     """
-    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="lm")
-    options, _ = stored_decoding(bundle)
-    twin = twin_of(folder, bundle, dtype)
-    return LanguageModel(model, bundle.tgt_vocab, options=options, twin=twin)
+    found = open_with_twin(folder, device=device, dtype=dtype, threads=threads, task="lm")
+    return LanguageModel(
+        found.model, found.bundle.tgt_vocab, options=found.options, twin=found.twin
+    )
 
 
 class LanguageModel:

@@ -11,8 +11,7 @@ from heed.model.interface import Decodable
 from heed.text.normalize import normalize
 from heed.text.stream import stream_ids
 from heed.text.vocab import Vocab
-from heed.translate.load import open_model, stored_decoding
-from heed.translate.twin import Twin, traceable, twin_of
+from heed.translate.twin import Twin, open_with_twin, traceable
 
 if TYPE_CHECKING:
     from heed.translate.trace import Trace
@@ -48,13 +47,12 @@ def load_masked(
         FormatError: the folder is not a model, or damaged.
         ConfigError: it has another task, or device and `dtype` do not go together.
     """
-    bundle, model = open_model(folder, device=device, dtype=dtype, threads=threads, task="mlm")
-    options, _ = stored_decoding(bundle)
+    found = open_with_twin(folder, device=device, dtype=dtype, threads=threads, task="mlm")
     return MaskedModel(
-        model,
-        bundle.src_vocab,
-        context=options.max_length,
-        twin=twin_of(folder, bundle, dtype),
+        found.model,
+        found.bundle.src_vocab,
+        context=found.options.max_length,
+        twin=found.twin,
     )
 
 

@@ -29,7 +29,7 @@ from heed.translate.lines import (
     texts_of,
     with_prefixes,
 )
-from heed.translate.load import Traceable, open_model, stored_decoding
+from heed.translate.load import Traceable
 from heed.translate.result import (
     Alignment,
     Continuation,
@@ -40,7 +40,7 @@ from heed.translate.result import (
     keep_distinct,
 )
 from heed.translate.search import IsWanted, Searcher
-from heed.translate.twin import Twin, edited, traceable, twin_of
+from heed.translate.twin import Twin, edited, open_with_twin, traceable
 
 if TYPE_CHECKING:
     from heed.model.trace import Edit
@@ -77,25 +77,26 @@ def load(
         ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
             together.
     """
-    bundle, model = open_model(
+    found = open_with_twin(
         folder,
         device=device,
         dtype=dtype,
         threads=threads,
+        task="translate",
         use_shortlist=shortlist,
         runtime=runtime,
     )
-    options, max_source_tokens = stored_decoding(bundle)
+    bundle = found.bundle
     return Translator(
-        model,
+        found.model,
         bundle.src_vocab,
         bundle.tgt_vocab,
         source_lang=bundle.source_lang,
         target_lang=bundle.target_lang,
         target_langs=bundle.target_langs,
-        max_source_tokens=max_source_tokens or MAX_SOURCE_TOKENS,
-        options=options,
-        twin=twin_of(folder, bundle, dtype),
+        max_source_tokens=found.max_source_tokens or MAX_SOURCE_TOKENS,
+        options=found.options,
+        twin=found.twin,
         alignment_heads=bundle.alignment_heads,
     )
 

@@ -5,16 +5,23 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from heed.bundle.bundle import Bundle, load_bundle
+from heed.decode.options import DecodeOptions
 from heed.errors import UsageError
 from heed.machine.threads import choose_threads
 from heed.model.interface import Decodable
-from heed.translate.load import Traceable, network_of, open_in_torch
+from heed.translate.load import (
+    Traceable,
+    network_of,
+    open_in_torch,
+    open_model,
+    stored_decoding,
+)
 
 if TYPE_CHECKING:
     from heed.model.trace import Edit
@@ -51,15 +58,53 @@ class Twin:
         return model
 
 
-def twin_of(folder: str | Path, bundle: Bundle, dtype: str) -> Twin:
-    """The twin of a model that `open_model` opened.
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A model folder that was opened to be used.
 
-    Args:
-        folder: as given to `open_model`.
-        bundle: what it found there.
-        dtype: as given to `open_model`.
+    Attributes:
+        bundle: what is in it.
+        model: that answers.
+        options: its decoding options.
+        max_source_tokens: pieces of its longest source, if stored.
+        twin: the same in torch.
     """
-    return Twin(folder, is_rounded=dtype == "int8" or bundle.int8 is not None)
+
+    bundle: Bundle
+    model: Decodable
+    options: DecodeOptions
+    max_source_tokens: int | None
+    twin: Twin
+
+
+def open_with_twin(
+    folder: str | Path,
+    *,
+    device: str,
+    dtype: str,
+    threads: int | None,
+    task: str,
+    use_shortlist: bool = True,
+    runtime: str = "auto",
+) -> Opened:
+    """Open a model folder; arguments and errors are those of `heed.translate.load.open_model`."""
+    bundle, model = open_model(
+        folder,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        use_shortlist=use_shortlist,
+        runtime=runtime,
+        task=task,
+    )
+    options, max_source_tokens = stored_decoding(bundle)
+    return Opened(
+        bundle=bundle,
+        model=model,
+        options=options,
+        max_source_tokens=max_source_tokens,
+        twin=Twin(folder, is_rounded=dtype == "int8" or bundle.int8 is not None),
+    )
 
 
 def traceable(twin: Twin | None) -> Traceable:
