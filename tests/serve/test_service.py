@@ -14,7 +14,9 @@ from safetensors import safe_open
 from tests.serve.conftest import SENTENCES, Serve, make_model
 
 import heed
+from heed.bundle.bundle import read_folder_config
 from heed.documents.glossary import Glossary, apply_glossary
+from heed.serve import describe
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction, Request
 from heed.serve.run import make_service
@@ -278,11 +280,36 @@ def test_models_and_languages_say_what_they_are(using: Using, en_de: str, de_en:
         assert first.size_bytes >= 4 * first.parameters
         assert first.card.startswith("---")
         assert first.version != second.version
+        assert first.tokens_per_s and second.tokens_per_s is None
         english, german = service.languages()
         assert (english.code, english.name, english.targets) == ("en", "English", ("de",))
         assert (german.code, german.name, german.targets) == ("de", "German", ("en",))
 
     asyncio.run(run())
+
+
+def test_a_model_is_described_from_its_folder_once_for_each_version(
+    using: Using, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(make_model(tmp_path / "en-de", "en", "de", seed=1))
+    read: list[Path] = []
+
+    def config(path: Path) -> dict[str, object]:
+        read.append(path)
+        return read_folder_config(path)
+
+    monkeypatch.setattr(describe, "read_folder_config", config)
+
+    async def run() -> None:
+        service = using(str(folder))
+        versions = [(await service.models_info())[0].version for _ in range(3)]
+        make_model(folder, "en", "de", seed=2)
+        versions += [(await service.models_info())[0].version for _ in range(3)]
+        assert len(set(versions[:3])) == len(set(versions[3:])) == 1
+        assert versions[0] != versions[3]
+
+    asyncio.run(run())
+    assert len(read) == 2
 
 
 def plain_parameters(folder: str) -> int:

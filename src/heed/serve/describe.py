@@ -1,6 +1,7 @@
 """What the served models are: their cards, directions and sizes, read from their folders."""
 
 import math
+from dataclasses import replace
 
 from heed.bundle.bundle import read_folder_config
 from heed.bundle.find import INT8, find_model_folder
@@ -8,22 +9,44 @@ from heed.disk.folders import CARD, read_manifest
 from heed.model.families import config_from, stored_shapes
 from heed.serve.request import ModelInfo
 from heed.serve.work.models import Models
+from heed.serve.work.speeds import Speeds
 from heed.serve.work.versions import size_bytes, version_of
 
 MAX_CARD_BYTES = 1 << 20
 """Longer cards are not shown."""
 
 
-def describe(models: Models) -> list[ModelInfo]:
-    """Read what all models are; not the models themselves.
+class Descriptions:
+    """Reads what models are, once for each version; not the models themselves. For any thread.
 
-    Raises:
-        FormatError: a folder holds no model any more.
+    Args:
+        models: which.
+        speeds: of these.
     """
-    return [_describe(models, name) for name in models.folders]
+
+    def __init__(self, models: Models, speeds: Speeds) -> None:
+        self._models = models
+        self._speeds = speeds
+        self._known: dict[str, ModelInfo] = {}
+
+    def all(self) -> list[ModelInfo]:
+        """What all models are now.
+
+        Raises:
+            FormatError: a folder holds no model any more.
+        """
+        return [self._now(name) for name in self._models.folders]
+
+    def _now(self, name: str) -> ModelInfo:
+        version = version_of(self._models.folders[name])
+        known = self._known.get(name)
+        if known is None or known.version != version:
+            known = self._known[name] = _read(self._models, name, version)
+        speed = self._speeds.of(name)
+        return replace(known, is_loaded=self._models.is_open(name), tokens_per_s=speed)
 
 
-def _describe(models: Models, name: str) -> ModelInfo:
+def _read(models: Models, name: str, version: str) -> ModelInfo:
     folder = find_model_folder(models.folders[name])
     config = config_from(read_folder_config(folder)["model"])
     card = folder / CARD
@@ -36,7 +59,8 @@ def _describe(models: Models, name: str) -> ModelInfo:
         parameters=sum(map(math.prod, stored_shapes(config).values())),
         size_bytes=size_bytes(folder),
         dtype="int8" if INT8 in read_manifest(folder).files else "float32",
-        is_loaded=models.is_open(name),
+        is_loaded=False,
+        tokens_per_s=None,
         card=card.read_text(encoding="utf-8", errors="replace") if is_shown else "",
-        version=version_of(folder),
+        version=version,
     )

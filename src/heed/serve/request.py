@@ -184,6 +184,7 @@ class ModelInfo:
         size_bytes: of its files that are in memory when it is open.
         dtype: the numbers it computes in, `int8` or `float32`.
         is_loaded: whether it is open.
+        tokens_per_s: that a thread wrote lately; None = it has not been used.
         card: its description, in Markdown.
         version: hash of its manifest.
     """
@@ -194,5 +195,6 @@ class ModelInfo:
     size_bytes: int
     dtype: str
     is_loaded: bool
+    tokens_per_s: float | None
     card: str
     version: str

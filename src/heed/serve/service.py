@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
 from heed.errors import HeedError
-from heed.serve.describe import describe
+from heed.serve.describe import Descriptions
 from heed.serve.detect import Detection, Detector
 from heed.serve.languages import name_of
 from heed.serve.refusal import Refusal
@@ -58,6 +58,7 @@ class Service:
         self.settings = settings
         self.cache = Cache(settings.work.cache_mb << 20)
         self.scheduler = scheduler
+        self._descriptions = Descriptions(models, scheduler.speeds)
         self._languages = _languages_of(models.routes)
         self._detector = Detector([code for r in models.routes for code in (r.source, r.target)])
 
@@ -106,7 +107,7 @@ class Service:
 
     async def models_info(self) -> list[ModelInfo]:
         """The models that are served."""
-        return await asyncio.to_thread(describe, self.models)
+        return await asyncio.to_thread(self._descriptions.all)
 
     async def next_words(
         self, text: str, prefix: str, direction: Direction, *, k: int

@@ -66,6 +66,7 @@ class StandIn:
     def call(self, **options: Any) -> Call:
         return Call(
             translator=cast("Translator", self),
+            model="stand-in",
             options=DecodeOptions(**{"beam_size": 1, **options}),
         )
 

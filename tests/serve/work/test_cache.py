@@ -11,7 +11,7 @@ from heed.serve.work.job import Call
 from heed.translate.lines import Line
 from heed.translate.result import Translation
 
-CALL = Call(translator=cast("Any", None), options=DecodeOptions())
+CALL = Call(translator=cast("Any", None), model="", options=DecodeOptions())
 
 
 def test_the_translation_used_last_stays() -> None:

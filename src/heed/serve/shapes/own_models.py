@@ -144,6 +144,7 @@ def _spelled_model(model: ModelInfo) -> dict[str, Any]:
         "size_bytes": model.size_bytes,
         "dtype": model.dtype,
         "is_loaded": model.is_loaded,
+        "tokens_per_s": rounded(model.tokens_per_s),
         "version": model.version,
         "card": model.card,
     }
@@ -219,7 +220,7 @@ ENDPOINTS = (
         handler=_models,
         style=STYLE,
         tag=TAG,
-        summary="Describe the models: directions, sizes, cards.",
+        summary="Describe the models: directions, sizes, speeds, cards.",
         answer=schemas.listed(
             schemas.record(
                 name=schemas.TEXT,
@@ -228,6 +229,7 @@ ENDPOINTS = (
                 size_bytes=schemas.INTEGER,
                 dtype=schemas.TEXT,
                 is_loaded=schemas.FLAG,
+                tokens_per_s=schemas.NUMBER_OR_NULL,
                 version=schemas.TEXT,
                 card=schemas.TEXT,
             )

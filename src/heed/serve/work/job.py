@@ -22,12 +22,14 @@ class Call:
 
     Attributes:
         translator: the model.
+        model: its name.
         options: how to search.
         alignment: also record cross-attention.
         alternatives: other translations of each segment.
     """
 
     translator: Translator
+    model: str
     options: DecodeOptions
     alignment: bool = False
     alternatives: int = 0

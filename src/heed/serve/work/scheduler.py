@@ -16,6 +16,7 @@ from heed.serve.work.job import Errand, Job
 from heed.serve.work.queue import Batch, Queue
 from heed.serve.work.results import Results
 from heed.serve.work.search import do, search
+from heed.serve.work.speeds import Speeds
 
 MAX_RETRY_S = 60
 """Longest time that a refused client is asked to wait."""
@@ -54,6 +55,9 @@ class Scheduler:
         gather_s: a batch waits at most this long for as many requests as there were before.
         max_waiting_chars: characters of all jobs in the queue; more are refused.
         on_searched: called after each batch, in the thread that searched it.
+
+    Attributes:
+        speeds: of the models.
     """
 
     def __init__(
@@ -72,8 +76,9 @@ class Scheduler:
         self._changed = threading.Condition()
         self._unfinished: weakref.WeakSet[Results[Any]] = weakref.WeakSet()
         self._is_closing = False
-        self._n_expected = 0  # requests, as far as clients ask again when they have an answer
+        self._n_expected = 0
         self._speed = 0.0  # positions a second, of one thread
+        self.speeds = Speeds()
         self._threads = [
             threading.Thread(target=self._work, name=f"heed-search-{number}", daemon=True)
             for number in range(n_threads)
@@ -139,7 +144,7 @@ class Scheduler:
             if isinstance(work, Errand):
                 do(work)
             else:
-                self._search(work)
+                search(work, self._note)
 
     def _next(self) -> Batch | Errand | None:
         with self._changed:
@@ -162,15 +167,15 @@ class Scheduler:
         if self._queue.jobs:  # This thread may have been woken for what another has to do.
             self._changed.notify()
 
-    def _search(self, batch: Batch) -> None:
-        start = time.monotonic()
-        n_tgt_tokens = search(batch)
-        seconds = time.monotonic() - start
+    def _note(self, batch: Batch, n_tgt_tokens: int, seconds: float) -> None:
+        """A batch is searched, and no client has its answer yet."""
         with self._changed:
+            # Clients that get an answer mostly ask again.
             self._n_expected = batch.n_jobs + len(self._queue.jobs)
             speed = batch.n_positions / max(seconds, 1e-6)
             share = _SMOOTHING if self._speed else 1.0
             self._speed += share * (speed - self._speed)
+            self.speeds.add(batch.call.model, n_tokens=n_tgt_tokens, seconds=seconds)
         if self._on_searched is not None:
             self._on_searched(
                 Searched(

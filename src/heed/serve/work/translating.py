@@ -34,6 +34,7 @@ def call_of(
         chosen = with_alternatives(chosen, alternatives)
     return Call(
         translator=model.translator,
+        model=model.name,
         options=chosen,
         alignment=alignment,
         alternatives=alternatives,

@@ -8,7 +8,7 @@ import { nameOf, session, setModel, sourceCode } from "./session.js";
 const button = byId("show-models");
 const dialog = byId("models");
 const COUNT = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, notation: "compact" });
-const SPEED = "Of the text that is shown; one that the server remembers takes no time";
+const SPEED = "Of the text that is shown, else of what the server translated lately";
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function showModels() {
@@ -88,11 +88,12 @@ function card(model, isChosen, fits) {
   );
 }
 
-/** As measured on the text that is shown. */
+/** As measured on the text that is shown, else on what the server translated lately. */
 function speedOf(model) {
   const { answer } = session;
   const isKnown = answer?.model === model.name && answer.nTokens && answer.seconds;
-  return isKnown ? `${WHOLE.format(answer.nTokens / answer.seconds)} tokens/s` : "not used yet";
+  const speed = isKnown ? answer.nTokens / answer.seconds : model.tokens_per_s;
+  return speed ? `${WHOLE.format(speed)} tokens/s` : "not used yet";
 }
 
 function pick(model) {
