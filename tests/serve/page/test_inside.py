@@ -48,3 +48,14 @@ def test_the_numbers_of_a_map_are_those_of_a_trace(
     weights = load(models[0]).trace(SENTENCE)["decoder.0.cross_attention.weights"][0]
     # Three digits of numbers that came in 16 bits.
     assert [float(cell) for cell in cells] == pytest.approx(weights.ravel(), rel=6e-3, abs=1e-6)
+
+
+def test_a_screen_whose_files_do_not_come_says_so(open_page: Open, complaints: list[str]) -> None:
+    page = open_page()
+    page.route("**/steps.js", lambda route: route.abort())
+    page.get_by_role("link", name="Steps").click()
+    expect(page.get_by_role("alert").last).to_contain_text("The files of this screen did not come")
+    page.unroute("**/steps.js")
+    page.get_by_role("button", name="Load again").click()
+    expect(page.get_by_label("Sentence to look into")).to_be_visible()
+    complaints.clear()

@@ -62,7 +62,7 @@ def test_a_deep_link_opens_a_cell_of_a_node(open_page: Open, trace: Trace) -> No
     go(page, name, head=1, row=2, column=3)
     value = trace[name][1, 2, 3]
     expect(page.locator(".worked .sum")).to_have_text(re.compile(f"= {value:.3f}$"))
-    expect(page.get_by_role("button", name="2", exact=True)).to_have_attribute(
+    expect(page.get_by_role("button", name="1", exact=True)).to_have_attribute(
         "aria-pressed", "true"
     )
 
@@ -80,7 +80,7 @@ def test_steps_go_forward_and_back_with_buttons_and_keys(open_page: Open) -> Non
     page.get_by_role("combobox", name="Depth").select_option(label="Overview")
     page.get_by_label("Step", exact=True).press("End")
     expect(title).to_have_text("Each choice is the next input")
-    page.get_by_role("button", name="Layer 1").last.click()
+    page.get_by_role("button", name="Layer 0").last.click()
     expect(title).to_have_text("decoder.0.self_attention.query")
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()

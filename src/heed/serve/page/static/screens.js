@@ -58,15 +58,37 @@ async function open(name, params) {
   document.title = `${SCREENS[name] ?? TRANSLATE} · heed`;
   if (isTranslator) return;
   if (!opened[name]) {
+    byId("inside").replaceChildren();
     const root = make("section", { class: `screen ${name}`, "aria-label": SCREENS[name] });
     opened[name] = { root };
-    await Promise.all([load("inside"), load(name)]);
-    opened[name].module = await import(`./${name}.js`);
+    try {
+      await Promise.all([load("inside"), load(name)]);
+      opened[name].module = await import(`./${name}.js`);
+    } catch {
+      fail(name);
+      return;
+    }
   }
   const { module, root } = opened[name];
   if (current !== name || !module) return; // another one was opened meanwhile
   if (byId("inside").firstElementChild !== root) byId("inside").replaceChildren(root);
   module.show(root, params);
+}
+
+/** Say that the files of a screen did not come. A module that failed once is not asked for again. */
+function fail(name) {
+  delete opened[name];
+  if (current !== name) return;
+  const reload = () => location.reload();
+  const sentence = "The files of this screen did not come. Check that the server runs.";
+  byId("inside").replaceChildren(
+    make(
+      "div",
+      { class: "banner", role: "alert" },
+      make("p", {}, sentence),
+      make("button", { type: "button", class: "button", onclick: reload }, "Load again"),
+    ),
+  );
 }
 
 const styles = {};

@@ -78,7 +78,7 @@ export function diagram(nodes, current, onPick) {
 }
 
 function layerBox(name, first, isOpen, onPick) {
-  const title = `Layer ${Number(name.split(".")[1]) + 1}`;
+  const title = `Layer ${name.split(".")[1]}`; // numbers from 0, as in the names of tensors
   const head = button(title, first, false, onPick);
   head.classList.add("layer-title");
   head.setAttribute("aria-expanded", String(isOpen));

@@ -184,7 +184,7 @@ const RULES = {
     const width = context.shape[2];
     const head = Math.floor(column / width);
     const value = rowAt(context, head, row)[column % width];
-    return { value, text: `head ${head + 1}, number ${(column % width) + 1} of its context` };
+    return { value, text: `head ${head}, number ${column % width} of its context` };
   },
   "attention.out": (asked) => projected(asked, asked.place[1]),
   "feed_forward.expanded": (asked) => projected(asked, asked.place[1]),

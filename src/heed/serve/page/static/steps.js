@@ -206,7 +206,7 @@ function heads(count, chosen) {
         "aria-pressed": String(index === chosen),
         onclick: () => setParams({ head: index }),
       },
-      String(index + 1),
+      String(index),
     ),
   );
   return make("div", { class: "chips", role: "group", "aria-label": "Head" }, make("span", {}, "Head"), ...buttons);
@@ -316,7 +316,7 @@ async function example(node, found) {
   const names = axes.at(-1) === "piece" ? vocabularyOfTarget : labelsOf(axes.at(-1), shape.at(-1));
   const where = `${readPiece(labelsOf(axes.at(-2), shape.at(-2))[row])}, ${readPiece(names[column])}`;
   const box = make("div", { class: "worked" }, make("h3", {}, "One number"));
-  box.append(make("p", {}, `${head === null ? "" : `head ${head + 1}, `}${where}:`));
+  box.append(make("p", {}, `${head === null ? "" : `head ${head}, `}${where}:`));
   const side = isSequence(axes.at(-2)) && axes.at(-2) === "tgt" ? "tgt" : "src";
   const vocabulary = await pieces(side);
   const rule = await worked(node, indices, {
