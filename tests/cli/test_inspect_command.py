@@ -16,6 +16,8 @@ from tests.serve.conftest import make_model
 
 import heed
 from heed.cli import inspect
+from heed.explain.decoding.recorded import record_search
+from heed.explain.decoding.tree import tree_lines
 from heed.translate.trace import read_trace
 
 Call = Callable[..., tuple[int, str, str]]
@@ -107,6 +109,16 @@ def test_tensors_are_listed_printed_and_written(folder: str, call: Call, tmp_pat
     assert code == 0
     assert f"tensors are in {whole}." in error
     assert len(read_trace(whole).steps) > 1
+
+
+def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:
+    code, out, error = call("inspect", "-m", folder, TEXT, "--tree", "--beam-size", "2")
+    assert (code, error) == (0, "")
+    record = record_search(heed.load(folder), TEXT, beam_size=2).record
+    assert out.splitlines() == tree_lines(record, is_colored=False)
+    code, _, error = call("inspect", "-q", "-m", folder, TEXT, "Ein Hund.", "--tree")
+    assert code == 2
+    assert "--tree is of a search; give no TRANSLATION." in error
 
 
 def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> None:

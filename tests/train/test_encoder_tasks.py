@@ -524,3 +524,21 @@ def test_a_trace_of_a_classifier_ends_with_its_labels(
         assert read_trace(tmp_path / "trace.safetensors").labels == trace.labels
     with pytest.raises(UsageError, match="text must be a text, but is None"):
         classifier.trace(None)
+
+
+def test_inspect_shows_models_that_write_nothing(
+    classifier_run: Path, masked_run: Path, call: Call
+) -> None:
+    code, out, _ = call("inspect", "-m", str(classifier_run), "a good film", "--probabilities")
+    assert code == 0
+    assert {line.split()[1] for line in out.splitlines()} == {"bad", "good"}
+    code, out, _ = call("inspect", "-m", str(masked_run), "the <mask> sat", "--steps")
+    assert code == 0
+    assert out.splitlines()[-1].split()[0] == "log_probs"
+    for flags, words in (
+        (("--probabilities",), "heed fill has its probabilities"),
+        (("a word", "--steps"), "writes no text, so give no TRANSLATION"),
+    ):
+        code, _, error = call("inspect", "-m", str(masked_run), "the <mask> sat", *flags)
+        assert code == 2
+        assert words in error

@@ -335,3 +335,12 @@ def test_a_trace_goes_on_as_the_model_does(model: LanguageModel) -> None:
 def test_a_text_that_is_not_read_at_once_has_no_trace(model: LanguageModel, prompt: str) -> None:
     with pytest.raises(UsageError, match="must have from 1 to 64 pieces"):
         model.trace(prompt, "")
+
+
+def test_inspect_shows_a_language_model(trained: Path, call: Call) -> None:
+    code, out, _ = call("inspect", "-m", str(trained), "the cat ", "sat", "--probabilities")
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()][-3:] == [*"sat"]
+    code, _, error = call("inspect", "-m", str(trained), "the cat ", "--steps", "--every-step")
+    assert code == 2
+    assert "--every-step and --beam-size are for translators" in error

@@ -11,7 +11,7 @@ import click
 from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, model_options
 from heed.cli.terminal import echo, visible
-from heed.explain.render import bar, choose_palette, heatmap
+from heed.explain.render import Palette, bar, choose_palette, heatmap
 
 if TYPE_CHECKING:
     from heed.translate.result import Alignment
@@ -179,9 +179,13 @@ def draw(found: "Alignment") -> None:
 
 def draw_weights(weights: list[list[float]], rows: list[str], columns: list[str]) -> None:
     """Write a matrix of weights: a line for each row, with its token."""
-    palette = choose_palette(
-        os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
-    )
+    palette = terminal_palette()
     shown = ([visible(token) for token in tokens] for tokens in (rows, columns))
     for line in heatmap(weights, *shown, palette=palette):
         echo(line, is_drawing=True)
+
+
+def terminal_palette() -> Palette:
+    """The finest palette that standard output shows correctly."""
+    encoding = sys.stdout.encoding
+    return choose_palette(os.environ, is_terminal=sys.stdout.isatty(), encoding=encoding)

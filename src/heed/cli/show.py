@@ -3,8 +3,6 @@
 import csv
 import io
 import math
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from heed.cli.command import Session, as_one, command, options
+from heed.cli.look import terminal_palette
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
 from heed.disk.files import atomic_writer
 from heed.errors import DataError, UsageError
-from heed.explain.render import choose_palette, heatmap
+from heed.explain.render import heatmap
 
 if TYPE_CHECKING:
     from heed.explain.positions import Floats, PositionTable, Side
@@ -212,9 +211,7 @@ def _draw(table: "PositionTable", out: str | None, *, is_similarity: bool) -> No
 def _draw_on_terminal(
     table: "PositionTable", values: "Floats", title: str, *, is_similarity: bool
 ) -> None:
-    palette = choose_palette(
-        os.environ, is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding
-    )
+    palette = terminal_palette()
     every = math.ceil(len(values) / (32 if is_similarity else MOST_ROWS))
     across = math.ceil(values.shape[1] / 32)
     low, high = float(values.min()), float(values.max())

@@ -3,14 +3,14 @@
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heed.bundle.bundle import task_of
 from heed.cli.command import Session
-from heed.cli.look import draw_weights
+from heed.cli.look import draw_weights, terminal_palette
 from heed.cli.terminal import echo
 from heed.errors import UsageError
-from heed.explain.render import bar
+from heed.explain.render import ansi256, bar, digits, truecolor
 
 if TYPE_CHECKING:
     from heed.text.vocab import Vocab
@@ -22,9 +22,10 @@ USES = ("cross", "encoder", "decoder")
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What to show; without any of the first five, a page opens.
+    """What to show; without any of the first six, a page opens.
 
     Attributes:
+        tree: whether the tree of the search is drawn.
         attention: the use of attention whose map is drawn.
         probabilities: of each token of the translation.
         steps: whether all tensors are listed.
@@ -34,9 +35,11 @@ class Shown:
         head: of the map, from 0; none = the mean of all.
         out: file for the one tensor, instead of the terminal.
         every_step: whether the trace has the tensors of every step of the search.
+        beam_size: of the search; None = as usual.
         target_lang: language to translate into.
     """
 
+    tree: bool
     attention: str | None
     probabilities: bool
     steps: bool
@@ -46,18 +49,29 @@ class Shown:
     head: tuple[int, ...]
     out: str | None
     every_step: bool
+    beam_size: int | None
     target_lang: str | None
 
     @property
     def is_asked(self) -> bool:
         """Whether something is to be shown without a page."""
-        return any(getattr(self, field.name) for field in fields(self)[:5])
+        return self.tree or self.needs_trace
+
+    @property
+    def needs_trace(self) -> bool:
+        """Whether tensors are to be shown."""
+        return any(getattr(self, field.name) for field in fields(self)[1:6])
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """Options of decoding."""
+        return {} if self.beam_size is None else {"beam_size": self.beam_size}
 
 
 def show(
     session: Session, shown: Shown, folder: Path, text: str | None, translation: str | None
 ) -> None:
-    """Trace a sentence and show what was asked for.
+    """Search or trace a sentence and show what was asked for.
 
     Raises:
         UsageError: something is missing, or the model does not have what is asked for.
@@ -66,6 +80,12 @@ def show(
         raise UsageError("Give the TEXT that the model reads.")
     if shown.out and not shown.tensor:
         raise UsageError("--out is a file for one tensor; name it with --tensor.")
+    if shown.tree:
+        if translation is not None:
+            raise UsageError("--tree is of a search; give no TRANSLATION.")
+        _show_tree(folder, text, shown)
+    if not shown.needs_trace:
+        return
     trace, vocab = traced(folder, text, translation, shown)
     if translation is None and trace.translation:
         session.say(f"heed: {trace.translation}")
@@ -88,10 +108,15 @@ def traced(folder: Path, text: str, translation: str | None, shown: Shown) -> "t
 
         translator = load(folder)
         target_lang, every_step = shown.target_lang, shown.every_step
-        trace = translator.trace(text, translation, target_lang=target_lang, steps=every_step)
+        trace = translator.trace(
+            text, translation, target_lang=target_lang, steps=every_step, **shown.search
+        )
         return trace, translator.tgt_vocab
-    if shown.target_lang or shown.every_step:
-        raise UsageError(f"--target-lang and --every-step are for translators; {folder} is none.")
+    if shown.target_lang or shown.every_step or shown.search:
+        raise UsageError(
+            "--target-lang, --every-step and --beam-size are for translators, but "
+            f"{folder} is none."
+        )
     if task == "lm":
         from heed.translate.language_model import load_language_model
 
@@ -115,6 +140,20 @@ def token_bars(found: "Translation") -> list[str]:
     # The last of the log-probabilities is that of the end, which has no piece.
     pairs = zip(found.tokens, found.token_scores, strict=False)
     return [bar(math.exp(log_prob), token) for token, log_prob in pairs]
+
+
+def _show_tree(folder: Path, text: str, shown: Shown) -> None:
+    from heed.explain.decoding.recorded import record_search
+    from heed.explain.decoding.tree import ASCII, DRAWN, tree_lines
+    from heed.translate.translator import load
+
+    translator = load(folder)
+    found = record_search(translator, text, target_lang=shown.target_lang, **shown.search)
+    palette = terminal_palette()
+    marks = ASCII if palette is digits else DRAWN
+    is_colored = palette in (truecolor, ansi256)
+    for line in tree_lines(found.record, is_colored=is_colored, marks=marks):
+        echo(line, is_drawing=True)
 
 
 def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:
