@@ -22,7 +22,12 @@ from heed.serve.page import files as page
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.deepl import Usage
-from heed.serve.shapes.endpoint import CLIENT_CLOSED_REQUEST, error_response, routes_of
+from heed.serve.shapes.endpoint import (
+    CLIENT_CLOSED_REQUEST,
+    TIMEOUT,
+    error_response,
+    routes_of,
+)
 from heed.serve.shapes.table import ENDPOINTS, style_of
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
@@ -99,7 +104,7 @@ def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         app,
         allow_origins=origins,
         allow_methods=("GET", "POST", "DELETE"),
-        allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id"),
+        allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id", TIMEOUT),
         expose_headers=("X-Request-Id", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining"),
     )
 

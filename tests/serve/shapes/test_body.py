@@ -1,5 +1,6 @@
 """What clients send is read within limits, and what cannot be read is refused in words."""
 
+import asyncio
 import json
 import math
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from tests.serve.conftest import Serve
 
 from heed.serve.refusal import Refusal
+from heed.serve.request import Answer, Request
+from heed.serve.service import Service
 from heed.serve.settings import Limits
 from heed.serve.shapes.body import decode_json
 
@@ -174,3 +177,27 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         assert refusal.status == 400
     else:
         assert not (isinstance(value, float) and math.isnan(value))
+
+
+@pytest.mark.parametrize("seconds", ["", "0", "0.0", "-1", "nan", "1e3", "1 s", "9999999"])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(post: Post, seconds: str) -> None:
+    values = {"q": "A man is riding a bike.", "source": "en", "target": "de"}
+    answer = post(json=values, headers={"X-Timeout": seconds})
+    assert refused(answer) == "X-Timeout must be a number of seconds above 0, such as 2.5."
+
+
+def test_a_client_may_set_a_shorter_time(
+    serve: Serve, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = serve(en_de)
+    values = {"q": "A man is riding a bike.", "source": "en", "target": "de"}
+    assert client.post("/translate", json=values, headers={"X-Timeout": "30"}).status_code == 200
+
+    async def never(service: Service, request: Request) -> list[Answer]:
+        await asyncio.sleep(60)
+        return []
+
+    monkeypatch.setattr(Service, "translate", never)
+    answer = client.post("/translate", json=values, headers={"X-Timeout": "0.05"})
+    assert answer.status_code == 504
+    assert "was not ready in time" in answer.json()["error"]

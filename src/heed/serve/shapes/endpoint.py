@@ -4,7 +4,9 @@ Routes and the OpenAPI document are made from these rows, so they cannot differ.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +22,12 @@ from heed.serve.shapes.body import Parameters, read_parameters
 from heed.serve.shapes.fields import Field, as_list, take
 from heed.serve.shapes.json_answer import JsonAnswer
 from heed.serve.shapes.style import Style
+from heed.serve.work.deadline import Deadline
+
+TIMEOUT = "X-Timeout"
+"""Header in which a client says how many seconds its answer is worth waiting for."""
+
+_SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 CLIENT_CLOSED_REQUEST = 499
 """Nobody reads this answer: the client has gone."""
@@ -124,7 +132,8 @@ async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Re
         admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
         http.state.headers = admission.headers
         asked = Asked(values=values, given=given, http=http, key=admission.key)
-        found = await _while_connected(http, endpoint.handler(service, asked))
+        async with _within_own_time(http):
+            found = await _while_connected(http, endpoint.handler(service, asked))
     finally:
         await given.close()
     return found if isinstance(found, Response) else JsonAnswer(found, endpoint.status)
@@ -147,6 +156,21 @@ def _admit(
         n_texts=max(1, len(texts), len(bare) if isinstance(bare, list) else 0),
         n_chars=sum(map(len, texts)),
     )
+
+
+def _within_own_time(http: HttpRequest) -> AbstractAsyncContextManager[None]:
+    """A block that ends when the time is over that the client itself has set."""
+    given = http.headers.get(TIMEOUT)
+    if given is None:
+        return nullcontext()
+    if not _SECONDS.fullmatch(given) or not float(given):
+        raise Refusal(
+            400,
+            f"{TIMEOUT} must be a number of seconds above 0, such as 2.5.",
+            code="wrong_value",
+            field=TIMEOUT,
+        )
+    return Deadline(float(given)).enforced()
 
 
 def _most_bytes(endpoint: Endpoint, service: Service) -> int:
