@@ -204,8 +204,9 @@ struct Batch {
         for (int64_t &id : ids) id = bytes.number(0, c.src_vocab_size - 1);
         beam_size = bytes.number(1, 4);
         if (beam_size > 4 && beam_size <= 1 << 20) return;
+        const bool are_prompts = c.is_one_stack ? bytes.up_to(1) : bytes.is_rare();
         allocations_left = bytes.is_rare() ? bytes.up_to(40) : -1;
-        heed_state_new(model, &positions, ids.data(), lengths.data(), int(lengths.size()), beam_size, &state);
+        heed_state_new(model, &positions, ids.data(), lengths.data(), int(lengths.size()), beam_size, &state, are_prompts);
         allocations_left = -1;
     }
 
