@@ -44,6 +44,10 @@ def test_an_improbable_word_is_underlined_whole() -> None:
     assert text[15:24] == "Wanderer."
 
 
+def test_a_translation_without_tokens_has_no_doubtful_word() -> None:
+    assert not find_doubts("", [segment("", [], [])])
+
+
 def test_a_search_in_a_loop_is_one_doubt() -> None:
     looping = segment(
         "er geht und geht und geht und",

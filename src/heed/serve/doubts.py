@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from heed.documents.words import piece_spans
 from heed.serve.request import Doubt, Kind, SegmentAnswer
@@ -113,7 +114,7 @@ def _words(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
     starts = [
         place for place, token in enumerate(tokens) if not place or token.startswith(_WORD_START)
     ]
-    yield from zip(starts, [*starts[1:], len(tokens)], strict=True)
+    yield from pairwise([*starts, len(tokens)])  # none of a translation without tokens
 
 
 def _unknown(source_tokens: Sequence[str]) -> list[str]:

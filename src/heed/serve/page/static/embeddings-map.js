@@ -6,7 +6,7 @@ import { readPiece } from "./pieces.js";
 import { draw as drawn, svgText } from "./save.js";
 
 const MOST_LABELS = 90;
-const CELL = 26; // pixels of the grid in which one label of a row may begin
+const [CELL, ROW] = [26, 16]; // pixels of the grid in which labels are kept apart
 const NEAR = 14; // pixels within which the mouse is at a point
 const [LEAST, MOST] = [0.6, 400]; // of the zoom
 
@@ -31,11 +31,12 @@ export function scatter({ label, pieces, points, groups, onPick }) {
   groups.reduce((start, { count }) => (starts.push(start), start + count), 0);
   const hidden = new Set();
   const bounds = boundsOf(points);
+  const smallest = 1.5 + Math.min(2, Math.max(0, Math.log2(2000 / pieces.length) * 0.5)); // of discs
   let seen = { x: (bounds[0] + bounds[1]) / 2, y: (bounds[2] + bounds[3]) / 2, zoom: 1 };
   let marked = { chosen: -1, near: [] };
-  let hovered = -1;
   let size = [1, 1];
   let image = null;
+  const widths = new Float32Array(pieces.length); // of labels, once they are measured
 
   const scaleOf = (width, height) =>
     Math.min(width / (bounds[1] - bounds[0]), height / (bounds[3] - bounds[2])) * 0.92 * seen.zoom;
@@ -46,19 +47,20 @@ export function scatter({ label, pieces, points, groups, onPick }) {
       size[1] / 2 - (points[2 * index + 1] - seen.y) * scale,
     ];
   }
-  const groupOf = (index) => starts.findLastIndex((start) => start <= index);
 
   const draw = painted(canvas, (context, width, height, inks) => {
     size = [width, height];
-    drawZero(context, inks);
     drawPoints(context, inks);
+    drawZero(context, inks);
     drawMarked(context, inks);
     drawLabels(context, inks);
   });
 
+  /** Lines through 0, behind the points. */
   function drawZero(context, inks) {
     const scale = scaleOf(...size);
     const [x, y] = [size[0] / 2 - seen.x * scale, size[1] / 2 + seen.y * scale];
+    context.globalCompositeOperation = "destination-over";
     context.strokeStyle = inks.line;
     context.lineWidth = 1;
     context.beginPath();
@@ -67,50 +69,49 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     context.moveTo(0, y);
     context.lineTo(size[0], y);
     context.stroke();
+    context.globalCompositeOperation = "source-over";
   }
 
-  /** Written into the image by hand: thousands of calls of the canvas would take too long. */
+  /** Written into the pixels by hand: thousands of calls of the canvas would take too long. */
   function drawPoints(context, inks) {
-    const ratio = canvas.width / size[0];
     const [wide, high] = [canvas.width, canvas.height];
     if (!image || image.width !== wide || image.height !== high) image = new ImageData(wide, high);
-    const pixels = image.data;
+    const pixels = new Uint32Array(image.data.buffer);
     pixels.fill(0);
+    const ratio = wide / size[0];
     const scale = scaleOf(...size) * ratio;
-    const stamp = stampOf(Math.min(4.5, 1.5 + Math.log2(Math.max(1, seen.zoom)) * 0.5) * ratio);
-    groups.forEach(({ count, color }, group) => {
-      if (hidden.has(group)) return;
-      const [red, green, blue] = channels(inks[color]);
-      for (let index = starts[group]; index < starts[group] + count; index += 1) {
+    const radius = Math.min(4.5, smallest + Math.log2(Math.max(1, seen.zoom)) * 0.5) * ratio;
+    const { offsets, alphas, reach } = stampOf(radius, wide);
+    const shown = groups
+      .map(({ count, color }, group) => ({ start: starts[group], count, ink: inkOf(inks[color]), group }))
+      .filter(({ group }) => !hidden.has(group));
+    // In turns, so that no group covers another.
+    const most = Math.max(0, ...shown.map(({ count }) => count));
+    for (let turn = 0; turn < most; turn += 1) {
+      for (const { start, count, ink } of shown) {
+        if (turn >= count) continue;
+        const index = start + turn;
         const x = Math.round(wide / 2 + (points[2 * index] - seen.x) * scale);
         const y = Math.round(high / 2 - (points[2 * index + 1] - seen.y) * scale);
-        for (const [dx, dy, alpha] of stamp) {
-          const [px, py] = [x + dx, y + dy];
-          if (px < 0 || py < 0 || px >= wide || py >= high) continue;
-          const at = (py * wide + px) * 4;
-          const old = pixels[at + 3];
-          if (old === 0) {
-            pixels[at] = red;
-            pixels[at + 1] = green;
-            pixels[at + 2] = blue;
-            pixels[at + 3] = alpha;
-          } else {
-            const share = alpha / 255;
-            pixels[at] += (red - pixels[at]) * share;
-            pixels[at + 1] += (green - pixels[at + 1]) * share;
-            pixels[at + 2] += (blue - pixels[at + 2]) * share;
-            pixels[at + 3] = old + (255 - old) * share;
+        if (x < reach || y < reach || x >= wide - reach || y >= high - reach) continue;
+        const middle = y * wide + x;
+        for (let part = 0; part < offsets.length; part += 1) {
+          const at = middle + offsets[part];
+          const old = pixels[at];
+          if (old === 0) pixels[at] = ((alphas[part] << 24) | ink) >>> 0;
+          else {
+            const before = old >>> 24;
+            const alpha = before + (((255 - before) * alphas[part]) >> 8);
+            const below = old & 0xffffff;
+            // The mean of both colors where groups meet.
+            const mixed = below === ink ? ink : ((below & 0xfefefe) >>> 1) + ((ink & 0xfefefe) >>> 1);
+            pixels[at] = ((alpha << 24) | mixed) >>> 0;
           }
         }
       }
-    });
-    // putImageData would replace what is below, drawImage lies over it.
-    layer.width = wide;
-    layer.height = high;
-    layer.getContext("2d").putImageData(image, 0, 0);
-    context.drawImage(layer, 0, 0, size[0], size[1]);
+    }
+    context.putImageData(image, 0, 0);
   }
-  const layer = document.createElement("canvas");
 
   function drawMarked(context, inks) {
     const { chosen, near } = marked;
@@ -140,25 +141,29 @@ export function scatter({ label, pieces, points, groups, onPick }) {
 
   /** The first pieces are the most frequent: they are written first, if there is room. */
   function drawLabels(context, inks) {
-    const taken = new Set();
+    const columns = Math.ceil(size[0] / CELL) + 8;
+    const taken = new Uint8Array(columns * (Math.ceil(size[1] / ROW) + 1));
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.lineJoin = "round";
+    context.lineWidth = 3.5;
+    context.strokeStyle = inks.surface;
     let written = 0;
     const write = (index, isStrong, isForced = false) => {
       const [x, y] = place(index);
       if (x < 0 || y < 8 || x > size[0] - 12 || y > size[1] - 8) return;
+      const first = Math.floor((y - 7) / ROW) * columns + Math.floor(x / CELL);
+      const second = first + (Math.floor((y + 7) / ROW) - Math.floor((y - 7) / ROW)) * columns;
+      if (!isForced && (taken[first] || taken[second])) return;
       const words = readPiece(pieces[index]);
-      context.font = `${isStrong ? 600 : 400} ${isStrong ? 14 : 12}px ${inks.font}`;
-      const wide = context.measureText(words).width + 12;
-      const cells = [];
-      for (let at = x; at < x + wide; at += CELL) {
-        cells.push(`${Math.floor(at / CELL)} ${Math.floor(y / 16)}`);
+      context.font = `${isStrong ? "600 14" : "400 12"}px ${inks.font}`;
+      widths[index] ||= context.measureText(words).width + 12;
+      const cells = Math.min(8, Math.ceil(((x % CELL) + widths[index]) / CELL));
+      for (let cell = 0; !isForced && cell < cells; cell += 1) {
+        if (taken[first + cell] || taken[second + cell]) return;
       }
-      if (!isForced && cells.some((cell) => taken.has(cell))) return;
-      for (const cell of cells) taken.add(cell);
-      context.lineWidth = 3.5;
-      context.strokeStyle = inks.surface;
+      taken.fill(1, first, first + cells);
+      taken.fill(1, second, second + cells);
       context.strokeText(words, x + 8, y);
       context.fillStyle = isStrong ? inks.ink : inks["ink-soft"];
       context.fillText(words, x + 8, y);
@@ -166,19 +171,24 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     };
     if (marked.chosen >= 0) write(marked.chosen, true, true);
     for (const index of marked.near) write(index, true);
-    for (let index = 0; index < pieces.length && written < MOST_LABELS; index += 1) {
-      if (!hidden.has(groupOf(index))) write(index, false);
-    }
+    groups.forEach(({ count }, group) => {
+      const end = hidden.has(group) ? 0 : starts[group] + count;
+      const most = written + MOST_LABELS / groups.length;
+      for (let index = starts[group]; index < end && written < most; index += 1) write(index, false);
+    });
   }
 
   function nearest(x, y) {
     let best = -1;
     let least = NEAR * NEAR;
+    const scale = scaleOf(...size);
+    const [middleX, middleY] = [size[0] / 2 - seen.x * scale - x, size[1] / 2 + seen.y * scale - y];
     groups.forEach(({ count }, group) => {
       if (hidden.has(group)) return;
       for (let index = starts[group]; index < starts[group] + count; index += 1) {
-        const [px, py] = place(index);
-        const distance = (px - x) ** 2 + (py - y) ** 2;
+        const dx = middleX + points[2 * index] * scale;
+        const dy = middleY - points[2 * index + 1] * scale;
+        const distance = dx * dx + dy * dy;
         if (distance < least) [best, least] = [index, distance];
       }
     });
@@ -186,10 +196,6 @@ export function scatter({ label, pieces, points, groups, onPick }) {
   }
 
   function hover(index, x = 0, y = 0) {
-    if (index !== hovered) {
-      hovered = index;
-      draw();
-    }
     tip.hidden = index < 0;
     if (index < 0) return;
     tip.textContent = readPiece(pieces[index]);
@@ -366,25 +372,30 @@ function boundsOf(points) {
 
 const stamps = new Map();
 
-/** The pixels of a disc: [dx, dy, alpha] of each. */
-function stampOf(radius) {
-  const key = Math.round(radius * 4) / 4;
+/** The pixels of a disc, as distances in an image of this width, and how much each is covered. */
+function stampOf(radius, width) {
+  const rounded = Math.round(radius * 4) / 4;
+  const key = `${rounded} ${width}`;
   if (!stamps.has(key)) {
-    const found = [];
-    const reach = Math.ceil(key);
+    const [offsets, alphas] = [[], []];
+    const reach = Math.ceil(rounded);
     for (let dy = -reach; dy <= reach; dy += 1) {
       for (let dx = -reach; dx <= reach; dx += 1) {
-        const cover = Math.max(0, Math.min(1, key + 0.5 - Math.hypot(dx, dy)));
-        if (cover > 0) found.push([dx, dy, Math.round(cover * 150)]);
+        const cover = Math.max(0, Math.min(1, rounded + 0.5 - Math.hypot(dx, dy)));
+        if (cover === 0) continue;
+        offsets.push(dy * width + dx);
+        alphas.push(Math.round(cover * 150));
       }
     }
-    stamps.set(key, found);
+    stamps.set(key, { offsets: Int32Array.from(offsets), alphas: Uint8Array.from(alphas), reach });
   }
   return stamps.get(key);
 }
 
-/** The channels of a color that the browser computed. */
-function channels(color) {
+/** A color that the browser computed, as the number of a pixel without its opacity. */
+function inkOf(color) {
   const numbers = color.match(/[\d.]+/g).map(Number);
-  return color.startsWith("color(") ? numbers.map((number) => number * 255) : numbers;
+  const share = color.startsWith("color(") ? 255 : 1;
+  const [red, green, blue] = numbers.map((number) => Math.round(number * share));
+  return (blue << 16) | (green << 8) | red;
 }

@@ -77,13 +77,14 @@ async function build(root, address, table) {
     end: table.trained_len,
     onPick: (row, column) => setParams({ pos: table.first + row, dim: column }),
   });
+  const pairName = table.kind === "alibi" ? "position" : rowName;
   found.alike = plane({
-    label: `How alike ${rowName}s are: the products of their vectors.`,
+    label: `${titleOfPairs(table)}, ${pairName}s down and across.`,
     values: found.products,
     shape: [nRows, nRows],
     first: table.first,
     firstColumn: table.first,
-    names: [rowName, rowName],
+    names: [pairName, pairName],
     end: table.trained_len,
     isEndAcross: true,
     onPick: (row) => setParams({ pos: table.first + row }),
@@ -138,11 +139,11 @@ async function build(root, address, table) {
     ),
     make(
       "section",
-      { class: "card inset", "aria-label": "How alike positions are" },
+      { class: "card inset", "aria-label": titleOfPairs(table) },
       make(
         "header",
         { class: "part-head" },
-        make("h2", {}, found.byDistance ? "How alike distances are" : "How alike positions are"),
+        make("h2", {}, titleOfPairs(table)),
         make("p", { class: "hint" }, alikeWords(table)),
       ),
       make("div", { class: "two" }, found.alike.element, make("div", { class: "stack" }, found.row, found.lengths)),
@@ -166,6 +167,11 @@ function tableOf(values, [, nColumns], first, columnName, firstColumn = 0) {
   const head = Array.from({ length: nColumns }, (_, column) => `${columnName} ${firstColumn + column}`);
   const rows = rowsOf(values, nColumns).map((row, index) => [first + index, ...row]);
   return [["", ...head], ...rows];
+}
+
+function titleOfPairs({ kind }) {
+  if (kind === "alibi") return "What is added for two positions";
+  return kind === "shaw" ? "How alike distances are" : "How alike positions are";
 }
 
 function alikeWords({ kind }) {
