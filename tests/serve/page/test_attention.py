@@ -386,3 +386,34 @@ def test_axe_finds_nothing_to_mend(show: Show, theme: str) -> None:
         page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true })")
         expect(page.locator(".thumb").first).to_be_visible()
         assert_accessible(page)
+
+
+def test_a_source_from_right_to_left_stands_so(show: Show) -> None:
+    page = show()
+
+    def in_hebrew(route: Route) -> None:
+        answer = route.fetch().json()
+        words = ["▁שלום", "▁עולם", "▁מה", "▁נשמע"]
+        n_tokens = len(answer["source_tokens"]) - 1
+        answer["source_tokens"][:n_tokens] = (words * 3)[:n_tokens]
+        route.fulfill(json=answer)
+
+    page.route("**/api/v1/trace", in_hebrew)
+    page.evaluate("location.hash = '#/attention?view=links&words=1'")
+    page.reload()
+    tokens = page.locator(".alignment .tokens")
+    expect(tokens.first).to_contain_text("שלום")
+    expect(tokens.first).to_have_attribute("dir", "rtl")
+    expect(tokens.last).to_have_attribute("dir", "ltr")
+    left = "tokens => [...tokens.children].map((token) => token.getBoundingClientRect().left)"
+    places = tokens.first.evaluate(left)
+    assert places == sorted(places, reverse=True)
+    places = tokens.last.evaluate(left)
+    assert places == sorted(places)
+    # The lines begin at their tokens.
+    first = tokens.first.locator(".token").first.bounding_box()
+    stage = page.locator(".stage").bounding_box()
+    path = page.locator("path.link[data-source='0']").first
+    assert first and stage
+    start = float((path.get_attribute("d") or "").removeprefix("M").split()[0])
+    assert start == pytest.approx(first["x"] + first["width"] / 2 - stage["x"], abs=1)

@@ -2,7 +2,7 @@
 
 import { USES, allWeights, axesOf, hiddenColumns } from "./attention-data.js";
 import { entropies, pooled, withoutColumns } from "./attention-maps.js";
-import { paint, redrawWithTheme, scaleOf } from "./colors.js";
+import { highOf, paint, redrawWithTheme, scaleOf } from "./colors.js";
 import { make } from "./element.js";
 
 const SIDE = 96; // cells of a small map
@@ -28,7 +28,8 @@ export async function headGrid(chosen, { onHead, onOrder }) {
   if (order !== "layer") {
     heads.sort((a, b) => (order === "sharp" ? a.entropy - b.entropy : b.entropy - a.entropy));
   }
-  const buttons = heads.map((one) => thumbnail(one, use, onHead));
+  const high = highOf(...heads.map(({ values }) => values));
+  const buttons = heads.map((one) => thumbnail(one, use, high, onHead));
   const select = make("select", { "aria-label": "Order of the heads", onchange: () => onOrder(select.value) });
   select.append(...Object.entries(ORDERS).map(([value, text]) => make("option", { value }, text)));
   select.value = order;
@@ -67,7 +68,7 @@ export async function headGrid(chosen, { onHead, onOrder }) {
   return element;
 }
 
-function thumbnail({ layer, head, n, values, entropy }, use, onHead) {
+function thumbnail({ layer, head, n, values, entropy }, use, high, onHead) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const small = pooled(values, n, SIDE);
   const button = make(
@@ -83,7 +84,7 @@ function thumbnail({ layer, head, n, values, entropy }, use, onHead) {
     canvas,
     make("span", {}, make("b", {}, `${layer}.${head}`), make("span", {}, BITS.format(entropy))),
   );
-  button.redraw = () => paint(canvas, small.values, small.n, scaleOf(small.values, 0, 1));
+  button.redraw = () => paint(canvas, small.values, small.n, scaleOf(small.values, 0, high));
   button.redraw();
   redrawWithTheme(button);
   return button;

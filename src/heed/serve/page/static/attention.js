@@ -8,6 +8,7 @@ import { headGrid } from "./attention-grid.js";
 import { lineView } from "./attention-lines.js";
 import { linkView } from "./attention-links.js";
 import { rowView } from "./attention-row.js";
+import { highOf } from "./colors.js";
 import { make } from "./element.js";
 import { heatmap } from "./heatmap.js";
 import { looked } from "./looked.js";
@@ -153,7 +154,7 @@ async function drawLarge(now) {
           rows: map.rows.labels,
           columns: map.columns.labels,
           values: map.values,
-          ...(map.isWeights ? { low: 0, high: 1 } : {}),
+          ...(map.isWeights ? { low: 0, high: highOf(map.values) } : {}),
           ends: use === "encoder" || map.rows.words ? [] : looked.trace.expected_tokens,
           sides: map,
           onPick,

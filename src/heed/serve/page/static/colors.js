@@ -69,6 +69,13 @@ export function scaleOf(values, low, high) {
   return { low: least, high: most, isSigned, isMasked, indexOf };
 }
 
+/** The number of the last color for weights: 1, or less where all are small, as over long texts. */
+export function highOf(...maps) {
+  let most = 0;
+  for (const map of maps) for (const value of map) if (value > most) most = value;
+  return most >= 0.5 ? 1 : most || 1;
+}
+
 /** Color a canvas with one pixel for each number; what is not finite stays transparent. */
 export function paint(canvas, values, nColumns, scale) {
   const table = new Uint32Array(colorTable(scale.isSigned).buffer);

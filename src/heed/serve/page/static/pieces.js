@@ -13,6 +13,14 @@ export const isSpecial = (piece) =>
 /** Whether a piece has punctuation and no letter or number. */
 export const isPunctuation = (piece) => SIGNS.test(piece.replaceAll(START, ""));
 
+const RTL = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+/** The direction of a row of tokens: that of the first letter of its text. */
+export function directionOf(tokens) {
+  const [letter = ""] = /\p{L}/u.exec(tokens.filter((token) => !isSpecial(token)).join("")) ?? [];
+  return RTL.test(letter) ? "rtl" : "ltr";
+}
+
 /** A piece as plain text, with a mark for the blank before it. */
 export const readPiece = (piece) => piece.replaceAll(START, "\u2423");
 

@@ -2,7 +2,7 @@
 
 import { make } from "./element.js";
 import { looked } from "./looked.js";
-import { readPiece } from "./pieces.js";
+import { directionOf, readPiece } from "./pieces.js";
 
 export { readPiece };
 
@@ -38,7 +38,7 @@ export function tokenRow(tokens, side, { onPick, words } = {}) {
       ...pieceNodes(token),
     ),
   );
-  const row = make("div", { class: "tokens", dir: "auto" }, ...elements);
+  const row = make("div", { class: "tokens", dir: directionOf(tokens) }, ...elements);
   row.tint = (shares) =>
     elements.forEach((element, index) => {
       element.style.setProperty("--share", Math.min(1, shares?.[index] ?? 0));
