@@ -5,7 +5,7 @@ statistical aligner in both directions, which is trained on all pairs given (fas
 Written: AER with all heads of the last layer and with the chosen ones, of the attention alone and
 of what `heed.documents` makes of it, where words compete for one another.
 
-    python benchmarks/align.py MODEL --dev val.en val.de --test test.en test.de --more train.en train.de
+    python benchmarks/align.py MODEL --dev dev.en dev.de --test test.en test.de --more all.en all.de
 """
 
 import argparse
@@ -88,13 +88,21 @@ def main() -> None:
     dev, test, more = read(arguments.dev), read(arguments.test), read(arguments.more)
     translator = load(arguments.model)
     gold = {name: gold_of(translator, test, more, by=name) for name in READINGS}
-    for heads in (AlignmentHeads(), choose(translator, *dev).best):
-        translator.alignment_heads = heads
-        line: dict[str, str | float] = {"heads": str(heads)}
-        for name, (read_links, _) in READINGS.items():
+    default, best = AlignmentHeads(), choose(translator, *dev).best
+    for attention, documents in (
+        (default, default),
+        (best, best.for_documents()),
+        (best.for_documents(), best),
+    ):
+        line: dict[str, str | float] = {}
+        for name, heads in (("attention", attention), ("documents", documents)):
+            translator.alignment_heads = heads
+            read_links, _ = READINGS[name]
             links = [read_links(translator, *pair) for pair in zip(*test, strict=True)]
+            line[f"{name}_by"] = str(heads)
             line[name] = round(error_rate(links, gold[name]), 4)
         sys.stdout.write(f"{json.dumps(line)}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

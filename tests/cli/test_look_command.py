@@ -97,6 +97,6 @@ def test_heads_are_chosen_and_read_from_then_on(
     assert not (folder / "alignment.json").exists()
     code, out, _ = call("choose-heads", "-m", str(folder), *files, "--json")
     assert code == 0
-    best = json.loads(out)["tried"][0]
+    best = json.loads(out)["best"]
     stored = json.loads((folder / "alignment.json").read_text())
     assert stored == {"format": "heed alignment heads 1", **best}

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ FORMAT = "heed alignment heads 1"
 class AlignmentHeads:
     """The heads of one decoder layer whose mean is read as an alignment.
 
+    Translations take theirs from all heads of `documents_layer`.
+
     Attributes:
         layer: from 0, or from the end as in a list.
         heads: from 0; none = all of the layer.
@@ -29,6 +31,8 @@ class AlignmentHeads:
             Translation", section 3).
         error_rate: AER when they were chosen, or None.
         measure: what that was measured against.
+        documents_layer: the layer whose mean is read where words compete for one another, to place
+            tags and terms.
     """
 
     layer: int = -1
@@ -36,11 +40,16 @@ class AlignmentHeads:
     is_shifted: bool = False
     error_rate: float | None = None
     measure: str = ""
+    documents_layer: int = -1
 
     def __str__(self) -> str:
         which = "mean of all heads" if not self.heads else f"head {', '.join(map(str, self.heads))}"
         step = "reads" if self.is_shifted else "writes"
         return f"layer {self.layer}, {which}, at the step that {step} the token"
+
+    def for_documents(self) -> "AlignmentHeads":
+        """All heads of `documents_layer`."""
+        return AlignmentHeads(layer=self.documents_layer)
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
@@ -90,8 +99,9 @@ def save_alignment_heads(path: str | PathLike[str], heads: AlignmentHeads) -> Pa
 def _is_sound(values: Mapping[str, Any]) -> bool:
     heads = values.get("heads")
     return (
-        values.keys() == {"layer", "heads", "is_shifted", "error_rate", "measure"}
+        values.keys() == {field.name for field in fields(AlignmentHeads)}
         and type(values["layer"]) is int
+        and type(values["documents_layer"]) is int
         and isinstance(heads, list)
         and all(type(head) is int and head >= 0 for head in heads)
         and type(values["is_shifted"]) is bool

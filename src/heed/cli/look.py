@@ -145,9 +145,10 @@ def choose_heads(
 ) -> None:
     """Find which layer and head of a model align the lines of SRC and TGT best, and store it.
 
-    heed align, and all that places tags and terms, read them from then on. The measure is the
-    alignment error rate: against --gold, whose words are parted by blanks, or else against a
-    statistical aligner that is trained on these lines in both directions.
+    heed align and the page read them from then on. What places tags and terms reads the mean of a
+    layer, which is chosen too, since words compete there. The measure is the alignment error rate:
+    against --gold, whose words are parted by blanks, or else against a statistical aligner that is
+    trained on these lines in both directions.
     """
     from heed.bundle.alignment import save_alignment_heads
     from heed.data.lines import read_lines
@@ -161,13 +162,17 @@ def choose_heads(
     folder = None if dry_run else save_alignment_heads(find_model(opening.model), choice.best)
     if as_json:
         tried = [asdict(heads) for heads in choice.tried]
-        echo(json.dumps({"n_pairs": choice.n_pairs, "tried": tried}))
+        best = asdict(choice.best)
+        echo(json.dumps({"n_pairs": choice.n_pairs, "best": best, "tried": tried}))
         return
     echo(f"{choice.n_pairs} pairs; AER against {choice.best.measure}:")
     for heads in dict.fromkeys([*choice.tried[:SHOWN], choice.before]):
-        mark = {choice.best: "  best", choice.before: "  read so far"}.get(heads, "")
+        mark = {choice.tried[0]: "  best", choice.before: "  read so far"}.get(heads, "")
         rate = "       " if heads.error_rate is None else f"{heads.error_rate:7.4f}"
         echo(f"{rate}  {heads}{mark}")
+    layer = choice.best.documents_layer
+    which = "the last layer" if layer < 0 else f"layer {layer}"
+    echo(f"Tags and terms are placed by the mean of {which}.")
     if folder is not None:
         echo(f"Stored in {folder}.")
 

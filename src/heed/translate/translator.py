@@ -479,5 +479,5 @@ class Translator:
             tgt_vocab=self.tgt_vocab,
             batch_tokens=self.batch_tokens,
             batch_lines=self.batch_lines,
-            alignment_heads=self.alignment_heads,
+            alignment_heads=self.alignment_heads and self.alignment_heads.for_documents(),
         )

@@ -9,10 +9,13 @@ import pytest
 from heed.bundle.alignment import AlignmentHeads, save_alignment_heads
 from heed.bundle.bundle import load_bundle, save_bundle
 from heed.disk.folders import read_manifest
+from heed.documents.words import link_words, word_spans
 from heed.errors import ConfigError, DataError, FormatError
 from heed.explain.attention.choice import choose
 from heed.explain.attention.links import Gold, error_rate, strongest
+from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import between_words, words_of
+from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 
 SRC = ["two men ride a bike in the snow .", "a dog runs .", "snow .", "don't run , men !"]
@@ -53,7 +56,7 @@ def test_every_candidate_has_the_error_rate_of_its_trace(translator: Translator)
             )
             found.append(strongest(between))
         assert heads.error_rate == pytest.approx(error_rate(found, GOLD), abs=1e-4)
-    assert choice.best == choice.tried[0]
+    assert replace(choice.best, documents_layer=-1) == choice.tried[0]
     assert choice.best.error_rate == min(heads.error_rate or 0.0 for heads in choice.tried)
     assert (choice.before.layer, choice.before.heads) == (1, ())
 
@@ -64,7 +67,14 @@ def test_without_gold_a_statistical_aligner_judges(translator: Translator) -> No
 
 
 def test_stored_heads_are_read_by_all_that_align(copy: Path) -> None:
-    stored = AlignmentHeads(layer=0, heads=(1,), is_shifted=True, error_rate=0.25, measure="hand")
+    stored = AlignmentHeads(
+        layer=0,
+        heads=(1,),
+        is_shifted=True,
+        error_rate=0.25,
+        measure="hand",
+        documents_layer=0,
+    )
     save_alignment_heads(copy, stored)
     translator = load(copy, threads=1)
     assert translator.alignment_heads == stored == load_bundle(copy).alignment_heads
@@ -79,7 +89,9 @@ def test_stored_heads_are_read_by_all_that_align(copy: Path) -> None:
         translator.align(SRC[0], TGT[0], layer=1, heads=[0]).weights, one, atol=1e-5
     )
     found = translator.translate([SRC[0]], alignment=True)[0]
-    searched = translator.trace(SRC[0])["decoder.0.cross_attention.weights"][1, 1:, :-1]
+    # Documents read all heads of their layer, at the step that writes.
+    searched = translator.trace(SRC[0])["decoder.0.cross_attention.weights"].mean(axis=0)
+    searched = searched[:-1, :-1]
     np.testing.assert_allclose(found.alignment or [], searched, atol=1e-5)
 
 
@@ -131,3 +143,25 @@ def test_data_that_do_not_fit_are_refused(translator: Translator) -> None:
     outside = Gold(frozenset({(9, 0)}), frozenset({(9, 0)}))
     with pytest.raises(DataError, match="Pair 1 has 3 and 3 words, but a link 9-0"):
         choose(translator, ["a dog ."], ["a bike ."], gold=[outside])
+
+
+def test_documents_get_the_layer_that_is_best_after_competition(translator: Translator) -> None:
+    """AER of each layer's mean, recomputed from traces."""
+    words = [[[text[a:b] for a, b in word_spans(text)] for text in side] for side in (SRC, TGT)]
+    gold = reference(*words)
+    rates = []
+    for layer in range(2):
+        found = []
+        for src, tgt in zip(SRC, TGT, strict=True):
+            trace = translator.trace(src, tgt)
+            weights = trace[f"decoder.{layer}.cross_attention.weights"].mean(axis=0)[:-1, :-1]
+            aligned = Translation(
+                text=tgt,
+                tokens=trace.target_tokens[1:],
+                source_tokens=trace.source_tokens[:-1],
+                alignment=weights.tolist(),
+            )
+            found.append(strongest(link_words(src, aligned).weights.astype(np.float32)))
+        rates.append(error_rate(found, gold))
+    expected = 0 if rates[0] < rates[1] else -1
+    assert choose(translator, SRC, TGT, gold=GOLD).best.documents_layer == expected

@@ -411,9 +411,9 @@ def test_a_source_from_right_to_left_stands_so(show: Show) -> None:
     places = tokens.last.evaluate(left)
     assert places == sorted(places)
     # The lines begin at their tokens.
-    first = tokens.first.locator(".token").first.bounding_box()
-    stage = page.locator(".stage").bounding_box()
-    path = page.locator("path.link[data-source='0']").first
+    path = page.locator("path.link").first
+    token = tokens.first.locator(".token").nth(int(path.get_attribute("data-source") or ""))
+    first, stage = token.bounding_box(), page.locator(".stage").bounding_box()
     assert first and stage
     start = float((path.get_attribute("d") or "").removeprefix("M").split()[0])
     assert start == pytest.approx(first["x"] + first["width"] / 2 - stage["x"], abs=1)

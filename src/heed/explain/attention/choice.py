@@ -2,7 +2,8 @@
 
 Every head and every mean of a layer is tried, by the step that writes a token and by the one that
 reads it (`AlignmentHeads.is_shifted`). The measure is AER: against alignments that people made, or
-else against the links of a statistical aligner in both directions.
+else against the links of a statistical aligner in both directions. `competition.py` chooses what
+documents read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import batches, padded
 from heed.errors import ConfigError, DataError
+from heed.explain.attention.competition import best_layer
 from heed.explain.attention.links import Gold
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import Word, between_words, words_of
@@ -30,7 +32,7 @@ class Choice:
     """What was measured.
 
     Attributes:
-        best: the heads of the lowest error rate.
+        best: the heads of the lowest error rate, with the layer for documents.
         before: those that are read now, with their error rate on the same data.
         tried: all, the best first.
         n_pairs: pairs that counted.
@@ -95,7 +97,15 @@ def choose(
         measure = "alignments made by hand"
         wanted = [gold[number] for number in numbers]
         _require_inside(kept, wanted, numbers)
-    return _chosen(translator, kept, wanted, measure)
+    choice = _chosen(translator, kept, wanted, measure)
+    layer = best_layer(
+        translator,
+        [src[number] for number in numbers],
+        [tgt[number] for number in numbers],
+        1 + max(heads.layer for heads in choice.tried),
+        target_lang=target_lang,
+    )
+    return replace(choice, best=replace(choice.best, documents_layer=layer))
 
 
 def _chosen(

@@ -173,6 +173,7 @@ _HEADS = schemas.record(
     is_shifted=schemas.FLAG,
     error_rate=schemas.NUMBER_OR_NULL,
     measure=schemas.TEXT,
+    documents_layer=schemas.INTEGER,
 ) | {"type": ["object", "null"]}
 ENDPOINTS = (
     Endpoint(
