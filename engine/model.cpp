@@ -428,9 +428,15 @@ void State::step_of_equals(const int64_t *tokens, const Best &best) {
     };
     std::vector<int64_t> firsts;
     for (int r = 0; r < rows(); r += beam_size_) firsts.push_back(tokens[r]);
-    {
+    try {
         const OneRow one(beam_size_);
         advance_and_score(firsts.data(), {}, nullptr);
+    } catch (...) {
+        // A page without a row for each of the batch must not stay.
+        pages_.clear();
+        totals_.clear();
+        position_ = 0;
+        throw;
     }
     sharing_ = beam_size_;
     auto &row_of = pages_.back().row_of;
