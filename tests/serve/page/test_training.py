@@ -13,7 +13,7 @@ from tests.explain.training.made import epoch, start, step, validation, write
 from tests.serve.page.conftest import Open
 from tests.serve.page.test_translate import assert_accessible
 
-from heed.disk.files import lock
+from heed.disk.files import cut_json_lines, lock
 from heed.serve.app import make_app
 from heed.serve.run import make_service
 from heed.serve.settings import Inside, ServeSettings
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(folder: Path) -> Iterator[str]:
     """The address of a server that shows the three runs."""
     before, training.LOOK_S = training.LOOK_S, 0.1
-    runs = tuple(str(folder / name) for name in ("going", "done", HOSTILE))
+    runs = tuple(str(folder / name) for name in ("going", "done", HOSTILE, "again"))
     service = make_service(ServeSettings(inside=Inside(runs=runs, token="a secret")))
     server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
@@ -239,6 +239,22 @@ def test_a_run_that_trains_is_followed_saved_and_stopped(open_page: Open, folder
         re.compile("^Stopped and saved at step 60: BLEU 12.5.")
     )
     expect(page.get_by_role("button", name="Save now")).to_be_hidden()
+
+
+def test_a_run_that_was_stopped_is_followed_again_when_it_goes_on(
+    open_page: Open, folder: Path
+) -> None:
+    run = write(folder / "again", [start(), epoch(0, 0), step(20, 4.0), step(40, 3.0)])
+    page = opened(open_page, "runs=again")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Ended at step 40")
+    with lock(run):  # it goes on from step 20, and the log is cut
+        cut_json_lines(run / "metrics.jsonl", lambda event: event.get("step", 0) <= 20)
+        write(run, [start(20), epoch(0, 20, batch=20), step(40, 2.5)])
+        expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^No score yet, "))
+        expect(page.locator("[data-curve=loss] .mark.resumed")).to_have_count(1)
+        assert_shows(page, "gradient_norm", ["step 20", "1.5"], ["step 40", "1.5"])
+        write(run, [step(60, 2.25)])
+        assert_shows(page, "gradient_norm", ["step 60", "1.5"])
 
 
 def test_without_the_token_there_are_no_buttons(open_page: Open, folder: Path) -> None:

@@ -169,6 +169,18 @@ def test_a_log_of_skipped_steps_holds_no_number_that_json_lacks(tmp_path: Path) 
     assert finite({"a": {"b": float("nan"), "c": 1}}) == {"a": {"b": None, "c": 1}}
 
 
+def test_slow_steps_are_logged_more_often(tmp_path: Path) -> None:
+    log = EventLog(tmp_path, every=20, every_s=10.0)
+    step = {"kind": "step", "n_src_tokens": 5, "n_tgt_tokens": 10, "is_skipped": False}
+    for number in range(1, 8):
+        log({**step, "step": number, "nll": float(number), "seconds": 4.0})
+    lines = logged(tmp_path, "step")
+    assert [(line["step"], line["nll"], line["seconds"]) for line in lines] == [
+        (3, 2.0, 12.0),
+        (6, 5.0, 12.0),
+    ]
+
+
 def test_the_time_set_aside_is_what_was_measured() -> None:
     assert training_seconds(None, 5.0) == float("inf")
     assert training_seconds(1000.0, None) == 977.0

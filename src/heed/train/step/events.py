@@ -33,17 +33,19 @@ def fan_out(*reports: Report) -> Report:
 class EventLog:
     """Appends events to `metrics.jsonl`.
 
-    Steps are thinned to one in `every`, with the sums and means over those in between, and get
-    `tokens_per_s` (target tokens).
+    Steps are thinned to one in `every`, or one in `every_s` seconds of slow ones, with the sums and
+    means over those in between, and get `tokens_per_s` (target tokens).
 
     Args:
         run_dir: the run folder.
         every: steps for each line.
+        every_s: seconds of steps after which there is a line even so.
     """
 
-    def __init__(self, run_dir: Path, *, every: int = 20) -> None:
+    def __init__(self, run_dir: Path, *, every: int = 20, every_s: float = 10.0) -> None:
         self.path = run_dir / METRICS_FILE
         self.every = every
+        self.every_s = every_s
         self._nll = 0.0
         self._src_tokens = 0
         self._tgt_tokens = 0
@@ -63,7 +65,8 @@ class EventLog:
                 self._nll += event["nll"] * event["n_tgt_tokens"]
                 self._src_tokens += event["n_src_tokens"]
                 self._tgt_tokens += event["n_tgt_tokens"]
-            if event["step"] % self.every and not event["is_skipped"]:
+            is_due = event["step"] % self.every == 0 or self._seconds >= self.every_s
+            if not (is_due or event["is_skipped"]):
                 return
             event = {
                 **event,

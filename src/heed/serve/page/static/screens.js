@@ -98,7 +98,9 @@ function load(name) {
   if (document.querySelector(`style[data-name="${name}"]`)) return null; // in a page that is a file
   styles[name] ??= new Promise((resolve, reject) => {
     const href = new URL(`${name}.css`, import.meta.url).href;
-    document.head.append(make("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));
+    document.head.append(
+      make("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }),
+    );
   });
   return styles[name];
 }

@@ -76,7 +76,8 @@ export function makeChart(title) {
     if (!by || !data) return;
     event.preventDefault();
     const places = placesOf(data);
-    const now = crosshair.x === null ? places.length - (by < 0 ? 0 : 1) : nearest(places, crosshair.x);
+    const now =
+      crosshair.x === null ? places.length - (by < 0 ? 0 : 1) : nearest(places, crosshair.x);
     const next = Math.max(0, Math.min(places.length - 1, now + by));
     moveCrosshair(places[next] ?? null);
     announce(`${title}: ${readout.textContent}`, 150);
@@ -124,7 +125,10 @@ function valuesAt(data, x) {
   const found = [];
   for (const line of data.lines) {
     if (!line.points.length || line.kind === "faint") continue;
-    const place = nearest(line.points.map(([at]) => at), x);
+    const place = nearest(
+      line.points.map(([at]) => at),
+      x,
+    );
     const band = line.band?.[place];
     found.push({ line, x: line.points[place][0], y: line.points[place][1], band });
   }
@@ -133,13 +137,24 @@ function valuesAt(data, x) {
 
 /** The values under the crosshair; without one, the last of each line. */
 function words(data, found) {
-  const shown = found ?? data.lines
-    .filter((line) => line.points.length && line.kind !== "faint")
-    .map((line) => ({ line, y: line.points.at(-1)[1], band: line.band?.at(-1) }));
+  const shown =
+    found ??
+    data.lines
+      .filter((line) => line.points.length && line.kind !== "faint")
+      .map((line) => ({ line, y: line.points.at(-1)[1], band: line.band?.at(-1) }));
   const parts = shown.map(({ line, y, band }) => {
     const range = band ? ` (${data.y.format(band[1])}–${data.y.format(band[2])})` : "";
-    const key = shown.length > 1 && make("span", { class: `key run-${line.run} ${line.kind}`, "aria-hidden": "true" });
-    return make("span", { class: "value" }, key || null, `${line.name} `, make("b", {}, data.y.format(y)), range);
+    const key =
+      shown.length > 1 &&
+      make("span", { class: `key run-${line.run} ${line.kind}`, "aria-hidden": "true" });
+    return make(
+      "span",
+      { class: "value" },
+      key || null,
+      `${line.name} `,
+      make("b", {}, data.y.format(y)),
+      range,
+    );
   });
   const at = found?.length ? [make("span", { class: "at" }, data.x.format(found[0].x))] : [];
   // Blanks, for those to whom it is read.
@@ -152,8 +167,15 @@ function scalesOf(data, width) {
   const [x0, x1] = data.span;
   const far = data.ends ? [data.ends.low, data.ends.high] : [];
   const isLog = data.y.isLog;
-  const ys = [...points.map(([, y]) => y), ...bands.flatMap(([, low, high]) => [low, high]), ...far];
-  let [y0, y1] = extent(isLog ? ys.filter((y) => y > 0).map(Math.log10) : ys, isLog ? [-1, 1] : [0, 1]);
+  const ys = [
+    ...points.map(([, y]) => y),
+    ...bands.flatMap(([, low, high]) => [low, high]),
+    ...far,
+  ];
+  let [y0, y1] = extent(
+    isLog ? ys.filter((y) => y > 0).map(Math.log10) : ys,
+    isLog ? [-1, 1] : [0, 1],
+  );
   if (data.y.from !== undefined && !isLog) y0 = Math.min(data.y.from, y0);
   const margin = (y1 - y0 || Math.abs(y1) || 1) * 0.06;
   const isFromZero = !isLog && y0 >= 0 && y0 - margin < 0;
@@ -201,7 +223,8 @@ function ticksOf(low, high, n) {
 
 /** Powers of ten, with 2 and 5 between them where there is room. */
 function logTicks(low, high) {
-  const factors = high - low > 2.5 ? [1] : high - low > 0.8 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
+  const factors =
+    high - low > 2.5 ? [1] : high - low > 0.8 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
   const ticks = [];
   for (let power = Math.floor(low); power <= high; power += 1) {
     for (const factor of factors) {
@@ -215,14 +238,23 @@ function logTicks(low, high) {
 function picture(title, data, scales) {
   const { width, toX, toY, bottom, inner } = scales;
   const { y0, y1 } = scales;
-  const yTicks = scales.isLog ? logTicks(y0, y1) : (data.y.ticks?.(y0, y1, 4) ?? ticksOf(y0, y1, 4));
+  const yTicks = scales.isLog
+    ? logTicks(y0, y1)
+    : (data.y.ticks?.(y0, y1, 4) ?? ticksOf(y0, y1, 4));
   const format = data.y.tick ?? ((y) => TICK.format(y));
-  const xTicks = data.x.ticks?.(scales.x0, scales.x1, inner / 90) ?? ticksOf(scales.x0, scales.x1, inner / 90);
+  const xTicks =
+    data.x.ticks?.(scales.x0, scales.x1, inner / 90) ?? ticksOf(scales.x0, scales.x1, inner / 90);
   const grid = yTicks.map((tick) =>
     draw(
       "g",
       {},
-      draw("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: toY(tick), y2: toY(tick) }),
+      draw("line", {
+        class: "grid",
+        x1: EDGE.left,
+        x2: width - EDGE.right,
+        y1: toY(tick),
+        y2: toY(tick),
+      }),
       draw("text", { class: "tick y", x: EDGE.left - 8, y: toY(tick), dy: "0.32em" }, format(tick)),
     ),
   );
@@ -236,13 +268,22 @@ function picture(title, data, scales) {
       { class: `mark ${kind}` },
       draw("title", {}, text),
       draw("line", { x1: left, x2: left, y1: EDGE.top, y2: bottom }),
-      draw("path", { d: GLYPHS[kind] ?? GLYPHS.note, transform: `translate(${left} ${EDGE.top - 6})` }),
+      draw("path", {
+        d: GLYPHS[kind] ?? GLYPHS.note,
+        transform: `translate(${left} ${EDGE.top - 6})`,
+      }),
     );
   });
   const content = data.lines.map((line) => drawnLine(line, scales));
   return draw(
     "svg",
-    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": summary(title, data) },
+    {
+      viewBox: `0 0 ${width} ${HEIGHT}`,
+      width,
+      height: HEIGHT,
+      role: "img",
+      "aria-label": summary(title, data),
+    },
     ...grid,
     draw("line", { class: "axis", x1: EDGE.left, x2: width - EDGE.right, y1: bottom, y2: bottom }),
     ...axis,
@@ -281,7 +322,9 @@ function drawnLine(line, scales) {
   const group = draw("g", { class: `line run-${line.run} ${line.kind}` });
   if (line.band?.length > 1) {
     const above = line.band.map(([x, , high]) => `${toX(x).toFixed(1)} ${toY(high).toFixed(1)}`);
-    const below = line.band.map(([x, low]) => `${toX(x).toFixed(1)} ${toY(low).toFixed(1)}`).reverse();
+    const below = line.band
+      .map(([x, low]) => `${toX(x).toFixed(1)} ${toY(low).toFixed(1)}`)
+      .reverse();
     group.append(draw("path", { class: "band", d: `M${[...above, ...below].join("L")}Z` }));
   }
   const pixels = thinned(line.points.map(([x, y]) => [toX(x), toY(y)]));
@@ -300,7 +343,7 @@ function drawnLine(line, scales) {
 /** Of many points in one column of pixels, the first, the lowest, the highest and the last. */
 function thinned(pixels) {
   const kept = [];
-  for (let start = 0; start < pixels.length; ) {
+  for (let start = 0; start < pixels.length;) {
     const column = Math.floor(pixels[start][0]);
     let end = start;
     while (end < pixels.length && Math.floor(pixels[end][0]) === column) end += 1;

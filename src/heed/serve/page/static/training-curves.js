@@ -14,12 +14,26 @@ const fine = (value) =>
 
 /** What stands on the x axis: its column, its name, how it is written, where it has ticks. */
 export const AXES = {
-  step: { title: "Steps", name: "step", format: (x, isTick) => (isTick ? WHOLE.format(x) : `step ${WHOLE.format(x)}`) },
-  epoch: { title: "Epochs", name: "epoch", format: (x, isTick) => (isTick ? PLAIN.format(x) : `epoch ${PLAIN.format(x)}`) },
+  step: {
+    title: "Steps",
+    name: "step",
+    format: (x, isTick) => (isTick ? WHOLE.format(x) : `step ${WHOLE.format(x)}`),
+  },
+  epoch: {
+    title: "Epochs",
+    name: "epoch",
+    format: (x, isTick) => (isTick ? PLAIN.format(x) : `epoch ${PLAIN.format(x)}`),
+  },
   seconds: { title: "Time", name: "time", format: duration, ticks: timeTicks },
 };
 
-const SCORES = { bleu: "BLEU", chrf: "chrF", accuracy: "Accuracy", f1: "F1", bits: "Bits a character" };
+const SCORES = {
+  bleu: "BLEU",
+  chrf: "chrF",
+  accuracy: "Accuracy",
+  f1: "F1",
+  bits: "Bits a character",
+};
 
 /** `1h05m`, `3m20s`, `40s`. */
 export function duration(seconds) {
@@ -31,7 +45,9 @@ export function duration(seconds) {
 }
 
 function timeTicks(low, high, n) {
-  const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400];
+  const steps = [
+    1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400,
+  ];
   const wanted = (high - low) / n;
   const step = steps.find((each) => each >= wanted) ?? Math.ceil(wanted / 86_400) * 86_400;
   const ticks = [];
@@ -75,17 +91,47 @@ const CHARTS = [
     hasLog: true,
     marks: ["alarm", "skipped", "resumed", "mend", "checkpoint"],
   },
-  { key: "learning_rate", title: "Learning rate", format: fine, tick: fine, from: 0, marks: ["mend"] },
-  { key: "gradient_norm", title: "Gradient norm", format: fine, from: 0, hasLog: true, marks: ["skipped"] },
-  { key: "tokens_per_s", title: "Speed, target tokens a second", format: SHORT.format, from: 0, marks: ["resumed"] },
+  {
+    key: "learning_rate",
+    title: "Learning rate",
+    format: fine,
+    tick: fine,
+    from: 0,
+    marks: ["mend"],
+  },
+  {
+    key: "gradient_norm",
+    title: "Gradient norm",
+    format: fine,
+    from: 0,
+    hasLog: true,
+    marks: ["skipped"],
+  },
+  {
+    key: "tokens_per_s",
+    title: "Speed, target tokens a second",
+    format: SHORT.format,
+    from: 0,
+    marks: ["resumed"],
+  },
   { key: "memory_mb", title: "Memory at most, MB", format: WHOLE.format, from: 0, marks: [] },
-  { key: "left_s", title: "Time left", format: duration, tick: duration, ticks: timeTicks, from: 0, marks: [] },
+  {
+    key: "left_s",
+    title: "Time left",
+    format: duration,
+    tick: duration,
+    ticks: timeTicks,
+    from: 0,
+    marks: [],
+  },
 ];
 
 function band(validations, { score, x }) {
   const [low, high] = [validations[`${score}_low`] ?? [], validations[`${score}_high`] ?? []];
   const places = validations[x].map((at, row) => [at, low[row], high[row]]);
-  const known = places.filter((place) => place.every((each) => each !== null && each !== undefined));
+  const known = places.filter((place) =>
+    place.every((each) => each !== null && each !== undefined),
+  );
   // A band that begins in the middle would not belong to the points by number.
   return known.length === places.length ? known : undefined;
 }
@@ -104,7 +150,11 @@ export function smoothed(points, weight) {
 export function makeCurves() {
   const charts = new Map(CHARTS.map(({ key, title }) => [key, makeChart(title)]));
   for (const [key, { element }] of charts) element.dataset.curve = key;
-  const element = make("div", { class: "charts" }, ...[...charts.values()].map((chart) => chart.element));
+  const element = make(
+    "div",
+    { class: "charts" },
+    ...[...charts.values()].map((chart) => chart.element),
+  );
   return {
     element,
     charts,
@@ -112,7 +162,8 @@ export function makeCurves() {
     show(runs, options) {
       const all = CHARTS.map((spec) => dataOf(spec, runs, options));
       const span = spanOf(all);
-      for (const [place, { key }] of CHARTS.entries()) charts.get(key).show({ ...all[place], span });
+      for (const [place, { key }] of CHARTS.entries())
+        charts.get(key).show({ ...all[place], span });
     },
   };
 }
@@ -182,20 +233,33 @@ function marksOf(main, kinds, { x }) {
 /** Where the score is expected to be at the end, if that is on this axis. */
 function endsOf({ status, validations }, { score, x }) {
   if (status.forecast_of !== score || status.state === "finished") return null;
-  const [low, middle, high] = ["low", "middle", "high"].map((name) => validations[`forecast_${name}`].at(-1));
+  const [low, middle, high] = ["low", "middle", "high"].map((name) =>
+    validations[`forecast_${name}`].at(-1),
+  );
   const now = status[x] ?? null;
   if (low === null || low === undefined || now === null || !status.share) return null;
-  return { x: now / status.share, low, middle, high, from: [validations[x].at(-1), validations[score].at(-1)] };
+  return {
+    x: now / status.share,
+    low,
+    middle,
+    high,
+    from: [validations[x].at(-1), validations[score].at(-1)],
+  };
 }
 
 function noteOf(spec, runs, { score }) {
-  if (spec.key !== "score") return runs.some((run) => run.steps_per_row > 1 && spec.key === "loss")
-    ? "Of a long run each point is the mean of several."
-    : "";
-  const signatures = [...new Set(runs.map(({ status }) => status.signatures[score]).filter(Boolean))];
+  if (spec.key !== "score")
+    return runs.some((run) => run.steps_per_row > 1 && spec.key === "loss")
+      ? "Of a long run each point is the mean of several."
+      : "";
+  const signatures = [
+    ...new Set(runs.map(({ status }) => status.signatures[score]).filter(Boolean)),
+  ];
   if (!signatures.length) return "";
   const isOne = signatures.length === 1;
-  return isOne ? `sacreBLEU ${signatures[0]}; the band is the 95 % interval.` : `Not comparable: ${signatures.join(" and ")}`;
+  return isOne
+    ? `sacreBLEU ${signatures[0]}; the band is the 95 % interval.`
+    : `Not comparable: ${signatures.join(" and ")}`;
 }
 
 /** The scores that these runs have. */

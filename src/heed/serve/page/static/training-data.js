@@ -140,12 +140,17 @@ export function asRows() {
   const rows = [];
   for (const name of watched.chosen) {
     const whole = watched.whole[name];
-    for (const [part, kind] of [["steps", "step"], ["validations", "validation"]]) {
+    for (const [part, kind] of [
+      ["steps", "step"],
+      ["validations", "validation"],
+    ]) {
       const table = whole?.[part] ?? { step: [] };
       const columns = Object.keys(table);
       if (!table.step.length) continue;
       rows.push(["run", "kind", ...columns]);
-      table.step.forEach((_, row) => rows.push([name, kind, ...columns.map((key) => table[key][row] ?? "")]));
+      table.step.forEach((_, row) =>
+        rows.push([name, kind, ...columns.map((key) => table[key][row] ?? "")]),
+      );
     }
   }
   return rows;

@@ -29,7 +29,12 @@ export function alarms(whole) {
       make(
         "div",
         {},
-        make("p", {}, make("b", {}, text), make("span", { class: "hint" }, ` Step ${NUMBER.format(step)}.`)),
+        make(
+          "p",
+          {},
+          make("b", {}, text),
+          make("span", { class: "hint" }, ` Step ${NUMBER.format(step)}.`),
+        ),
         remedy ? make("p", { class: "remedy" }, remedy) : null,
       ),
     ),
@@ -56,16 +61,26 @@ export function events(whole) {
 export function settings(runs, differences) {
   if (runs.length === 1) {
     const entries = Object.entries(runs[0].settings);
-    return table("Settings", ["Setting", "Value"], entries.map((entry) => row(entry)));
+    return table(
+      "Settings",
+      ["Setting", "Value"],
+      entries.map((entry) => row(entry)),
+    );
   }
   const names = Object.keys(differences);
-  if (!names.length) return make("p", { class: "hint" }, "The settings of these runs are the same.");
+  if (!names.length)
+    return make("p", { class: "hint" }, "The settings of these runs are the same.");
   const rows = names.map((name) => row([name, ...differences[name].map((value) => value ?? "–")]));
   return table("Settings that differ", ["Setting", ...runs.map(({ status }) => status.name)], rows);
 }
 
 const row = ([name, ...values]) =>
-  make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", {}, `${value}`)));
+  make(
+    "tr",
+    {},
+    make("th", { scope: "row" }, name),
+    ...values.map((value) => make("td", {}, `${value}`)),
+  );
 
 function table(label, heads, rows) {
   return make(
@@ -85,6 +100,7 @@ export function factsLine({ facts }) {
   const corpus = Object.entries(facts.corpus)
     .filter(([, count]) => count !== null)
     .map(([name, count]) => `${NUMBER.format(count)} ${name}`);
-  const size = facts.parameters === null ? "" : `${(facts.parameters / 1e6).toFixed(1)} million parameters`;
+  const size =
+    facts.parameters === null ? "" : `${(facts.parameters / 1e6).toFixed(1)} million parameters`;
   return [...corpus, size, facts.model].filter(Boolean).join(" · ");
 }

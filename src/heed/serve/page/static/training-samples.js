@@ -39,7 +39,13 @@ export function makeSamples() {
         make(
           "thead",
           {},
-          make("tr", {}, ...["Text", "Reference", "Translation", "chrF"].map((name) => make("th", { scope: "col" }, name))),
+          make(
+            "tr",
+            {},
+            ...["Text", "Reference", "Translation", "chrF"].map((name) =>
+              make("th", { scope: "col" }, name),
+            ),
+          ),
         ),
         body,
       ),
@@ -60,7 +66,9 @@ export function makeSamples() {
     slider.setAttribute("aria-valuetext", text);
     label.textContent = text;
     legend.hidden = !changes.checked || !place;
-    body.replaceChildren(...samples.sentences.map((sentence, index) => rowOf(sentence, set.translations[index])));
+    body.replaceChildren(
+      ...samples.sentences.map((sentence, index) => rowOf(sentence, set.translations[index])),
+    );
   }
 
   function rowOf({ src, ref }, found) {
@@ -89,7 +97,13 @@ export function makeSamples() {
     const sign = Math.abs(change) < 0.05 ? "" : change > 0 ? " ▲" : " ▼";
     const words = sign && (change > 0 ? " (better)" : " (worse)");
     const arrow = make("span", { class: change > 0 ? "up" : "down", "aria-hidden": "true" }, sign);
-    return make("span", {}, NUMBER.format(found.chrf), arrow, make("span", { class: "unseen" }, words));
+    return make(
+      "span",
+      {},
+      NUMBER.format(found.chrf),
+      arrow,
+      make("span", { class: "unseen" }, words),
+    );
   }
 
   slider.addEventListener("input", () => {

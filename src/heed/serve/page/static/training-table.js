@@ -39,5 +39,9 @@ export function numbersTable(title, data) {
       ),
     ),
   );
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table);
+  return make(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
+    table,
+  );
 }

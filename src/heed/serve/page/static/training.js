@@ -47,7 +47,10 @@ export function leave() {
 /** The runs that the address names; without one, the first that is live, else the first. */
 function namesOf({ runs }) {
   const known = watched.runs.map(({ name }) => name);
-  const asked = (runs ?? "").split(",").map(decoded).filter((name) => known.includes(name));
+  const asked = (runs ?? "")
+    .split(",")
+    .map(decoded)
+    .filter((name) => known.includes(name));
   if (asked.length) return [...new Set(asked)];
   const first = watched.runs.find(isLive) ?? watched.runs[0];
   return first ? [first.name] : [];
@@ -66,7 +69,10 @@ const addressed = (names) => names.map(encodeURIComponent).join(",");
 function optionsOf(runs) {
   const scores = scoresOf(runs);
   const metric = runs[0]?.status.metric;
-  const score = scores.find(([key]) => key === params.score) ?? scores.find(([key]) => key === metric) ?? scores[0];
+  const score =
+    scores.find(([key]) => key === params.score) ??
+    scores.find(([key]) => key === metric) ??
+    scores[0];
   const smoothing = Number(params.smooth ?? SMOOTHING);
   return {
     x: AXES[params.x] ? params.x : "step",
@@ -83,7 +89,11 @@ function build(root) {
   const parts = {
     runs: make("div", { class: "runs", role: "group", "aria-label": "Runs" }),
     headline: make("h1", { class: "headline" }),
-    share: make("progress", { class: "share", max: "1", "aria-label": "Share of the training done" }),
+    share: make("progress", {
+      class: "share",
+      max: "1",
+      "aria-label": "Share of the training done",
+    }),
     figures: make("dl", { class: "figures" }),
     facts: make("p", { class: "hint made-of", dir: "auto" }),
     buttons: make("div", { class: "buttons" }),
@@ -102,7 +112,11 @@ function build(root) {
   fill(parts.save, "check", "Save now");
   fill(parts.stop, "close", "Save and stop");
   parts.buttons.append(parts.save, parts.stop);
-  parts.dialog = make("dialog", { id: "stop-run", class: "panel", "aria-labelledby": "stop-run-title" });
+  parts.dialog = make("dialog", {
+    id: "stop-run",
+    class: "panel",
+    "aria-labelledby": "stop-run-title",
+  });
   parts.now = make(
     "section",
     { class: "card now", "aria-label": "Now" },
@@ -126,7 +140,11 @@ function build(root) {
 function controls(parts) {
   const score = make("select", { onchange: () => setParams({ score: score.value }) });
   const axes = Object.entries(AXES).map(([key, { title }]) => {
-    const button = make("button", { type: "button", "data-key": key, onclick: () => setParams({ x: key }) }, title);
+    const button = make(
+      "button",
+      { type: "button", "data-key": key, onclick: () => setParams({ x: key }) },
+      title,
+    );
     return button;
   });
   const smooth = make("input", {
@@ -146,7 +164,10 @@ function controls(parts) {
   const log = check("log", "Log scale", "1", null);
   const perplexity = check("perplexity", "Perplexity", "1", null);
   const marks = check("marks", "Events", null, "0");
-  const save = saveButtons("training", { table: asRows, json: () => watched.chosen.map((name) => watched.whole[name]) });
+  const save = saveButtons("training", {
+    table: asRows,
+    json: () => watched.chosen.map((name) => watched.whole[name]),
+  });
   const element = make(
     "div",
     { class: "controls" },
@@ -161,8 +182,11 @@ function controls(parts) {
   return {
     element,
     show(options) {
-      for (const button of axes) button.setAttribute("aria-pressed", `${button.dataset.key === options.x}`);
-      score.replaceChildren(...options.scores.map(([value, title]) => make("option", { value }, title)));
+      for (const button of axes)
+        button.setAttribute("aria-pressed", `${button.dataset.key === options.x}`);
+      score.replaceChildren(
+        ...options.scores.map(([value, title]) => make("option", { value }, title)),
+      );
       score.value = options.score;
       score.parentElement.hidden = options.scores.length < 2;
       if (document.activeElement !== smooth) smooth.value = options.smoothing;
@@ -208,7 +232,8 @@ function drawError(error, runs) {
     view.message.classList.remove("error");
     view.message.textContent = "";
   }
-  if (!runs.length) view.headline.textContent = error ? "The runs cannot be read." : "There are no runs here.";
+  if (!runs.length)
+    view.headline.textContent = error ? "The runs cannot be read." : "There are no runs here.";
 }
 
 /** The runs of the server: what is shown, and of several, which. */
@@ -253,20 +278,35 @@ function drawNow(main) {
   view.share.value = status.share ?? 0;
   view.facts.textContent = factsLine(main);
   const figures = [
-    ["Step", status.limits.steps ? `${NUMBER.format(status.step)} of ${NUMBER.format(status.limits.steps)}` : NUMBER.format(status.step)],
+    [
+      "Step",
+      status.limits.steps
+        ? `${NUMBER.format(status.step)} of ${NUMBER.format(status.limits.steps)}`
+        : NUMBER.format(status.step),
+    ],
     ["Epoch", status.epoch === null ? null : PLAIN.format(status.epoch)],
     ["Time", status.seconds === null ? null : duration(status.seconds)],
     ["Training loss", status.loss === null ? null : status.loss.toFixed(3)],
-    ["Best", status.best && status.best.score !== null ? `${status.best.score.toFixed(status.metric === "loss" ? 3 : 1)} at step ${NUMBER.format(status.best.step ?? 0)}` : null],
+    [
+      "Best",
+      status.best && status.best.score !== null
+        ? `${status.best.score.toFixed(status.metric === "loss" ? 3 : 1)} at step ${NUMBER.format(status.best.step ?? 0)}`
+        : null,
+    ],
     ["Saved", status.saved_step === null ? null : `step ${NUMBER.format(status.saved_step)}`],
-    ["Speed", status.tokens_per_s === null ? null : `${NUMBER.format(status.tokens_per_s)} tokens/s`],
+    [
+      "Speed",
+      status.tokens_per_s === null ? null : `${NUMBER.format(status.tokens_per_s)} tokens/s`,
+    ],
     ["Memory", status.memory_mb === null ? null : `${NUMBER.format(status.memory_mb)} MB`],
   ];
   if (status.n_unreadable) figures.push(["Damaged lines", NUMBER.format(status.n_unreadable)]);
   view.figures.replaceChildren(
     ...figures
       .filter(([, value]) => value !== null)
-      .map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { class: "number" }, value))),
+      .map(([name, value]) =>
+        make("div", {}, make("dt", {}, name), make("dd", { class: "number" }, value)),
+      ),
   );
   drawButtons(main);
 }
@@ -281,7 +321,8 @@ function drawButtons({ status }) {
     !isLive(status) ||
     (asked.action === "save" && (status.saved_step ?? 0) > asked.saved);
   if (!isDone) return;
-  if (status.name === asked.name) say(asked.action === "save" ? `Saved at step ${NUMBER.format(status.saved_step)}.` : "");
+  if (status.name === asked.name)
+    say(asked.action === "save" ? `Saved at step ${NUMBER.format(status.saved_step)}.` : "");
   view.asked = null;
   for (const button of [view.save, view.stop]) button.disabled = false;
 }
@@ -297,11 +338,19 @@ function confirmStop() {
     },
   });
   stop.append("Save and stop");
-  const cancel = make("button", { type: "button", class: "button", onclick: () => view.dialog.close() }, "Go on training");
+  const cancel = make(
+    "button",
+    { type: "button", class: "button", onclick: () => view.dialog.close() },
+    "Go on training",
+  );
   openPanel(
     view.dialog,
     "Stop this training?",
-    make("p", {}, `${status.name} is saved after the step that it is in, and ends. The command that began it goes on from there.`),
+    make(
+      "p",
+      {},
+      `${status.name} is saved after the step that it is in, and ends. The command that began it goes on from there.`,
+    ),
     make("div", { class: "choice" }, cancel, stop),
   );
   cancel.focus();
