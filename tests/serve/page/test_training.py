@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import uvicorn
@@ -172,12 +173,36 @@ def test_several_runs_lie_over_each_other_with_the_settings_that_differ(open_pag
 def test_all_numbers_are_saved_as_csv(open_page: Open) -> None:
     page = opened(open_page)
     with page.expect_download() as download:
-        page.get_by_role("button", name="Save as CSV").click()
+        page.locator(".controls").get_by_role("button", name="Save as CSV").click()
     assert download.value.suggested_filename == "training.csv"
     lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("run,kind,step,epoch,seconds,loss")
     assert lines[1].startswith("going,step,20,0.4,10,4.25,0.001")
     assert lines[4].startswith("going,validation,20,0.4,10,2.725,1.9,,5.5,4.5,7")
+
+
+def test_a_chart_is_saved_as_a_drawing_and_a_table_of_its_own(open_page: Open) -> None:
+    page = opened(open_page, "runs=going&smooth=0")
+    page.locator("[data-curve=loss] summary").click()
+    chart = page.locator("[data-curve=loss]")
+    with page.expect_download() as download:
+        chart.get_by_role("button", name="Save as SVG").click()
+    svg = Path(download.value.path()).read_text(encoding="utf-8")
+    assert ">Loss</text>" in svg and "class=" in svg and 'stroke="rgb(12, 107, 102)"' in svg
+    page.goto(f"data:text/html,{quote(svg)}")  # well formed, and drawn without the page's styles
+    assert page.locator("svg path").first.is_visible()
+    page.go_back()
+    page.locator("[data-curve=loss] summary").click()
+    with page.expect_download() as download:
+        chart.get_by_role("button", name="Save as CSV").click()
+    assert Path(download.value.path()).read_text(encoding="utf-8").splitlines() == [
+        "step,training,development",
+        "20,4.25,2.725",
+        "40,3.5,2.375",
+    ]
+    with page.expect_download() as download:
+        chart.get_by_role("button", name="Save as PNG").click()
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
 def test_names_and_translations_of_a_hostile_run_are_text(open_page: Open) -> None:

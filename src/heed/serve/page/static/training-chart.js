@@ -1,8 +1,8 @@
 // A chart of curves: SVG lines with bands, marks and a crosshair that all charts share.
 
 import { announce, make } from "./element.js";
-import { draw } from "./save.js";
-import { numbersTable } from "./training-table.js";
+import { draw, saveButtons } from "./save.js";
+import { numbersTable, rowsOf, standalone } from "./training-table.js";
 
 const HEIGHT = 208;
 const TICK = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
@@ -13,28 +13,33 @@ const crosshair = { x: null, charts: new Set() };
 
 /**
  * A chart, empty at first.
- * @param {string} title
+ * @param {string} key names its files
  * @returns {{element: HTMLElement, show: (data: Data) => void}}
  *
- * Data: {x: {name, format, ticks}, y: {format, ticks, isLog, from}, span: [low, high] of x,
+ * Data: {title, x: {name, format, ticks}, y: {format, ticks, isLog, from}, span: [low, high] of x,
  * lines: Line[], marks: {x, kind, text}[], ends: {x, low, middle, high, from} | null, note}. `ticks`,
  * `tick` (how a number on the y axis is written) and `from` may be missing.
  * Line: {name, run, kind: "line" | "faint" | "points", points: [x, y][], band: [x, low, high][]}
  */
-export function makeChart(title) {
+export function makeChart(key) {
+  let title = "";
+  const heading = make("h2");
   const readout = make("p", { class: "readout" });
   const plot = make("div", {
     class: "plot",
     tabindex: "0",
     role: "group",
-    "aria-label": `${title}: a chart. The left and right arrow keys read its values.`,
   });
-  const twin = make("details", { class: "twin" }, make("summary", {}, "As a table"));
+  const twin = make("details", { class: "twin" }, make("summary", {}, "Table and files"));
+  const files = saveButtons(key, {
+    svg: () => standalone(title, plot.firstElementChild),
+    table: () => rowsOf(data).map((row) => row.map((value) => value ?? "")),
+  });
   const note = make("p", { class: "note", hidden: true });
   const element = make(
     "figure",
     { class: "chart" },
-    make("figcaption", {}, make("h2", {}, title), readout),
+    make("figcaption", {}, heading, readout),
     plot,
     note,
     twin,
@@ -59,7 +64,7 @@ export function makeChart(title) {
   }
 
   function fillTwin() {
-    twin.replaceChildren(twin.firstElementChild, numbersTable(title, data));
+    twin.replaceChildren(twin.firstElementChild, numbersTable(title, data), files);
   }
 
   twin.addEventListener("toggle", () => twin.open && fillTwin());
@@ -89,6 +94,12 @@ export function makeChart(title) {
     element,
     show(changed) {
       data = changed;
+      if (title !== data.title) {
+        title = data.title;
+        heading.textContent = title;
+        const help = "a chart. The left and right arrow keys read its values.";
+        plot.setAttribute("aria-label", `${title}: ${help}`);
+      }
       element.hidden = !data.lines.some((line) => line.points.length);
       note.textContent = data.note ?? "";
       note.hidden = !data.note;

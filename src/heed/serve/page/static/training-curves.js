@@ -148,7 +148,7 @@ export function smoothed(points, weight) {
 
 /** All charts as one element. */
 export function makeCurves() {
-  const charts = new Map(CHARTS.map(({ key, title }) => [key, makeChart(title)]));
+  const charts = new Map(CHARTS.map(({ key }) => [key, makeChart(key)]));
   for (const [key, { element }] of charts) element.dataset.curve = key;
   const element = make(
     "div",
@@ -196,6 +196,7 @@ function dataOf(spec, runs, options) {
   const [main] = runs;
   const isPerplexity = spec.key === "loss" && options.isPerplexity;
   return {
+    title: isPerplexity ? "Perplexity" : spec.title,
     x: axis,
     y: {
       format: isPerplexity ? (y) => (y < 1000 ? y.toFixed(2) : SHORT.format(y)) : spec.format,

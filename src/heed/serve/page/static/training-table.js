@@ -1,11 +1,18 @@
-// The numbers of a chart as a table, for screen readers and for those who want the number.
+// The numbers of a chart as a table, for screen readers and for those who want the number, and the
+// chart as a file.
 
 import { make } from "./element.js";
+import { draw, svgText } from "./save.js";
 
 const MAX_ROWS = 200;
+const STYLES = [
+  ...["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "display"],
+  ...["font-family", "font-size", "text-anchor"],
+];
+const TOP = 30; // for the title
 
-/** @param {string} title @param {object} data as a chart has it */
-export function numbersTable(title, data) {
+/** The head and the rows of a chart's table, as numbers; undefined where a line has none. */
+export function rowsOf(data) {
   const lines = data.lines.filter((line) => line.points.length && line.kind !== "faint");
   const rows = new Map(); // x → values by line
   for (const [place, line] of lines.entries()) {
@@ -15,9 +22,18 @@ export function numbersTable(title, data) {
     }
   }
   const all = [...rows].sort(([a], [b]) => a - b);
+  const names = lines.map(({ name }) => name || "value");
+  return [
+    [data.x.name, ...names],
+    ...all.map(([x, values]) => [x, ...lines.map((_, place) => values[place])]),
+  ];
+}
+
+/** @param {string} title @param {object} data as a chart has it */
+export function numbersTable(title, data) {
+  const [head, ...all] = rowsOf(data);
   const every = Math.ceil(all.length / MAX_ROWS);
   const shown = all.filter((_, index) => (all.length - 1 - index) % every === 0);
-  const head = [data.x.name, ...lines.map(({ name }) => name)];
   const caption = every > 1 ? `${title}, one of ${every} rows; the file has all` : title;
   const table = make(
     "table",
@@ -27,14 +43,12 @@ export function numbersTable(title, data) {
     make(
       "tbody",
       {},
-      ...shown.map(([x, values]) =>
+      ...shown.map(([x, ...values]) =>
         make(
           "tr",
           {},
           make("th", { scope: "row" }, data.x.format(x)),
-          ...lines.map((_, place) =>
-            make("td", {}, values[place] === undefined ? "" : data.y.format(values[place])),
-          ),
+          ...values.map((y) => make("td", {}, y === undefined ? "" : data.y.format(y))),
         ),
       ),
     ),
@@ -43,5 +57,29 @@ export function numbersTable(title, data) {
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
     table,
+  );
+}
+
+/** A chart as the content of a file that needs no styles of the page. */
+export function standalone(title, svg) {
+  const copy = svg.cloneNode(true);
+  const copies = copy.querySelectorAll("*");
+  svg.querySelectorAll("*").forEach((element, place) => {
+    const style = getComputedStyle(element);
+    for (const name of STYLES) copies[place].setAttribute(name, style.getPropertyValue(name));
+  });
+  const [width, height] = ["width", "height"].map((name) => Number(svg.getAttribute(name)));
+  const { backgroundColor, color, fontFamily } = getComputedStyle(svg.closest("figure"));
+  const moved = draw("g", { transform: `translate(0 ${TOP})` }, ...copy.childNodes);
+  const size = { width, height: height + TOP };
+  const head = { x: 12, y: 22, fill: color, "font-family": fontFamily, "font-weight": 600 };
+  return svgText(
+    draw(
+      "svg",
+      { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height + TOP}`, ...size },
+      draw("rect", { ...size, fill: backgroundColor }),
+      draw("text", head, title),
+      moved,
+    ),
   );
 }
