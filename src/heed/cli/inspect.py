@@ -32,7 +32,7 @@ heed inspect -m run/ "纽约是一座城市" --html city.html
 heed inspect run/ --training
 heed inspect -m run-1/ -m run-2/ --screen training
 """
-SCREENS = ("attention", "steps", "positions", "training")
+SCREENS = ("attention", "steps", "decoding", "positions", "training")
 
 option = options("Options")
 text_option = options("As text, without a page")

@@ -275,8 +275,10 @@ def test_a_prefix_may_be_ids_that_no_text_spells(hash_translator: Make) -> None:
 
 def test_only_one_sentence_can_be_recorded(hash_translator: Make) -> None:
     translator = hash_translator(6)
-    with pytest.raises(DataError, match="but has 0 parts"):
+    with pytest.raises(DataError, match="must be a sentence, but is blank"):
         record_search(translator, "  ")
+    with pytest.raises(DataError, match="must have at most 1024 tokens to be read in one piece"):
+        record_search(translator, "I " * 1100)
     with pytest.raises(DataError, match="The step must lie between 0 and"):
         record_search(translator, TEXT).at(99)
 

@@ -1,9 +1,12 @@
 """The decoding screen: its numbers are those of a record in Python, and every control is used."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Locator, Page, Request, Route, expect
@@ -14,6 +17,8 @@ from tests.serve.page.test_translate import assert_accessible
 from heed.explain.decoding.record import SearchRecord
 from heed.explain.decoding.recorded import record_search
 from heed.translate.translator import Translator, load
+
+pytestmark = [pytest.mark.slow, pytest.mark.reliability]
 
 N_DRAWS = 100
 
@@ -254,7 +259,7 @@ def test_a_beam_of_one_says_that_it_is_greedy_and_two_is_the_example(open_page: 
     page.get_by_role("button", name="Example: k = 2").click()
     expect(page).to_have_url(re.compile("beam=2"))
     expect(page.locator(".story")).to_contain_text("2 stay")
-    expect(page.locator(".tree .node.kept:not(.later)")).to_have_count(2)
+    expect(page.locator(".tree .column:not(.later) .node.kept")).to_have_count(2)
     page.get_by_label("Step on").click()
     expect(page.locator(".story")).to_contain_text("2 hypotheses expanded")
     expect(page.locator(".slots button")).to_have_count(2)
@@ -324,6 +329,42 @@ def test_axe_finds_nothing(open_page: Open, theme: str, path: str) -> None:
     for summary in page.locator("#inside summary").all():
         summary.click()
     assert_accessible(page)
+
+
+def test_the_views_are_saved(open_page: Open, translator: Translator) -> None:
+    page = opened(open_page, "?beam=3&alpha=0.6")
+    expect(page.locator(".bar-row").first).to_be_visible()
+
+    def saved(card: str, kind: str) -> bytes:
+        with page.expect_download() as download:
+            page.locator(f".{card}").get_by_role("button", name=f"Save as {kind}").click()
+        return Path(download.value.path()).read_bytes()
+
+    record = record_search(translator, SENTENCE, beam_size=3, length_penalty=0.6).record
+    n_candidates = sum(len(step.candidates) for step in record.steps)
+    assert saved("tree-card", "CSV").count(b"\r\n") == n_candidates + 1
+    assert json.loads(saved("tree-card", "JSON"))["finished"] == record.to_dict()["finished"]
+    drawing = ElementTree.fromstring(saved("tree-card", "SVG"))
+    names = [each.text for each in drawing.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(names) == n_candidates
+    assert saved("tree-card", "PNG").startswith(b"\x89PNG")
+    assert len(json.loads(saved("bars-card", "JSON"))) == 20
+    assert saved("bars-card", "CSV").count(b"\r\n") == 21
+    assert ElementTree.fromstring(saved("bars-card", "SVG")).tag.endswith("svg")
+
+
+def test_a_long_search_draws_only_what_is_in_view(open_page: Open) -> None:
+    page = opened(open_page, "?beam=8&stop=never&pruned=off")
+    expect(page.locator(".scrubber .number")).to_have_text("Step 1 of 24")
+    expect(page.locator('.tree [data-id="0.0"]')).to_have_count(1)
+    expect(page.locator('.tree [data-id="23.0"]')).to_have_count(0)
+    page.get_by_label("Step", exact=True).fill("24")
+    expect(page.locator('.tree [data-id="23.0"]')).to_be_visible()
+    page.get_by_label("Step", exact=True).fill("12")
+    page.locator('.tree [data-id="11.0"]').focus()
+    for _ in range(9):
+        page.keyboard.press("ArrowLeft")
+    expect(page.locator(".tree [data-id^='2.']:focus")).to_have_count(1)
 
 
 def test_a_phone_and_a_right_to_left_script_need_no_sideways_scrolling(open_page: Open) -> None:

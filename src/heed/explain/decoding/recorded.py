@@ -21,7 +21,7 @@ from heed.explain.decoding.record import (
 )
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.lines import Chunk, Line, require_room, require_text
+from heed.translate.lines import Chunk, require_room, require_text
 from heed.translate.translator import Translator
 
 MAX_BYTES = 64 << 20
@@ -94,7 +94,7 @@ def record_search(
 
     Args:
         translator: of any runtime.
-        text: one sentence that is read in one piece.
+        text: one sentence; it is read in one piece, even where `translate` would cut it.
         prefix: how the translation must begin.
         prefix_ids: the same as ids, instead of `prefix`.
         target_lang: one of the model's target languages.
@@ -103,24 +103,22 @@ def record_search(
 
     Raises:
         ConfigError: an unknown option or language, or a value out of range.
-        DataError: the text is blank, or longer than the model reads in one piece; a prefix has an
-            id that is not in the vocabulary, or leaves no room below `max_length`.
+        DataError: the text is blank, or too long to be read in one piece; a prefix has an id that
+            is not in the vocabulary, or leaves no room below `max_length`.
         UsageError: the text or the prefix is not a string.
     """
     require_text(text=text, prefix=prefix)
     chosen = options_from(translator.options, options)
     if chosen.sample:
         chosen = replace(chosen, n_best=1)
+    if not text.strip():
+        raise DataError("The text must be a sentence, but is blank.")
     reader = translator.reader
-    parts = reader.parts(Line(text, prefix), 0, reader.tag(target_lang))
-    if len(parts) != 1:
-        raise DataError(
-            f"The text must be one sentence that is read in one piece, but has {len(parts)} parts "
-            f"of at most {reader.max_source_tokens} tokens."
-        )
-    [chunk] = parts
-    if prefix_ids is not None:
-        chunk = replace(chunk, prefix=_checked(prefix_ids, translator.tgt_vocab))
+    if prefix_ids is None:
+        begun = reader.whole_tgt(prefix, "prefix")
+    else:
+        begun = _checked(prefix_ids, translator.tgt_vocab)
+    chunk = Chunk(reader.whole_src(text, reader.tag(target_lang)), begun, 0)
     require_room([chunk], 0, chosen.max_length)
     return RecordedSearch(translator, chunk, chosen, max_bytes)
 

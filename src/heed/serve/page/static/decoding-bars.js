@@ -33,6 +33,7 @@ export function barsView(onForce) {
   );
   const element = make("div", { class: "distribution" }, facts, heads, list, rest, twin);
   let wanted = 0;
+  let listed = []; // what is shown, for files
 
   /**
    * @param {number} number of the step
@@ -59,6 +60,13 @@ export function barsView(onForce) {
     const shownIds = [...topIds(row.logProbs, N_BARS)];
     const most = Math.max(...shownIds.map((id) => Math.max(found.base[id], found.final[id])));
     const context = { found, counts, pieces, taken, most, draws, hasNucleus: filters.topP < 1 };
+    listed = shownIds.map((id) => ({
+      id,
+      piece: pieces[id],
+      base: found.base[id],
+      final: found.final[id],
+      removed: found.removed[id],
+    }));
     list.replaceChildren(...bracketed(shownIds, context));
     element.classList.toggle("has-draws", draws.isOn);
     element.classList.toggle("has-nucleus", filters.topP < 1);
@@ -133,7 +141,7 @@ export function barsView(onForce) {
       `${draws.isOn ? `, ${others} of ${N_DRAWS} draws` : ""}.`;
   }
 
-  return { element, show };
+  return { element, show, listed: () => listed };
 }
 
 function track(name, share) {

@@ -80,7 +80,9 @@ export function search(params, delay = PAUSE_MS) {
     return;
   }
   searched.set({ isBusy: true });
-  waiting = setTimeout(() => run(request), searched.answer ? delay : 0);
+  // At once where it may be: the trace that other screens need is slower, and would be before it.
+  if (delay && searched.answer) waiting = setTimeout(() => run(request), delay);
+  else run(request);
 }
 
 async function run(request) {
@@ -89,10 +91,10 @@ async function run(request) {
   try {
     const answer = await api.post("search", request, signal);
     steps.clear();
-    const isBeam = answer.strategy === "beam";
+    searched.set({ answer, greedy: null, isBusy: false, error: null });
+    if (answer.strategy !== "beam") return;
     const options = { ...request.options, beam_size: 1 };
-    const greedy = isBeam ? await api.post("search", { ...request, options }, signal) : null;
-    searched.set({ answer, greedy, isBusy: false, error: null });
+    searched.set({ greedy: await api.post("search", { ...request, options }, signal) });
   } catch (error) {
     if (error.name === "AbortError") return;
     asked = ""; // the same may be asked again

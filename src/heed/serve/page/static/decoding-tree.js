@@ -25,14 +25,27 @@ function draw(name, attributes = {}, ...children) {
   return element;
 }
 
+const layouts = new WeakMap(); // record → withPruned → where everything stands
+
 /**
- * Where everything stands.
+ * Where everything stands; the same object for the same arguments.
  * @param {object} record of the search
  * @param {boolean} withPruned
- * @returns {{nodes: Map<string, object>, root: object, width: number, height: number}}
+ * @returns {{nodes: Map<string, object>, byStep: string[][], root: object, width: number,
+ *   height: number}}
  */
-export function layout(record, withPruned) {
+function layout(record, withPruned) {
+  if (!layouts.has(record)) layouts.set(record, new Map());
+  const known = layouts.get(record);
+  if (!known.has(withPruned)) known.set(withPruned, laidOut(record, withPruned));
+  return known.get(withPruned);
+}
+
+const xOf = (step) => EDGE + ROOT_WIDTH + (PITCH - WIDTH) + step * PITCH;
+
+function laidOut(record, withPruned) {
   const nodes = new Map();
+  const byStep = [];
   const finished = new Map(
     record.finished.map((one, index) => [`${one.step}.${one.candidate}`, { ...one, rank: index + 1 }]),
   );
@@ -48,6 +61,7 @@ export function layout(record, withPruned) {
       ...placed.filter((one) => !isHigh(one) && withPruned),
     ];
     let y = TOP;
+    byStep.push(ordered.map(({ place }) => `${number}.${place}`));
     for (const { candidate, place } of ordered) {
       const id = `${number}.${place}`;
       const tall = isHigh({ candidate }) ? TALL : SHORT;
@@ -58,7 +72,7 @@ export function layout(record, withPruned) {
         candidate,
         parent: parents.get(candidate.parent),
         finished: finished.get(id),
-        x: EDGE + ROOT_WIDTH + (PITCH - WIDTH) + number * PITCH,
+        x: xOf(number),
         y,
         height: tall,
         isOnAnswer: false,
@@ -76,24 +90,46 @@ export function layout(record, withPruned) {
     }
   }
   const width = EDGE * 2 + ROOT_WIDTH + record.steps.length * PITCH;
-  return { nodes, root, width, height: height + EDGE };
+  return { nodes, byStep, root, width, height: height + EDGE };
 }
 
 /**
- * The tree as an element, which is drawn again for each record.
+ * The tree as an element. A column is drawn when it first comes into view: a long search with a wide
+ * beam has thousands of nodes.
  * @param {(id: {step: number, place: number}) => void} onPick
  */
 export function treeView(onPick) {
-  const scroll = make("div", { class: "tree", tabindex: "-1" });
+  const scroll = make("div", { class: "tree", tabindex: "-1", onscroll: drawVisible });
+  let record = null;
   let placed = null;
   let svg = null;
-  let active = "";
+  let columns = []; // by step: a group that is filled when it is drawn
+  let active = ""; // id of the node that Tab reaches
+  let marked = { step: -1, seenTo: Infinity, picked: "" };
 
-  function show(record, { step, seenTo, withPruned, picked }) {
-    placed = layout(record, withPruned);
-    const { nodes, root, width, height } = placed;
-    const at = picked && nodes.has(picked) ? picked : firstOf(step);
-    active = at;
+  function show(changed, { step, seenTo, withPruned, picked }) {
+    const next = layout(changed, withPruned);
+    if (next !== placed) begin(changed, next, step);
+    const before = marked;
+    marked = { step, seenTo, picked };
+    columns[before.step]?.classList.remove("current");
+    columns[step].classList.add("current");
+    columns.forEach((column, number) => column.classList.toggle("later", number > seenTo));
+    fill(step);
+    markPicked(before.picked);
+    markPicked(picked);
+    if (placed.nodes.has(picked)) activate(picked);
+    drawVisible();
+  }
+
+  function begin(changed, next, step) {
+    const hadFocus = scroll.contains(document.activeElement);
+    record = changed;
+    placed = next;
+    marked = { step: -1, seenTo: Infinity, picked: "" };
+    active = idsOf(step)[0] ?? "";
+    columns = record.steps.map(({ number }) => draw("g", { class: "column", "data-step": number }));
+    const { root, width, height } = placed;
     svg = draw(
       "svg",
       {
@@ -104,88 +140,92 @@ export function treeView(onPick) {
         "aria-label": "Tree of the search; arrow keys move between hypotheses",
         onkeydown: move,
       },
-      ...columns(record, step, seenTo, height),
-      draw("g", {}, ...[...nodes.values()].reverse().map((node) => edge(node, seenTo))),
       rootNode(root),
-      ...[...nodes.values()].map((node) => nodeOf(node, seenTo, node.id === picked)),
+      ...columns,
     );
-    const before = [scroll.scrollLeft, scroll.scrollTop];
-    const hadFocus = scroll.contains(document.activeElement);
+    const at = [scroll.scrollLeft, scroll.scrollTop];
     scroll.replaceChildren(svg);
-    [scroll.scrollLeft, scroll.scrollTop] = before;
+    [scroll.scrollLeft, scroll.scrollTop] = at;
+    fill(step);
     if (hadFocus) element(active)?.focus({ preventScroll: true });
   }
 
-  function firstOf(step) {
-    return [...placed.nodes.values()].find((node) => node.step === step)?.id ?? "";
+  const idsOf = (step) => placed.byStep[step] ?? [];
+
+  function drawVisible() {
+    if (!placed) return;
+    const first = Math.floor((scroll.scrollLeft - xOf(0)) / PITCH) - 1;
+    const last = Math.ceil((scroll.scrollLeft + scroll.clientWidth - xOf(0)) / PITCH) + 1;
+    for (let step = Math.max(0, first); step <= Math.min(last, columns.length - 1); step += 1) fill(step);
   }
 
-  function columns(record, current, seenTo, height) {
-    return record.steps.map(({ number }) => {
-      const x = EDGE + ROOT_WIDTH + (PITCH - WIDTH) + number * PITCH;
-      return draw(
-        "g",
-        { class: `column${number === current ? " current" : ""}${number > seenTo ? " later" : ""}` },
-        draw("rect", { x: x - 8, y: 4, width: WIDTH + 16, height: height - 8, rx: 10 }),
-        draw("text", { x: x + WIDTH / 2, y: 22, "text-anchor": "middle" }, `${number + 1}`),
-      );
-    });
+  /** Draw a column, once. */
+  function fill(step) {
+    const column = columns[step];
+    if (!column || column.firstChild) return;
+    const [x, nodes] = [xOf(step), idsOf(step).map((id) => placed.nodes.get(id))];
+    column.append(
+      draw("rect", { class: "band", x: x - 8, y: 4, width: WIDTH + 16, height: placed.height - 8, rx: 10 }),
+      draw("text", { class: "head", x: x + WIDTH / 2, y: 22, "text-anchor": "middle" }, `${step + 1}`),
+      // The likelier ones last, above the others.
+      ...nodes.map(edge).reverse(),
+      ...nodes.map(nodeOf),
+    );
   }
 
-  function edge(node, seenTo) {
+  function edge(node) {
     const { nodes, root } = placed;
     const parent = node.parent === "root" ? root : nodes.get(node.parent);
     const from = parent === root ? root.x + ROOT_WIDTH : parent.x + WIDTH;
     const [y1, y2] = [parent.y + parent.height / 2, node.y + node.height / 2];
     const bend = (node.x - from) / 2;
     const d = `M${from} ${y1}C${from + bend} ${y1} ${node.x - bend} ${y2} ${node.x} ${y2}`;
-    return draw("path", { class: `edge ${classesOf(node, seenTo)}`, d });
+    return draw("path", { class: `edge ${classesOf(node)}`, d });
   }
 
   function rootNode({ x, y, height }) {
+    const place = { x: ROOT_WIDTH / 2, y: height / 2 + 5, "text-anchor": "middle" };
     return draw(
       "g",
       { class: "node root", transform: `translate(${x} ${y})` },
       draw("rect", { width: ROOT_WIDTH, height, rx: 9 }),
-      draw("text", { class: "piece", x: ROOT_WIDTH / 2, y: height / 2 + 5, "text-anchor": "middle" }, "<bos>"),
+      draw("text", { class: "piece", ...place }, "<bos>"),
     );
   }
 
-  function nodeOf(node, seenTo, isPicked) {
-    const { candidate, finished, height } = node;
-    const isShort = height === SHORT;
-    const classes = `node ${classesOf(node, seenTo)}${isPicked ? " picked" : ""}`;
-    const lines = isShort
-      ? [
-          draw("text", { class: "piece", x: 8, y: 15 }, fitted(readPiece(candidate.piece), WIDTH - 80)),
-          draw("text", { class: "why", x: WIDTH - 8, y: 15, "text-anchor": "end" }, REASONS[candidate.reason][0]),
-        ]
-      : [
-          draw("text", { class: "piece", x: 10, y: 18 }, fitted(readPiece(candidate.piece), WIDTH - 62)),
-          draw("text", { class: "figure", x: WIDTH - 10, y: 18, "text-anchor": "end" }, fixed(candidate.log_prob, 2)),
-          draw("text", { class: "figure soft", x: 10, y: 35 }, `Σ ${fixed(candidate.total, 2)}`),
-          draw(
-            "text",
-            { class: "figure soft", x: WIDTH - 10, y: 35, "text-anchor": "end" },
-            candidate.reason === "stopped" ? REASONS.stopped[0] : `${finished ? `#${finished.rank}  ` : ""}s ${fixed(candidate.score, 2)}`,
-          ),
-        ];
+  function nodeOf(node) {
+    const isPicked = node.id === marked.picked;
     return draw(
       "g",
       {
-        class: classes,
+        class: `node ${classesOf(node)}${isPicked ? " picked" : ""}`,
         transform: `translate(${node.x} ${node.y})`,
         role: "button",
         tabindex: node.id === active ? "0" : "-1",
         "data-id": node.id,
         "aria-label": nameOf(node),
-        "aria-pressed": isPicked ? "true" : "false",
+        "aria-pressed": `${isPicked}`,
         onclick: () => onPick({ step: node.step, place: node.place }),
       },
       draw("title", {}, nameOf(node)),
-      draw("rect", { width: WIDTH, height, rx: isShort ? 6 : 9 }),
-      ...lines,
+      draw("rect", { width: WIDTH, height: node.height, rx: node.height === SHORT ? 6 : 9 }),
+      ...wordsOf(node),
     );
+  }
+
+  function markPicked(id) {
+    const found = element(id);
+    if (!found) return;
+    found.classList.toggle("picked", id === marked.picked);
+    found.setAttribute("aria-pressed", `${id === marked.picked}`);
+  }
+
+  /** Tab reaches this node now. */
+  function activate(id) {
+    element(active)?.setAttribute("tabindex", "-1");
+    active = id;
+    fill(placed.nodes.get(id).step);
+    element(id).setAttribute("tabindex", "0");
   }
 
   function move(event) {
@@ -196,49 +236,67 @@ export function treeView(onPick) {
       onPick({ step: node.step, place: node.place });
       return;
     }
+    if (!event.key.startsWith("Arrow")) return;
+    event.preventDefault();
     const next = neighbor(node, event.key);
-    if (event.key.startsWith("Arrow")) event.preventDefault();
-    if (!next) return;
-    element(active)?.setAttribute("tabindex", "-1");
-    active = next.id;
-    const found = element(active);
-    found.setAttribute("tabindex", "0");
-    found.focus();
+    if (!placed.nodes.has(next)) return;
+    activate(next);
+    element(next).focus();
   }
 
   function neighbor(node, key) {
-    const all = [...placed.nodes.values()];
-    if (key === "ArrowLeft") return placed.nodes.get(node.parent);
+    if (key === "ArrowLeft") return node.parent;
     if (key === "ArrowRight") {
-      return all.find(({ parent }) => parent === node.id) ?? null;
+      return idsOf(node.step + 1).find((id) => placed.nodes.get(id).parent === node.id);
     }
-    const column = all.filter(({ step }) => step === node.step);
-    const index = column.indexOf(node);
-    if (key === "ArrowDown") return column[index + 1];
-    if (key === "ArrowUp") return column[index - 1];
-    return null;
+    const column = idsOf(node.step);
+    return column[column.indexOf(node.id) + (key === "ArrowDown" ? 1 : -1)];
   }
 
-  const element = (id) => svg?.querySelector(`[data-id="${CSS.escape(id)}"]`);
+  const element = (id) => (id ? svg?.querySelector(`[data-id="${CSS.escape(id)}"]`) : null);
 
   /** Scroll the column of a step into view, sideways only. */
   function reveal(step) {
-    const x = EDGE + ROOT_WIDTH + (PITCH - WIDTH) + step * PITCH;
-    const center = x + WIDTH / 2 - scroll.clientWidth / 2;
+    const center = xOf(step) + WIDTH / 2 - scroll.clientWidth / 2;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     scroll.scrollTo({ left: Math.max(0, center), behavior: isCalm ? "auto" : "smooth" });
   }
 
-  return { element: scroll, show, reveal, svg: () => svg };
+  /** The whole drawing as it is shown. */
+  function whole() {
+    columns.forEach((_, step) => fill(step));
+    return svg;
+  }
+
+  return { element: scroll, show, reveal, whole };
 }
 
-function classesOf(node, seenTo) {
-  const { candidate } = node;
+/** The lines of text in a node. */
+function wordsOf({ candidate, finished, height }) {
+  const text = (words, name, x, y, isEnd) =>
+    draw("text", { class: name, x, y, ...(isEnd ? { "text-anchor": "end" } : {}) }, words);
+  const piece = readPiece(candidate.piece);
+  if (height === SHORT) {
+    return [
+      text(fitted(piece, WIDTH - 80), "piece", 8, 15),
+      text(REASONS[candidate.reason][0], "why", WIDTH - 8, 15, true),
+    ];
+  }
+  const rank = finished ? `#${finished.rank}  ` : "";
+  const score = candidate.reason ? REASONS[candidate.reason][0] : `${rank}s ${fixed(candidate.score, 2)}`;
+  return [
+    text(fitted(piece, WIDTH - 62), "piece", 10, 18),
+    text(fixed(candidate.log_prob, 2), "figure", WIDTH - 10, 18, true),
+    text(`Σ ${fixed(candidate.total, 2)}`, "figure soft", 10, 35),
+    text(score, "figure soft", WIDTH - 10, 35, true),
+  ];
+}
+
+function classesOf({ candidate, isOnAnswer }) {
   return [
     candidate.fate === "pruned" ? "pruned" : candidate.fate === "kept" ? "kept" : "ended",
     candidate.fate === "pruned" && candidate.reason === "stopped" ? "left" : "",
-    node.isOnAnswer ? "answer" : "",
-    node.step > seenTo ? "later" : "",
+    isOnAnswer ? "answer" : "",
   ]
     .filter(Boolean)
     .join(" ");

@@ -2,6 +2,7 @@
 
 import { announce, make } from "./element.js";
 import { barsView } from "./decoding-bars.js";
+import { barsFile, barsTable, candidatesTable, treeFile } from "./decoding-files.js";
 import { choice, scrubber, slider, strategies } from "./decoding-controls.js";
 import { ranking, story } from "./decoding-ranking.js";
 import { force, pathTo, search, searched } from "./decoding-search.js";
@@ -9,9 +10,11 @@ import { stepTable, treeView } from "./decoding-tree.js";
 import { FORBIDDEN, fateOf, fixed } from "./decoding-words.js";
 import { looked } from "./looked.js";
 import { setParams } from "./route.js";
+import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
 import { readPiece } from "./tokens.js";
 
+const MOST_MASKS = 12; // of the later tokens of a long sentence
 const PRESET = { strategy: "beam", beam: 2, alpha: 0, step: 1, node: null };
 
 let params = {};
@@ -118,6 +121,11 @@ function cards(parts) {
         make("h2", { id: "tree-title" }, "Tree of the search"),
         parts.scrubber.element,
         make("label", { class: "check" }, parts.pruned, "Show pruned"),
+        saveButtons("search", {
+          svg: () => treeFile(parts.tree.whole()),
+          table: () => candidatesTable(searched.answer),
+          json: () => searched.answer,
+        }),
       ),
       parts.story,
       parts.tree.element,
@@ -128,7 +136,17 @@ function cards(parts) {
     make(
       "section",
       { class: "card bars-card", "aria-labelledby": "bars-title" },
-      make("header", {}, make("h2", { id: "bars-title" }, "The next token"), parts.slots),
+      make(
+        "header",
+        {},
+        make("h2", { id: "bars-title" }, "The next token"),
+        parts.slots,
+        saveButtons("next-token", {
+          svg: () => barsFile("The next token", parts.bars.listed()),
+          table: () => barsTable(parts.bars.listed()),
+          json: () => parts.bars.listed(),
+        }),
+      ),
       parts.reads,
       make(
         "div",
@@ -199,7 +217,8 @@ function draw() {
   view.table.replaceChildren(stepTable(answer, step));
   drawNode(answer, step, picked);
   drawBars(answer, step, picked);
-  view.ranking.replaceChildren(...ranking(answer, pick));
+  if (view.ranked !== answer) view.ranking.replaceChildren(...ranking(answer, pick));
+  view.ranked = answer;
 }
 
 /** The step in the address; without one the first, while the whole tree is to be seen. */
@@ -302,7 +321,7 @@ function drawBars(answer, number, picked) {
       ),
     ),
   );
-  const later = answer.steps.length - number;
+  const later = Math.min(answer.steps.length - number, MOST_MASKS);
   view.reads.replaceChildren(
     make("span", { class: "hint" }, "after"),
     ...["<bos>", ...path.map(({ piece }) => readPiece(piece))].map((piece) => make("span", { class: "token", dir: "auto" }, piece)),
