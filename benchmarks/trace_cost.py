@@ -7,8 +7,9 @@
 
 With a model, how long its traces take. Without, the same work is done twice in turn: as it is, and
 with functions that do nothing in the place of `see` and `is_heard`. Each pair gives a ratio of
-processor times; shown is their median with its 95 % interval. `tiny` on a small batch has the
-shortest steps, so that the share is nowhere larger.
+processor times; shown is their median with its 95 % interval, and beside it the number of calls
+times what one takes. `tiny` on a small batch has the shortest steps, so that the share is nowhere
+larger.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import resource
 import statistics
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +29,7 @@ from torch import Tensor, nn
 from heed.data.batch import Batch
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
+from heed.model import trace
 from heed.model.build import build_model
 from heed.model.config import PRESETS, ModelConfig
 from heed.model.decodable import TorchDecodable
@@ -35,9 +38,11 @@ from heed.translate.trace import Trace
 from heed.translate.translator import load
 
 Work = Callable[[], object]
-N_ROWS, LENGTH, N_PIECES = 8, 16, 1000
-"""A small batch and a small vocabulary, whose steps are shorter than real ones."""
+N_ROWS, LENGTH, N_PIECES = 8, 16, 8000
+"""A small batch, whose steps are shorter than those of a training."""
 SENTENCE = "A man in a blue shirt is standing on a ladder cleaning a window."
+N_TIMED = 200_000
+"""Calls that are timed together."""
 N_LONG, REPEAT = 500, 5
 """Tokens of a long text; measurements of a trace, whose median is printed."""
 
@@ -53,13 +58,13 @@ def not_heard(module: nn.Module) -> bool:
 
 
 @contextmanager
-def without_seam() -> Iterator[None]:
-    """Inside the block, no module of a model asks whether somebody listens."""
+def in_their_place(seen: Any, heard: Any) -> Iterator[None]:
+    """Inside the block, the modules of models call these instead of `see` and `is_heard`."""
     places = [
         (module, name, getattr(module, name), stand_in)
         for module in list(sys.modules.values())
         if getattr(module, "__name__", "").startswith("heed.model.")
-        for name, stand_in in (("see", nothing_seen), ("is_heard", not_heard))
+        for name, stand_in in (("see", seen), ("is_heard", heard))
         if hasattr(module, name)
     ]
     for module, name, _, stand_in in places:
@@ -69,6 +74,28 @@ def without_seam() -> Iterator[None]:
     finally:
         for module, name, usual, _ in places:
             setattr(module, name, usual)
+
+
+def share_of_calls(work: Work) -> str:
+    """How often the two are called, and what these calls take beside no call at all."""
+    n_calls = 0
+
+    def count(*arguments: object) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        return arguments[2] if len(arguments) == 3 else False
+
+    with in_their_place(count, count):
+        work()
+    module, tensor = nn.Identity(), torch.zeros(1)
+    timed = (lambda: trace.see(module, "x", tensor), lambda: None)
+    call, empty = (min(timeit.repeat(run, number=N_TIMED, repeat=9)) / N_TIMED for run in timed)
+    # The fastest of both, so that another program slows neither down.
+    whole = min(seconds(work, 1) for _ in range(60))
+    share = n_calls * (call - empty) / whole
+    return (
+        f"{n_calls} calls of {1e9 * (call - empty):.0f} ns are {share:.2%} of {1e3 * whole:.1f} ms"
+    )
 
 
 def works(preset: str) -> dict[str, Work]:
@@ -122,7 +149,7 @@ def ratios(work: Work, n_pairs: int, seconds_each: float) -> list[float]:
         times: dict[bool, float] = {}
         for is_bare in (pair % 2 == 0, pair % 2 == 1):
             if is_bare:
-                with without_seam():
+                with in_their_place(nothing_seen, not_heard):
                     times[is_bare] = seconds(work, repeat)
             else:
                 times[is_bare] = seconds(work, repeat)
@@ -151,10 +178,10 @@ def trace_times(folder: str) -> Iterator[str]:
         "of a long text": lambda: translator.trace(long, long),
     }
     for words, make in kinds.items():
-        trace = make()
-        lengths = f"{len(trace.source_tokens)} → {len(trace.target_tokens)} tokens"
-        size = sum(array.nbytes for part in (trace, *trace.steps) for array in part.values())
-        del trace
+        made = make()
+        lengths = f"{len(made.source_tokens)} → {len(made.target_tokens)} tokens"
+        size = made.size_bytes
+        del made
         cpu = statistics.median(seconds(make, 1) for _ in range(REPEAT))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         yield (
@@ -181,7 +208,7 @@ def main(arguments: list[str]) -> None:
         low, high = interval(found)
         print(
             f"{asked.preset}, {words}: {statistics.median(found) - 1:+.2%} "
-            f"({low - 1:+.2%} to {high - 1:+.2%}), {asked.pairs} pairs"
+            f"({low - 1:+.2%} to {high - 1:+.2%}), {asked.pairs} pairs; {share_of_calls(work)}"
         )
 
 

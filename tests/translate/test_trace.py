@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from heed.bundle.bundle import Bundle, save_bundle
+from heed.disk.tensors import encode_tensors
 from heed.errors import FormatError, UsageError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.text.vocab import train_vocab
 from heed.train.step.averages import to_arrays
 from heed.translate import stepwise
-from heed.translate.trace import read_trace
+from heed.translate.trace import FORMAT, read_trace
 from heed.translate.translator import Translator, load
 
 LINES = ["A dog runs.", "Two men ride a bike in the snow.", "Snow."]
@@ -158,6 +159,17 @@ def test_other_files_are_no_traces(translator: Translator, tmp_path: Path) -> No
     assert translator.twin is not None
     with pytest.raises(FormatError, match="is no trace of heed"):
         read_trace(translator.twin.folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "description", ["{", "{}", '{"nodes": [{"name": "x"}]}', '{"nodes": [], "rows": [], "own": 1}']
+)
+def test_a_damaged_description_is_an_error_in_words(tmp_path: Path, description: str) -> None:
+    metadata = {"format": FORMAT, "trace": description}
+    path = tmp_path / "trace.safetensors"
+    path.write_bytes(encode_tensors({"x": np.zeros(1, np.float32)}, metadata=metadata))
+    with pytest.raises(FormatError, match="is damaged: its description does not fit"):
+        read_trace(path)
 
 
 def test_an_edit_changes_what_is_computed_behind_it(translator: Translator) -> None:

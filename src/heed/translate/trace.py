@@ -109,6 +109,11 @@ class Trace(Mapping[str, Floats]):
         """The tensors whose name ends so, such as all `cross_attention.weights`, in order."""
         return {name: tensor for name, tensor in self.items() if name.endswith(ending)}
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all its tensors, those of the steps too."""
+        return sum(array.nbytes for part in (self, *self.steps) for array in part.values())
+
     def node(self, name: str) -> Node:
         """What the tensor of this name is.
 
@@ -195,15 +200,23 @@ def read_trace(path: str | Path) -> Trace:
     metadata = read_metadata(content, path)
     if metadata.get("format") != FORMAT:
         raise FormatError(f"{path} is no trace of heed; Translator.trace(…).save(path) writes one.")
+    tensors = decode_tensors(content, path, must_be_finite=False)
+    try:
+        return _trace(tensors, json.loads(metadata["trace"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} is damaged: its description does not fit: {error!r}.") from None
+
+
+def _trace(found: Mapping[str, Floats], about: dict[str, Any]) -> Trace:
+    """A trace of the tensors and the description in a file."""
     tensors: dict[str, Floats] = {}
     steps: dict[int, dict[str, Floats]] = {}
-    for name, tensor in decode_tensors(content, path, must_be_finite=False).items():
+    for name, tensor in found.items():
         step, _, rest = name.partition(".")
         if step.startswith("step-"):
             steps.setdefault(int(step.removeprefix("step-")), {})[rest] = tensor
         else:
             tensors[name] = tensor
-    about = json.loads(metadata["trace"])
     nodes = [_node(values) for values in about.pop("nodes")]
     rows = [Rows(**values) for values in about.pop("rows")]
     # A file has its tensors in the order of the alphabet.

@@ -8,6 +8,9 @@ from heed.serve.refusal import Refusal
 
 Thing = TypeVar("Thing")
 
+MOST_BYTES = 1 << 30
+"""Of all things together, a gigabyte; the latest may have more. A trace of 500 tokens has 0.8."""
+
 
 def new_id() -> str:
     """An id that cannot be guessed."""
@@ -29,12 +32,24 @@ class Shelf(Generic[Thing]):
         self._is_allowed = is_allowed
         self._n_kept = n_kept
         self._things: OrderedDict[str, Thing] = OrderedDict()
+        self._sizes: dict[str, int] = {}
 
-    def put(self, id: str, thing: Thing) -> None:
-        """Keep a thing under an id of `new_id`; the one used least recently may go."""
+    def put(self, id: str, thing: Thing, *, size_bytes: int = 0) -> None:
+        """Keep a thing; those used least recently go when there are too many or they are too large.
+
+        Args:
+            id: of `new_id`.
+            thing: is kept in any case.
+            size_bytes: its memory.
+        """
         self._things[id] = thing
-        while len(self._things) > self._n_kept:
-            self._things.popitem(last=False)
+        self._sizes[id] = size_bytes
+        while len(self._things) > self._n_kept or self._is_full():
+            oldest, _ = self._things.popitem(last=False)
+            del self._sizes[oldest]
+
+    def _is_full(self) -> bool:
+        return len(self._things) > 1 and sum(self._sizes.values()) > MOST_BYTES
 
     def get(self, id: str) -> Thing:
         """A thing that was kept before.

@@ -76,7 +76,7 @@ class Traces:
             return Kept(id=new_id(), translator=translator, target_lang=into, trace=trace)
 
         kept = await self._service.with_model(run, text + (translation or ""), direction)
-        self._shelf.put(kept.id, kept)
+        self._shelf.put(kept.id, kept, size_bytes=kept.trace.size_bytes)
         return kept
 
     def get(self, id: str) -> Kept:
