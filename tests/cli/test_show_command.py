@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from heed.bundle.bundle import load_bundle, save_bundle
+from heed.explain.embeddings import map_of_pieces
+from heed.vectors.pieces import piece_tables
 
 
 def test_the_heat_map_has_a_row_for_each_position(call: Callable[..., Any]) -> None:
@@ -103,3 +105,32 @@ def test_what_cannot_be_shown_is_refused(
     code, _, err = call("show", "positions", *flags)
     assert code in (1, 2)
     assert words in err
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "csv"])
+def test_a_map_of_pieces_is_written(
+    suffix: str, call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"map.{suffix}"
+    code, _, err = call("show", "pieces", model, "--out", str(path))
+    assert code == 0
+    found = map_of_pieces(piece_tables(load_bundle(model)))
+    assert f"{len(found.labels)} pieces; the axes explain " in err
+    if suffix == "csv":
+        rows = list(csv.reader(path.read_text("utf-8").splitlines()))[1:]
+        assert [row[0] for row in rows] == found.labels
+        numbers = [[float(x), float(y)] for _, _, x, y in rows]
+        assert numbers == pytest.approx(found.points)
+    else:
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm")
+
+
+def test_words_of_a_file_have_a_map(call: Callable[..., Any], tmp_path: Path) -> None:
+    words = tmp_path / "words.vec"
+    words.write_text("3 2\na 1 0\nb 0 1\nc 1 1\n")
+    path = tmp_path / "map.csv"
+    code, _, err = call("show", "pieces", str(words), "--out", str(path))
+    assert (code, err.startswith("3 pieces")) == (0, True)
+    assert [line.split(",")[1] for line in path.read_text().splitlines()[1:]] == ["word"] * 3
+    code, _, err = call("show", "pieces", str(words), "--out", "map.txt")
+    assert (code, "--out must end with .svg, .png, .pdf, .csv" in err) == (2, True)

@@ -1,6 +1,7 @@
 """Maps of embeddings against NumPy's singular value decomposition, and of real states."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from heed.explain.embeddings import (
     ranked_analogy,
     trajectories,
 )
+from heed.model.build import build_model
 from heed.model.trace import recording
-from heed.model.transformer import Transformer
 from heed.text.vocab import Vocab, train_vocab
 from heed.vectors.pieces import PieceTable
 from heed.vectors.table import WordVectors
@@ -72,21 +73,29 @@ def test_a_map_of_words_has_the_first_ones() -> None:
     np.testing.assert_allclose(found.points, principal_components(matrix[:5])(matrix[:5]))
 
 
+@pytest.mark.parametrize("family", ["transformer", "conv", "rnn", "decoder"])
 @pytest.mark.parametrize("side", ["src", "tgt"])
-def test_states_of_each_layer_are_in_one_plane(side: str, tiny: Callable[..., Transformer]) -> None:
-    model = tiny(norm="pre").eval()
-    src, tgt = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[2, 7, 8, 9]])
+def test_states_of_each_layer_are_in_one_plane(
+    side: str, family: str, config_of: Callable[..., Any]
+) -> None:
+    torch.manual_seed(1)
+    model = build_model(config_of(family=family)).eval()
+    src, tgt = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[2, 7, 8]])
     with recording(model) as caught:
-        model(src, tgt, None)
+        model.teacher_forced(src, tgt)
     tensors = {name: tensor[0].numpy() for name, tensor in caught.items()}
-    stack = {"src": "encoder", "tgt": "decoder"}[side]
-    found = trajectories(tensors, list("abcd"), side=side)
-    assert found.names == [f"embed_{side}.sum", f"{stack}.0.out", f"{stack}.1.out"]
-    assert found.points.shape == (3, 4, 2)
+    tokens = list("abcd") if side == "src" else list("xyz")
+    found = trajectories(tensors, tokens, side=side)
+    n_layers = len(found.names) - 1
+    assert found.points.shape == (n_layers + 1, len(tokens), 2)
     for i, name in enumerate(found.names):
-        np.testing.assert_allclose(found.points[i], found.projection(tensors[name]), atol=1e-5)
-    with pytest.raises(DataError, match=f"of the {stack} for 2 tokens, but has embed_{side}.sum,"):
-        trajectories(tensors, ["a", "b"], side=side)
+        rows = tensors[name]
+        if family == "decoder":  # one stack: the source in front of the target
+            assert len(rows) == 7
+            rows = rows[:4] if side == "src" else rows[4:]
+        np.testing.assert_allclose(found.points[i], found.projection(rows), atol=1e-5)
+    with pytest.raises(DataError, match="for 9 tokens, but has embed|for 9 tokens, but has dec"):
+        trajectories(tensors, ["a"] * 9, side=side)
     with pytest.raises(DataError, match="but has none."):
         trajectories({}, ["a", "b"], side=side)
 

@@ -1,8 +1,11 @@
-"""`heed show positions`: the table that tells a model where tokens stand, drawn or written out."""
+"""`heed show positions` and `heed show pieces`: tables that a model works with, as drawings."""
 
 import csv
 import io
 import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ from heed.errors import DataError, UsageError
 from heed.explain.render import heatmap
 
 if TYPE_CHECKING:
+    from heed.explain.plots import Plot
     from heed.explain.positions import Floats, PositionTable, Side
 
 POSITIONS_EXAMPLES = """
@@ -28,6 +32,11 @@ heed show positions -m run/ --similarity
 """
 KINDS = ("sinusoidal", "sinusoidal_halves", "rotary", "alibi", "absolute", "seed1")
 """Kinds of positions that are computed, not learned."""
+PIECES_EXAMPLES = """
+heed show pieces run/ --out pieces.png
+heed show pieces news.vec --label 200 --out words.svg
+heed show pieces run/ --out pieces.csv
+"""
 FORMATS = (".svg", ".png", ".pdf", ".csv")
 MOST_ROWS = 100
 """Of a drawing on a terminal; of a longer table, every second, third … row is drawn."""
@@ -92,8 +101,8 @@ def positions(
 
     if (word is None) != (text is None):
         raise UsageError("--word and --text go together: a word, and the sentence it stands in.")
-    if out is not None and Path(out).suffix.lower() not in FORMATS:
-        raise UsageError(f"--out must end with {', '.join(FORMATS)}, but is {out}.")
+    if out is not None:
+        _require_format(out)
     table, tokens = _opened(flags, text)
     if word is not None:
         found = tables.tokens_with(word, tokens)
@@ -110,9 +119,46 @@ def positions(
         _draw(table, out, is_similarity=similarity)
 
 
+@command("pieces", "Draw a map of embeddings.", examples=PIECES_EXAMPLES)
+@click.argument("vectors", metavar="V")
+@option("--out", str, "File to write: .svg, .png, .pdf or .csv.", metavar="FILE", required=True)
+@option("--label", click.IntRange(0), "Pieces whose names are written, the first ones.", default=60)
+@click.pass_obj
+def pieces(session: Session, /, vectors: str, out: str, label: int) -> None:
+    """Draw all pieces of a model, or words of a file, in the plane of their two largest variances.
+
+    V is a model folder or a file of word vectors, as of heed vectors nearest. Of a model with two
+    tables, one for each side, both are drawn.
+    """
+    from heed.explain.embeddings import map_of_pieces, map_of_words
+    from heed.vectors.formats import read_vectors
+    from heed.vectors.pieces import load_exact, piece_tables
+
+    _require_format(out)
+    if Path(vectors).is_file():
+        found = map_of_words(read_vectors(vectors))
+    else:
+        found = map_of_pieces(piece_tables(load_exact(find_model(vectors)), vectors))
+    shares = " and ".join(f"{share:.1%}" for share in found.projection.shares)
+    if Path(out).suffix.lower() == ".csv":
+        rows = zip(found.labels, found.groups, found.points.tolist(), strict=True)
+        numbers = [[name, group, f"{x:.9g}", f"{y:.9g}"] for name, group, (x, y) in rows]
+        _write_csv(out, [["piece", "side", "x", "y"], *numbers])
+    else:
+        from heed.explain.plots import embedding_map
+
+        title = f"{Path(vectors).name}: {shares} of the variance"
+        with _remarks(session):
+            plot = embedding_map(
+                found.points, found.labels, found.groups, n_labels=label, title=title
+            )
+            _write_plot(out, plot)
+    session.say(f"{len(found.labels):,} pieces; the axes explain {shares} of the variance: {out}")
+
+
 @click.group(
     "show",
-    commands=[positions],
+    commands=[positions, pieces],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def show() -> None:
@@ -202,10 +248,7 @@ def _draw(table: "PositionTable", out: str | None, *, is_similarity: bool) -> No
             values, first=table.first, trained_len=table.trained_len, title=title
         )
     )
-    image = io.BytesIO()
-    plot.savefig(image, format=Path(out).suffix[1:].lower(), dpi=144)
-    with atomic_writer(out, follow_links=True) as file:
-        file.write(image.getvalue())
+    _write_plot(out, plot)
 
 
 def _draw_on_terminal(
@@ -239,6 +282,28 @@ def _mark_end(table: "PositionTable", row: int, every: int) -> None:
 
 def _every(n: int) -> str:
     return {1: "all", 2: "every second", 3: "every third"}.get(n, f"every {n}th")
+
+
+def _require_format(out: str) -> None:
+    if Path(out).suffix.lower() not in FORMATS:
+        raise UsageError(f"--out must end with {', '.join(FORMATS)}, but is {out}.")
+
+
+@contextmanager
+def _remarks(session: Session) -> Iterator[None]:
+    """Print warnings, such as that a font is missing, as remarks."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for words in dict.fromkeys(str(warning.message) for warning in caught):
+        session.say(f"heed: {words}.")
+
+
+def _write_plot(path: str, plot: "Plot") -> None:
+    image = io.BytesIO()
+    plot.savefig(image, format=Path(path).suffix[1:].lower(), dpi=144)
+    with atomic_writer(path, follow_links=True) as file:
+        file.write(image.getvalue())
 
 
 def _write_csv(path: str, rows: list[list[str]]) -> None:

@@ -3,6 +3,7 @@
 Neighbors and analogies are in `heed.vectors.table`; `heed.vectors.pieces` reads a model's tables.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -181,28 +182,30 @@ def trajectories(
     Args:
         tensors: a trace: `Translator.trace`.
         tokens: those that the side reads.
-        side: `src`, the encoder, or `tgt`, the decoder.
+        side: `src` or `tgt`; a model of one stack reads both with it, the source first.
 
     Raises:
-        DataError: the trace has no layers of that side.
+        DataError: the trace has no layers of that side, or another number of tokens.
     """
-    stack = {"src": "encoder", "tgt": "decoder"}[side]
-    names = [name for name in (f"embed_{side}.sum", "embed.sum") if name in tensors]
-    names += [
-        name
-        for name in tensors
-        if (parts := name.split("."))[0] == stack and len(parts) == 3 and parts[2] == "out"
-    ]
-    shapes = {tensors[name].shape for name in names}
-    if len(names) < 2 or len(shapes) != 1 or shapes.pop()[0] != len(tokens):
+    is_one_stack = "encoder.0.in" not in tensors
+    stack = "encoder" if side == "src" and not is_one_stack else "decoder"
+    first = f"{stack}.0.in"
+    firsts = (first,) if is_one_stack else (f"embed_{side}.sum", f"embedded_{side}", first)
+    layers = re.compile(rf"{stack}\.\d+\.(out|state)")
+    names = [name for name in firsts if name in tensors][:1]
+    names += [name for name in tensors if layers.fullmatch(name)]
+    n = len(tokens)
+    rows = slice(None) if not is_one_stack else slice(n) if side == "src" else slice(-n, None)
+    states = [tensors[name][rows] for name in names]
+    if len(states) < 2 or {len(each) for each in states} != {n}:
         raise DataError(
-            f"the trace must have states of each layer of the {stack} for {len(tokens)} tokens, "
-            f"but has {', '.join(names) or 'none'}."
+            f"the trace must have states of each layer of the {stack} for {n} tokens, but has "
+            f"{', '.join(names) or 'none'}."
         )
-    states = np.stack([tensors[name] for name in names])
-    projection = principal_components(states.reshape(-1, states.shape[-1]))
+    stacked = np.stack(states)
+    projection = principal_components(stacked.reshape(-1, stacked.shape[-1]))
     return Trajectories(
-        names=names, tokens=list(tokens), points=projection(states), projection=projection
+        names=names, tokens=list(tokens), points=projection(stacked), projection=projection
     )
 
 

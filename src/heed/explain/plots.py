@@ -5,6 +5,7 @@ A notebook shows it, `plot.savefig("name.svg")` writes it. `render.py` draws on 
 
 import io
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from heed.explain.render import COLOR_STOPS
 try:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
 
     from heed.explain.fonts import families_for
 except ModuleNotFoundError as error:
@@ -29,6 +31,8 @@ WEIGHTS = LinearSegmentedColormap.from_list(
 SIGNED = "RdBu_r"
 """From negative (blue) over 0 (white) to positive (red)."""
 CYCLE = ("#3b6fb6", "#d9822b", "#3a9b6f", "#b04a8b", "#7a6a53", "#5a5fcf", "#a33b3b", "#2f8f9d")
+HALO = withStroke(linewidth=2, foreground="white")
+"""Around words over points."""
 INK, QUIET = "#24272e", "#8a8f98"
 MOST_LABELS = 80
 """Tick labels of one axis; of more, every second, third … is written."""
@@ -36,6 +40,12 @@ MOST_LABELS = 80
 
 class Plot(Figure):
     """A figure that a notebook shows by itself, without pyplot."""
+
+    def draw(self, renderer: Any) -> None:
+        """Draw it, without a warning of each missing glyph: `fonts.py` has named them."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
+            super().draw(renderer)
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()
@@ -232,12 +242,14 @@ def embedding_map(
     places = _two_dimensional(points)
     names = list(groups) if groups is not None else [""] * len(labels)
     plot, axes = _new(7, 6, title)
+    size = 10 if len(labels) < 2000 else 4
     for color, group in zip(_colors(), dict.fromkeys(names), strict=False):
         of_group = [i for i, name in enumerate(names) if name == group]
-        marks = {"s": 10, "alpha": 0.6, "color": color, "linewidths": 0}
+        marks = {"s": size, "alpha": 0.6, "color": color, "linewidths": 0}
         axes.scatter(places[of_group, 0], places[of_group, 1], label=group, **marks)
     for i, label in enumerate(labels[:n_labels]):
-        _write(axes, places[i, 0], places[i, 1], f" {label}", fontsize=7, va="center")
+        where = places[i, 0], places[i, 1]
+        _write(axes, *where, f" {label}", fontsize=7, va="center", path_effects=[HALO])
     axes.axhline(0, color="#d8dade", lw=0.6, zorder=0)
     axes.axvline(0, color="#d8dade", lw=0.6, zorder=0)
     axes.set_xlabel("first principal component", color=QUIET)
