@@ -6,7 +6,7 @@ import { numbersTable, rowsOf, standalone } from "./training-table.js";
 
 const HEIGHT = 208;
 const TICK = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
-const EDGE = { top: 14, right: 12, bottom: 26, left: 54 };
+const EDGE = { top: 14, right: 22, bottom: 26, left: 54 };
 
 /** What the crosshair of all charts is at: a number on the shared x axis, or null. */
 const crosshair = { x: null, charts: new Set() };
@@ -32,7 +32,7 @@ export function makeChart(key) {
   });
   const twin = make("details", { class: "twin" }, make("summary", {}, "Table and files"));
   const files = saveButtons(key, {
-    svg: () => standalone(title, plot.firstElementChild),
+    svg: () => standalone(title, plot.firstElementChild, data),
     table: () => rowsOf(data).map((row) => row.map((value) => value ?? "")),
   });
   const note = make("p", { class: "note", hidden: true });

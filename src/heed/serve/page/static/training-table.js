@@ -10,6 +10,7 @@ const STYLES = [
   ...["font-family", "font-size", "text-anchor"],
 ];
 const TOP = 30; // for the title
+const ROW = 18; // for the name of a line
 
 /** The head and the rows of a chart's table, as numbers; undefined where a line has none. */
 export function rowsOf(data) {
@@ -60,26 +61,49 @@ export function numbersTable(title, data) {
   );
 }
 
-/** A chart as the content of a file that needs no styles of the page. */
-export function standalone(title, svg) {
+/** A chart as the content of a file that needs no styles of the page; below it, its lines. */
+export function standalone(title, svg, { lines }) {
   const copy = svg.cloneNode(true);
   const copies = copy.querySelectorAll("*");
   svg.querySelectorAll("*").forEach((element, place) => {
     const style = getComputedStyle(element);
     for (const name of STYLES) copies[place].setAttribute(name, style.getPropertyValue(name));
   });
-  const [width, height] = ["width", "height"].map((name) => Number(svg.getAttribute(name)));
+  const [width, above] = ["width", "height"].map((name) => Number(svg.getAttribute(name)));
   const { backgroundColor, color, fontFamily } = getComputedStyle(svg.closest("figure"));
-  const moved = draw("g", { transform: `translate(0 ${TOP})` }, ...copy.childNodes);
-  const size = { width, height: height + TOP };
-  const head = { x: 12, y: 22, fill: color, "font-family": fontFamily, "font-weight": 600 };
+  const names = legend(svg, lines);
+  const height = TOP + above + names.length * ROW + (names.length && ROW / 2);
+  names.forEach((text, row) => {
+    text.setAttribute("x", 12);
+    text.setAttribute("y", TOP + above + (row + 0.75) * ROW);
+  });
+  const font = { "font-family": fontFamily, "font-size": 13 };
   return svgText(
     draw(
       "svg",
-      { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height + TOP}`, ...size },
-      draw("rect", { ...size, fill: backgroundColor }),
-      draw("text", head, title),
-      moved,
+      {
+        xmlns: "http://www.w3.org/2000/svg",
+        viewBox: `0 0 ${width} ${height}`,
+        width,
+        height,
+        ...font,
+      },
+      draw("rect", { width, height, fill: backgroundColor }),
+      draw("text", { x: 12, y: 22, fill: color, "font-size": 16, "font-weight": 600 }, title),
+      draw("g", { transform: `translate(0 ${TOP})` }, ...copy.childNodes),
+      ...names,
     ),
   );
+}
+
+/** The names of a chart's lines, each in the color of its line. */
+function legend(svg, lines) {
+  const drawn = [...svg.querySelectorAll(".line")];
+  return lines.flatMap(({ name, kind }, place) => {
+    const shape = drawn[place].querySelector(".curve, circle");
+    if (kind === "faint" || !name || !shape) return [];
+    const { fill, stroke } = getComputedStyle(shape);
+    const sign = kind === "points" ? "●" : "―";
+    return [draw("text", { fill: stroke === "none" ? fill : stroke }, `${sign} ${name}`)];
+  });
 }
