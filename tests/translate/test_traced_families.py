@@ -120,6 +120,19 @@ def test_axes_have_the_lengths_that_they_name_and_every_tensor_has_inputs(
 
 
 @each_model
+def test_a_trace_has_the_logits_that_the_model_computes_by_itself(
+    changes: dict[str, Any], tiny: Tiny
+) -> None:
+    """Fused kernels, windows in blocks and linear time beside what shows every step."""
+    network = tiny(**changes)
+    tgt_in = [] if changes.get("family") in ("encoder", "bag") else TGT_IN
+    _, tensors = seen(network, Stages(network.config), SRC, tgt_in)
+    with torch.no_grad():
+        unseen = network.teacher_forced(torch.tensor([SRC]), torch.tensor([tgt_in]).long())
+    np.testing.assert_allclose(tensors["logits"], unseen[0], atol=2e-5)
+
+
+@each_model
 def test_every_weight_is_an_input_of_some_tensor(changes: dict[str, Any], tiny: Tiny) -> None:
     network = tiny(**changes)
     tgt_in = [] if changes.get("family") in ("encoder", "bag") else TGT_IN
@@ -139,6 +152,9 @@ def test_a_search_has_the_same_stages_with_rows_in_front(
     model = Stepwise(TorchDecodable(network, torch.device("cpu")), Stages(network.config))
     options = DecodeOptions(beam_size=3, max_length=4)
     ((best, *_),) = decode(model, np.array([SRC]), options, bos_id=2, eos_id=3, pad_id=0)
+    plain = TorchDecodable(network, torch.device("cpu"))
+    ((alone, *_),) = decode(plain, np.array([SRC]), options, bos_id=2, eos_id=3, pad_id=0)
+    assert best.ids == alone.ids
     nodes, forced = seen(network, Stages(network.config), SRC, [2, *best.ids])
     sizes = lengths(network.config, len(SRC), 1)
     axes = {node.name: node.axes for node in nodes}
