@@ -1,5 +1,6 @@
 """What is traced is the model that answers, be it float32 or int8."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from heed.model.config import ModelConfig
 from heed.text.vocab import train_vocab
 from heed.train.step.averages import to_arrays
 from heed.translate.translator import Translator, load
-from heed.translate.twin import traceable
+from heed.translate.twin import Twin, traceable
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,13 @@ def test_the_twin_of_an_int8_model_has_the_numbers_that_its_int8_stand_for(
     )
     unit = exact.abs().amax(dim=1, keepdim=True) / 63
     torch.testing.assert_close(found, torch.round(exact / unit) * unit)
+
+
+def test_threads_that_ask_at_once_get_one_twin(folder: Path) -> None:
+    twin = Twin(folder)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: twin.model, range(4)))
+    assert all(model is found[0] for model in found)
 
 
 def test_without_a_folder_there_is_no_twin() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from heed.bundle.bundle import Bundle, load_bundle
@@ -41,14 +42,20 @@ class Twin:
     def __init__(self, folder: str | Path, *, is_rounded: bool = False) -> None:
         self.folder = Path(folder)
         self.is_rounded = is_rounded
+        self._opening = Lock()
 
-    @cached_property
+    @property
     def model(self) -> Traceable:
-        """Opened when it is first needed.
+        """Opened when it is first needed, by one thread while others wait.
 
         Raises:
             MissingExtraError: torch is not installed.
         """
+        with self._opening:
+            return self._model
+
+    @cached_property
+    def _model(self) -> Traceable:
         bundle = load_bundle(self.folder, prefer_int8=self.is_rounded)
         if self.is_rounded:
             bundle = replace(bundle, weights=network_of(bundle, "int8").weights())
