@@ -71,7 +71,7 @@ export function makeChart(key) {
   plot.addEventListener("pointermove", (event) => {
     if (!scales) return;
     const x = scales.fromX(event.clientX - plot.getBoundingClientRect().left);
-    moveCrosshair(x < scales.x0 || x > scales.x1 ? null : x);
+    moveCrosshair(Math.max(scales.x0, Math.min(scales.x1, x)));
   });
   plot.addEventListener("pointerleave", () => moveCrosshair(null));
   plot.addEventListener("blur", () => moveCrosshair(null));
