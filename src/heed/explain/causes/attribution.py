@@ -257,15 +257,19 @@ def _gradients(pair: Pair, source: Tensor, target: Tensor) -> tuple[Tensor, ...]
     """
     parts = []
     n_tgt = len(pair.tgt_out_ids)
+    expected = torch.tensor(pair.tgt_out_ids, device=pair.device)
     with torch.inference_mode(False), torch.enable_grad():
         for first in range(0, len(source), pair.n_rows_at_once):
             portion = slice(first, first + pair.n_rows_at_once)
             leaves = [each[portion].detach().clone().requires_grad_() for each in (source, target)]
             with editing(pair.network, _put(pair, *leaves)):
-                log_probs = pair.token_log_probs(len(leaves[0]))
+                states = pair.states(len(leaves[0]))
+            rows = torch.arange(len(states), device=pair.device)
+            at = (rows + first) % n_tgt
+            # Logits of one position a row: those of all would take longer than the rest.
+            log_probs = pair.network.logits(states[rows, at]).log_softmax(dim=-1)
+            explained = log_probs.gather(1, expected[at, None])
             # No row depends on another: one pass back gives each row's own gradient.
-            rows = torch.arange(len(log_probs), device=pair.device)
-            explained = log_probs[rows, (rows + first) % n_tgt]
             parts.append(torch.autograd.grad(explained.sum(), leaves))
     return tuple(torch.cat(each) for each in zip(*parts, strict=True))
 

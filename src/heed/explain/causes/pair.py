@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from heed.decode.options import DecodeOptions, options_from
+from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.model.trace import listening
 from heed.text.normalize import normalize
@@ -173,6 +174,19 @@ class Pair:
         # The kernel of attention that nobody listens to rounds otherwise.
         with listening(self.network, lambda *_: None):
             return self.network.teacher_forced(src, tgt_in).log_softmax(dim=-1)
+
+    def states(self, n_rows: int) -> Tensor:
+        """The states that the output layer reads, `(n_rows, tgt_len, d_model)`.
+
+        Args:
+            n_rows: how often the pair stands in the batch.
+        """
+        self.before_pass()
+        src = self.rows(self.src_ids, n_rows)
+        mask = padding_mask(src, self.network.pad_id)
+        with listening(self.network, lambda *_: None):
+            states: Tensor = self.network(src, self.rows(self.tgt_in_ids, n_rows), mask)
+        return states
 
     def token_log_probs(self, n_rows: int = 1) -> Tensor:
         """Log-probs of the translation's own tokens and of `<eos>`, `(n_rows, tgt_len)`."""
