@@ -11,17 +11,20 @@ const NOTABLE = 0.01; // a probability that changes by less is as it was
 /** The nodes of an answer of `edit`. */
 export function resultOf(found, language, nChanges) {
   const isSame = found.translation === found.new_translation;
-  const parts = differences(found.translation, found.new_translation, language);
+  const [gone, added] = [
+    [found.new_translation, found.translation, "del"],
+    [found.translation, found.new_translation, "ins"],
+  ].map(([from, to, tag]) =>
+    differences(from, to, language).map(({ text, isChanged }) =>
+      isChanged ? make(tag, {}, text) : text,
+    ),
+  );
   const lost = found.before.reduce((sum, before, index) => sum + before - found.after[index], 0);
   return [
     make("h2", {}, "The translation"),
-    make("p", { class: "said", dir: "auto" }, found.translation),
+    make("p", { class: "said", dir: "auto" }, ...gone),
     make("h2", {}, nChanges ? "With the changes" : "Nothing is changed yet"),
-    make(
-      "p",
-      { class: "said new", dir: "auto", hidden: !nChanges },
-      ...parts.map(({ text, isChanged }) => (isChanged ? make("mark", {}, text) : text)),
-    ),
+    make("p", { class: "said new", dir: "auto", hidden: !nChanges }, ...added),
     make("p", { class: "hint" }, summary(nChanges, isSame, lost)),
     make("div", { class: "scroll" }, tokenTable(found, nChanges)),
   ];
