@@ -98,8 +98,9 @@ def test_attribution_shows_the_numbers_of_python(open_page: Open, pair: Pair) ->
     page = opened(open_page, "#/causes?view=attribution")
     page.get_by_role("group", name="Explain").get_by_role("button").nth(3).click()
     expect(page).to_have_url(re.compile("token=2"))
-    page.wait_for_function("document.querySelectorAll('.amounts .amount').length > 8")
-    shown = page.locator(".amounts .tokens").first.locator(".amount").all_text_contents()
+    amounts = page.locator(".amounts[data-token='2']")
+    expect(amounts).to_be_visible()
+    shown = amounts.locator(".tokens").first.locator(".amount").all_text_contents()
     numbers = [float(number.replace("−", "-")) for number in shown]
     assert numbers == pytest.approx(erasure(pair).source[2], abs=0.006)
     for method in ("gradient", "integrated", "masking", "deletion"):

@@ -67,6 +67,7 @@ export function attributionView() {
         ? amounts("Translation so far", found.target_tokens, "tgt", rowOf(found.target, token))
         : []),
     );
+    rows.dataset.token = token;
     const whole = heatmap({
       label: `What each source token adds to each target token: ${METHODS[method][0]}`,
       rows: found.expected_tokens,
