@@ -97,7 +97,7 @@ def test_source_tokens_features_and_patches(open_page: Open) -> None:
 def test_attribution_shows_the_numbers_of_python(open_page: Open, pair: Pair) -> None:
     page = opened(open_page, "#/causes?view=attribution")
     page.get_by_role("group", name="Explain").get_by_role("button").nth(3).click()
-    expect(page).to_have_url(re.compile("token=2"))
+    expect(page).to_have_url(re.compile("at=2"))
     amounts = page.locator(".amounts[data-token='2']")
     expect(amounts).to_be_visible()
     shown = amounts.locator(".tokens").first.locator(".amount").all_text_contents()

@@ -75,7 +75,7 @@ export function attributionView() {
       values: found.source.flat(),
       low: -0.01,
       sides: { columns: { side: "src" } },
-      onPick: (row) => setParams({ token: row }),
+      onPick: (row) => setParams({ at: row }),
     });
     whole.light(token);
     map.replaceChildren(

@@ -62,16 +62,16 @@ function draw() {
 
 /** The target token that is explained; −1 is all of them. */
 function tokenOf({ expected_tokens: expected }) {
-  const token = Number(params.token ?? -1);
+  const token = Number(params.at ?? -1);
   return Number.isInteger(token) && token >= 0 && token < expected.length ? token : -1;
 }
 
 /** The translation, to choose what is explained. */
 function drawTokens({ expected_tokens: expected }, token) {
-  const row = tokenRow(expected, "tgt", { onPick: (index) => setParams({ token: index }) });
+  const row = tokenRow(expected, "tgt", { onPick: (index) => setParams({ at: index }) });
   const all = make(
     "button",
-    { type: "button", class: "token", onclick: () => setParams({ token: null }) },
+    { type: "button", class: "token", onclick: () => setParams({ at: null }) },
     "the whole translation",
   );
   row.prepend(all);
