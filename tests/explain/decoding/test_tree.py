@@ -64,6 +64,11 @@ def test_a_tree_is_text(written: Make) -> None:
     assert "\x1b[1m" in "".join(colored)
 
 
+def test_a_notebook_shows_the_tree_as_text(written: Make) -> None:
+    shown = record_search(written(TWO), TEXT, beam_size=2)._repr_html_()
+    assert shown.startswith("<pre>&lt;bos&gt;\n├─ ▁I ▁sing &lt;/s&gt;")
+
+
 def test_a_piece_cannot_steer_the_terminal(written: Make) -> None:
     record = record_search(written(TWO), TEXT, beam_size=2).record
     [first, *rest] = record.steps

@@ -1,5 +1,6 @@
 """Search a sentence and keep the record of it: the search is the one that translates."""
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -19,6 +20,7 @@ from heed.explain.decoding.record import (
     Stop,
     ranking_formula,
 )
+from heed.explain.decoding.tree import tree_lines
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.lines import Chunk, require_room, require_text
@@ -49,6 +51,14 @@ class RecordedSearch:
         recorder = self._run(keep_from=0)
         self._kept = recorder.distributions
         self.record = _assemble(translator, chunk, options, recorder)
+
+    def _repr_html_(self) -> str:
+        """The tree as text, for notebooks."""
+        return f"<pre>{html.escape(chr(10).join(tree_lines(self.record, is_colored=False)))}</pre>"
+
+    def kept(self, number: int) -> Distributions | None:
+        """The same as `at` gives, if they are in memory."""
+        return self._kept.get(number)
 
     def at(self, number: int) -> Distributions:
         """The distributions of the next token at one step, of every live hypothesis.

@@ -121,6 +121,8 @@ class Searches:
             Refusal: there is no such search or step.
         """
         found = self.get(id)
+        if (kept := found.search.kept(step)) is not None:
+            return kept
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Distributions:
             return found.search.at(step)  # may search again, as all searches in these threads

@@ -5,8 +5,8 @@ import { FATES, REASONS, fateOf, fixed } from "./decoding-words.js";
 import { readPiece } from "./tokens.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 136; // of a node
-const PITCH = 172; // of columns
+const WIDTH = 148; // of a node
+const PITCH = 184; // of columns
 const TALL = 44;
 const SHORT = 22;
 const GAP = 6;
