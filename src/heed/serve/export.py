@@ -9,6 +9,7 @@ import gzip
 import json
 from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -34,6 +35,9 @@ FIRST = ("attention.weights", "attention.scores", "attention.masked", "attention
 
 N_POSITIONS = 64
 """Rows of the table of positions in a file."""
+
+
+PATIENCE_S = 3600
 
 
 class _Inner:
@@ -118,7 +122,9 @@ def write_page(
     Raises:
         RunError: the model cannot trace the sentence, or the file cannot be written.
     """
-    service = make_service(settings)
+    # A client of a server does not wait as long as a person who wants a file.
+    patient = replace(settings, work=replace(settings.work, timeout_s=PATIENCE_S))
+    service = make_service(patient)
     try:
         asked = _held(_Inner(make_app(service)), text, translation or "", target)
         # In a thread of its own: a notebook runs an event loop already.
