@@ -89,11 +89,7 @@ def main() -> None:
     translator = load(arguments.model)
     gold = {name: gold_of(translator, test, more, by=name) for name in READINGS}
     default, best = AlignmentHeads(), choose(translator, *dev).best
-    for attention, documents in (
-        (default, default),
-        (best, best.for_documents()),
-        (best.for_documents(), best),
-    ):
+    for attention, documents in ((default, default), (best, best.for_documents())):
         line: dict[str, str | float] = {}
         for name, heads in (("attention", attention), ("documents", documents)):
             translator.alignment_heads = heads

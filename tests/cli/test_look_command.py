@@ -100,3 +100,12 @@ def test_heads_are_chosen_and_read_from_then_on(
     best = json.loads(out)["best"]
     stored = json.loads((folder / "alignment.json").read_text())
     assert stored == {"format": "heed alignment heads 1", **best}
+
+
+def test_heads_need_pairs(call: Callable[..., Any], model: str, tmp_path: Path) -> None:
+    code, _, err = call("choose-heads", "-m", model)
+    assert code == 1
+    assert "has no development pairs; name files: SRC TGT." in err
+    code, _, err = call("choose-heads", "-m", model, str(tmp_path / "dev.en"))
+    assert code == 2
+    assert "missing argument 'TGT': the translations of SRC." in err

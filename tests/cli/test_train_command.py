@@ -1,4 +1,5 @@
 import io
+import json
 import os
 import re
 import signal
@@ -54,6 +55,12 @@ def test_the_same_command_trains_then_says_it_is_finished(
     assert f"{out} is finished, after 3 steps. Translate with: heed translate -m {out}" in err
     for name in ("config.json", "model.safetensors", "spm.model", "README.md", "metrics.jsonl"):
         assert (tmp_path / "run" / name).is_file()
+    # The heads that align best on the development pairs are stored with the model.
+    assert json.loads((tmp_path / "run" / "alignment.json").read_text())["measure"]
+    code, shown, err = call("choose-heads", "-m", out, "--dry-run", "--json")
+    assert code == 0, err
+    stored = json.loads((tmp_path / "run" / "alignment.json").read_text())
+    assert {"format": stored["format"], **json.loads(shown)["best"]} == stored
     code, shown, _ = call("translate", "-q", "-m", out, "The cat sees the dog.", "")
     assert code == 0
     assert shown.count("\n") == 2

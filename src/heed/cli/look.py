@@ -11,6 +11,7 @@ import click
 from heed.cli.command import Session, as_one, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, model_options
 from heed.cli.terminal import echo, visible
+from heed.errors import UsageError
 from heed.explain.render import Palette, bar, choose_palette, heatmap
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ heed align -m run/ "纽约是一座城市" "New York is a city" --layer 0 --head
 """
 
 CHOOSE_EXAMPLES = """
+heed choose-heads -m run/
 heed choose-heads -m run/ dev.en dev.de
 heed choose-heads -m run/ dev.en dev.de --gold dev.align --dry-run
 """
@@ -126,8 +128,8 @@ def align(
 
 
 @command("choose-heads", "Find the heads that align best, for later.", examples=CHOOSE_EXAMPLES)
-@click.argument("src")
-@click.argument("tgt")
+@click.argument("src", required=False)
+@click.argument("tgt", required=False)
 @option("--gold", str, "Alignments made by hand, 0-0 1?2 … or NAACL's.", metavar="FILE")
 @option("--dry-run", bool, "Measure, and store nothing.")
 @option("--json as_json", bool, "Print JSON.")
@@ -136,14 +138,16 @@ def align(
 def choose_heads(
     session: Session,
     /,
-    src: str,
-    tgt: str,
+    src: str | None,
+    tgt: str | None,
     gold: str | None,
     dry_run: bool,
     as_json: bool,
     opening: ModelFlags,
 ) -> None:
     """Find which layer and head of a model align the lines of SRC and TGT best, and store it.
+
+    Without files, the development pairs of the run are taken; heed train does that at its end.
 
     heed align and the page read them from then on. What places tags and terms reads the mean of a
     layer, which is chosen too, since words compete there. The measure is the alignment error rate:
@@ -152,14 +156,20 @@ def choose_heads(
     """
     from heed.bundle.alignment import save_alignment_heads
     from heed.data.lines import read_lines
-    from heed.explain.attention.choice import choose
+    from heed.explain.attention.choice import choose, held_out
     from heed.explain.attention.links import read_gold
 
+    if src is not None and tgt is None:
+        raise UsageError("missing argument 'TGT': the translations of SRC.")
     translator, target_lang = load_translator(session, opening)
-    sources, targets = [*read_lines(src)], [*read_lines(tgt)]
+    folder = find_model(opening.model)
+    if src is None or tgt is None:
+        sources, targets = held_out(folder, translator, target_lang)
+    else:
+        sources, targets = [*read_lines(src)], [*read_lines(tgt)]
     wanted = None if gold is None else read_gold(gold, len(sources))
     choice = choose(translator, sources, targets, gold=wanted, target_lang=target_lang)
-    folder = None if dry_run else save_alignment_heads(find_model(opening.model), choice.best)
+    stored = None if dry_run else save_alignment_heads(folder, choice.best)
     if as_json:
         tried = [asdict(heads) for heads in choice.tried]
         best = asdict(choice.best)
@@ -173,8 +183,8 @@ def choose_heads(
     layer = choice.best.documents_layer
     which = "the last layer" if layer < 0 else f"layer {layer}"
     echo(f"Tags and terms are placed by the mean of {which}.")
-    if folder is not None:
-        echo(f"Stored in {folder}.")
+    if stored is not None:
+        echo(f"Stored in {stored}.")
 
 
 def draw(found: "Alignment") -> None:

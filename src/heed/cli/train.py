@@ -260,10 +260,21 @@ def finish(session: Session, outcome: "Outcome", out: str, stop_signal: int | No
                 f"{out} was finished already, after {step} steps. It ended at {outcome.limits}. To "
                 "go on, type the same command with a higher limit."
             )
+        else:
+            _choose_heads(Path(out))
         session.say(f"{ended} {outcome.usage}")
         return
     session.say(f"Paused and saved at step {step}. To go on, type the same command again.")
     sys.exit(128 + (stop_signal or signal.SIGTERM))
+
+
+def _choose_heads(out: Path) -> None:
+    """Store which attention of a finished run aligns best; of several processes, one does."""
+    from heed.explain.attention.choice import choose_after_training
+    from heed.machine.threads import process_rank
+
+    if process_rank() == 0:
+        choose_after_training(out)
 
 
 def settings_from(

@@ -8,21 +8,25 @@ documents read.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.bundle.alignment import AlignmentHeads
+from heed.bundle.alignment import AlignmentHeads, save_alignment_heads
+from heed.data.prepared import DATA, DEV_FILE, read_held_out
 from heed.decode.batching import batches, padded
 from heed.errors import ConfigError, DataError
-from heed.explain.attention.competition import best_layer
-from heed.explain.attention.links import Gold
+from heed.explain.attention.competition import MAX_PAIRS, best_layer, links_by_layer
+from heed.explain.attention.links import Gold, Link
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import Word, between_words, words_of
 from heed.model.interface import Floats, Inspectable
-from heed.translate.translator import Translator
+from heed.translate.result import Translation
+from heed.translate.translator import Translator, load
 
 BATCH_TOKENS = 2048
+MAX_HELD_OUT = 1000
 MAX_TOKENS = 128
 """Longer sentences are left out."""
 
@@ -48,6 +52,7 @@ class Choice:
 class _Pair:
     """A pair of development data: ids, and the words between which it is aligned."""
 
+    texts: tuple[str, str]
     src_ids: list[int]
     tgt_ids: list[int]
     shown: list[int]
@@ -97,15 +102,49 @@ def choose(
         measure = "alignments made by hand"
         wanted = [gold[number] for number in numbers]
         _require_inside(kept, wanted, numbers)
-    choice = _chosen(translator, kept, wanted, measure)
-    layer = best_layer(
-        translator,
-        [src[number] for number in numbers],
-        [tgt[number] for number in numbers],
-        1 + max(heads.layer for heads in choice.tried),
-        target_lang=target_lang,
-    )
-    return replace(choice, best=replace(choice.best, documents_layer=layer))
+    return _chosen(translator, kept, wanted, measure)
+
+
+def held_out(
+    run: Path, translator: Translator, target_lang: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Sources and translations of the development pairs of a run, at most `MAX_HELD_OUT`.
+
+    Args:
+        run: the folder that a training wrote.
+        translator: its model.
+        target_lang: of a model with several target languages, the one that is taken.
+
+    Raises:
+        ConfigError: the folder has no such pairs.
+    """
+    if not (run / DATA / DEV_FILE).is_file():
+        raise ConfigError(f"{run} has no development pairs; name files: SRC TGT.")
+    pairs = read_held_out(run / DATA, DEV_FILE)
+    if translator.reader.target_langs:
+        into = target_lang or translator.target_lang
+        pairs = [pair for pair in pairs if pair.target_lang == into]
+    pairs = pairs[:MAX_HELD_OUT]
+    return [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+
+
+def choose_after_training(run: Path) -> AlignmentHeads | None:
+    """Find the alignment heads of a run on its development pairs, and store them.
+
+    Returns:
+        The heads; None where there is nothing to choose: without attention to the source, without
+        pairs, in a model of another task.
+
+    Raises:
+        RunError: the disk is full, read-only or not ours.
+    """
+    try:
+        translator = load(run)
+        best = choose(translator, *held_out(run, translator)).best
+        save_alignment_heads(run, best)
+    except (ConfigError, DataError):
+        return None
+    return best
 
 
 def _chosen(
@@ -115,8 +154,11 @@ def _chosen(
     n_sure = sum(len(gold.sure) for gold in wanted)
     n_agreed = np.zeros(0)
     n_links = sum(len(pair.tgt) for pair in pairs)
+    competing: dict[int, list[set[Link]]] = {}
     for place, layers in _attention(translator, pairs):
         pair, gold = pairs[place], wanted[place]
+        if place < MAX_PAIRS:
+            competing[place] = _competing(translator, pair, layers)
         found = _strongest(pair, layers)
         agreed = np.zeros(found.shape[:-1])
         for links in (gold.sure, gold.possible):
@@ -138,9 +180,22 @@ def _chosen(
     ]
     tried.sort(key=lambda heads: heads.error_rate or 0.0)
     now = translator.alignment_heads or AlignmentHeads()
-    return Choice(
-        best=tried[0], before=_same(now, tried, len(rates)), tried=tried, n_pairs=len(pairs)
+    sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
+    layer = best_layer(sources, targets, [competing[place] for place in sorted(competing)])
+    best = replace(tried[0], documents_layer=layer)
+    return Choice(best=best, before=_same(now, tried, len(rates)), tried=tried, n_pairs=len(pairs))
+
+
+def _competing(translator: Translator, pair: _Pair, layers: list[Floats]) -> list[set[Link]]:
+    """What documents make of the mean of each layer."""
+    reader = translator.reader
+    aligned = Translation(
+        text=pair.texts[1],
+        tokens=reader.tgt_vocab.pieces(pair.tgt_ids),
+        source_tokens=reader.src_tokens(pair.src_ids),
     )
+    means = [layer.mean(axis=0)[: len(pair.tgt_ids), pair.shown] for layer in layers]
+    return links_by_layer(pair.texts[0], aligned, means)
 
 
 def _same(now: AlignmentHeads, tried: list[AlignmentHeads], n_layers: int) -> AlignmentHeads:
@@ -186,7 +241,7 @@ def _pairs(
             continue
         pieces = vocab.pieces(src_ids[place] for place in shown), reader.tgt_vocab.pieces(tgt_ids)
         words = [words_of(side, only_blanks=only_blanks) for side in pieces]
-        pairs.append(_Pair(src_ids, tgt_ids, shown, *words))
+        pairs.append(_Pair((source, target), src_ids, tgt_ids, shown, *words))
     return pairs
 
 

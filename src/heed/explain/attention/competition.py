@@ -8,78 +8,51 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heed.bundle.alignment import AlignmentHeads
 from heed.documents.words import link_words, word_spans
-from heed.explain.attention.links import Gold, Link, error_rate, strongest
+from heed.explain.attention.links import Link, error_rate, strongest
 from heed.explain.attention.statistical import reference
-from heed.translate.inspect import cross_attention
+from heed.model.interface import Floats
 from heed.translate.result import Translation
-from heed.translate.translator import Translator
 
 MAX_PAIRS = 300
 LAST = -1
-_BATCH = 32
+
+
+def links_by_layer(source: str, aligned: Translation, layers: Sequence[Floats]) -> list[set[Link]]:
+    """What documents make of each layer: a source word for each target word.
+
+    Args:
+        source: the source.
+        aligned: its translation, with the tokens of both sides.
+        layers: by layer, the mean over heads, `(n_target_tokens, n_source_tokens)`.
+    """
+    found = []
+    for weights in layers:
+        read = Translation(
+            text=aligned.text,
+            tokens=aligned.tokens,
+            source_tokens=aligned.source_tokens,
+            alignment=weights.tolist(),
+        )
+        found.append(strongest(link_words(source, read).weights.astype(np.float32)))
+    return found
 
 
 def best_layer(
-    translator: Translator,
-    src: Sequence[str],
-    tgt: Sequence[str],
-    n_layers: int,
-    *,
-    target_lang: str | None = None,
+    sources: Sequence[str], targets: Sequence[str], found: Sequence[Sequence[set[Link]]]
 ) -> int:
-    """The layer whose mean over heads has the lowest AER after competition; −1 is the last.
+    """The layer with the lowest AER after competition; −1, the last, unless another is better.
 
     Args:
-        translator: whose model has attention to the source.
-        src: sources that the model can read in one piece; the first `MAX_PAIRS` are tried.
-        tgt: their translations.
-        n_layers: of the decoder.
-        target_lang: one of the model's target languages.
+        sources: all sources, on which the statistical aligner is trained.
+        targets: their translations.
+        found: of the first pairs, the links by layer.
     """
-    words = [[_words(text) for text in side] for side in (src, tgt)]
-    gold = reference(*words)[:MAX_PAIRS]
-    pairs = list(zip(src, tgt, strict=True))[:MAX_PAIRS]
-    rates = {
-        layer: _rate(translator, pairs, gold, layer, target_lang)
-        for layer in [LAST, *range(n_layers - 1)]
-    }
-    best: int = min(rates, key=rates.__getitem__)
-    return best
-
-
-def _rate(
-    translator: Translator,
-    pairs: list[tuple[str, str]],
-    gold: list[Gold],
-    layer: int,
-    target_lang: str | None,
-) -> float:
-    reader = translator.reader
-    vocabs = reader.src_vocab, reader.tgt_vocab
-    tag = reader.tag(target_lang)
-    found: list[set[Link]] = []
-    for start in range(0, len(pairs), _BATCH):
-        batch = pairs[start : start + _BATCH]
-        sources = [reader.src_ids(source, tag) for source, _ in batch]
-        targets = [reader.tgt_ids(target) for _, target in batch]
-        read = cross_attention(
-            translator.model, vocabs, sources, targets, AlignmentHeads(layer=layer)
-        )
-        for (source, target), src_ids, tgt_ids, weights in zip(
-            batch, sources, targets, read, strict=True
-        ):
-            aligned = Translation(
-                text=target,
-                tokens=reader.tgt_vocab.pieces(tgt_ids),
-                source_tokens=reader.src_tokens(src_ids),
-                alignment=weights,
-            )
-            links = link_words(source, aligned).weights
-            found.append(strongest(links.astype(np.float32)))
-    return error_rate(found, gold)
-
-
-def _words(text: str) -> list[str]:
-    return [text[start:end] for start, end in word_spans(text)]
+    words = (
+        [[text[start:end] for start, end in word_spans(text)] for text in side]
+        for side in (sources, targets)
+    )
+    gold = reference(*words)[: len(found)]
+    rates = [error_rate(layer, gold) for layer in zip(*found, strict=True)]
+    best = int(np.argmin(rates))
+    return best if rates[best] < rates[LAST] else LAST

@@ -87,12 +87,12 @@ export function rowView({ values, n, rows, columns, isWeights }, use, onRow) {
 }
 
 /** What the decoder reads and writes at a step, or which token of the encoder it is. */
-function sentence({ labels, words }, row, use) {
+function sentence({ labels, side, words }, row, use) {
   const token = (text) => make("bdi", { class: "token" }, ...pieceNodes(text));
   const name = use === "encoder" ? "Position" : "Step";
   const parts = [`${name} ${row}: `, token(labels[row])];
   if (use === "encoder") return [...parts, " reads the source. "];
   const { expected_tokens: expected } = looked.trace;
-  const written = words ? null : expected[row];
+  const written = side === "tgt" && !words ? expected[row] : null;
   return written ? [...parts, " is read, ", token(written), " is written. "] : [...parts, " is read. "];
 }

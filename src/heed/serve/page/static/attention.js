@@ -155,7 +155,9 @@ async function drawLarge(now) {
           columns: map.columns.labels,
           values: map.values,
           ...(map.isWeights ? { low: 0, high: highOf(map.values) } : {}),
-          ends: use === "encoder" || map.rows.words ? [] : looked.trace.expected_tokens,
+          ...(isWritten(map.rows)
+            ? { ends: looked.trace.expected_tokens, titles: ["is read", "is written"] }
+            : {}),
           sides: map,
           onPick,
         });
@@ -165,6 +167,9 @@ async function drawLarge(now) {
   parts.row.replaceChildren(...(row ? [row] : []));
   parts.save.replaceChildren(saveButtons(fileName(), filesOf(title, map, large)));
 }
+
+/** Whether each row writes a token: rows of the target's pieces do. */
+const isWritten = ({ side, words }) => side === "tgt" && !words;
 
 function titleNow() {
   const { use, view, mix, heads, by } = chosen;

@@ -29,6 +29,7 @@ export const spell = (value) =>
  * @param {number} [options.low] the number of the first color
  * @param {number} [options.high] the number of the last color
  * @param {string[]} [options.ends] labels at the right of the rows, such as the token written there
+ * @param {string[]} [options.titles] what the labels of the rows are, left and right
  * @param {object} [options.sides] tokens to mark with the cursor: {rows: {side, words}, columns}
  * @param {(row: number, column: number) => void} [options.onPoint] the cell under the cursor
  * @param {(row: number, column: number) => void} [options.onPick] a cell was clicked
@@ -36,7 +37,7 @@ export const spell = (value) =>
  *   `light(row)`, which marks a row; `moveTo(row, column)`; `svg()` and `table()`, for files
  */
 export function heatmap(options) {
-  const { rows, columns, ends = [], sides = {}, onPoint, onPick } = options;
+  const { rows, columns, ends = [], titles = [], sides = {}, onPoint, onPick } = options;
   let { label, values, low, high } = options;
   let scale = scaleOf(values, low, high);
   let cursor = null;
@@ -59,8 +60,9 @@ export function heatmap(options) {
   const scroller = make(
     "div",
     { class: "scroller" },
-    make("div", { class: "corner", "aria-hidden": "true" }),
+    make("div", { class: "corner", "aria-hidden": "true" }, titles[0]),
     make("div", { class: "heads", "aria-hidden": "true" }, ...columnLabels),
+    make("div", { class: "corner end", "aria-hidden": "true" }, titles[1]),
     make("div", { class: "labels", "aria-hidden": "true" }, ...rowLabels),
     make("div", { class: "area" }, canvas, lit, cross, spot),
     ends.length ? make("div", { class: "ends", "aria-hidden": "true" }, ...endLabels) : null,
