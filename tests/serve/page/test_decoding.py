@@ -241,6 +241,8 @@ def test_the_tree_is_walked_by_keyboard(open_page: Open) -> None:
     first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator('.tree [data-id="1.0"]')).to_be_focused()
+    expect(page.locator(".tree .node.way")).to_have_count(2)
+    expect(page.locator(".tree .edge.way")).to_have_count(2)
     page.keyboard.press("ArrowDown")
     expect(page.locator('.tree [data-id="1.1"]')).to_be_focused()
     page.keyboard.press("Enter")

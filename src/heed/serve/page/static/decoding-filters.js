@@ -65,7 +65,7 @@ export function filtered(logProbs, scores, filters) {
 /** How often each token is drawn: Map of id → count, for numbers from 0 to below 1. */
 export function drawn(found, numbers) {
   const { final, order, isSorted } = found;
-  const ids = isSorted ? order : final.keys().toArray?.() ?? [...final.keys()];
+  const ids = isSorted ? order : Int32Array.from(final.keys());
   const ends = new Float64Array(ids.length);
   let end = 0;
   ids.forEach((id, place) => {
@@ -86,9 +86,15 @@ export function drawn(found, numbers) {
   return counts;
 }
 
+const orders = new WeakMap(); // scores → ids; sliders change neither
+
 /** Ids by score, the largest first, the lower id first among equals. */
-export function sortedIds(scores) {
-  return Int32Array.from(scores.keys()).sort((a, b) => scores[b] - scores[a] || a - b);
+function sortedIds(scores) {
+  if (!orders.has(scores)) {
+    const ids = Int32Array.from(scores.keys());
+    orders.set(scores, ids.sort((a, b) => scores[b] - scores[a] || a - b));
+  }
+  return orders.get(scores);
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);

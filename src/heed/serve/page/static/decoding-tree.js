@@ -180,7 +180,7 @@ export function treeView(onPick) {
     const [y1, y2] = [parent.y + parent.height / 2, node.y + node.height / 2];
     const bend = (node.x - from) / 2;
     const d = `M${from} ${y1}C${from + bend} ${y1} ${node.x - bend} ${y2} ${node.x} ${y2}`;
-    return draw("path", { class: `edge ${classesOf(node)}`, d });
+    return draw("path", { class: `edge ${classesOf(node)}`, d, "data-to": node.id });
   }
 
   function rootNode({ x, y, height }) {
@@ -206,11 +206,25 @@ export function treeView(onPick) {
         "aria-label": nameOf(node),
         "aria-pressed": `${isPicked}`,
         onclick: () => onPick({ step: node.step, place: node.place }),
+        onmouseenter: () => trace(node.id),
+        onmouseleave: () => trace(""),
+        onfocus: () => trace(node.id),
+        onblur: () => trace(""),
       },
       draw("title", {}, nameOf(node)),
       draw("rect", { width: WIDTH, height: node.height, rx: node.height === SHORT ? 6 : 9 }),
       ...wordsOf(node),
     );
+  }
+
+  /** Mark the way from the beginning to a node. */
+  function trace(id) {
+    for (const found of svg.querySelectorAll(".way")) found.classList.remove("way");
+    for (let at = id; placed.nodes.has(at); at = placed.nodes.get(at).parent) {
+      const name = CSS.escape(at);
+      const found = svg.querySelectorAll(`[data-id="${name}"], [data-to="${name}"]`);
+      for (const one of found) one.classList.add("way");
+    }
   }
 
   function markPicked(id) {

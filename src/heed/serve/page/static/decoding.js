@@ -76,6 +76,7 @@ function build(root) {
     class: "seed",
     onchange: ({ target }) => setParams({ seed: Math.max(0, Math.trunc(Number(target.value))) }),
   });
+  parts.seedLabel = make("label", { class: "pick inline" }, make("span", {}, "Seed"), parts.seed);
   parts.again = make("button", { type: "button", class: "button", onclick: () => setParams({ seed: seed() + 1 }) }, "Sample again");
   parts.below = make("div", { class: "record" }, ...cards(parts));
   root.append(make("h1", { class: "unseen" }, "Decoding"), textBar(), controls(parts), parts.below);
@@ -160,7 +161,7 @@ function cards(parts) {
         "div",
         { class: "row" },
         make("label", { class: "check" }, parts.draws, "Draw 100 times"),
-        make("label", { class: "pick inline" }, make("span", {}, "Seed"), parts.seed),
+        parts.seedLabel,
         parts.again,
       ),
       parts.bars.element,
@@ -247,7 +248,7 @@ function drawControls(answer) {
   view.pruned.checked = params.pruned !== "off";
   view.draws.checked = params.draws === "on";
   if (document.activeElement !== view.seed) view.seed.value = seed();
-  view.again.hidden = name !== "sample" && params.draws !== "on";
+  view.again.hidden = view.seedLabel.hidden = name !== "sample" && params.draws !== "on";
 }
 
 function drawPrefix() {
