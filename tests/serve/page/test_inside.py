@@ -59,3 +59,18 @@ def test_a_screen_whose_files_do_not_come_says_so(open_page: Open, complaints: l
     page.get_by_role("button", name="Load again").click()
     expect(page.get_by_label("Sentence to look into")).to_be_visible()
     complaints.clear()
+
+
+def test_styles_of_a_screen_are_in_force_on_that_screen_only(open_page: Open) -> None:
+    page = open_page("#/steps")
+    enabled = """() => [...document.head.querySelectorAll("[data-name]")]
+        .filter(({ sheet }) => sheet && !sheet.disabled)
+        .map(({ dataset }) => dataset.name).sort()"""
+    expect(page.get_by_label("Sentence to look into")).to_be_visible()
+    assert page.evaluate(enabled) == ["inside", "steps"]
+    page.get_by_role("link", name="Attention").click()
+    expect(page.locator(".attention")).to_be_visible()
+    assert page.evaluate(enabled) == ["attention", "inside"]
+    page.get_by_role("link", name="Translate").click()
+    expect(page.get_by_label("Text to translate")).to_be_visible()
+    assert page.evaluate(enabled) == ["inside"]

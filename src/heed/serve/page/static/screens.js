@@ -56,6 +56,7 @@ async function open(name, params) {
   byId("translator").hidden = !isTranslator;
   byId("inside").hidden = isTranslator;
   document.title = `${SCREENS[name] ?? TRANSLATE} · heed`;
+  apply(name);
   if (isTranslator) return;
   if (!opened[name]) {
     byId("inside").replaceChildren();
@@ -71,6 +72,7 @@ async function open(name, params) {
   }
   const { module, root } = opened[name];
   if (current !== name || !module) return; // another one was opened meanwhile
+  apply(name);
   if (byId("inside").firstElementChild !== root) byId("inside").replaceChildren(root);
   module.show(root, params);
 }
@@ -91,6 +93,13 @@ function fail(name) {
   );
 }
 
+/** Only the styles of the screen that is shown are in force, so that names may repeat. */
+function apply(name) {
+  for (const { dataset, sheet } of document.head.querySelectorAll("[data-name]")) {
+    if (sheet && SCREENS[dataset.name]) sheet.disabled = dataset.name !== name;
+  }
+}
+
 const styles = {};
 
 /** The styles of this name, once. */
@@ -98,9 +107,8 @@ function load(name) {
   if (document.querySelector(`style[data-name="${name}"]`)) return null; // in a page that is a file
   styles[name] ??= new Promise((resolve, reject) => {
     const href = new URL(`${name}.css`, import.meta.url).href;
-    document.head.append(
-      make("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }),
-    );
+    const events = { onload: resolve, onerror: reject };
+    document.head.append(make("link", { rel: "stylesheet", href, dataset: { name }, ...events }));
   });
   return styles[name];
 }

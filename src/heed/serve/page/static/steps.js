@@ -130,7 +130,7 @@ function controls(node) {
     button("back", "◀ Back", () => go(-1), at === 0),
     button("play", playing ? "Pause" : "▶ Play", play, false),
     button("next", "Next ▶", () => go(1), at === all.length - 1),
-    make("label", { class: "pick" }, make("span", {}, "Depth"), depth),
+    make("label", { class: "depth" }, make("span", {}, "Depth"), depth),
     slider,
     make("span", { class: "count" }, at < 0 ? "" : `${at + 1} of ${all.length}`),
   );
