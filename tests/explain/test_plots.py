@@ -10,7 +10,9 @@ import pytest
 
 from heed.errors import DataError
 from heed.explain import fonts, plots
-from heed.explain.plots import Branch, Plot
+from heed.explain.figures import Plot
+from heed.explain.plots import Branch
+from heed.translate.trace import Node, Trace
 
 RANDOM = np.random.default_rng(1)
 WEIGHTS = RANDOM.dirichlet(np.ones(3), size=(2, 2, 4))
@@ -51,6 +53,38 @@ def test_an_image_holds_the_numbers_it_was_given() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["▁a", "$x$", "<b>", "\ufffdb"]
     assert not any(label.get_parse_math() for label in axes.get_yticklabels())
     assert [label.get_text() for label in axes.get_xticklabels()] == ["ا", "b\ufffd", "c"]
+
+
+def test_a_tensor_of_a_trace_has_the_tokens_as_labels() -> None:
+    name = "decoder.0.cross_attention.weights"
+    node = Node(
+        name=name,
+        shape=(2, 4, 3),
+        axes=("head", "tgt", "src"),
+        kind="attention.weights",
+        operation="softmax",
+        formula="",
+        inputs=(),
+    )
+    trace = Trace(
+        source="",
+        translation="",
+        source_tokens=["x", "y", "z"],
+        target_tokens=["a", "b", "c", "d"],
+        expected_tokens=[],
+        nodes=[node],
+        tensors={name: WEIGHTS[0].astype(np.float32)},
+    )
+    axes = plots.attention_of(trace, name).axes[0]
+    np.testing.assert_allclose(axes.images[0].get_array(), WEIGHTS[0].mean(axis=0), atol=1e-6)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c", "d"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["x", "y", "z"]
+    one = plots.attention_of(trace, name, head=1).axes[0]
+    np.testing.assert_allclose(one.images[0].get_array(), WEIGHTS[0, 1], atol=1e-6)
+    with pytest.raises(DataError, match="head must be from 0 to 1, but is 2."):
+        plots.attention_of(trace, name, head=2)
+    with pytest.raises(DataError, match="memory must be a tensor of attention in the trace"):
+        plots.attention_of(trace, "memory")
 
 
 def test_signed_numbers_have_white_at_0() -> None:

@@ -21,7 +21,7 @@ from heed.errors import DataError, UsageError
 from heed.explain.render import heatmap
 
 if TYPE_CHECKING:
-    from heed.explain.plots import Plot
+    from heed.explain.figures import Plot
     from heed.explain.positions import Floats, PositionTable, Side
 
 POSITIONS_EXAMPLES = """

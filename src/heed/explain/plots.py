@@ -3,54 +3,40 @@
 A notebook shows it, `plot.savefig("name.svg")` writes it. `render.py` draws on a terminal.
 """
 
-import io
-import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from heed.errors import DataError, MissingExtraError
-from heed.explain.render import COLOR_STOPS
 
 try:
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
-    from matplotlib.patheffects import withStroke
-
-    from heed.explain.fonts import families_for
+    from heed.explain.figures import (
+        CYCLE,
+        HALO,
+        INK,
+        QUIET,
+        WEIGHTS,
+        Plot,
+        add_colorbar,
+        add_title,
+        colors_of,
+        cycle,
+        fitting,
+        hide_frame,
+        label_axes,
+        label_ticks,
+        new_plot,
+        plain,
+        two_dimensional,
+        write,
+    )
 except ModuleNotFoundError as error:
     raise MissingExtraError("A plot", "plot") from error
 
-WEIGHTS = LinearSegmentedColormap.from_list(
-    "heed", [tuple(channel / 255 for channel in stop) for stop in COLOR_STOPS]
-)
-"""From none to much, as on the terminal: order stays visible without color vision."""
-SIGNED = "RdBu_r"
-"""From negative (blue) over 0 (white) to positive (red)."""
-CYCLE = ("#3b6fb6", "#d9822b", "#3a9b6f", "#b04a8b", "#7a6a53", "#5a5fcf", "#a33b3b", "#2f8f9d")
-HALO = withStroke(linewidth=2, foreground="white")
-"""Around words over points."""
-INK, QUIET = "#24272e", "#8a8f98"
-MOST_LABELS = 80
-"""Tick labels of one axis; of more, every second, third … is written."""
-
-
-class Plot(Figure):
-    """A figure that a notebook shows by itself, without pyplot."""
-
-    def draw(self, renderer: Any) -> None:
-        """Draw it, without a warning of each missing glyph: `fonts.py` has named them."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
-            super().draw(renderer)
-
-    def _repr_png_(self) -> bytes:
-        file = io.BytesIO()
-        self.savefig(file, format="png", dpi=144)
-        return file.getvalue()
+if TYPE_CHECKING:
+    from heed.translate.trace import Trace
 
 
 class Branch(NamedTuple):
@@ -80,15 +66,39 @@ def attention_map(
         columns: the tokens that are read.
         title: above it.
     """
-    values = _matrix(weights, len(rows), len(columns))
+    values = fitting(weights, len(rows), len(columns))
     width, height = 2.2 + 0.3 * len(columns), 1.6 + 0.28 * len(rows)
-    plot, axes = _new(width, height, title)
+    plot, axes = new_plot(width, height, title)
     image = axes.imshow(values, cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
-    _label(axes, rows, columns)
+    label_axes(axes, rows, columns)
     axes.set_xlabel("keys", color=QUIET)
     axes.set_ylabel("queries", color=QUIET)
-    _legend(plot, image, axes, "weight")
+    add_colorbar(plot, image, axes, "weight")
     return plot
+
+
+def attention_of(trace: "Trace", name: str, *, head: int | None = None) -> Plot:
+    """The attention map of one tensor of a trace.
+
+    Args:
+        trace: from `Translator.trace`.
+        name: of a tensor `(n_heads, q_len, k_len)`, such as `decoder.0.cross_attention.weights`.
+        head: which; None = the mean of all.
+
+    Raises:
+        DataError: the trace has no such tensor, or it has no such head.
+    """
+    if name not in trace or trace[name].ndim != 3:
+        raise DataError(f"{name} must be a tensor of attention in the trace, but is not.")
+    weights = trace[name]
+    if head is not None and head not in range(len(weights)):
+        raise DataError(f"head must be from 0 to {len(weights) - 1}, but is {head}.")
+    source, target = trace.source_tokens, trace.target_tokens
+    tokens = {"src": source, "tgt": target, "src+tgt": [*source, *target]}
+    rows, columns = (tokens[axis] for axis in trace.node(name).axes[-2:])
+    shown = weights.mean(axis=0) if head is None else weights[head]
+    what = "mean of the heads" if head is None else f"head {head}"
+    return attention_map(shown, rows, columns, title=f"{name}, {what}")
 
 
 def attention_grid(
@@ -109,21 +119,21 @@ def attention_grid(
         )
     n_layers, n_heads = values.shape[:2]
     plot = Plot(figsize=(0.6 + 1.5 * n_heads, 0.8 + 1.5 * n_layers), layout="constrained")
-    _title(plot, title)
+    add_title(plot, title)
     grid: Any = plot.subplots(n_layers, n_heads, squeeze=False)
     image = None
     for layer, head in np.ndindex(n_layers, n_heads):
         axes = grid[layer][head]
-        each = _matrix(values[layer, head], len(rows), len(columns))
+        each = fitting(values[layer, head], len(rows), len(columns))
         image = axes.imshow(each, cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
         axes.set(xticks=[], yticks=[])
-        _bare(axes)
+        hide_frame(axes)
         if head == 0:
             axes.set_ylabel(f"layer {layer}", color=QUIET, fontsize=8)
         if layer == 0:
             axes.set_title(f"head {head}", color=QUIET, fontsize=8)
     if image is not None:
-        _legend(plot, image, grid, "weight")
+        add_colorbar(plot, image, grid, "weight")
     return plot
 
 
@@ -144,9 +154,9 @@ def alignment(
         links: pairs `(source, target)` of a hard alignment, drawn in another color.
         title: above it.
     """
-    values = _matrix(weights, len(target), len(source))
+    values = fitting(weights, len(target), len(source))
     n = max(len(source), len(target), 2)
-    plot, axes = _new(1 + 0.75 * n, 2.6, title)
+    plot, axes = new_plot(1 + 0.75 * n, 2.6, title)
     tops = np.linspace(0, 1, len(source) + 2)[1:-1]
     bottoms = np.linspace(0, 1, len(target) + 2)[1:-1]
     for j, i in np.ndindex(values.shape):
@@ -160,7 +170,7 @@ def alignment(
         (bottoms, target, -0.06, "top"),
     ):
         for x, label in zip(places, labels, strict=True):
-            _write(axes, x, y, label, ha="center", va=side, fontsize=9)
+            write(axes, x, y, label, ha="center", va=side, fontsize=9)
     axes.set(xlim=(0, 1), ylim=(-0.35, 1.35))
     axes.axis("off")
     return plot
@@ -181,11 +191,11 @@ def position_heatmap(
         trained_len: positions that the training had; a line marks where they end.
         title: above it.
     """
-    table = _two_dimensional(values)
-    plot, axes = _new(6, 5.4, title)
+    table = two_dimensional(values)
+    plot, axes = new_plot(6, 5.4, title)
     n_rows, width = table.shape
     extent = (-0.5, width - 0.5, first + n_rows - 0.5, first - 0.5)
-    image = axes.imshow(table, aspect="auto", extent=extent, **_range(table))
+    image = axes.imshow(table, aspect="auto", extent=extent, **colors_of(table))
     axes.set_xlabel("dimension", color=QUIET)
     axes.set_ylabel("position", color=QUIET)
     if trained_len is not None and first < trained_len < first + n_rows:
@@ -199,7 +209,7 @@ def position_heatmap(
             color=INK,
             bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 2},
         )
-    _legend(plot, image, axes, "value")
+    add_colorbar(plot, image, axes, "value")
     return plot
 
 
@@ -213,12 +223,12 @@ def similarity_matrix(
         labels: of rows and columns; None = numbers.
         title: above it.
     """
-    matrix = _two_dimensional(values)
-    plot, axes = _new(5.6, 5, title)
-    image = axes.imshow(matrix, **_range(matrix))
+    matrix = two_dimensional(values)
+    plot, axes = new_plot(5.6, 5, title)
+    image = axes.imshow(matrix, **colors_of(matrix))
     if labels is not None:
-        _label(axes, labels, labels)
-    _legend(plot, image, axes, "product")
+        label_axes(axes, labels, labels)
+    add_colorbar(plot, image, axes, "product")
     return plot
 
 
@@ -239,17 +249,17 @@ def embedding_map(
         n_labels: words to write, from the first point on, so that a map of thousands is readable.
         title: above it.
     """
-    places = _two_dimensional(points)
+    places = two_dimensional(points)
     names = list(groups) if groups is not None else [""] * len(labels)
-    plot, axes = _new(7, 6, title)
+    plot, axes = new_plot(7, 6, title)
     size = 10 if len(labels) < 2000 else 4
-    for color, group in zip(_colors(), dict.fromkeys(names), strict=False):
+    for color, group in zip(cycle(), dict.fromkeys(names), strict=False):
         of_group = [i for i, name in enumerate(names) if name == group]
         marks = {"s": size, "alpha": 0.6, "color": color, "linewidths": 0}
         axes.scatter(places[of_group, 0], places[of_group, 1], label=group, **marks)
     for i, label in enumerate(labels[:n_labels]):
         where = places[i, 0], places[i, 1]
-        _write(axes, *where, f" {label}", fontsize=7, va="center", path_effects=[HALO])
+        write(axes, *where, f" {label}", fontsize=7, va="center", path_effects=[HALO])
     axes.axhline(0, color="#d8dade", lw=0.6, zorder=0)
     axes.axvline(0, color="#d8dade", lw=0.6, zorder=0)
     axes.set_xlabel("first principal component", color=QUIET)
@@ -276,9 +286,9 @@ def training_curves(
         is_log: logarithmic values.
         title: above it.
     """
-    plot, axes = _new(7, 4, title)
-    for color, (name, (steps, values)) in zip(_colors(), curves.items(), strict=False):
-        axes.plot(np.asarray(steps), np.asarray(values), color=color, lw=1.6, label=_plain(name))
+    plot, axes = new_plot(7, 4, title)
+    for color, (name, (steps, values)) in zip(cycle(), curves.items(), strict=False):
+        axes.plot(np.asarray(steps), np.asarray(values), color=color, lw=1.6, label=plain(name))
     if is_log:
         axes.set_yscale("log")
     axes.grid(color="#e6e8eb", lw=0.6)
@@ -300,8 +310,8 @@ def gradient_norms(norms: ArrayLike, layers: Sequence[str], *, title: str = "") 
         title: above it.
     """
     values = np.atleast_2d(np.asarray(norms, np.float64))
-    values = _matrix(values, len(values), len(layers)).astype(np.float64)
-    plot, axes = _new(2 + 0.5 * len(layers), 3.8, title)
+    values = fitting(values, len(values), len(layers)).astype(np.float64)
+    plot, axes = new_plot(2 + 0.5 * len(layers), 3.8, title)
     places = np.arange(len(layers))
     low, middle, high = np.percentile(values, (10, 50, 90), axis=0)
     axes.bar(places, middle, color=CYCLE[0], width=0.62)
@@ -309,7 +319,7 @@ def gradient_norms(norms: ArrayLike, layers: Sequence[str], *, title: str = "") 
         axes.errorbar(places, middle, (middle - low, high - middle), fmt="none", ecolor=INK, lw=1)
     axes.set_yscale("log")
     axes.set_ylabel("norm of the gradient", color=QUIET)
-    _ticks(axes, "x", layers, rotation=45)
+    label_ticks(axes, "x", layers, rotation=45)
     return plot
 
 
@@ -321,14 +331,14 @@ def neuron_activity(values: ArrayLike, tokens: Sequence[str], *, title: str = ""
         tokens: their pieces.
         title: above it.
     """
-    activity = _matrix(values, len(tokens), None)
+    activity = fitting(values, len(tokens), None)
     order = np.argsort(-np.abs(activity).max(axis=0), kind="stable")[:64]
-    plot, axes = _new(8, 1.6 + 0.26 * len(tokens), title)
-    image = axes.imshow(activity[:, order], aspect="auto", **_range(activity))
-    _ticks(axes, "y", tokens)
-    _ticks(axes, "x", [str(feature) for feature in order], rotation=90)
+    plot, axes = new_plot(8, 1.6 + 0.26 * len(tokens), title)
+    image = axes.imshow(activity[:, order], aspect="auto", **colors_of(activity))
+    label_ticks(axes, "y", tokens)
+    label_ticks(axes, "x", [str(feature) for feature in order], rotation=90)
     axes.set_xlabel("feature", color=QUIET)
-    _legend(plot, image, axes, "activity")
+    add_colorbar(plot, image, axes, "activity")
     return plot
 
 
@@ -348,7 +358,7 @@ def beam_tree(branches: Sequence[Branch], *, title: str = "") -> Plot:
         depths.append(0 if branch.parent < 0 else depths[branch.parent] + 1)
     heights = _heights(branches)
     n_steps, n_rows = max(depths, default=0) + 1, max(heights, default=0) + 1
-    plot, axes = _new(1 + 1.15 * n_steps, 1 + 0.42 * n_rows, title)
+    plot, axes = new_plot(1 + 1.15 * n_steps, 1 + 0.42 * n_rows, title)
     for i, branch in enumerate(branches):
         is_pruned = branch.state == "pruned"
         color = {"pruned": "#b9bec6", "finished": CYCLE[2]}.get(branch.state, CYCLE[0])
@@ -358,7 +368,7 @@ def beam_tree(branches: Sequence[Branch], *, title: str = "") -> Plot:
             axes.plot(xs, [heights[branch.parent], heights[i]], color=color, ls=style, lw=1.2)
         ink = QUIET if is_pruned else INK
         where = depths[i], heights[i]
-        _write(axes, *where, branch.label, ha="center", va="bottom", fontsize=9, color=ink)
+        write(axes, *where, branch.label, ha="center", va="bottom", fontsize=9, color=ink)
         axes.text(*where, f"{branch.score:.2f}", ha="center", va="top", fontsize=6.5, color=QUIET)
     axes.set(xlim=(-0.6, n_steps - 0.4), ylim=(n_rows - 0.4, -0.6))
     axes.axis("off")
@@ -384,85 +394,3 @@ def _heights(branches: Sequence[Branch]) -> list[float]:
         else:
             pending += [(i, True), *((child, False) for child in reversed(children[i]))]
     return heights
-
-
-def _new(width: float, height: float, title: str) -> tuple[Plot, Any]:
-    plot = Plot(figsize=(min(width, 24), min(height, 24)), layout="constrained")
-    axes = plot.subplots()
-    _title(plot, title)
-    _bare(axes)
-    return plot, axes
-
-
-def _title(plot: Plot, title: str) -> None:
-    if title:
-        plot.suptitle(title, fontsize=10, color=INK, parse_math=False, family=families_for([title]))
-
-
-def _bare(axes: Any) -> None:
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.tick_params(length=0, labelsize=8, labelcolor=INK)
-
-
-def _legend(plot: Plot, image: Any, axes: Any, label: str) -> None:
-    bar = plot.colorbar(image, ax=axes, shrink=0.7, aspect=30)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=7, labelcolor=INK)
-    bar.set_label(label, color=QUIET, fontsize=8)
-
-
-def _range(values: NDArray[Any]) -> dict[str, Any]:
-    """Colors: signed numbers around 0, others from none to the most."""
-    most = float(np.abs(values).max(initial=0)) or 1.0
-    if values.min(initial=0) < 0:
-        return {"cmap": SIGNED, "vmin": -most, "vmax": most}
-    return {"cmap": WEIGHTS, "vmin": 0, "vmax": most}
-
-
-def _label(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
-    _ticks(axes, "y", rows)
-    _ticks(axes, "x", columns, rotation=90)
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-
-
-def _ticks(axes: Any, axis: str, labels: Sequence[str], *, rotation: int = 0) -> None:
-    every = math.ceil(len(labels) / MOST_LABELS) or 1
-    shown = [_plain(label) for label in labels[::every]]
-    settings: dict[str, Any] = {"family": families_for(shown), "parse_math": False}
-    if rotation:
-        settings |= {"rotation": rotation, "ha": "right" if rotation == 45 else "center"}
-    places = range(0, len(labels), every)
-    (axes.set_xticks if axis == "x" else axes.set_yticks)(places, shown, **settings)
-
-
-def _write(axes: Any, x: float, y: float, text: str, **settings: Any) -> None:
-    shown = _plain(text)
-    settings = {"color": INK, **settings}
-    axes.text(x, y, shown, family=families_for([shown]), parse_math=False, **settings)
-
-
-def _plain(text: str) -> str:
-    """`text` without line breaks and other control characters, which would move the others."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _colors() -> Iterable[str]:
-    while True:
-        yield from CYCLE
-
-
-def _two_dimensional(values: ArrayLike) -> NDArray[np.float32]:
-    array = np.asarray(values, np.float32)
-    if array.ndim != 2 or not array.size:
-        raise DataError(f"a plot needs rows and columns, but the array is {array.shape}.")
-    return array
-
-
-def _matrix(values: ArrayLike, n_rows: int, n_columns: int | None) -> NDArray[np.float32]:
-    array = _two_dimensional(values)
-    wanted = (n_rows, array.shape[1] if n_columns is None else n_columns)
-    if array.shape != wanted:
-        raise DataError(f"the array must be {wanted} as the labels are, but is {array.shape}.")
-    return array
