@@ -154,13 +154,14 @@ export function scatter({ label, pieces, points, groups, onPick }) {
       if (x < 0 || y < 8 || x > size[0] - 12 || y > size[1] - 8) return;
       const first = Math.floor((y - 7) / ROW) * columns + Math.floor(x / CELL);
       const second = first + (Math.floor((y + 7) / ROW) - Math.floor((y - 7) / ROW)) * columns;
-      if (!isForced && (taken[first] || taken[second])) return;
+      const isTaken = (cell) => taken[first + cell] || (!isStrong && taken[second + cell]);
+      if (!isForced && isTaken(0)) return;
       const words = readPiece(pieces[index]);
       context.font = `${isStrong ? "600 14" : "400 12"}px ${inks.font}`;
       widths[index] ||= context.measureText(words).width + 12;
       const cells = Math.min(8, Math.ceil(((x % CELL) + widths[index]) / CELL));
       for (let cell = 0; !isForced && cell < cells; cell += 1) {
-        if (taken[first + cell] || taken[second + cell]) return;
+        if (isTaken(cell)) return;
       }
       taken.fill(1, first, first + cells);
       taken.fill(1, second, second + cells);
