@@ -16,6 +16,7 @@ from tests.serve.conftest import make_model
 
 import heed
 from heed.cli import inspect
+from heed.explain.attention.words import words_of
 from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.tree import tree_lines
 from heed.translate.trace import read_trace
@@ -125,6 +126,9 @@ def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> Non
     given = ("inspect", "-q", "-m", folder, TEXT, "--attention", "encoder")
     drawn = [call(*given, *more)[1] for more in ((), ("--head", "0"), ("--layer", "0"))]
     assert all(drawn)
+    pieces = heed.load(folder).trace(TEXT).source_tokens
+    by_word = call(*given, "--words")[1].splitlines()
+    assert len(by_word) == 1 + len(words_of(pieces)) <= len(drawn[0].splitlines())
     for more, words in (
         (("--layer", "9"), "--layer must be below"),
         (("--head", "99"), "--head must be below"),

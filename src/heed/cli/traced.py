@@ -33,6 +33,7 @@ class Shown:
         trace_path: file for all tensors.
         layer: of the map, from 0 or from the end.
         head: of the map, from 0; none = the mean of all.
+        words: words in the map, not pieces.
         out: file for the one tensor, instead of the terminal.
         every_step: whether the trace has the tensors of every step of the search.
         beam_size: of the search; None = as usual.
@@ -47,6 +48,7 @@ class Shown:
     trace_path: str | None
     layer: int
     head: tuple[int, ...]
+    words: bool
     out: str | None
     every_step: bool
     beam_size: int | None
@@ -172,6 +174,7 @@ def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:
 
 def _show_attention(trace: "Trace", shown: Shown) -> None:
     from heed.explain.attention.maps import maps, tokens
+    from heed.explain.attention.words import between_words, words_of
 
     assert shown.attention
     layers = maps(trace, shown.attention)
@@ -181,7 +184,12 @@ def _show_attention(trace: "Trace", shown: Shown) -> None:
     if not set(shown.head) <= set(range(len(heads))):
         raise UsageError(f"--head must be below {len(heads)}, but is {max(shown.head)}.")
     weights = heads[list(shown.head) or slice(None)].mean(axis=0)
-    draw_weights(weights.tolist(), *tokens(trace, shown.attention))
+    rows, columns = tokens(trace, shown.attention)
+    if shown.words:
+        row_words, column_words = words_of(rows), words_of(columns)
+        weights = between_words(weights, row_words, column_words)
+        rows, columns = ([word.text for word in words] for words in (row_words, column_words))
+    draw_weights(weights.tolist(), rows, columns)
 
 
 def _show_tensors(trace: "Trace", shown: Shown) -> None:

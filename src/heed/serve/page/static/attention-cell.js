@@ -1,6 +1,6 @@
 // One cell in numbers: the query, the key, their product, and what becomes of it.
 
-import { sublayers } from "./attention-data.js";
+import { isDotProduct, sublayers } from "./attention-data.js";
 import { paint, redrawWithTheme, scaleOf } from "./colors.js";
 import { make } from "./element.js";
 import { spell } from "./heatmap.js";
@@ -38,28 +38,43 @@ export async function cellView({ use, layer, head, row, column, rows, columns, u
   const [product, score, bias, masked, weight] = await Promise.all(
     ["products", "scores", "bias", "masked", "weights"].map(at),
   );
-  const parts = [title];
+  const values = { product, score, bias, masked, weight };
   const vectors = await vectorsOf(sublayer, head, row, column);
-  if (vectors && product !== null) {
-    const { query, key } = vectors;
-    const formula = math("math");
-    formula.setAttribute("display", "block");
-    const scaled = [letter("q"), sign("·"), letter("k"), sign("="), number(product)];
-    if (score !== null) {
-      const root = math("msqrt", math("mn", `${query.length}`));
-      scaled.push(sign(","), math("mspace"), sign("/"), root, sign("="), number(score));
-    }
-    if (bias !== null) scaled.push(sign(","), sign("+"), letter("b"), sign("="), number(score + bias));
-    if (masked === -Infinity) scaled.push(sign(","), math("mtext", "masked"), sign("="), sign("−∞"));
-    scaled.push(sign(","), math("mtext", "softmax"), sign("="), number(weight));
-    formula.append(math("mrow", ...scaled));
-    parts.push(make("div", { class: "formula" }, formula));
-    if (unscaled !== null) {
-      parts.push(make("p", { class: "hint" }, `Without √d_k, the softmax is ${spell(unscaled)}.`));
-    }
-    parts.push(strips(query, key));
-  } else parts.push(make("p", {}, `weight ${spell(weight)}`));
-  return make("section", { class: "cell-numbers", "aria-label": "The numbers of a cell" }, ...parts);
+  const formula = vectors && isDotProduct(sublayer) ? written(values, vectors) : listed(sublayer, values);
+  const hint = unscaled === null ? null : `Without √d_k, the softmax is ${spell(unscaled)}.`;
+  return make(
+    "section",
+    { class: "cell-numbers", "aria-label": "The numbers of a cell" },
+    title,
+    make("div", { class: "formula" }, formula),
+    hint && make("p", { class: "hint" }, hint),
+    vectors && strips(vectors.query, vectors.key),
+  );
+}
+
+/** q · k and what becomes of it, as one line. */
+function written({ product, score, bias, masked, weight }, { query }) {
+  const formula = math("math");
+  formula.setAttribute("display", "block");
+  const root = math("msqrt", math("mn", `${query.length}`));
+  const steps = [
+    [letter("q"), sign("·"), letter("k"), sign("="), number(product)],
+    [sign("/"), root, sign("="), number(score)],
+  ];
+  if (bias !== null) steps.push([sign("+"), letter("b"), sign("="), number(score + bias)]);
+  if (masked === -Infinity) steps.push([math("mtext", "masked"), sign("="), sign("−∞")]);
+  steps.push([math("mtext", "softmax"), sign("="), number(weight)]);
+  formula.append(math("mrow", ...steps.flatMap((step, index) => (index ? [sign(","), ...step] : step))));
+  return formula;
+}
+
+/** The stages of another kind of attention, each with its own formula. */
+function listed(sublayer, { product, score, weight }) {
+  const stages = Object.entries({ products: product, scores: score, weights: weight });
+  const spelled = stages
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${nodeOf(`${sublayer}.${name}`).formula}: ${spell(value)}`);
+  return make("p", {}, spelled.join("; "));
 }
 
 async function numberAt(name, head, row, column) {

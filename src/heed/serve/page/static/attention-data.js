@@ -86,9 +86,14 @@ async function unscaledWeights(sublayer) {
   return { n, heads };
 }
 
+/** Whether scores are q · k / √d_k, and no other measure of likeness. */
+export const isDotProduct = (sublayer) =>
+  nodeOf(`${sublayer}.products`)?.formula === "Q Kᵀ" &&
+  nodeOf(`${sublayer}.scores`)?.formula.startsWith("S = Q Kᵀ / √d_k");
+
 /** Whether the softmax can be computed anew: what positions add would have to be scaled too. */
 export const canBeUnscaled = (sublayer) =>
-  ["products", "scores"].every((part) => nodeOf(`${sublayer}.${part}`)) &&
+  isDotProduct(sublayer) &&
   !nodeOf(`${sublayer}.bias`) &&
   (nodeOf(`${sublayer}.masked`)?.operation ?? "mask") === "mask";
 
