@@ -41,7 +41,7 @@ def after(page: Page) -> list[float]:
 def test_ablation_on_the_page_is_that_of_python_and_of_zeros(open_page: Open, pair: Pair) -> None:
     """Claims 63, 94: and the probabilities that follow are shown."""
     page = opened(open_page)
-    page.get_by_role("button", name="Decoder 1, cross-attention, head 2").click()
+    page.get_by_role("button", name="Decoder 0, cross-attention, head 1").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
     python = effect_on(pair, [Head(attention=CROSS, head=1)])
     assert after(page) == pytest.approx(np.exp(python.after), abs=1.1e-3)
@@ -58,7 +58,7 @@ def test_ablation_on_the_page_is_that_of_python_and_of_zeros(open_page: Open, pa
 def test_parts_are_named_with_what_is_lost_without_them(open_page: Open, pair: Pair) -> None:
     page = opened(open_page)
     lost = importance(pair).heads[CROSS][0].sum()
-    button = page.get_by_role("button", name="Decoder 1, cross-attention, head 1")
+    button = page.get_by_role("button", name="Decoder 0, cross-attention, head 0")
     expect(button).to_have_attribute("aria-label", re.compile("nats without it"))
     shown = re.search(r": ([+−]?)([\d.]+) nats", button.get_attribute("aria-label") or "")
     assert shown
@@ -67,7 +67,7 @@ def test_parts_are_named_with_what_is_lost_without_them(open_page: Open, pair: P
 
 def test_a_scale_of_1_and_the_button_bring_the_translation_back(open_page: Open) -> None:
     page = opened(open_page)
-    page.get_by_role("button", name="Layer Decoder 1").click()
+    page.get_by_role("button", name="Layer Decoder 0").click()
     expect(page.locator(".said.new")).not_to_have_text(TRANSLATION)
     page.get_by_label("Scale of what is pressed").fill("1")
     expect(page.locator(".said.new")).to_have_text(TRANSLATION)
@@ -137,7 +137,7 @@ def test_a_part_that_the_model_lacks_is_said_in_words(
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_to_mend_in_any_view(open_page: Open, theme: str) -> None:
     page = opened(open_page, color_scheme=theme)
-    page.get_by_role("button", name="Decoder 1, cross-attention, head 2").click()
+    page.get_by_role("button", name="Decoder 0, cross-attention, head 1").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
     for view in ("Switch off", "Attribution", "Layer by layer"):
         page.get_by_role("button", name=view).click()
@@ -148,6 +148,6 @@ def test_axe_finds_nothing_to_mend_in_any_view(open_page: Open, theme: str) -> N
 
 def test_a_phone_shows_it_without_a_sideways_scroll(open_page: Open) -> None:
     page = opened(open_page, viewport={"width": 390, "height": 800})
-    page.get_by_role("button", name="Layer Decoder 1").click()
+    page.get_by_role("button", name="Layer Decoder 0").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

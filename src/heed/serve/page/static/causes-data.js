@@ -40,7 +40,7 @@ export const stackTitle = (stack) => stack[0].toUpperCase() + stack.slice(1);
 /** `decoder.0.cross_attention` → "Decoder 1, cross-attention". */
 export function titleOf(name) {
   const { stack, layer, kind } = partsOf(name);
-  const title = `${stackTitle(stack)} ${layer + 1}`;
+  const title = `${stackTitle(stack)} ${layer}`;
   return kind ? `${title}, ${kindTitle(kind).toLowerCase()}` : title;
 }
 

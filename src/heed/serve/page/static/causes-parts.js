@@ -158,8 +158,8 @@ export function partsView() {
       const each = (heads[name] ?? []).map((lost, head) =>
         colored(
           { kind: "head", attention: name, head },
-          [`${head + 1}`],
-          `${title}, head ${head + 1}`,
+          [String(head)],
+          `${title}, head ${head}`,
           lost,
         ),
       );
@@ -170,7 +170,7 @@ export function partsView() {
       const name = `${stack}.${number}`;
       const button = colored(
         { kind: "layer", name },
-        [`${number + 1}`],
+        [String(number)],
         `Layer ${titleOf(name)}`,
         lostByLayer[name] ?? 0,
       );
@@ -201,7 +201,7 @@ export function partsView() {
     features.replaceChildren(
       ...found.map(({ name, feature }, index) => {
         const { stack, layer } = partsOf(name);
-        const words = `${stackTitle(stack)} ${layer + 1} · ${feature}`;
+        const words = `${stackTitle(stack)} ${layer} · ${feature}`;
         const button = part(
           { kind: "feature", feed_forward: name, feature },
           [words],
@@ -217,7 +217,7 @@ export function partsView() {
   function drawSources() {
     sources.replaceChildren(
       ...trace.source_tokens.map((piece, position) => {
-        const label = `Source token ${position + 1}, ${readPiece(piece)}`;
+        const label = `Source token ${position}, ${readPiece(piece)}`;
         const button = part({ kind: "position", position }, pieceNodes(piece), label);
         button.setAttribute("dir", "auto");
         return button;

@@ -77,7 +77,7 @@ export function patchForm(onAdd, onRemove) {
 
   function drawPlaces() {
     if (!other) return;
-    const option = (piece, place) => make("option", { value: place }, `${place + 1} ${readPiece(piece)}`);
+    const option = (piece, place) => make("option", { value: place }, `${place} ${readPiece(piece)}`);
     here.replaceChildren(make("option", { value: "" }, "all positions"), ...tokensOf(trace).map(option));
     there.replaceChildren(make("option", { value: "" }, "the same"), ...tokensOf(other).map(option));
   }
