@@ -1,5 +1,6 @@
 """The screen that steps through the computation shows the numbers of a trace, worked out."""
 
+import json
 import math
 import re
 
@@ -213,3 +214,22 @@ def test_the_screen_fits_a_phone(open_page: Open) -> None:
     look_at_steps(page)
     go(page, "encoder.0.self_attention.weights")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_tensor_is_saved(open_page: Open, trace: Trace) -> None:
+    page = opened(open_page)
+    name = "decoder.0.cross_attention.weights"
+    go(page, name, head=1)
+    for kind in ("SVG", "PNG", "CSV", "JSON"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save as {kind}").click()
+        assert download.value.suggested_filename == f"{name}.{kind.lower()}"
+        content = download.value.path().read_bytes()
+        assert content
+    saved = json.loads(content)
+    np.testing.assert_allclose(saved["values"], trace[name][1].ravel(), rtol=1e-6)
+    go(page, "logits", row=1)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as CSV").click()
+    rows = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 1 + trace["logits"].shape[1]

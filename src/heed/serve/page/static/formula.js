@@ -2,7 +2,17 @@
 
 const MATH = "http://www.w3.org/1998/Math/MathML";
 const NAMES = new Set([
-  "softmax", "log", "max", "cos", "tanh", "mean", "GELU", "Swish", "LayerNorm", "Concat", "Sublayer",
+  "softmax",
+  "log",
+  "max",
+  "cos",
+  "tanh",
+  "mean",
+  "GELU",
+  "Swish",
+  "LayerNorm",
+  "Concat",
+  "Sublayer",
 ]);
 const TOKEN = /(?:(?!ᵀ)\p{L})(?:(?!ᵀ)[\p{L}\p{M}\d])*|\d+|\S/gu;
 

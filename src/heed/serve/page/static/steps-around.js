@@ -38,7 +38,9 @@ async function piecesShown() {
     ["tgt", "Target, as the decoder reads it", trace.target_tokens],
   ]) {
     const names = await pieces(side);
-    const embedding = trace.nodes.find(({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side);
+    const embedding = trace.nodes.find(
+      ({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side,
+    );
     const vectors = embedding && (await tensor(embedding.name));
     const rows = tokens.map((token, index) => {
       const width = vectors?.shape[1] ?? 0;

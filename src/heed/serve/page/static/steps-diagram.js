@@ -16,19 +16,34 @@ export function blockOf(name) {
   const rest = name.slice(layer.length);
   if (!layer) return rest.includes(".") ? rest.split(".")[0] : rest;
   const part = rest.split(".")[0];
-  const inner = { around_self: "self_attention", around_cross: "cross_attention", around_joint: "joint_attention", around_feed_forward: "feed_forward" };
+  const inner = {
+    around_self: "self_attention",
+    around_cross: "cross_attention",
+    around_joint: "joint_attention",
+    around_feed_forward: "feed_forward",
+  };
   if (part === "in" || part === "out") return `${layer}${part}`;
   return `${layer}${inner[part] ?? part}`;
 }
 
-const isOfTarget = (name) => /^(decoder|embed_tgt|embedded_tgt|states|logits|log_probs|sides)/.test(name);
+const isOfTarget = (name) =>
+  /^(decoder|embed_tgt|embedded_tgt|states|logits|log_probs|sides)/.test(name);
 
 function titleOf(block) {
   if (block === "pieces") return "Pieces";
   const part = block.replace(/^(encoder|decoder)\.\d+\./, "");
   if (block.startsWith("embed")) return "Embedding + position";
   if (TITLES[part]) return TITLES[part];
-  return { memory: "Memory", states: "States", logits: "Logits", log_probs: "Softmax", in: "In", out: "Out" }[part] ?? part;
+  return (
+    {
+      memory: "Memory",
+      states: "States",
+      logits: "Logits",
+      log_probs: "Softmax",
+      in: "In",
+      out: "Out",
+    }[part] ?? part
+  );
 }
 
 /**
@@ -59,7 +74,9 @@ export function diagram(nodes, current, onPick) {
         stack.push(layerBox(name, first, name === litLayer, onPick));
       }
       if (name === litLayer) {
-        stack.at(-1).append(button(titleOf(block), first, block === lit, onPick, hasResidual(nodes, block)));
+        stack
+          .at(-1)
+          .append(button(titleOf(block), first, block === lit, onPick, hasResidual(nodes, block)));
       }
     }
   }
@@ -86,7 +103,9 @@ function layerBox(name, first, isOpen, onPick) {
 }
 
 function hasResidual(nodes, block) {
-  const around = block.replace(/(self|cross|joint)_attention$/, "around_$1").replace(/\.feed_forward$/, ".around_feed_forward");
+  const around = block
+    .replace(/(self|cross|joint)_attention$/, "around_$1")
+    .replace(/\.feed_forward$/, ".around_feed_forward");
   const found = nodes.find(({ name }) => name === `${around}.out`);
   return Boolean(found?.formula.includes("+"));
 }

@@ -79,10 +79,20 @@ export async function forcedTable() {
       make(
         "thead",
         {},
-        make("tr", {}, ...["Reads", "Should follow", "Probability", "Likeliest", "Loss"].map((one) => make("th", { scope: "col" }, one))),
+        make(
+          "tr",
+          {},
+          ...["Reads", "Should follow", "Probability", "Likeliest", "Loss"].map((one) =>
+            make("th", { scope: "col" }, one),
+          ),
+        ),
       ),
       body,
-      make("tfoot", {}, make("tr", {}, make("th", { scope: "row", colspan: "4" }, "Total, nats"), total)),
+      make(
+        "tfoot",
+        {},
+        make("tr", {}, make("th", { scope: "row", colspan: "4" }, "Total, nats"), total),
+      ),
     ),
   );
 }

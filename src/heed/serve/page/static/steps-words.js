@@ -21,11 +21,13 @@ const SENTENCES = {
   "attention.value": "The value of each position: what is read there, in each head.",
   "attention.rotated_query": "Queries are turned by an angle that grows with the position.",
   "attention.rotated_key": "Keys are turned by an angle that grows with the position.",
-  "attention.products": "Every query meets every key: their inner product says how well they match.",
+  "attention.products":
+    "Every query meets every key: their inner product says how well they match.",
   "attention.scores": "The products are divided by √d_k, so that they do not grow with the width.",
   "attention.bias": "A number for the distance between the two positions.",
   "attention.biased": "It is added to the scores.",
-  "attention.masked": "Where reading is not allowed, the score becomes −∞: nothing reads the future.",
+  "attention.masked":
+    "Where reading is not allowed, the score becomes −∞: nothing reads the future.",
   "attention.weights": "The softmax turns each row into shares that sum to 1.",
   "attention.context": "Each position reads the values, each by its share.",
   "attention.joined": "The heads are put side by side.",

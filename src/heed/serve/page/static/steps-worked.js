@@ -6,7 +6,10 @@ const SHOWN_TERMS = 4;
 export function written(value) {
   if (value === -Infinity) return "−∞";
   const size = Math.abs(value);
-  const digits = size >= 1000 || (size < 0.001 && size > 0) ? value.toExponential(2) : value.toFixed(size >= 100 ? 1 : 3);
+  const digits =
+    size >= 1000 || (size < 0.001 && size > 0)
+      ? value.toExponential(2)
+      : value.toFixed(size >= 100 ? 1 : 3);
   return digits.replace("-", "−");
 }
 
@@ -176,7 +179,10 @@ const RULES = {
   "attention.context": async ({ node, place: [head, row, dimension], read }) => {
     if (node.inputs.length !== 2) return null;
     const [weights, values] = await Promise.all(node.inputs.map((name) => read(name)));
-    const column = Float32Array.from({ length: values.shape[1] }, (_, at) => rowAt(values, head, at)[dimension]);
+    const column = Float32Array.from(
+      { length: values.shape[1] },
+      (_, at) => rowAt(values, head, at)[dimension],
+    );
     return dot(rowAt(weights, head, row), column);
   },
   "attention.joined": async ({ node, place: [row, column], read }) => {

@@ -7,6 +7,7 @@ import { heatmap } from "./heatmap.js";
 import { looked, nodeOf, pieces, tensor, weight } from "./looked.js";
 import { mathOf } from "./formula.js";
 import { setParams } from "./route.js";
+import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
 import { readPiece, tokenRow } from "./tokens.js";
 import { withoutTensors } from "./steps-around.js";
@@ -16,7 +17,10 @@ import { worked, written } from "./steps-worked.js";
 /** How deep one looks: which nodes are steps. */
 const DEPTHS = {
   overview: ["Overview", /^(embed.*\.sum|(encoder|decoder)\.\d+\.out|memory|states|log_probs)$/],
-  block: ["Blocks", /(sum|attention\.out|feed_forward\.out|around_\w+\.out|memory|states|logits|log_probs)$/],
+  block: [
+    "Blocks",
+    /(sum|attention\.out|feed_forward\.out|around_\w+\.out|memory|states|logits|log_probs)$/,
+  ],
   operation: ["Operations", /(?<!\.\d+\.in)$/],
 };
 const PLAY_MS = 1200;
@@ -100,7 +104,11 @@ async function draw() {
       "div",
       { class: "steps-columns" },
       diagram(trace.nodes, node.name, pick),
-      make("div", { class: "step-tensor card" }, ...(await (found ? shown(node, found) : node.show()))),
+      make(
+        "div",
+        { class: "step-tensor card" },
+        ...(await (found ? shown(node, found) : node.show())),
+      ),
       await explanation(node, found),
     ),
   );
@@ -111,9 +119,18 @@ function controls(node) {
   const all = steps();
   const at = all.indexOf(node);
   const button = (key, words, act, isOff) =>
-    make("button", { type: "button", class: "button", dataset: { key }, disabled: isOff, onclick: act }, words);
-  const depth = make("select", { dataset: { key: "depth" }, onchange: () => setParams({ depth: depth.value }) });
-  depth.append(...Object.entries(DEPTHS).map(([value, [title]]) => make("option", { value }, title)));
+    make(
+      "button",
+      { type: "button", class: "button", dataset: { key }, disabled: isOff, onclick: act },
+      words,
+    );
+  const depth = make("select", {
+    dataset: { key: "depth" },
+    onchange: () => setParams({ depth: depth.value }),
+  });
+  depth.append(
+    ...Object.entries(DEPTHS).map(([value, [title]]) => make("option", { value }, title)),
+  );
   depth.value = DEPTHS[params.depth] ? params.depth : "operation";
   const slider = make("input", {
     type: "range",
@@ -144,9 +161,7 @@ function tokensOf(axis) {
 }
 
 function labelsOf(axis, length) {
-  return isSequence(axis)
-    ? tokensOf(axis)
-    : Array.from({ length }, (_, index) => String(index));
+  return isSequence(axis) ? tokensOf(axis) : Array.from({ length }, (_, index) => String(index));
 }
 
 /** The axes that are shown as rows and columns, and the index on the others. */
@@ -165,30 +180,37 @@ async function shown(node, found) {
   const title = make("h2", {}, make("code", {}, node.name));
   const facts = make("p", { class: "shape" }, shapeText(node));
   const parts = [title, facts];
-  if (shape.length < 2) return [...parts, make("p", { class: "vector" }, Array.from(data.slice(0, 64), written).join("  "))];
+  if (shape.length < 2)
+    return [
+      ...parts,
+      make("p", { class: "vector" }, Array.from(data.slice(0, 64), written).join("  ")),
+    ];
   const { head, row } = placeOf(found);
   if (head !== null) parts.push(heads(shape[0], head));
   const [nRows, nColumns] = shape.slice(-2);
   const upTo = growth(node, parts);
   const slice = data.slice((head ?? 0) * nRows * nColumns, ((head ?? 0) + 1) * nRows * nColumns);
   if (upTo !== null) slice.fill(-Infinity, (upTo + 1) * nColumns);
-  if (axes.at(-1) === "piece") return [...parts, tokenRow(tokensOf(axes[0]), "tgt", (index) => setParams({ row: index })), await likeliest(node, slice, row, nColumns)];
+  const json = () => ({ ...node, head, values: Array.from(slice) });
+  if (axes.at(-1) === "piece") {
+    const tokens = tokenRow(tokensOf(axes[0]), "tgt", (index) => setParams({ row: index }));
+    const names = await pieces("tgt");
+    const scores = slice.subarray(row * nColumns, (row + 1) * nColumns);
+    const table = () => [["piece", node.name], ...names.map((name, id) => [name, scores[id]])];
+    const save = saveButtons(node.name, { table, json });
+    return [...parts, tokens, await likeliest(node, slice, row, nColumns), save];
+  }
   const isWeight = /\.weights$/.test(node.name);
-  parts.push(
-    make(
-      "div",
-      { class: "scroll-x" },
-      heatmap({
-        label: node.name,
-        rows: labelsOf(axes.at(-2), nRows),
-        columns: labelsOf(axes.at(-1), nColumns),
-        values: slice,
-        ...(isWeight ? { low: 0, high: 1 } : {}),
-        onPick: (at, column) => setParams({ row: at, column }),
-      }),
-    ),
-  );
-  return parts;
+  const map = heatmap({
+    label: node.name,
+    rows: labelsOf(axes.at(-2), nRows),
+    columns: labelsOf(axes.at(-1), nColumns),
+    values: slice,
+    ...(isWeight ? { low: 0, high: 1 } : {}),
+    onPick: (at, column) => setParams({ row: at, column }),
+  });
+  const save = saveButtons(node.name, { svg: map.svg, table: map.table, json });
+  return [...parts, make("div", { class: "scroll-x" }, map), save];
 }
 
 function shapeText(node) {
@@ -209,7 +231,12 @@ function heads(count, chosen) {
       String(index),
     ),
   );
-  return make("div", { class: "chips", role: "group", "aria-label": "Head" }, make("span", {}, "Head"), ...buttons);
+  return make(
+    "div",
+    { class: "chips", role: "group", "aria-label": "Head" },
+    make("span", {}, "Head"),
+    ...buttons,
+  );
 }
 
 /** The table of keys and values of the decoder grows by a row at each step: a slider for that. */
@@ -245,7 +272,9 @@ async function likeliest(node, values, row, width) {
   const scores = values.subarray(row * width, (row + 1) * width);
   const most = scores.reduce((a, b) => Math.max(a, b), -Infinity);
   const sum = scores.reduce((total, score) => total + Math.exp(score - most), 0);
-  const order = Array.from(scores.keys()).sort((a, b) => scores[b] - scores[a]).slice(0, TOP);
+  const order = Array.from(scores.keys())
+    .sort((a, b) => scores[b] - scores[a])
+    .slice(0, TOP);
   const expected = looked.trace.expected_tokens[row];
   return make(
     "table",
@@ -273,7 +302,15 @@ async function likeliest(node, values, row, width) {
         return make(
           "tr",
           { class: names[id] === expected ? "is-expected" : null },
-          make("th", { scope: "row", dir: "auto" }, make("button", { type: "button", class: "link", onclick: () => setParams({ column: id }) }, readPiece(names[id]))),
+          make(
+            "th",
+            { scope: "row", dir: "auto" },
+            make(
+              "button",
+              { type: "button", class: "link", onclick: () => setParams({ column: id }) },
+              readPiece(names[id]),
+            ),
+          ),
           make("td", {}, written(scores[id])),
           make("td", {}, written(probability)),
           make("td", { "aria-hidden": "true" }, meter),
@@ -284,12 +321,9 @@ async function likeliest(node, values, row, width) {
 }
 
 async function explanation(node, found) {
-  const parts = [
-    make("h2", {}, node.operation),
-    ...formula(node),
-    make("p", {}, sentenceOf(node)),
-  ];
-  if (!found) return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
+  const parts = [make("h2", {}, node.operation), ...formula(node), make("p", {}, sentenceOf(node))];
+  if (!found)
+    return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
   if (found.shape.length > 1) parts.push(await example(node, found));
   parts.push(inputs(node));
   if (/^(logits|log_probs)$/.test(node.name)) parts.push(await forcedTable());
@@ -329,7 +363,8 @@ async function example(node, found) {
     if (rule) box.append(make("p", { class: "hint" }, rule.missing));
     return box;
   }
-  const isEqual = rule.value === value || Math.abs(rule.value - value) <= CLOSE * (1 + Math.abs(value));
+  const isEqual =
+    rule.value === value || Math.abs(rule.value - value) <= CLOSE * (1 + Math.abs(value));
   box.append(make("p", { class: "sum" }, `${rule.text} = ${written(rule.value)}`));
   if (!isEqual) box.append(make("p", { class: "hint" }, `The model computed ${written(value)}.`));
   else box.append(make("p", { class: "hint agreed" }, icon("check"), "the same as the model’s"));
@@ -346,5 +381,10 @@ function inputs(node) {
         : make("code", {}, name),
     ),
   );
-  return make("details", { class: "inputs" }, make("summary", {}, `Computed from ${node.inputs.length}`), make("ul", {}, ...links));
+  return make(
+    "details",
+    { class: "inputs" },
+    make("summary", {}, `Computed from ${node.inputs.length}`),
+    make("ul", {}, ...links),
+  );
 }
