@@ -40,7 +40,8 @@ export async function cellView({ use, layer, head, row, column, rows, columns, u
   );
   const values = { product, score, bias, masked, weight };
   const vectors = await vectorsOf(sublayer, head, row, column);
-  const formula = vectors && isDotProduct(sublayer) ? written(values, vectors) : listed(sublayer, values);
+  const formula =
+    vectors && isDotProduct(sublayer) ? written(values, vectors) : listed(sublayer, values);
   const hint = unscaled === null ? null : `Without √d_k, the softmax is ${spell(unscaled)}.`;
   return make(
     "section",
@@ -64,7 +65,9 @@ function written({ product, score, bias, masked, weight }, { query }) {
   if (bias !== null) steps.push([sign("+"), letter("b"), sign("="), number(score + bias)]);
   if (masked === -Infinity) steps.push([math("mtext", "masked"), sign("="), sign("−∞")]);
   steps.push([math("mtext", "softmax"), sign("="), number(weight)]);
-  formula.append(math("mrow", ...steps.flatMap((step, index) => (index ? [sign(","), ...step] : step))));
+  formula.append(
+    math("mrow", ...steps.flatMap((step, index) => (index ? [sign(","), ...step] : step))),
+  );
   return formula;
 }
 
@@ -116,7 +119,10 @@ function strips(query, key) {
   ];
   const table = make("table", { class: "strips" });
   for (const [name, values, bound] of rows) {
-    const canvas = make("canvas", { role: "img", "aria-label": `${name}: ${[...values].map(spell).join(", ")}` });
+    const canvas = make("canvas", {
+      role: "img",
+      "aria-label": `${name}: ${[...values].map(spell).join(", ")}`,
+    });
     canvas.redraw = () => paint(canvas, values, values.length, scaleOf(values, -bound, bound));
     canvas.redraw();
     redrawWithTheme(canvas);
@@ -128,7 +134,9 @@ function strips(query, key) {
     const end = name === "q × k" ? "sum = q·k" : `${values.length} numbers`;
     readout.textContent = end;
     canvas.addEventListener("pointerleave", () => (readout.textContent = end));
-    table.append(make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, canvas), readout));
+    table.append(
+      make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, canvas), readout),
+    );
   }
   return table;
 }

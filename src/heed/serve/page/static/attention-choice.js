@@ -25,7 +25,8 @@ export function choiceOf(params) {
   const layer = within(params.layer, names.length) ?? first?.layer ?? names.length - 1;
   const head = within(params.head, nHeads[layer]) ?? (first?.layer === layer ? first.head : 0);
   const several = parseHeads(params.heads, nHeads);
-  const mix = params.mix === "layers" || (params.mix === "rollout" && hasRollout(use)) ? params.mix : "";
+  const mix =
+    params.mix === "layers" || (params.mix === "rollout" && hasRollout(use)) ? params.mix : "";
   const heads = several.length ? several : [{ layer, head, share: 1 }];
   const read = heads.map((one) => names[one.layer]);
   const stages = mix
@@ -64,7 +65,9 @@ export function choiceOf(params) {
 
 /** Heads as they stand in an address: `2.0,2.3*0.5`. */
 export const spellHeads = (heads) =>
-  heads.map(({ layer, head, share }) => `${layer}.${head}${share === 1 ? "" : `*${share}`}`).join(",");
+  heads
+    .map(({ layer, head, share }) => `${layer}.${head}${share === 1 ? "" : `*${share}`}`)
+    .join(",");
 
 function parseHeads(text, nHeads) {
   const found = [...(text ?? "").matchAll(/(\d+)\.(\d+)(?:\*(\d*\.?\d+))?(?:,|$)/g)];
@@ -75,7 +78,9 @@ function parseHeads(text, nHeads) {
 
 function within(text, count) {
   const number = Number(text);
-  return text !== undefined && Number.isInteger(number) && number >= 0 && number < count ? number : null;
+  return text !== undefined && Number.isInteger(number) && number >= 0 && number < count
+    ? number
+    : null;
 }
 
 /** The heads that are stored with the model as those that align best, or null. */
@@ -84,7 +89,9 @@ function bestHeads(nLayers) {
   if (!stored) return null;
   const layer = (stored.layer + nLayers) % nLayers;
   const count = nodeOf(`${sublayers("cross")[layer]}.weights`).shape[0];
-  const heads = stored.heads.length ? stored.heads : Array.from({ length: count }, (_, head) => head);
+  const heads = stored.heads.length
+    ? stored.heads
+    : Array.from({ length: count }, (_, head) => head);
   return {
     heads: heads.map((head) => ({ layer, head, share: 1 })),
     isShifted: stored.is_shifted,

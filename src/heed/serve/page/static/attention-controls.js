@@ -10,10 +10,18 @@ function choice(label, entries, onChoose) {
   const buttons = new Map(
     entries.map(([value, text]) => [
       value,
-      make("button", { type: "button", "aria-pressed": "false", onclick: () => onChoose(value) }, text),
+      make(
+        "button",
+        { type: "button", "aria-pressed": "false", onclick: () => onChoose(value) },
+        text,
+      ),
     ]),
   );
-  const element = make("div", { class: "choice", role: "group", "aria-label": label }, ...buttons.values());
+  const element = make(
+    "div",
+    { class: "choice", role: "group", "aria-label": label },
+    ...buttons.values(),
+  );
   element.update = (chosen, allowed) => {
     for (const [value, button] of buttons) {
       button.setAttribute("aria-pressed", value === chosen);
@@ -46,18 +54,32 @@ export function useTabs() {
           id: `tab-${use}`,
           title: about,
           "aria-controls": "attention-panel",
-          onclick: () => setParams({ use, layer: null, head: null, heads: null, mix: null, row: null, col: null }),
+          onclick: () =>
+            setParams({
+              use,
+              layer: null,
+              head: null,
+              heads: null,
+              mix: null,
+              row: null,
+              col: null,
+            }),
         },
         title,
       ),
     ]),
   );
-  const element = make("div", { class: "choice tabs", role: "tablist", "aria-label": "Kind of attention" }, ...tabs.values());
+  const element = make(
+    "div",
+    { class: "choice tabs", role: "tablist", "aria-label": "Kind of attention" },
+    ...tabs.values(),
+  );
   element.addEventListener("keydown", (event) => {
     const shown = [...tabs.values()].filter((tab) => !tab.hidden);
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
-    const next = shown[(shown.indexOf(document.activeElement) + step + shown.length) % shown.length];
+    const next =
+      shown[(shown.indexOf(document.activeElement) + step + shown.length) % shown.length];
     next.focus();
     next.click();
   });
@@ -73,7 +95,9 @@ export function useTabs() {
 
 /** The controls above the large view. @returns {HTMLElement} with `update(choice)` */
 export function viewControls() {
-  const view = choice("View", Object.entries(VIEWS), (value) => setParams({ view: value === "map" ? null : value }));
+  const view = choice("View", Object.entries(VIEWS), (value) =>
+    setParams({ view: value === "map" ? null : value }),
+  );
   const stage = choice(
     "Stage of the computation",
     Object.entries(STAGES).map(([value, { title }]) => [value, title]),
@@ -81,12 +105,30 @@ export function viewControls() {
   );
   let hidden = [];
   const hide = (kind) => (isOn) =>
-    setParams({ hide: [...hidden.filter((one) => one !== kind), ...(isOn ? [kind] : [])].join(",") || null });
+    setParams({
+      hide: [...hidden.filter((one) => one !== kind), ...(isOn ? [kind] : [])].join(",") || null,
+    });
   const flag = (name) => (isOn) => setParams({ [name]: isOn ? "1" : null });
-  const words = check("Words", "Sum over the pieces that are read, mean over those that read", flag("words"));
-  const special = check("Hide </s>", "Leave out </s>, <s> and tags; the rest is divided by its sum", hide("special"));
-  const signs = check("Hide punctuation", "Leave it out; the rest is divided by its sum", hide("punctuation"));
-  const unscaled = check("Without √dₖ", "Softmax of the raw products, not divided by √d_k", flag("unscaled"));
+  const words = check(
+    "Words",
+    "Sum over the pieces that are read, mean over those that read",
+    flag("words"),
+  );
+  const special = check(
+    "Hide </s>",
+    "Leave out </s>, <s> and tags; the rest is divided by its sum",
+    hide("special"),
+  );
+  const signs = check(
+    "Hide punctuation",
+    "Leave it out; the rest is divided by its sum",
+    hide("punctuation"),
+  );
+  const unscaled = check(
+    "Without √dₖ",
+    "Softmax of the raw products, not divided by √d_k",
+    flag("unscaled"),
+  );
   const element = make("div", { class: "controls" }, view, stage, words, special, signs, unscaled);
   element.update = (chosen) => {
     const isLinks = chosen.view === "links";
@@ -108,7 +150,9 @@ export function mixControls() {
   const chips = make("div", { class: "chips" });
   const mean = button("Mean of the layer", ({ layer, nHeads }) => ({
     mix: null,
-    heads: spellHeads(Array.from({ length: nHeads[layer] }, (_, head) => ({ layer, head, share: 1 }))),
+    heads: spellHeads(
+      Array.from({ length: nHeads[layer] }, (_, head) => ({ layer, head, share: 1 })),
+    ),
   }));
   const all = button("All layers", () => ({ mix: "layers", stage: null }));
   const rollout = button("Rollout", () => ({ mix: "rollout", stage: null }));
@@ -118,7 +162,12 @@ export function mixControls() {
   function button(text, changes) {
     return make(
       "button",
-      { type: "button", class: "button small", "aria-pressed": "false", onclick: () => setParams(changes(current)) },
+      {
+        type: "button",
+        class: "button small",
+        "aria-pressed": "false",
+        onclick: () => setParams(changes(current)),
+      },
       text,
     );
   }
@@ -129,7 +178,9 @@ export function mixControls() {
     all.setAttribute("aria-pressed", chosen.mix === "layers");
     rollout.setAttribute("aria-pressed", chosen.mix === "rollout");
     const isMean =
-      chosen.isSeveral && !chosen.mix && chosen.heads.length === chosen.nHeads[chosen.heads[0].layer];
+      chosen.isSeveral &&
+      !chosen.mix &&
+      chosen.heads.length === chosen.nHeads[chosen.heads[0].layer];
     mean.setAttribute("aria-pressed", isMean);
     chips.hidden = !chosen.isSeveral;
     const key = chosen.heads.map(({ layer, head }) => `${layer}.${head}`).join();
@@ -175,7 +226,10 @@ export function byMenu() {
   element.update = ({ by, best, nLayers, isSeveral, layer, head }) => {
     const options = [
       ...(best ? [["best", `the best on development data: ${titleOf(best.heads)}`]] : []),
-      ...Array.from({ length: nLayers }, (_, index) => [`layer-${index}`, `the mean of layer ${index}`]),
+      ...Array.from({ length: nLayers }, (_, index) => [
+        `layer-${index}`,
+        `the mean of layer ${index}`,
+      ]),
       ["chosen", isSeveral ? "the chosen heads" : `the chosen head: ${layer}.${head}`],
     ];
     select.replaceChildren(...options.map(([value, text]) => make("option", { value }, text)));
@@ -195,5 +249,7 @@ export function titleOf(heads) {
   const [{ layer, head }] = heads;
   if (heads.length === 1) return `layer ${layer}, head ${head}`;
   const isOneLayer = heads.every((one) => one.layer === layer);
-  return isOneLayer ? `layer ${layer}, mean of ${heads.length} heads` : `mean of ${heads.length} heads`;
+  return isOneLayer
+    ? `layer ${layer}, mean of ${heads.length} heads`
+    : `mean of ${heads.length} heads`;
 }

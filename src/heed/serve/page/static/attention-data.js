@@ -6,7 +6,11 @@ import { betweenWords, isPunctuation, isSpecial, wordsOf } from "./pieces.js";
 
 /** Kinds of attention, in the order of their tabs. */
 export const USES = {
-  encoder: { title: "Encoder", about: "self-attention", pattern: /^encoder(\.\d+)?\.self_attention$/ },
+  encoder: {
+    title: "Encoder",
+    about: "self-attention",
+    pattern: /^encoder(\.\d+)?\.self_attention$/,
+  },
   decoder: {
     title: "Decoder (masked)",
     about: "masked self-attention",
@@ -66,7 +70,9 @@ export async function layerMaps(sublayer, stage) {
   const size = nRows * n;
   return {
     n,
-    heads: Array.from({ length: nHeads }, (_, head) => data.subarray(head * size, (head + 1) * size)),
+    heads: Array.from({ length: nHeads }, (_, head) =>
+      data.subarray(head * size, (head + 1) * size),
+    ),
   };
 }
 
@@ -81,7 +87,10 @@ async function unscaledWeights(sublayer) {
   );
   const { n } = products;
   const heads = products.heads.map((map, head) =>
-    softmax(map.map((value, place) => (Number.isFinite(masked.heads[head][place]) ? value : -Infinity)), n),
+    softmax(
+      map.map((value, place) => (Number.isFinite(masked.heads[head][place]) ? value : -Infinity)),
+      n,
+    ),
   );
   return { n, heads };
 }
@@ -119,7 +128,14 @@ export async function mapOf(chosen) {
     values = betweenWords(values, n, axes.rows.words, axes.columns.words);
     n = axes.columns.words.length;
   }
-  return { values, n, hidden, isWeights, rows: shown(axes.rows, isByWord), columns: shown(axes.columns, isByWord) };
+  return {
+    values,
+    n,
+    hidden,
+    isWeights,
+    rows: shown(axes.rows, isByWord),
+    columns: shown(axes.columns, isByWord),
+  };
 }
 
 const shown = ({ side, tokens, words }, isByWord) => ({
@@ -147,14 +163,27 @@ async function meanOfHeads({ use, stage, heads, isUnscaled }) {
   const { n } = layers.get(heads[0].layer);
   const maps = heads.map(({ layer, head }) => layers.get(layer).heads[head]);
   if (maps.length === 1) return { n, values: maps[0] };
-  return { n, values: meanOf(maps, heads.map(({ share }) => share)) };
+  return {
+    n,
+    values: meanOf(
+      maps,
+      heads.map(({ share }) => share),
+    ),
+  };
 }
 
 /** The mean over all layers, or rollout; a layer with chosen heads is the mean of these. */
 async function mixed({ use, heads, mix, isSeveral }) {
   const means = await layerMeans(use, isSeveral ? heads : []);
   const { n } = means;
-  if (mix === "layers") return { n, values: meanOf(means.layers, means.layers.map(() => 1)) };
+  if (mix === "layers")
+    return {
+      n,
+      values: meanOf(
+        means.layers,
+        means.layers.map(() => 1),
+      ),
+    };
   if (use !== "cross") return { n, values: rollout(means.layers, n) };
   const [own, encoder] = await Promise.all([layerMeans("decoder", []), layerMeans("encoder", [])]);
   const memory = rollout(encoder.layers, n);
@@ -167,8 +196,8 @@ async function layerMeans(use, heads) {
     n: layers[0].n,
     layers: layers.map((each, layer) => {
       const own = heads.filter((one) => one.layer === layer);
-      const shares = each.heads.map(
-        (_, head) => (own.length ? (own.find((one) => one.head === head)?.share ?? 0) : 1),
+      const shares = each.heads.map((_, head) =>
+        own.length ? (own.find((one) => one.head === head)?.share ?? 0) : 1,
       );
       return meanOf(each.heads, shares);
     }),

@@ -22,7 +22,13 @@ export async function headGrid(chosen, { onHead, onOrder }) {
     maps.map((map, head) => {
       const values = hidden.size ? withoutColumns(map, n, hidden).kept : map;
       const bits = entropies(values, n);
-      return { layer, head, n, values, entropy: bits.reduce((sum, one) => sum + one, 0) / bits.length };
+      return {
+        layer,
+        head,
+        n,
+        values,
+        entropy: bits.reduce((sum, one) => sum + one, 0) / bits.length,
+      };
     }),
   );
   if (order !== "layer") {
@@ -30,7 +36,10 @@ export async function headGrid(chosen, { onHead, onOrder }) {
   }
   const high = highOf(...heads.map(({ values }) => values));
   const buttons = heads.map((one) => thumbnail(one, use, high, onHead));
-  const select = make("select", { "aria-label": "Order of the heads", onchange: () => onOrder(select.value) });
+  const select = make("select", {
+    "aria-label": "Order of the heads",
+    onchange: () => onOrder(select.value),
+  });
   select.append(...Object.entries(ORDERS).map(([value, text]) => make("option", { value }, text)));
   select.value = order;
   const grid = make(
@@ -46,7 +55,11 @@ export async function headGrid(chosen, { onHead, onOrder }) {
     { class: "overview" },
     make("div", { class: "title" }, make("h2", {}, "Layers × heads"), select),
     grid,
-    make("p", { class: "hint" }, "The number is the mean entropy of a row, in bits. Shift-click adds a head."),
+    make(
+      "p",
+      { class: "hint" },
+      "The number is the mean entropy of a row, in bits. Shift-click adds a head.",
+    ),
   );
   element.mark = ({ heads: marked, mix }) => {
     heads.forEach(({ layer, head }, index) => {

@@ -19,7 +19,12 @@ const MAX_LINES = 12_000;
 export function lineView({ values, n, rows, columns }, { onRow }) {
   const lines = linesOf(values, n);
   const height = Math.max(rows.labels.length, columns.labels.length) * HEIGHT;
-  const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, "aria-hidden": "true" });
+  const svg = draw("svg", {
+    viewBox: `0 0 ${WIDTH} ${height}`,
+    width: WIDTH,
+    height,
+    "aria-hidden": "true",
+  });
   const paths = lines.map(({ row, column, weight }) =>
     draw("path", { d: curve(row, column), class: "line", "stroke-opacity": weight.toFixed(3) }),
   );
@@ -27,12 +32,22 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
   const left = column(rows, (index) =>
     make(
       "button",
-      { type: "button", class: "token", dir: "auto", onclick: () => onRow(index), ...events(rows, index) },
+      {
+        type: "button",
+        class: "token",
+        dir: "auto",
+        onclick: () => onRow(index),
+        ...events(rows, index),
+      },
       ...pieceNodes(rows.labels[index]),
     ),
   );
   const right = column(columns, (index) =>
-    make("span", { class: "token", dir: "auto", ...events(columns, index) }, ...pieceNodes(columns.labels[index])),
+    make(
+      "span",
+      { class: "token", dir: "auto", ...events(columns, index) },
+      ...pieceNodes(columns.labels[index]),
+    ),
   );
   const element = make(
     "div",
@@ -72,7 +87,12 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
 
 function events({ side, words }, index) {
   const here = () => point(pointedAt(side, index, words));
-  return { onmouseenter: here, onfocus: here, onmouseleave: () => point(null), onblur: () => point(null) };
+  return {
+    onmouseenter: here,
+    onfocus: here,
+    onmouseleave: () => point(null),
+    onblur: () => point(null),
+  };
 }
 
 const column = ({ labels }, makeOne) => labels.map((_, index) => makeOne(index));
@@ -105,14 +125,29 @@ function drawing(label, lines, rows, columns, height) {
     "font-size": 15,
     fill: "#1b1e21",
   });
-  svg.append(draw("rect", { ...size, fill: "#fff" }), draw("text", { x: 8, y: 20, "font-weight": 600 }, label));
+  svg.append(
+    draw("rect", { ...size, fill: "#fff" }),
+    draw("text", { x: 8, y: 20, "font-weight": 600 }, label),
+  );
   for (const { row, column: to, weight } of lines) {
     const d = curve(row, to, left, WIDTH, top);
-    svg.append(draw("path", { d, fill: "none", stroke: "#0c6b66", "stroke-width": 2, "stroke-opacity": weight.toFixed(3) }));
+    svg.append(
+      draw("path", {
+        d,
+        fill: "none",
+        stroke: "#0c6b66",
+        "stroke-width": 2,
+        "stroke-opacity": weight.toFixed(3),
+      }),
+    );
   }
   const text = (labels, x, anchor) =>
     labels.map((piece, index) =>
-      draw("text", { x, y: top + (index + 0.5) * HEIGHT + 5, "text-anchor": anchor }, readPiece(piece)),
+      draw(
+        "text",
+        { x, y: top + (index + 0.5) * HEIGHT + 5, "text-anchor": anchor },
+        readPiece(piece),
+      ),
     );
   svg.append(...text(rows, left - 8, "end"), ...text(columns, left + WIDTH + 8, "start"));
   return svgText(svg);

@@ -20,16 +20,28 @@ export function linkView({ values, n, rows, columns }, join, onJoin) {
   const svg = draw("svg", { class: "links", height: GAP, "aria-hidden": "true" });
   const stage = make("div", { class: "stage" }, source, svg, target);
   const pharaoh = links.map(([from, to]) => `${from}-${to}`).join(" ");
-  const button = make("button", { type: "button", class: "icon", "aria-label": "Copy the links", title: "Copy" });
+  const button = make("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": "Copy the links",
+    title: "Copy",
+  });
   button.addEventListener("click", () => copy(pharaoh, button));
   fill(button, "copy");
-  const select = make("select", { "aria-label": "Which links", onchange: () => onJoin(select.value) });
+  const select = make("select", {
+    "aria-label": "Which links",
+    onchange: () => onJoin(select.value),
+  });
   select.append(...Object.entries(JOINS).map(([value, text]) => make("option", { value }, text)));
   select.value = join;
   const element = make(
     "div",
     { class: "alignment" },
-    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Alignment" }, stage),
+    make(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Alignment" },
+      stage,
+    ),
     make(
       "div",
       { class: "pharaoh" },
@@ -60,11 +72,15 @@ export function linkView({ values, n, rows, columns }, join, onJoin) {
   new ResizeObserver(place).observe(stage);
   const mark = ({ side, index } = {}) => {
     for (const path of svg.children) {
-      const isAway = index !== undefined && Number(path.dataset[side === "src" ? "source" : "target"]) !== index;
+      const isAway =
+        index !== undefined && Number(path.dataset[side === "src" ? "source" : "target"]) !== index;
       path.classList.toggle("away", isAway);
     }
   };
-  for (const [row, side] of [[source, "src"], [target, "tgt"]]) {
+  for (const [row, side] of [
+    [source, "src"],
+    [target, "tgt"],
+  ]) {
     [...row.children].forEach((token, index) => {
       token.addEventListener("mouseenter", () => mark({ side, index }));
       token.addEventListener("mouseleave", () => mark());
@@ -86,7 +102,10 @@ function drawing(label, links, source, target) {
     });
   };
   const [above, below] = [places(source), places(target)];
-  const size = { width: Math.max(above.at(-1)?.end ?? 0, below.at(-1)?.end ?? 0) + 12, height: GAP + 100 };
+  const size = {
+    width: Math.max(above.at(-1)?.end ?? 0, below.at(-1)?.end ?? 0) + 12,
+    height: GAP + 100,
+  };
   const svg = draw("svg", {
     xmlns: "http://www.w3.org/2000/svg",
     viewBox: `0 0 ${size.width} ${size.height}`,

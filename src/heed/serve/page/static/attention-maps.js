@@ -36,7 +36,8 @@ export function meanOf(maps, shares) {
   const mean = new Float32Array(maps[0].length);
   maps.forEach((map, index) => {
     const share = shares[index] / total;
-    if (share) for (let place = 0; place < mean.length; place += 1) mean[place] += share * map[place];
+    if (share)
+      for (let place = 0; place < mean.length; place += 1) mean[place] += share * map[place];
   });
   return mean;
 }
@@ -56,7 +57,8 @@ export function withoutColumns(weights, n, columns) {
       } else total += kept[place];
     }
     hidden += left / nRows;
-    if (total > 0) for (let place = row * n; place < (row + 1) * n; place += 1) kept[place] /= total;
+    if (total > 0)
+      for (let place = row * n; place < (row + 1) * n; place += 1) kept[place] /= total;
   }
   return { kept, hidden };
 }
@@ -94,10 +96,13 @@ export function rollout(layers, n) {
 
 /** Rollout of a decoder to the source, through its own layers and those of the encoder. */
 export function rolloutToSource(selfLayers, crossLayers, memory, nTarget, nSource) {
-  return crossLayers.reduce((shares, weights, layer) => {
-    const own = halfway(shares, product(selfLayers[layer], shares, nTarget, nSource));
-    return halfway(own, product(weights, memory, nSource, nSource));
-  }, new Float32Array(nTarget * nSource));
+  return crossLayers.reduce(
+    (shares, weights, layer) => {
+      const own = halfway(shares, product(selfLayers[layer], shares, nTarget, nSource));
+      return halfway(own, product(weights, memory, nSource, nSource));
+    },
+    new Float32Array(nTarget * nSource),
+  );
 }
 
 /** A smaller map: each cell the largest of those it stands for. At most `side` rows and columns. */
@@ -166,7 +171,7 @@ export function linksOf(weights, n, join) {
 function grown(both, union, key) {
   const links = new Map(both);
   const has = (axis, place) => [...links.values()].some((link) => link[axis] === place);
-  for (let hasGrown = true; hasGrown; ) {
+  for (let hasGrown = true; hasGrown;) {
     hasGrown = false;
     const ordered = [...links.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     for (const [source, target] of ordered) {

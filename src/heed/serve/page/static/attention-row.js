@@ -26,8 +26,22 @@ export function rowView({ values, n, rows, columns, isWeights }, use, onRow) {
     oninput: () => go(Number(slider.value)),
   });
   const stepButton = (text, label, step) =>
-    make("button", { type: "button", class: "quiet", "aria-label": label, title: label, onclick: () => go(current() + step) }, text);
-  const playButton = make("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: () => toggle() }, "Play");
+    make(
+      "button",
+      {
+        type: "button",
+        class: "quiet",
+        "aria-label": label,
+        title: label,
+        onclick: () => go(current() + step),
+      },
+      text,
+    );
+  const playButton = make(
+    "button",
+    { type: "button", class: "quiet", "aria-pressed": "false", onclick: () => toggle() },
+    "Play",
+  );
   const about = make("p", { class: "step", "aria-live": "polite" });
   const read = tokenRow(columns.labels, columns.side, { words: columns.words });
   const top = make("ol", { class: "top-read" });
@@ -35,7 +49,14 @@ export function rowView({ values, n, rows, columns, isWeights }, use, onRow) {
   const element = make(
     "section",
     { class: "row-view", "aria-label": "One position" },
-    make("div", { class: "scrubber" }, stepButton("◀", "One step back", -1), slider, stepButton("▶", "One step on", 1), playButton),
+    make(
+      "div",
+      { class: "scrubber" },
+      stepButton("◀", "One step back", -1),
+      slider,
+      stepButton("▶", "One step on", 1),
+      playButton,
+    ),
     detail,
   );
   const bits = isWeights ? entropies(values, n) : null;
@@ -68,19 +89,24 @@ export function rowView({ values, n, rows, columns, isWeights }, use, onRow) {
     if (row === null) return;
     slider.value = row;
     const shares = values.slice(row * n, (row + 1) * n);
-    about.replaceChildren(...sentence(rows, row, use), bits ? `Entropy ${bits[row].toFixed(2)} bits.` : "");
+    about.replaceChildren(
+      ...sentence(rows, row, use),
+      bits ? `Entropy ${bits[row].toFixed(2)} bits.` : "",
+    );
     read.tint(isWeights ? shares : []);
     const order = [...shares.keys()].sort((one, other) => shares[other] - shares[one]);
     top.replaceChildren(
-      ...order.slice(0, SHOWN).map((column) =>
-        make(
-          "li",
-          {},
-          make("bdi", { class: "piece" }, ...pieceNodes(columns.labels[column])),
-          isWeights ? bar(shares[column]) : null,
-          make("span", { class: "number" }, spell(shares[column])),
+      ...order
+        .slice(0, SHOWN)
+        .map((column) =>
+          make(
+            "li",
+            {},
+            make("bdi", { class: "piece" }, ...pieceNodes(columns.labels[column])),
+            isWeights ? bar(shares[column]) : null,
+            make("span", { class: "number" }, spell(shares[column])),
+          ),
         ),
-      ),
     );
   };
   return element;
@@ -94,5 +120,7 @@ function sentence({ labels, side, words }, row, use) {
   if (use === "encoder") return [...parts, " reads the source. "];
   const { expected_tokens: expected } = looked.trace;
   const written = side === "tgt" && !words ? expected[row] : null;
-  return written ? [...parts, " is read, ", token(written), " is written. "] : [...parts, " is read. "];
+  return written
+    ? [...parts, " is read, ", token(written), " is written. "]
+    : [...parts, " is read. "];
 }

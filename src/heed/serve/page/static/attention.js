@@ -133,7 +133,8 @@ function onHead(layer, head, isMore) {
 
 /** The large view: a heat map, lines, or an alignment. */
 async function drawLarge(now) {
-  const { use, view, stage, heads, mix, isUnscaled, hidden, isByWord, isSeveral, by, join } = chosen;
+  const { use, view, stage, heads, mix, isUnscaled, hidden, isByWord, isSeveral, by, join } =
+    chosen;
   if (!isNew("large", use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join)) return;
   const isLinks = view === "links";
   const map = await (isLinks ? alignmentMap(by, isByWord) : mapOf({ ...chosen, isSeveral }));
@@ -174,8 +175,7 @@ const isWritten = ({ side, words }) => side === "tgt" && !words;
 function titleNow() {
   const { use, view, mix, heads, by } = chosen;
   if (view === "links") return `Alignment by ${titleOf(by.heads)}`;
-  const which =
-    mix === "rollout" ? "rollout" : mix ? "mean of all layers" : titleOf(heads);
+  const which = mix === "rollout" ? "rollout" : mix ? "mean of all layers" : titleOf(heads);
   return `${USES[use].title}: ${which}`;
 }
 
@@ -189,13 +189,22 @@ function noteOn({ hidden, isWeights }) {
         : "Rollout: the layers multiplied, with half of each for the residual connection.",
     );
   } else if (!isWeights) {
-    notes.push({ products: "Q Kᵀ, before the division by √d_k.", scores: "Q Kᵀ / √d_k, before the mask.", masked: "Behind the mask: what may not be read is −∞." }[stage]);
+    notes.push(
+      {
+        products: "Q Kᵀ, before the division by √d_k.",
+        scores: "Q Kᵀ / √d_k, before the mask.",
+        masked: "Behind the mask: what may not be read is −∞.",
+      }[stage],
+    );
   }
   if (isUnscaled) notes.push("Softmax of Q Kᵀ without the division by √d_k: rows are sharper.");
   if (kinds.length && isWeights) {
-    notes.push(`${PERCENT.format(hidden)} of the attention goes to what is hidden; the rest is divided by its sum.`);
+    notes.push(
+      `${PERCENT.format(hidden)} of the attention goes to what is hidden; the rest is divided by its sum.`,
+    );
   }
-  if (isByWord && isWeights) notes.push("Words: the sum over pieces that are read, the mean over pieces that read.");
+  if (isByWord && isWeights)
+    notes.push("Words: the sum over pieces that are read, the mean over pieces that read.");
   return notes.join(" ");
 }
 
@@ -222,7 +231,12 @@ const finite = (value) => (Number.isFinite(value) ? value : null);
 
 const fileName = () => {
   const { use, view, mix, heads } = chosen;
-  const which = mix || heads.map(({ layer, head }) => `${layer}-${head}`).slice(0, 4).join("_");
+  const which =
+    mix ||
+    heads
+      .map(({ layer, head }) => `${layer}-${head}`)
+      .slice(0, 4)
+      .join("_");
   return `attention-${use}-${view === "links" ? "alignment" : which}`;
 };
 

@@ -30,7 +30,9 @@ const METHODS = {
 /** @returns {HTMLElement} with `show({trace, token, params})` */
 export function attributionView() {
   const select = make("select", { onchange: () => setParams({ method: select.value }) });
-  select.append(...Object.entries(METHODS).map(([name, [title]]) => make("option", { value: name }, title)));
+  select.append(
+    ...Object.entries(METHODS).map(([name, [title]]) => make("option", { value: name }, title)),
+  );
   const about = make("p", { class: "hint" });
   const message = make("p", { class: "hint", role: "status" });
   const rows = make("div", { class: "amounts" });
@@ -38,7 +40,11 @@ export function attributionView() {
   const element = make(
     "div",
     { class: "card attribution" },
-    make("div", { class: "controls" }, make("label", { class: "method" }, make("span", {}, "Method"), select)),
+    make(
+      "div",
+      { class: "controls" },
+      make("label", { class: "method" }, make("span", {}, "Method"), select),
+    ),
     about,
     message,
     rows,
@@ -60,7 +66,8 @@ export function attributionView() {
       return;
     }
     if (looked.trace !== trace || select.value !== method) return;
-    message.textContent = found.gap > 0.005 ? `The sums are off by ${nats(found.gap)} nats at most.` : "";
+    message.textContent =
+      found.gap > 0.005 ? `The sums are off by ${nats(found.gap)} nats at most.` : "";
     rows.replaceChildren(
       ...amounts("Source", found.source_tokens, "src", rowOf(found.source, token)),
       ...(found.target.flat().some(Boolean)

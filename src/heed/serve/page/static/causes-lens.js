@@ -24,7 +24,11 @@ const SIDES = {
 /** @returns {HTMLElement} with `show({trace, params})` */
 export function lensView() {
   const buttons = Object.entries(SIDES).map(([side, [title]]) =>
-    make("button", { type: "button", dataset: { side }, onclick: () => setParams({ side }) }, title),
+    make(
+      "button",
+      { type: "button", dataset: { side }, onclick: () => setParams({ side }) },
+      title,
+    ),
   );
   const about = make("p", { class: "hint" });
   const message = make("p", { class: "hint", role: "status" });
@@ -68,9 +72,11 @@ export function lensView() {
     about.textContent = SIDES[side][1];
     const own = side === "decoder" ? trace.expected_tokens : trace.source_tokens;
     const readings = found[side];
-    table.replaceChildren(lensTable(readings, own, side, (reading, position) => {
-      detail.replaceChildren(...detailOf(reading, position, own[position], side));
-    }));
+    table.replaceChildren(
+      lensTable(readings, own, side, (reading, position) => {
+        detail.replaceChildren(...detailOf(reading, position, own[position], side));
+      }),
+    );
     detail.replaceChildren(...detailOf(readings.at(-1), 0, own[0], side));
     save.replaceChildren(
       saveButtons(`lens-${side}`, {
@@ -85,7 +91,8 @@ export function lensView() {
   return element;
 }
 
-const amount = (side, value) => (side === "decoder" ? percent(value) : value.toFixed(2).replace("-", "−"));
+const amount = (side, value) =>
+  side === "decoder" ? percent(value) : value.toFixed(2).replace("-", "−");
 
 function lensTable(readings, own, side, onPick) {
   const cells = [];

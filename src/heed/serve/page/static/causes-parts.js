@@ -33,17 +33,24 @@ export function partsView() {
     },
   });
   const scale = make("output", { class: "number" });
-  const clear = make("button", { type: "button", class: "button", onclick: () => reset() }, "As it was");
+  const clear = make(
+    "button",
+    { type: "button", class: "button", onclick: () => reset() },
+    "As it was",
+  );
   const grids = make("div", { class: "stacks" });
   const sources = make("div", { class: "tokens", role: "group", "aria-label": "Source tokens" });
   const features = make("div", { class: "tokens", role: "group", "aria-label": "Features" });
-  const patch = patchForm((key, change) => {
-    chosen.set(key, change);
-    send();
-  }, (key) => {
-    chosen.delete(key);
-    send();
-  });
+  const patch = patchForm(
+    (key, change) => {
+      chosen.set(key, change);
+      send();
+    },
+    (key) => {
+      chosen.delete(key);
+      send();
+    },
+  );
   const result = make("div", { class: "card result", role: "region", "aria-label": "Result" });
   const message = make("p", { class: "hint", role: "status" });
   const legend = make(
@@ -88,7 +95,8 @@ export function partsView() {
   function reset() {
     chosen.clear();
     patch.clear();
-    for (const button of element.querySelectorAll(".part")) button.setAttribute("aria-pressed", "false");
+    for (const button of element.querySelectorAll(".part"))
+      button.setAttribute("aria-pressed", "false");
     send();
   }
 
@@ -133,11 +141,17 @@ export function partsView() {
     const heads = Object.fromEntries(found.heads.map(({ name, lost }) => [name, lost.map(lostOf)]));
     const whole = Object.fromEntries(found.sublayers.map(({ name, lost }) => [name, lostOf(lost)]));
     const layers = found.layers.map(({ name, lost }) => [name, lostOf(lost)]);
-    const all = [...Object.values(heads).flat(), ...Object.values(whole), ...layers.map(([, lost]) => lost)];
+    const all = [
+      ...Object.values(heads).flat(),
+      ...Object.values(whole),
+      ...layers.map(([, lost]) => lost),
+    ];
     const most = Math.max(...all.map(Math.abs), 0.05);
     const focused = document.activeElement?.getAttribute("aria-label");
     const stacks = [...new Set(Object.keys(whole).map((name) => partsOf(name).stack))];
-    grids.replaceChildren(...stacks.map((stack) => stackTable(stack, { heads, whole, layers, most })));
+    grids.replaceChildren(
+      ...stacks.map((stack) => stackTable(stack, { heads, whole, layers, most })),
+    );
     drawFeatures(found.features);
     if (focused) element.querySelector(`.part[aria-label="${CSS.escape(focused)}"]`)?.focus();
   }

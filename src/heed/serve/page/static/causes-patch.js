@@ -30,7 +30,11 @@ export function patchForm(onAdd, onRemove) {
   const there = make("select", { "aria-label": "Position in the other sentence" });
   const places = make("div", { class: "row places", hidden: true }, "at", here, "that of", there);
   const read = make("button", { type: "submit", class: "button" }, "Read it");
-  const put = make("button", { type: "button", class: "button", onclick: add, hidden: true }, "Put it in");
+  const put = make(
+    "button",
+    { type: "button", class: "button", onclick: add, hidden: true },
+    "Put it in",
+  );
   const list = make("div", { class: "tokens" });
   const message = make("p", { class: "hint", role: "status" });
   const form = make(
@@ -50,7 +54,11 @@ export function patchForm(onAdd, onRemove) {
     "details",
     {},
     make("summary", {}, "Patch with another sentence"),
-    make("p", { class: "hint" }, "What the model computed of another sentence takes the place of what it computes here."),
+    make(
+      "p",
+      { class: "hint" },
+      "What the model computed of another sentence takes the place of what it computes here.",
+    ),
     form,
   );
 
@@ -58,7 +66,12 @@ export function patchForm(onAdd, onRemove) {
     if (!sentence.value.trim()) return;
     message.textContent = "Computing …";
     const { from, to, model } = looked;
-    const body = { text: sentence.value.trim(), source: from, target: to, ...(model ? { model } : {}) };
+    const body = {
+      text: sentence.value.trim(),
+      source: from,
+      target: to,
+      ...(model ? { model } : {}),
+    };
     try {
       other = await api.post("trace", body);
       message.textContent = `It is translated as: ${other.translation}`;
@@ -77,9 +90,16 @@ export function patchForm(onAdd, onRemove) {
 
   function drawPlaces() {
     if (!other) return;
-    const option = (piece, place) => make("option", { value: place }, `${place} ${readPiece(piece)}`);
-    here.replaceChildren(make("option", { value: "" }, "all positions"), ...tokensOf(trace).map(option));
-    there.replaceChildren(make("option", { value: "" }, "the same"), ...tokensOf(other).map(option));
+    const option = (piece, place) =>
+      make("option", { value: place }, `${place} ${readPiece(piece)}`);
+    here.replaceChildren(
+      make("option", { value: "" }, "all positions"),
+      ...tokensOf(trace).map(option),
+    );
+    there.replaceChildren(
+      make("option", { value: "" }, "the same"),
+      ...tokensOf(other).map(option),
+    );
   }
 
   function add() {

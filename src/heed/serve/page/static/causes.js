@@ -81,6 +81,9 @@ function drawTokens({ expected_tokens: expected }, token) {
   row.setAttribute("role", "group");
   row.setAttribute("aria-label", "Explain");
   const focused = [...page.tokens.querySelectorAll("button")].indexOf(document.activeElement);
-  page.tokens.replaceChildren(make("span", { class: "hint", "aria-hidden": "true" }, "Explain"), row);
+  page.tokens.replaceChildren(
+    make("span", { class: "hint", "aria-hidden": "true" }, "Explain"),
+    row,
+  );
   if (focused >= 0) row.children[focused]?.focus();
 }

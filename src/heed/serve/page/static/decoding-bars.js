@@ -29,7 +29,12 @@ export function barsView(onForce) {
     "details",
     { class: "twin" },
     make("summary", {}, "As a table"),
-    make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table of the likeliest tokens" }),
+    make("div", {
+      class: "scroll",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Table of the likeliest tokens",
+    }),
   );
   const element = make("div", { class: "distribution" }, facts, heads, list, rest, twin);
   let wanted = 0;
@@ -110,14 +115,31 @@ export function barsView(onForce) {
         onclick: () => onForce(id),
       },
       make("span", { class: "piece", dir: "auto" }, readPiece(pieces[id])),
-      make("span", { class: "tracks", "aria-hidden": "true" }, track("base", base / most), track("final", final / most)),
-      make("span", { class: "figures", "aria-hidden": "true" }, make("span", { class: "base" }, percent(base)), make("span", { class: "final" }, why ? REASONS[why][0] : percent(final))),
+      make(
+        "span",
+        { class: "tracks", "aria-hidden": "true" },
+        track("base", base / most),
+        track("final", final / most),
+      ),
+      make(
+        "span",
+        { class: "figures", "aria-hidden": "true" },
+        make("span", { class: "base" }, percent(base)),
+        make("span", { class: "final" }, why ? REASONS[why][0] : percent(final)),
+      ),
     );
     return make(
       "li",
       { class: `bar-row${why ? " cut" : ""}${isTaken ? " taken" : ""}`, dataset: { id } },
       button,
-      draws.isOn ? make("span", { class: "drawn", title: `${count} of ${N_DRAWS} draws` }, dots(count), `${count}`) : null,
+      draws.isOn
+        ? make(
+            "span",
+            { class: "drawn", title: `${count} of ${N_DRAWS} draws` },
+            dots(count),
+            `${count}`,
+          )
+        : null,
     );
   }
 
@@ -128,13 +150,17 @@ export function barsView(onForce) {
       ["Tokens that may be drawn", `${found.nAllowed} of ${size}`],
       ...(topP < 1 ? [[`Nucleus above ${topP.toFixed(2)}`, plural(found.nNucleus, "token")]] : []),
     ];
-    facts.replaceChildren(...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+    facts.replaceChildren(
+      ...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+    );
   }
 
   function drawRest(ids, found, counts, draws) {
     const share = (all) => Math.max(0, 1 - ids.reduce((sum, id) => sum + all[id], 0));
     const n = found.base.length - ids.length;
-    const others = draws.isOn ? N_DRAWS - ids.reduce((sum, id) => sum + (counts.get(id) ?? 0), 0) : 0;
+    const others = draws.isOn
+      ? N_DRAWS - ids.reduce((sum, id) => sum + (counts.get(id) ?? 0), 0)
+      : 0;
     rest.textContent =
       `The other ${plural(n, "token")}: ${percent(share(found.base))} by the model, ` +
       `${percent(share(found.final))} after the filters` +
@@ -162,7 +188,13 @@ function spoken(piece, base, final, why, isTaken) {
 }
 
 function table(ids, { found, counts, pieces, draws }) {
-  const heads = ["Piece", "p by the model", "p after the filters", "Removed by", ...(draws.isOn ? ["Draws"] : [])];
+  const heads = [
+    "Piece",
+    "p by the model",
+    "p after the filters",
+    "Removed by",
+    ...(draws.isOn ? ["Draws"] : []),
+  ];
   return make(
     "table",
     {},

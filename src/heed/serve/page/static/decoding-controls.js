@@ -9,9 +9,30 @@ const digits = (count) => (value) => value.toFixed(count);
 /** Parameter → label, range, option of the record it shows, and how its number reads. */
 const SLIDERS = {
   beam: { label: "Beam k", min: 1, max: 10, step: 1, option: "beam_size", read: String },
-  alpha: { label: "Length penalty α", min: 0, max: 2, step: 0.1, option: "length_penalty", read: digits(1) },
-  ngram: { label: "No n-gram twice", min: 0, max: 5, step: 1, option: "no_repeat_ngram_size", read: off },
-  temperature: { label: "Temperature", min: 0.1, max: 2, step: 0.05, option: "temperature", read: digits(2) },
+  alpha: {
+    label: "Length penalty α",
+    min: 0,
+    max: 2,
+    step: 0.1,
+    option: "length_penalty",
+    read: digits(1),
+  },
+  ngram: {
+    label: "No n-gram twice",
+    min: 0,
+    max: 5,
+    step: 1,
+    option: "no_repeat_ngram_size",
+    read: off,
+  },
+  temperature: {
+    label: "Temperature",
+    min: 0.1,
+    max: 2,
+    step: 0.05,
+    option: "temperature",
+    read: digits(2),
+  },
   topk: { label: "Top-k", min: 0, max: 100, step: 1, option: "top_k", read: off },
   topp: { label: "Top-p", min: 0, max: 1, step: 0.01, option: "top_p", read: digits(2) },
   minp: { label: "Min-p", min: 0, max: 0.5, step: 0.01, option: "min_p", read: digits(2) },

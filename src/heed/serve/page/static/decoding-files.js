@@ -2,7 +2,16 @@
 
 import { draw, svgText } from "./save.js";
 
-const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-style"];
+const KEPT = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "opacity",
+  "font-size",
+  "font-weight",
+  "font-style",
+];
 const ROW = 22;
 const LEFT = 140;
 const LONGEST = 320; // of a bar
@@ -14,7 +23,8 @@ export function treeFile(svg) {
   from.forEach((element, index) => {
     const style = getComputedStyle(element);
     for (const name of KEPT) to[index].setAttribute(name, style.getPropertyValue(name));
-    for (const name of ["class", "role", "tabindex", "aria-label", "aria-pressed"]) to[index].removeAttribute(name);
+    for (const name of ["class", "role", "tabindex", "aria-label", "aria-pressed"])
+      to[index].removeAttribute(name);
   });
   copy.setAttribute("font-family", "sans-serif");
   const paper = getComputedStyle(svg.parentElement).backgroundColor;
@@ -24,7 +34,18 @@ export function treeFile(svg) {
 
 /** Every candidate of every step as rows. */
 export function candidatesTable(answer) {
-  const heads = ["step", "parent", "id", "piece", "log_prob", "total", "score", "fate", "reason", "slot"];
+  const heads = [
+    "step",
+    "parent",
+    "id",
+    "piece",
+    "log_prob",
+    "total",
+    "score",
+    "fate",
+    "reason",
+    "slot",
+  ];
   const rows = answer.steps.flatMap(({ number, candidates }) =>
     candidates.map((one) => [number, ...heads.slice(1).map((name) => one[name] ?? "")]),
   );
@@ -41,11 +62,24 @@ export function barsFile(title, shown) {
   const most = Math.max(...shown.flatMap(({ base, final }) => [base, final]));
   shown.forEach(({ piece, base, final, removed }, index) => {
     const y = 34 + index * ROW;
-    const text = (words, x) => draw("text", { x, y: y + 13, fill: removed ? "#585e66" : "#1b1e21" }, words);
+    const text = (words, x) =>
+      draw("text", { x, y: y + 13, fill: removed ? "#585e66" : "#1b1e21" }, words);
     svg.append(
       text(piece, 8),
-      draw("rect", { x: LEFT, y: y + 2, height: 6, width: (base / most) * LONGEST, fill: "#8b9095" }),
-      draw("rect", { x: LEFT, y: y + 10, height: 6, width: (final / most) * LONGEST, fill: "#0c6b66" }),
+      draw("rect", {
+        x: LEFT,
+        y: y + 2,
+        height: 6,
+        width: (base / most) * LONGEST,
+        fill: "#8b9095",
+      }),
+      draw("rect", {
+        x: LEFT,
+        y: y + 10,
+        height: 6,
+        width: (final / most) * LONGEST,
+        fill: "#0c6b66",
+      }),
       text(`${base.toFixed(4)}`, LEFT + LONGEST + 16),
       text(removed || final.toFixed(4), LEFT + LONGEST + 90),
     );

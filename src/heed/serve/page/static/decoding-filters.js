@@ -92,7 +92,10 @@ const orders = new WeakMap(); // scores → ids; sliders change neither
 function sortedIds(scores) {
   if (!orders.has(scores)) {
     const ids = Int32Array.from(scores.keys());
-    orders.set(scores, ids.sort((a, b) => scores[b] - scores[a] || a - b));
+    orders.set(
+      scores,
+      ids.sort((a, b) => scores[b] - scores[a] || a - b),
+    );
   }
   return orders.get(scores);
 }

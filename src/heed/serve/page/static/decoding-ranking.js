@@ -50,11 +50,19 @@ export function story(answer, number) {
   } else {
     const tried = step.candidates.filter(({ reason }) => !FORBIDDEN.includes(reason));
     const hypotheses = plural(step.rows.length, "hypothesis").replace("hypothesiss", "hypotheses");
-    parts.push(`${hypotheses} expanded; the best ${tried.length} continuations are ranked by their sums.`);
-    if (kept.length) parts.push(`${kept.length === 1 ? "One stays" : `${kept.length} stay`}: ${listed(kept)}.`);
-    if (ended.length) parts.push(`${ended.length === 1 ? "One ends" : `${ended.length} end`} with ${listed(ended.slice(0, 1))}.`);
-    if (cut.length) parts.push(`${cut.length} ${cut.length === 1 ? "is" : "are"} cut at the length limit.`);
+    parts.push(
+      `${hypotheses} expanded; the best ${tried.length} continuations are ranked by their sums.`,
+    );
+    if (kept.length)
+      parts.push(`${kept.length === 1 ? "One stays" : `${kept.length} stay`}: ${listed(kept)}.`);
+    if (ended.length)
+      parts.push(
+        `${ended.length === 1 ? "One ends" : `${ended.length} end`} with ${listed(ended.slice(0, 1))}.`,
+      );
+    if (cut.length)
+      parts.push(`${cut.length} ${cut.length === 1 ? "is" : "are"} cut at the length limit.`);
   }
-  if (number === answer.steps.length - 1) parts.push(`Then the search is over: ${answer.stop.sentence}.`);
+  if (number === answer.steps.length - 1)
+    parts.push(`Then the search is over: ${answer.stop.sentence}.`);
   return parts.join(" ");
 }

@@ -47,12 +47,18 @@ function laidOut(record, withPruned) {
   const nodes = new Map();
   const byStep = [];
   const finished = new Map(
-    record.finished.map((one, index) => [`${one.step}.${one.candidate}`, { ...one, rank: index + 1 }]),
+    record.finished.map((one, index) => [
+      `${one.step}.${one.candidate}`,
+      { ...one, rank: index + 1 },
+    ]),
   );
   let height = 0;
   for (const { number, rows, candidates } of record.steps) {
     const parents = new Map(
-      rows.map(({ slot, candidate }) => [slot, candidate === null ? "root" : `${number - 1}.${candidate}`]),
+      rows.map(({ slot, candidate }) => [
+        slot,
+        candidate === null ? "root" : `${number - 1}.${candidate}`,
+      ]),
     );
     const placed = candidates.map((candidate, place) => ({ candidate, place }));
     const isHigh = ({ candidate }) => candidate.fate !== "pruned" || candidate.reason === "stopped";
@@ -156,7 +162,8 @@ export function treeView(onPick) {
     if (!placed) return;
     const first = Math.floor((scroll.scrollLeft - xOf(0)) / PITCH) - 1;
     const last = Math.ceil((scroll.scrollLeft + scroll.clientWidth - xOf(0)) / PITCH) + 1;
-    for (let step = Math.max(0, first); step <= Math.min(last, columns.length - 1); step += 1) fill(step);
+    for (let step = Math.max(0, first); step <= Math.min(last, columns.length - 1); step += 1)
+      fill(step);
   }
 
   /** Draw a column, once. */
@@ -165,8 +172,19 @@ export function treeView(onPick) {
     if (!column || column.firstChild) return;
     const [x, nodes] = [xOf(step), idsOf(step).map((id) => placed.nodes.get(id))];
     column.append(
-      draw("rect", { class: "band", x: x - 8, y: 4, width: WIDTH + 16, height: placed.height - 8, rx: 10 }),
-      draw("text", { class: "head", x: x + WIDTH / 2, y: 22, "text-anchor": "middle" }, `${step + 1}`),
+      draw("rect", {
+        class: "band",
+        x: x - 8,
+        y: 4,
+        width: WIDTH + 16,
+        height: placed.height - 8,
+        rx: 10,
+      }),
+      draw(
+        "text",
+        { class: "head", x: x + WIDTH / 2, y: 22, "text-anchor": "middle" },
+        `${step + 1}`,
+      ),
       // The likelier ones last, above the others.
       ...nodes.map(edge).reverse(),
       ...nodes.map(nodeOf),
@@ -297,7 +315,9 @@ function wordsOf({ candidate, finished, height }) {
     ];
   }
   const rank = finished ? `#${finished.rank}  ` : "";
-  const score = candidate.reason ? REASONS[candidate.reason][0] : `${rank}s ${fixed(candidate.score, 2)}`;
+  const score = candidate.reason
+    ? REASONS[candidate.reason][0]
+    : `${rank}s ${fixed(candidate.score, 2)}`;
   return [
     text(fitted(piece, WIDTH - 62), "piece", 10, 18),
     text(fixed(candidate.log_prob, 2), "figure", WIDTH - 10, 18, true),
@@ -331,7 +351,8 @@ function fitted(text, width) {
   ruler.font = "600 13px sans-serif";
   if (ruler.measureText(text).width <= width) return text;
   const characters = [...text];
-  while (characters.length && ruler.measureText(`${characters.join("")}…`).width > width) characters.pop();
+  while (characters.length && ruler.measureText(`${characters.join("")}…`).width > width)
+    characters.pop();
   return `${characters.join("")}…`;
 }
 
@@ -342,7 +363,8 @@ export function stepTable(record, number) {
   const parents = new Map(step.rows.map(({ slot, candidate }) => [slot, candidate]));
   const row = (candidate, place) => {
     const from = parents.get(candidate.parent);
-    const before = from === null ? "<bos>" : readPiece(record.steps[number - 1].candidates[from].piece);
+    const before =
+      from === null ? "<bos>" : readPiece(record.steps[number - 1].candidates[from].piece);
     return make(
       "tr",
       {},
@@ -352,7 +374,15 @@ export function stepTable(record, number) {
       make("td", {}, fixed(candidate.total, 4)),
       make("td", {}, fixed(candidate.score, 4)),
       make("td", {}, FATES[candidate.fate]),
-      make("td", {}, candidate.reason ? REASONS[candidate.reason][1] : (nodes.get(`${number}.${place}`).finished ? `rank ${nodes.get(`${number}.${place}`).finished.rank}` : "")),
+      make(
+        "td",
+        {},
+        candidate.reason
+          ? REASONS[candidate.reason][1]
+          : nodes.get(`${number}.${place}`).finished
+            ? `rank ${nodes.get(`${number}.${place}`).finished.rank}`
+            : "",
+      ),
     );
   };
   const heads = ["Piece", "Continues", "log p", "Sum", "Score", "Fate", "Why"];

@@ -48,7 +48,10 @@ function build(root) {
   const parts = {
     strategy: strategies(),
     sliders: Object.fromEntries(
-      ["beam", "alpha", "ngram", "temperature", "topk", "topp", "minp"].map((name) => [name, slider(name)]),
+      ["beam", "alpha", "ngram", "temperature", "topk", "topp", "minp"].map((name) => [
+        name,
+        slider(name),
+      ]),
     ),
     formula: choice("formula"),
     stop: choice("stop"),
@@ -64,11 +67,26 @@ function build(root) {
     reads: make("div", { class: "tokens reads", dir: "auto" }),
     slots: make("div", { class: "slots", role: "group", "aria-label": "Hypothesis" }),
     ranking: make("ol", { class: "ranking" }),
-    table: make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table of the step" }),
+    table: make("div", {
+      class: "scroll",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Table of the step",
+    }),
   };
-  parts.preset = make("button", { type: "button", class: "quiet", onclick: () => setParams(PRESET) }, "Example: k = 2, step by step");
-  parts.pruned = make("input", { type: "checkbox", onchange: ({ target }) => setParams({ pruned: target.checked ? null : "off" }) });
-  parts.draws = make("input", { type: "checkbox", onchange: ({ target }) => setParams({ draws: target.checked ? "on" : null }) });
+  parts.preset = make(
+    "button",
+    { type: "button", class: "quiet", onclick: () => setParams(PRESET) },
+    "Example: k = 2, step by step",
+  );
+  parts.pruned = make("input", {
+    type: "checkbox",
+    onchange: ({ target }) => setParams({ pruned: target.checked ? null : "off" }),
+  });
+  parts.draws = make("input", {
+    type: "checkbox",
+    onchange: ({ target }) => setParams({ draws: target.checked ? "on" : null }),
+  });
   parts.seed = make("input", {
     type: "number",
     min: 0,
@@ -77,7 +95,11 @@ function build(root) {
     onchange: ({ target }) => setParams({ seed: Math.max(0, Math.trunc(Number(target.value))) }),
   });
   parts.seedLabel = make("label", { class: "pick inline" }, make("span", {}, "Seed"), parts.seed);
-  parts.again = make("button", { type: "button", class: "button", onclick: () => setParams({ seed: seed() + 1 }) }, "Sample again");
+  parts.again = make(
+    "button",
+    { type: "button", class: "button", onclick: () => setParams({ seed: seed() + 1 }) },
+    "Sample again",
+  );
   parts.below = make("div", { class: "record" }, ...cards(parts));
   root.append(make("h1", { class: "unseen" }, "Decoding"), textBar(), controls(parts), parts.below);
   return parts;
@@ -177,7 +199,8 @@ function cards(parts) {
 }
 
 function legend() {
-  const entry = (name, words) => make("li", {}, make("span", { class: `swatch ${name}`, "aria-hidden": "true" }), words);
+  const entry = (name, words) =>
+    make("li", {}, make("span", { class: `swatch ${name}`, "aria-hidden": "true" }), words);
   return make(
     "ul",
     { class: "legend" },
@@ -243,7 +266,8 @@ function drawControls(answer) {
     const stored = isFilter && name !== "sample" ? undefined : options[one.option];
     one.show(Number(params[key] ?? stored ?? { temperature: 1, topp: 1 }[key] ?? 0));
   }
-  for (const key of ["formula", "stop"]) view[key].show(params[key] ?? options[view[key].option] ?? "");
+  for (const key of ["formula", "stop"])
+    view[key].show(params[key] ?? options[view[key].option] ?? "");
   sliders.beam.element.hidden = view.stop.element.hidden = name !== "beam";
   view.pruned.checked = params.pruned !== "off";
   view.draws.checked = params.draws === "on";
@@ -257,8 +281,16 @@ function drawPrefix() {
   const words = answer?.prefix_tokens.length === prefix.length ? answer.prefix_tokens : [];
   view.prefix.replaceChildren(
     make("span", { class: "hint" }, "Begins with"),
-    make("span", { class: "tokens", dir: "auto" }, ...words.map((word) => make("span", { class: "token", dir: "auto" }, readPiece(word)))),
-    make("button", { type: "button", class: "quiet", onclick: () => branchTo(prefix.slice(0, -1)) }, "Take the last back"),
+    make(
+      "span",
+      { class: "tokens", dir: "auto" },
+      ...words.map((word) => make("span", { class: "token", dir: "auto" }, readPiece(word))),
+    ),
+    make(
+      "button",
+      { type: "button", class: "quiet", onclick: () => branchTo(prefix.slice(0, -1)) },
+      "Take the last back",
+    ),
     make("button", { type: "button", class: "quiet", onclick: () => branchTo([]) }, "Begin freely"),
   );
 }
@@ -268,11 +300,14 @@ function drawOutcome(answer) {
   view.answer.textContent = best.text || "(empty)";
   const badge = (words, kind = "") => make("span", { class: `badge ${kind}` }, words);
   const found = [badge(`score ${fixed(best.score, 4)}`), badge(answer.stop.sentence)];
-  if (strategy() === "beam" && answer.strategy === "greedy") found.push(badge("k = 1 is greedy search", "same"));
+  if (strategy() === "beam" && answer.strategy === "greedy")
+    found.push(badge("k = 1 is greedy search", "same"));
   if (searched.greedy) {
     const [other] = searched.greedy.finished;
     const isSame = other.text === best.text;
-    const words = isSame ? "greedy search writes the same" : `greedy search writes “${other.text}”, score ${fixed(other.score, 4)}`;
+    const words = isSame
+      ? "greedy search writes the same"
+      : `greedy search writes “${other.text}”, score ${fixed(other.score, 4)}`;
     found.push(badge(words, isSame ? "same" : "other"));
   }
   view.badges.replaceChildren(...found);
@@ -297,7 +332,11 @@ function drawNode(answer, step, place) {
     ),
     isFixed
       ? ""
-      : make("button", { type: "button", class: "button", onclick: () => branchTo(path.map(({ id }) => id)) }, "Force this beginning"),
+      : make(
+          "button",
+          { type: "button", class: "button", onclick: () => branchTo(path.map(({ id }) => id)) },
+          "Force this beginning",
+        ),
   );
 }
 
@@ -325,8 +364,12 @@ function drawBars(answer, number, picked) {
   const later = Math.min(answer.steps.length - number, MOST_MASKS);
   view.reads.replaceChildren(
     make("span", { class: "hint" }, "after"),
-    ...["<bos>", ...path.map(({ piece }) => readPiece(piece))].map((piece) => make("span", { class: "token", dir: "auto" }, piece)),
-    ...Array.from({ length: later }, () => make("span", { class: "token masked", title: "not written yet" }, "<mask>")),
+    ...["<bos>", ...path.map(({ piece }) => readPiece(piece))].map((piece) =>
+      make("span", { class: "token", dir: "auto" }, piece),
+    ),
+    ...Array.from({ length: later }, () =>
+      make("span", { class: "token masked", title: "not written yet" }, "<mask>"),
+    ),
   );
   const own = candidates.filter(({ parent }) => parent === slot);
   const taken = own.filter(({ fate }) => fate !== "pruned");

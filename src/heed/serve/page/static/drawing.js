@@ -2,7 +2,17 @@
 
 import { redrawWithTheme } from "./colors.js";
 
-const COLORS = ["ink", "ink-soft", "line", "line-strong", "accent", "doubt-line", "second", "surface", "paper"];
+const COLORS = [
+  "ink",
+  "ink-soft",
+  "line",
+  "line-strong",
+  "accent",
+  "doubt-line",
+  "second",
+  "surface",
+  "paper",
+];
 
 /** Colors of the theme by the names of theme.css. */
 export function inks() {

@@ -83,7 +83,12 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     const radius = Math.min(4.5, smallest + Math.log2(Math.max(1, seen.zoom)) * 0.5) * ratio;
     const { offsets, alphas, reach } = stampOf(radius, wide);
     const shown = groups
-      .map(({ count, color }, group) => ({ start: starts[group], count, ink: inkOf(inks[color]), group }))
+      .map(({ count, color }, group) => ({
+        start: starts[group],
+        count,
+        ink: inkOf(inks[color]),
+        group,
+      }))
       .filter(({ group }) => !hidden.has(group));
     // In turns, so that no group covers another.
     const most = Math.max(0, ...shown.map(({ count }) => count));
@@ -104,7 +109,8 @@ export function scatter({ label, pieces, points, groups, onPick }) {
             const alpha = before + (((255 - before) * alphas[part]) >> 8);
             const below = old & 0xffffff;
             // The mean of both colors where groups meet.
-            const mixed = below === ink ? ink : ((below & 0xfefefe) >>> 1) + ((ink & 0xfefefe) >>> 1);
+            const mixed =
+              below === ink ? ink : ((below & 0xfefefe) >>> 1) + ((ink & 0xfefefe) >>> 1);
             pixels[at] = ((alpha << 24) | mixed) >>> 0;
           }
         }
@@ -175,7 +181,8 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     groups.forEach(({ count }, group) => {
       const end = hidden.has(group) ? 0 : starts[group] + count;
       const most = written + MOST_LABELS / groups.length;
-      for (let index = starts[group]; index < end && written < most; index += 1) write(index, false);
+      for (let index = starts[group]; index < end && written < most; index += 1)
+        write(index, false);
     });
   }
 
@@ -232,7 +239,12 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     ["Zoom out", "−", () => zoomAt(1 / 1.6)],
     ["Show all", "", all],
   ]) {
-    const button = make("button", { type: "button", class: "icon", "aria-label": words, title: words });
+    const button = make("button", {
+      type: "button",
+      class: "icon",
+      "aria-label": words,
+      title: words,
+    });
     if (sign) button.textContent = sign;
     else fill(button, "fit");
     button.addEventListener("click", act);
@@ -261,14 +273,19 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     svg() {
       const [width, height] = size;
       const box = { viewBox: `0 0 ${width} ${height}`, width, height };
-      const svg = drawn("svg", { xmlns: "http://www.w3.org/2000/svg", ...box, "font-family": "sans-serif" });
+      const svg = drawn("svg", {
+        xmlns: "http://www.w3.org/2000/svg",
+        ...box,
+        "font-family": "sans-serif",
+      });
       svg.append(drawn("title", {}, label), drawn("rect", { width, height, fill: "#fff" }));
       groups.forEach(({ count }, group) => {
         if (hidden.has(group)) return;
         let path = "";
         for (let index = starts[group]; index < starts[group] + count; index += 1) {
           const [x, y] = place(index);
-          if (x > 0 && y > 0 && x < width && y < height) path += `M${x.toFixed(1)},${y.toFixed(1)}h0`;
+          if (x > 0 && y > 0 && x < width && y < height)
+            path += `M${x.toFixed(1)},${y.toFixed(1)}h0`;
         }
         const round = { "stroke-width": 3, "stroke-linecap": "round", "stroke-opacity": 0.6 };
         svg.append(drawn("path", { d: path, stroke: INKS[group % INKS.length], ...round }));
@@ -279,7 +296,11 @@ export function scatter({ label, pieces, points, groups, onPick }) {
         const weight = index === marked.chosen ? 700 : 400;
         svg.append(
           drawn("circle", { cx: x, cy: y, r: 4, fill: "#d9730d" }),
-          drawn("text", { x: x + 8, y: y + 4, "font-size": 13, "font-weight": weight }, readPiece(pieces[index])),
+          drawn(
+            "text",
+            { x: x + 8, y: y + 4, "font-size": 13, "font-weight": weight },
+            readPiece(pieces[index]),
+          ),
         );
       }
       return svgText(svg);

@@ -20,12 +20,20 @@ const EXAMPLES = [
  * @returns {Promise<{list: object[], draw: Function}>}
  */
 export async function neighbors(model, piece, side) {
-  const query = new URLSearchParams({ model, piece, k: 15, ...(side === "target" ? { side } : {}) });
+  const query = new URLSearchParams({
+    model,
+    piece,
+    k: 15,
+    ...(side === "target" ? { side } : {}),
+  });
   try {
     const { neighbors: list } = await api.get(`embeddings/neighbors?${query}`);
     return { list, draw: (of, onPick, title) => drawn(piece, list, of, onPick, title) };
   } catch (error) {
-    return { list: [], draw: () => [make("p", { class: "message", role: "status" }, error.message)] };
+    return {
+      list: [],
+      draw: () => [make("p", { class: "message", role: "status" }, error.message)],
+    };
   }
 }
 
@@ -63,7 +71,11 @@ export function arithmetic(data, indices, onPick) {
       dir: "auto",
       autocomplete: "off",
       spellcheck: "false",
-      "aria-label": { start: "The word to start at", minus: "The word to take away", plus: "The word to add" }[name],
+      "aria-label": {
+        start: "The word to start at",
+        minus: "The word to take away",
+        plus: "The word to add",
+      }[name],
     }),
   );
   const [first, second, third] = inputs;
@@ -143,7 +155,13 @@ function ranking({ query, ranking: list }, onPick) {
     name ? make("th", { scope: "col" }, name) : make("td"),
   );
   const caption = make("caption", {});
-  caption.append(make("bdi", {}, word), " − ", make("bdi", {}, minus), " + ", make("bdi", {}, plus));
+  caption.append(
+    make("bdi", {}, word),
+    " − ",
+    make("bdi", {}, minus),
+    " + ",
+    make("bdi", {}, plus),
+  );
   return [
     make(
       "table",

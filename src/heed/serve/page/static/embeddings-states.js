@@ -11,7 +11,11 @@ import { draw as drawn, saveButtons, svgText } from "./save.js";
 import { textBar } from "./textbar.js";
 import { point } from "./tokens.js";
 
-const SHARE = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const SHARE = new Intl.NumberFormat("en", {
+  style: "percent",
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+});
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const MARGIN = 44;
 
@@ -35,7 +39,11 @@ export function show(root, changed) {
 const sideOf = () => (params.side === "target" ? "target" : "source");
 
 function build() {
-  const canvas = make("canvas", { class: "map", role: "img", "aria-label": "States layer by layer" });
+  const canvas = make("canvas", {
+    class: "map",
+    role: "img",
+    "aria-label": "States layer by layer",
+  });
   draw = painted(canvas, drawStates);
   const side = make("select", { onchange: () => setParams({ side: side.value, layer: null }) });
   side.append(
@@ -46,7 +54,12 @@ function build() {
   range.addEventListener("input", () => setParams({ layer: range.value }));
   const output = make("output", { for: "slider-layer" });
   const hint = make("p", { class: "hint" });
-  const twin = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "States" });
+  const twin = make("div", {
+    class: "scroll",
+    tabindex: "0",
+    role: "region",
+    "aria-label": "States",
+  });
   const details = make(
     "details",
     { class: "twin", ontoggle: writeTable },
@@ -61,7 +74,13 @@ function build() {
       "div",
       { class: "controls" },
       make("label", { class: "setting" }, make("span", {}, "Side"), side),
-      make("div", { class: "slider" }, make("label", { for: "slider-layer" }, "Up to"), range, output),
+      make(
+        "div",
+        { class: "slider" },
+        make("label", { for: "slider-layer" }, "Up to"),
+        range,
+        output,
+      ),
     ),
     make("div", { class: "map-frame" }, canvas),
     details,
@@ -70,7 +89,12 @@ function build() {
   const card = make(
     "section",
     { class: "card inset", "aria-label": "States of a sentence" },
-    make("header", { class: "part-head" }, make("h2", {}, "How states move from layer to layer"), hint),
+    make(
+      "header",
+      { class: "part-head" },
+      make("h2", {}, "How states move from layer to layer"),
+      hint,
+    ),
     message,
     body,
   );
@@ -198,7 +222,11 @@ function svgOf() {
   const [width, height] = [900, 560];
   const place = placing(width, height);
   const box = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const svg = drawn("svg", { xmlns: "http://www.w3.org/2000/svg", ...box, "font-family": "sans-serif" });
+  const svg = drawn("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    ...box,
+    "font-family": "sans-serif",
+  });
   svg.append(drawn("rect", { width, height, fill: "#fff" }));
   states.tokens.forEach((token, index) => {
     const path = states.points.slice(0, layer + 1).map((row) => place(row[index]));

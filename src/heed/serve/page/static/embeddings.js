@@ -13,7 +13,11 @@ import { readPiece } from "./pieces.js";
 const COLORS = { shared: "accent", source: "accent", target: "second" };
 const TITLES = { shared: "Both sides share these", source: "Source", target: "Target" };
 const COUNT = new Intl.NumberFormat("en");
-const SHARE = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const SHARE = new Intl.NumberFormat("en", {
+  style: "percent",
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+});
 const MOST_FOUND = 40;
 
 const read = new Map(); // address → promise of the map
@@ -31,7 +35,9 @@ export async function show(root, params) {
     } catch (error) {
       read.delete(address);
       view = null;
-      root.replaceChildren(make("p", { class: "message card inset", role: "status" }, error.message));
+      root.replaceChildren(
+        make("p", { class: "message card inset", role: "status" }, error.message),
+      );
       return;
     }
   }
@@ -77,7 +83,13 @@ async function build(root, address, data) {
             "apart, so neighbors are found by the whole vectors.",
         ),
       ),
-      make("div", { class: "controls" }, await modelPicker(data.model), search(found), legend(found)),
+      make(
+        "div",
+        { class: "controls" },
+        await modelPicker(data.model),
+        search(found),
+        legend(found),
+      ),
       make("div", { class: "two wide" }, found.map.element, found.near),
       saveButtons("pieces", {
         svg: () => found.map.svg(),
@@ -119,7 +131,10 @@ async function choose(params) {
   const found = await neighbors(data.model, params.piece, side);
   if (view?.chosen !== key) return;
   const places = found.list.map(({ piece }) => indices.get(side).get(piece));
-  map.mark(index, places.filter((place) => place !== undefined));
+  map.mark(
+    index,
+    places.filter((place) => place !== undefined),
+  );
   near.replaceChildren(...found.draw(side, pick, data.sides.length > 1 ? TITLES[side] : ""));
 }
 
@@ -153,7 +168,9 @@ function search(found) {
   input.addEventListener("input", () => {
     const all = matches();
     list.replaceChildren(
-      ...all.slice(0, MOST_FOUND).map((index) => make("option", { value: readPiece(data.pieces[index]) })),
+      ...all
+        .slice(0, MOST_FOUND)
+        .map((index) => make("option", { value: readPiece(data.pieces[index]) })),
     );
     said.textContent = input.value.trim() ? `${COUNT.format(all.length)} found` : "";
     if (all.length && readPiece(data.pieces[all[0]]) === input.value) take(all[0]);

@@ -10,7 +10,9 @@ export function fromHalf(bits) {
       exponent === 0
         ? fraction * 2 ** -24
         : exponent === 31
-          ? fraction ? NaN : Infinity
+          ? fraction
+            ? NaN
+            : Infinity
           : (1 + fraction / 1024) * 2 ** (exponent - 15);
     floats[index] = half & 0x8000 ? -size : size;
   });

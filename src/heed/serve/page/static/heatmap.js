@@ -74,7 +74,11 @@ export function heatmap(options) {
     ["Fit", "Fit the map to the page", () => zoomTo(null)],
     ["+", "Larger cells", () => zoomTo(cellSize() * 1.5)],
   ].map(([text, name, onclick]) =>
-    make("button", { type: "button", class: "quiet", title: name, "aria-label": name, onclick }, text),
+    make(
+      "button",
+      { type: "button", class: "quiet", title: name, "aria-label": name, onclick },
+      text,
+    ),
   );
   const element = make(
     "figure",
@@ -215,7 +219,10 @@ export function heatmap(options) {
     { passive: false },
   );
   onPointed(element, (pointed) => {
-    for (const [which, labels] of [["rows", rowLabels], ["columns", columnLabels]]) {
+    for (const [which, labels] of [
+      ["rows", rowLabels],
+      ["columns", columnLabels],
+    ]) {
       const of = sides[which];
       if (of) mark(labels, placeOf(pointed, of.side, of.words));
     }

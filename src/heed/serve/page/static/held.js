@@ -39,7 +39,9 @@
   const refused = () => Response.json({ error: { sentence: SENTENCE } }, { status: 404 });
 
   async function answer(address, options) {
-    const [path, query] = String(address).replace(/^api\/v1\//, "").split("?");
+    const [path, query] = String(address)
+      .replace(/^api\/v1\//, "")
+      .split("?");
     const asked = new URLSearchParams(query);
     if (path === "trace") {
       const { text, translation = "" } = JSON.parse(options.body);
@@ -51,7 +53,10 @@
       if (!name) {
         const names = held.answers.trace.nodes.map((node) => node.name);
         const ending = asked.get("ending");
-        return tensors(names.filter((each) => each.endsWith(ending)), asked.get("dtype"));
+        return tensors(
+          names.filter((each) => each.endsWith(ending)),
+          asked.get("dtype"),
+        );
       }
       const decoded = decodeURIComponent(name);
       if (path.split("/").length === 3 && held.places[decoded]) {

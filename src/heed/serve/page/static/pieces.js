@@ -1,7 +1,8 @@
 // Pieces of tokens and the words they make: as heed.explain.attention.words does it. Pure functions.
 
 const START = "▁";
-const SOLID = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\uff00-\uffef\u3000-\u303f]/u;
+const SOLID =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\uff00-\uffef\u3000-\u303f]/u;
 const SIGNS = /^[\p{P}\p{S}]+$/u;
 const LETTER = /[\p{L}\p{N}\p{M}]/u;
 const INNER_SIGNS = "'’-.,";

@@ -29,8 +29,7 @@ export function curve(options) {
   let [low, high] = range ?? [0, 0];
   for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
   if (low === high) high = low + 1;
-  const x = (place) =>
-    BOX.left + ((place - first + 0.5) / values.length) * (BOX.right - BOX.left);
+  const x = (place) => BOX.left + ((place - first + 0.5) / values.length) * (BOX.right - BOX.left);
   const y = (value) => BOX.bottom - ((value - low) / (high - low)) * (BOX.bottom - BOX.top);
   const parts = [];
   if (end !== null && end > first && end <= last) {
@@ -41,7 +40,11 @@ export function curve(options) {
   for (const value of ticks(low, high, 4)) {
     parts.push(
       draw("line", { class: "grid", x1: BOX.left, x2: BOX.right, y1: y(value), y2: y(value) }),
-      draw("text", { class: "tick", x: BOX.left - 6, y: y(value) + 4, "text-anchor": "end" }, format(value)),
+      draw(
+        "text",
+        { class: "tick", x: BOX.left - 6, y: y(value) + 4, "text-anchor": "end" },
+        format(value),
+      ),
     );
   }
   for (const place of ticks(first, last, 6)) {
@@ -59,7 +62,11 @@ export function curve(options) {
     );
   }
   const box = `0 0 ${WIDTH} ${HEIGHT}`;
-  const svg = draw("svg", { class: "curve", viewBox: box, role: "img", "aria-label": label }, ...parts);
+  const svg = draw(
+    "svg",
+    { class: "curve", viewBox: box, role: "img", "aria-label": label },
+    ...parts,
+  );
   return make("div", { class: "curve-frame" }, svg);
 }
 

@@ -50,7 +50,8 @@ export function termOf(table, position, dimension, value) {
   const wave = table.waves[dimension];
   const cell = call("PE", number(position), sign(","), number(dimension));
   const result = number(NUMBER.format(value));
-  if (!wave || (table.kind === "seed1" && position === 0)) return [written(cell, sign("="), result)];
+  if (!wave || (table.kind === "seed1" && position === 0))
+    return [written(cell, sign("="), result)];
   const width = table.shape[1];
   const angle = (position * 2 * Math.PI) / wave.wavelength;
   const exponent = share(number(2 * wave.pair), number(width));

@@ -155,10 +155,18 @@ function svgOf({ label, shape, first = 0, firstColumn = 0, names }, image) {
   const [width, height] = [640, 576];
   const [left, top, wide, high] = [60, 34, 560, 490];
   const size = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const svg = drawn("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, "font-family": "sans-serif" });
+  const svg = drawn("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    ...size,
+    "font-family": "sans-serif",
+  });
   const place = { x: left, y: top, width: wide, height: high, preserveAspectRatio: "none" };
   const text = (x, y, words, more = {}) =>
-    drawn("text", { x, y, "font-size": 12, "text-anchor": "middle", fill: "#1b1e21", ...more }, words);
+    drawn(
+      "text",
+      { x, y, "font-size": 12, "text-anchor": "middle", fill: "#1b1e21", ...more },
+      words,
+    );
   svg.append(
     drawn("title", {}, label),
     drawn("rect", { width, height, fill: "#fff" }),

@@ -134,7 +134,12 @@ async function build(root, address, table) {
       saveButtons("positions", {
         svg: found.map.svg,
         table: () => tableOf(found.values, table.shape, table.first, columnName),
-        json: () => ({ kind: table.kind, formula: table.formula, waves: table.waves, values: rowsOf(found.values, nColumns) }),
+        json: () => ({
+          kind: table.kind,
+          formula: table.formula,
+          waves: table.waves,
+          values: rowsOf(found.values, nColumns),
+        }),
       }),
     ),
     make(
@@ -146,7 +151,12 @@ async function build(root, address, table) {
         make("h2", {}, titleOfPairs(table)),
         make("p", { class: "hint" }, alikeWords(table)),
       ),
-      make("div", { class: "two" }, found.alike.element, make("div", { class: "stack" }, found.row, found.lengths)),
+      make(
+        "div",
+        { class: "two" },
+        found.alike.element,
+        make("div", { class: "stack" }, found.row, found.lengths),
+      ),
       saveButtons("similarity", {
         svg: found.alike.svg,
         table: () => tableOf(found.products, [nRows, nRows], table.first, rowName, table.first),
@@ -164,7 +174,10 @@ const rowsOf = (values, nColumns) =>
 
 /** Rows for a file, with a head. */
 function tableOf(values, [, nColumns], first, columnName, firstColumn = 0) {
-  const head = Array.from({ length: nColumns }, (_, column) => `${columnName} ${firstColumn + column}`);
+  const head = Array.from(
+    { length: nColumns },
+    (_, column) => `${columnName} ${firstColumn + column}`,
+  );
   const rows = rowsOf(values, nColumns).map((row, index) => [first + index, ...row]);
   return [["", ...head], ...rows];
 }
@@ -202,11 +215,18 @@ function mark(params) {
   view.dimension.set(dimension);
   view.map.mark(row, dimension);
   view.alike.mark(row, null);
-  view.term.replaceChildren(...termOf(table, position, dimension, values[row * nColumns + dimension]));
-  const column = Float32Array.from({ length: nRows }, (_, each) => values[each * nColumns + dimension]);
+  view.term.replaceChildren(
+    ...termOf(table, position, dimension, values[row * nColumns + dimension]),
+  );
+  const column = Float32Array.from(
+    { length: nRows },
+    (_, each) => values[each * nColumns + dimension],
+  );
   const wave = table.waves[dimension];
   const exact = wave && !table.is_normalized && table.kind !== "seed1" ? functionOf(wave) : null;
-  const about = wave ? `: a ${wave.function === "sin" ? "sine" : "cosine"} that repeats every ${LENGTH.format(wave.wavelength)} positions` : "";
+  const about = wave
+    ? `: a ${wave.function === "sin" ? "sine" : "cosine"} that repeats every ${LENGTH.format(wave.wavelength)} positions`
+    : "";
   view.wave.replaceChildren(
     make("figcaption", {}, make("b", {}, capital(`${names[1]} ${dimension}`)), about),
     curve({
@@ -221,7 +241,12 @@ function mark(params) {
     }),
   );
   view.vector.replaceChildren(
-    make("figcaption", {}, make("b", {}, capital(`${names[0]} ${position}`)), `: its ${nColumns} numbers`),
+    make(
+      "figcaption",
+      {},
+      make("b", {}, capital(`${names[0]} ${position}`)),
+      `: its ${nColumns} numbers`,
+    ),
     curve({
       label: `The numbers of ${names[0]} ${position}`,
       name: names[1],
@@ -309,7 +334,13 @@ function writeOut({ details, terms, table, values, at, names }) {
       make("th", { scope: "row" }, dimension),
       make("td", {}, wave?.pair ?? ""),
       make("td", {}, wave ? LENGTH.format(wave.wavelength) : ""),
-      make("td", {}, wave ? `${wave.function}(${at.position} · 2π / ${LENGTH.format(wave.wavelength)})` : "learned"),
+      make(
+        "td",
+        {},
+        wave
+          ? `${wave.function}(${at.position} · 2π / ${LENGTH.format(wave.wavelength)})`
+          : "learned",
+      ),
       make("td", {}, NUMBER.format(values[start + dimension])),
     );
   });

@@ -29,7 +29,9 @@ export function allModels() {
 export async function modelPicker(chosen) {
   const all = await allModels();
   if (all.length < 2) return null;
-  const select = make("select", { onchange: () => setParams({ model: select.value, piece: null }) });
+  const select = make("select", {
+    onchange: () => setParams({ model: select.value, piece: null }),
+  });
   select.append(...all.map(({ name }) => make("option", { value: name }, name)));
   select.value = chosen;
   return make("label", { class: "setting" }, make("span", {}, "Model"), select);
