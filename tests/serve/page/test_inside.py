@@ -74,3 +74,20 @@ def test_styles_of_a_screen_are_in_force_on_that_screen_only(open_page: Open) ->
     page.get_by_role("link", name="Translate").click()
     expect(page.get_by_label("Text to translate")).to_be_visible()
     assert page.evaluate(enabled) == ["inside"]
+
+
+def test_a_link_with_the_sentence_is_copied_on_request_only(open_page: Open) -> None:
+    page = open_page("#/steps?node=memory")
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_label("Translation to force").fill("Ein Kind.")
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".step-why")).to_be_visible()
+    assert "text" not in page.url
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy a link with the sentence").click()
+    link = page.evaluate("navigator.clipboard.readText()")
+    other = open_page(link[link.index("#") :])
+    expect(other.get_by_label("Sentence to look into")).to_have_value(SENTENCE)
+    expect(other.locator(".step-tensor h2")).to_have_text("memory")
+    expect(other.get_by_label("Translation to force")).to_have_value("Ein Kind.")
+    expect(other).to_have_url(re.compile(r"#/steps\?node=memory$"))

@@ -3,6 +3,7 @@
 
 import { nats, percent } from "./causes-data.js";
 import { bar, make } from "./element.js";
+import { saveButtons } from "./save.js";
 import { pieceNodes } from "./tokens.js";
 import { differences } from "./words.js";
 
@@ -27,8 +28,15 @@ export function resultOf(found, language, nChanges) {
     make("p", { class: "said new", dir: "auto", hidden: !nChanges }, ...added),
     make("p", { class: "hint" }, summary(nChanges, isSame, lost)),
     make("div", { class: "scroll" }, tokenTable(found, nChanges)),
+    saveButtons("changes", { table: () => rowsOf(found), json: () => found }),
   ];
 }
+
+/** The table as rows of a file: natural logarithms, as the model gives them. */
+const rowsOf = ({ tokens, before, after, likeliest }) => [
+  ["token", "log_prob_before", "log_prob_after", "likeliest_after"],
+  ...tokens.map((token, index) => [token, before[index], after[index], likeliest[index]]),
+];
 
 function summary(nChanges, isSame, lost) {
   if (!nChanges) return "Press parts of the model, or source tokens, to see what follows.";

@@ -3,7 +3,7 @@
 
 import * as api from "./api.js";
 import { fromHalf } from "./half.js";
-import { route, setParams } from "./route.js";
+import { addressOf, route, setParams } from "./route.js";
 import { AUTO, session } from "./session.js";
 import { makeStore } from "./store.js";
 
@@ -43,10 +43,21 @@ export function begin() {
 
 /** A link may bring a sentence; it does not stay in the address. */
 function takeFromAddress() {
-  const { text, translation = "" } = route().params;
+  const { text, translation = "", from, to } = route().params;
   if (!text) return;
-  looked.set({ text, forced: translation });
-  setParams({ text: null, translation: null });
+  const isServed = session.languages.some(
+    ({ code, targets }) => code === from && targets.includes(to),
+  );
+  looked.set({ text, forced: translation, ...(isServed ? { from, to } : {}) });
+  setParams({ text: null, translation: null, from: null, to: null });
+}
+
+/** A link to what is shown, with the sentence: only on request, for whoever reads it sees the text. */
+export function linkWithText() {
+  const { screen, params } = route();
+  const { text, forced, from, to } = looked;
+  const sentence = { text, from, to, ...(forced ? { translation: forced } : {}) };
+  return new URL(addressOf(screen, { ...params, ...sentence }), location.href).href;
 }
 
 /** Trace the sentence; changes are texts, languages or a model. */

@@ -1,8 +1,8 @@
 // The bar above the screens that look into a sentence: the sentence, its languages, and optionally
 // a given translation, whose positions are then computed in one pass.
 
-import { make } from "./element.js";
-import { look, looked } from "./looked.js";
+import { copy, fill, make } from "./element.js";
+import { linkWithText, look, looked } from "./looked.js";
 import { nameOf, session } from "./session.js";
 
 /** Sentences of papers and tutorials, by language. */
@@ -41,6 +41,15 @@ export function textBar() {
   });
   const direction = make("select", { "aria-label": "Languages", onchange: () => submit() });
   const button = make("button", { type: "submit", class: "button" }, "Look");
+  const link = make("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": "Copy a link with the sentence",
+    title: "Copy a link with the sentence",
+    hidden: location.protocol === "file:",
+    onclick: () => copy(linkWithText(), link, "link"),
+  });
+  fill(link, "link");
   const message = make("p", { class: "message", role: "alert" });
   const examples = make("select", {
     "aria-label": "Examples",
@@ -54,7 +63,7 @@ export function textBar() {
     "form",
     { class: "textbar card" },
     make("div", { class: "row" }, text, direction),
-    make("div", { class: "row" }, forced, examples, button),
+    make("div", { class: "row" }, forced, examples, button, link),
     message,
   );
   form.addEventListener("submit", (event) => {
