@@ -55,6 +55,7 @@ def test_the_table_of_positions_is_that_of_python(open_page: Open, models: tuple
     table = model_positions(load_bundle(models[0]))
     expect(page.get_by_label("Position", exact=True)).to_have_value("5")
     page.get_by_text("One position, term by term").click()
+    expect(page.locator(".twin tbody td").first).to_be_visible()
     cells = page.locator(".twin tbody td:last-child").all_text_contents()
     assert [float(cell) for cell in cells] == pytest.approx(table.values[5], abs=6e-5)
     lengths = page.locator(".twin tbody td:nth-child(3)").all_text_contents()
@@ -87,6 +88,7 @@ def test_the_city_has_index_4(open_page: Open) -> None:
     page.get_by_role("button", name="Look").click()
     sees(page)
     page.get_by_role("tab", name="Positions").click()
+    expect(page.locator(".place").first).to_be_visible()
     tokens = page.locator(".place").all_text_contents()
     assert [int(re.sub(r"\D", "", token)) for token in tokens] == [*range(len(tokens))]
     page.locator(".place").nth(4).click()
