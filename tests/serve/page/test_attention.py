@@ -51,7 +51,11 @@ def show(open_page: Open) -> Show:
 def numbers(page: Page) -> Matrix:
     """The map that is shown, read from its table; −∞ where it is masked."""
     twin = page.locator(".twin")
-    twin.evaluate("twin => { twin.open = true }")
+    for _ in range(100):  # a map that was being drawn takes the place of the one whose table opened
+        twin.evaluate("twin => { twin.open = true }")
+        page.wait_for_timeout(50)
+        if twin.locator("tbody tr").count():
+            break
     expect(twin.locator("tbody tr").first).to_be_visible()
     rows = [row.split("\t")[1:] for row in twin.locator("tbody tr").all_inner_texts()]
     signs = str.maketrans({"−": "-", "∞": "inf"})
