@@ -145,6 +145,8 @@ def test_probabilities_of_the_next_piece_are_those_of_the_model(
     )
     shown = number(first.locator("td").nth(1).text_content() or "")
     assert shown == pytest.approx(float(probabilities[best]), abs=1e-3)
+    page.locator(".step-tensor .token").nth(2).click()
+    expect(page).to_have_url(re.compile(r"row=2"))
 
 
 def test_the_losses_of_teacher_forcing_sum_to_the_score(

@@ -193,7 +193,9 @@ async function shown(node, found) {
   if (upTo !== null) slice.fill(-Infinity, (upTo + 1) * nColumns);
   const json = () => ({ ...node, head, values: Array.from(slice) });
   if (axes.at(-1) === "piece") {
-    const tokens = tokenRow(tokensOf(axes[0]), "tgt", (index) => setParams({ row: index }));
+    const tokens = tokenRow(tokensOf(axes[0]), "tgt", {
+      onPick: (index) => setParams({ row: index }),
+    });
     const names = await pieces("tgt");
     const scores = slice.subarray(row * nColumns, (row + 1) * nColumns);
     const table = () => [["piece", node.name], ...names.map((name, id) => [name, scores[id]])];
