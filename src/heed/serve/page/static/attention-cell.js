@@ -2,19 +2,10 @@
 
 import { isDotProduct, sublayers } from "./attention-data.js";
 import { paint, redrawWithTheme, scaleOf } from "./colors.js";
-import { make } from "./element.js";
+import { make, math } from "./element.js";
 import { spell } from "./heatmap.js";
 import { nodeOf, tensor } from "./looked.js";
 import { pieceNodes } from "./tokens.js";
-
-const MATH = "http://www.w3.org/1998/Math/MathML";
-
-/** An element of a formula. */
-export function math(name, ...children) {
-  const element = document.createElementNS(MATH, name);
-  element.append(...children);
-  return element;
-}
 
 const number = (value) => math("mn", spell(value));
 const letter = (text) => math("mi", text);

@@ -1,9 +1,9 @@
 // Attention as lines between two columns of tokens: on the left what reads, on the right what is
 // read; the stronger the weight, the darker the line.
 
-import { make } from "./element.js";
+import { draw, make } from "./element.js";
 import { readPiece } from "./pieces.js";
-import { draw, svgText } from "./save.js";
+import { sheet, svgText } from "./save.js";
 import { onPointed, pieceNodes, placeOf, point, pointedAt } from "./tokens.js";
 
 const HEIGHT = 30; // of a token
@@ -117,18 +117,8 @@ function drawing(label, lines, rows, columns, height) {
   const side = (labels) => Math.max(...labels.map((text) => [...text].length)) * 9 + 20;
   const [left, right, top] = [side(rows), side(columns), 34];
   const size = { width: left + WIDTH + right, height: height + top };
-  const svg = draw("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    viewBox: `0 0 ${size.width} ${size.height}`,
-    ...size,
-    "font-family": "sans-serif",
-    "font-size": 15,
-    fill: "#1b1e21",
-  });
-  svg.append(
-    draw("rect", { ...size, fill: "#fff" }),
-    draw("text", { x: 8, y: 20, "font-weight": 600 }, label),
-  );
+  const svg = sheet(label, size, { "font-size": 15, fill: "#1b1e21" });
+  svg.append(draw("text", { x: 8, y: 20, "font-weight": 600 }, label));
   for (const { row, column: to, weight } of lines) {
     const d = curve(row, to, left, WIDTH, top);
     svg.append(

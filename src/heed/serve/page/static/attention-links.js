@@ -1,8 +1,8 @@
 // The hard alignment of source and target: a line for each link, and Pharaoh's format.
 
 import { JOINS, linksOf } from "./attention-maps.js";
-import { copy, fill, make } from "./element.js";
-import { draw, svgText } from "./save.js";
+import { copy, draw, fill, make } from "./element.js";
+import { sheet, svgText } from "./save.js";
 import { tokenRow } from "./tokens.js";
 
 const GAP = 96; // between the rows
@@ -106,16 +106,8 @@ function drawing(label, links, source, target) {
     width: Math.max(above.at(-1)?.end ?? 0, below.at(-1)?.end ?? 0) + 12,
     height: GAP + 100,
   };
-  const svg = draw("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    viewBox: `0 0 ${size.width} ${size.height}`,
-    ...size,
-    "font-family": "sans-serif",
-    "font-size": 15,
-    fill: "#1b1e21",
-    "text-anchor": "middle",
-  });
-  svg.append(draw("rect", { ...size, fill: "#fff" }), draw("title", {}, label));
+  const inks = { "font-size": 15, fill: "#1b1e21", "text-anchor": "middle" };
+  const svg = sheet(label, size, inks);
   for (const [from, to] of links) {
     const [x, y] = [above[from].middle, below[to].middle];
     const d = `M${x} 52C${x} ${52 + GAP / 2} ${y} ${52 + GAP / 2} ${y} ${52 + GAP}`;

@@ -1,6 +1,7 @@
 // Files of the decoding screen: its tree and its bars as drawings, its numbers as tables.
 
-import { draw, svgText } from "./save.js";
+import { draw } from "./element.js";
+import { sheet, svgText } from "./save.js";
 
 const KEPT = [
   "fill",
@@ -55,9 +56,7 @@ export function candidatesTable(answer) {
 /** The bars, on white: by the model above, after the filters below. */
 export function barsFile(title, shown) {
   const [width, height] = [LEFT + LONGEST + 190, 44 + shown.length * ROW];
-  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const svg = draw("svg", { ...size, "font-family": "sans-serif", "font-size": 13 });
-  svg.append(draw("title", {}, title), draw("rect", { width, height, fill: "#fff" }));
+  const svg = sheet(title, { width, height }, { "font-size": 13 });
   svg.append(draw("text", { x: 8, y: 20, "font-weight": 600 }, title));
   const most = Math.max(...shown.flatMap(({ base, final }) => [base, final]));
   shown.forEach(({ piece, base, final, removed }, index) => {

@@ -1,10 +1,9 @@
 // The tree of a search: a column for each step, a node for each candidate, drawn as SVG.
 
-import { make } from "./element.js";
+import { draw, make } from "./element.js";
 import { FATES, REASONS, fateOf, fixed } from "./decoding-words.js";
 import { readPiece } from "./tokens.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 148; // of a node
 const PITCH = 184; // of columns
 const TALL = 44;
@@ -13,17 +12,6 @@ const GAP = 6;
 const TOP = 34; // for the numbers of the columns
 const EDGE = 12; // around the drawing
 const ROOT_WIDTH = 56;
-
-/** An element of SVG; text becomes a text node. */
-function draw(name, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined) element.setAttribute(key, value);
-  }
-  element.append(...children);
-  return element;
-}
 
 const layouts = new WeakMap(); // record → withPruned → where everything stands
 

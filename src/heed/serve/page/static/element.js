@@ -22,17 +22,31 @@ export function make(name, properties = {}, ...children) {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
+const MATH = "http://www.w3.org/1998/Math/MathML";
+
+/** An element of a drawing, with properties as `make` takes them. */
+export function draw(name, properties = {}, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (typeof value === "function") element.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** An element of a formula. */
+export function math(name, ...children) {
+  const element = document.createElementNS(MATH, name);
+  element.append(...children);
+  return element;
+}
 
 const ICONS = byId("icons") ? "#icon-" : `${new URL("icons.svg", import.meta.url).pathname}#`;
 
 /** An icon of icons.svg, which a page that is one file holds itself. It says nothing to screen readers: its button has the name. */
 export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `${ICONS}${name}`);
-  svg.append(use);
-  return svg;
+  return draw("svg", { "aria-hidden": "true" }, draw("use", { href: `${ICONS}${name}` }));
 }
 
 /** Read a text to those who cannot see it, once nothing has changed for a moment. */

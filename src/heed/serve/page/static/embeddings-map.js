@@ -1,9 +1,9 @@
 // Thousands of points on a canvas: zoom, pan, hover, marked points and labels where there is room.
 
 import { painted } from "./drawing.js";
-import { fill, make } from "./element.js";
+import { draw as drawn, fill, make } from "./element.js";
 import { readPiece } from "./pieces.js";
-import { draw as drawn, svgText } from "./save.js";
+import { sheet, svgText } from "./save.js";
 
 const MOST_LABELS = 90;
 const [CELL, ROW] = [26, 16]; // pixels of the grid in which labels are kept apart
@@ -272,13 +272,7 @@ export function scatter({ label, pieces, points, groups, onPick }) {
     /** What is seen, as a file: every point, and the words of the marked ones. */
     svg() {
       const [width, height] = size;
-      const box = { viewBox: `0 0 ${width} ${height}`, width, height };
-      const svg = drawn("svg", {
-        xmlns: "http://www.w3.org/2000/svg",
-        ...box,
-        "font-family": "sans-serif",
-      });
-      svg.append(drawn("title", {}, label), drawn("rect", { width, height, fill: "#fff" }));
+      const svg = sheet(label, { width, height });
       groups.forEach(({ count }, group) => {
         if (hidden.has(group)) return;
         let path = "";

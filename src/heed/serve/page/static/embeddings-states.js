@@ -3,11 +3,11 @@
 import * as api from "./api.js";
 import { isDark } from "./colors.js";
 import { painted } from "./drawing.js";
-import { make } from "./element.js";
+import { draw as drawn, make } from "./element.js";
 import { looked } from "./looked.js";
 import { readPiece } from "./pieces.js";
 import { setParams } from "./route.js";
-import { draw as drawn, saveButtons, svgText } from "./save.js";
+import { saveButtons, sheet, svgText } from "./save.js";
 import { textBar } from "./textbar.js";
 import { point } from "./tokens.js";
 
@@ -221,13 +221,7 @@ function pointAt(event, canvas) {
 function svgOf() {
   const [width, height] = [900, 560];
   const place = placing(width, height);
-  const box = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const svg = drawn("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    ...box,
-    "font-family": "sans-serif",
-  });
-  svg.append(drawn("rect", { width, height, fill: "#fff" }));
+  const svg = sheet("States of the tokens", { width, height });
   states.tokens.forEach((token, index) => {
     const path = states.points.slice(0, layer + 1).map((row) => place(row[index]));
     const stroke = `hsl(${Math.round((index / states.tokens.length) * 360)} 60% 38%)`;

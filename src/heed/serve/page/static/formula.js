@@ -1,6 +1,7 @@
 // Formulas of nodes, such as `S = Q Kᵀ / √d_k`, as MathML.
 
-const MATH = "http://www.w3.org/1998/Math/MathML";
+import { math } from "./element.js";
+
 const NAMES = new Set([
   "softmax",
   "log",
@@ -19,7 +20,7 @@ const TOKEN = /(?:(?!ᵀ)\p{L})(?:(?!ᵀ)[\p{L}\p{M}\d])*|\d+|\S/gu;
 /** @returns {Element} a `math` element; text that is no formula becomes words in it */
 export function mathOf(formula) {
   const tokens = formula.match(TOKEN) ?? [];
-  const row = element("mrow");
+  const row = math("mrow");
   let place = 0;
 
   const peek = () => tokens[place];
@@ -27,16 +28,16 @@ export function mathOf(formula) {
 
   function atom() {
     const token = next();
-    if (token === "√") return element("msqrt", withScripts(atom()));
+    if (token === "√") return math("msqrt", withScripts(atom()));
     if (token === "{") return group("}");
     if (token === "(" && tokens[place - 2] === "√") return group(")");
-    if (/^\d+$/.test(token)) return element("mn", token);
+    if (/^\d+$/.test(token)) return math("mn", token);
     if (/^(?!ᵀ)\p{L}/u.test(token)) return word(token);
-    return element("mo", token);
+    return math("mo", token);
   }
 
   function group(end) {
-    const inner = element("mrow");
+    const inner = math("mrow");
     while (peek() !== undefined && peek() !== end) inner.append(withScripts(atom()));
     next();
     return inner;
@@ -48,26 +49,20 @@ export function mathOf(formula) {
     while (["_", "^", "ᵀ"].includes(peek())) {
       const mark = next();
       if (mark === "_") below = atom();
-      else above = mark === "ᵀ" ? element("mo", "⊤") : atom();
+      else above = mark === "ᵀ" ? math("mo", "⊤") : atom();
     }
-    if (below && above) return element("msubsup", base, below, above);
-    if (below) return element("msub", base, below);
-    return above ? element("msup", base, above) : base;
+    if (below && above) return math("msubsup", base, below, above);
+    if (below) return math("msub", base, below);
+    return above ? math("msup", base, above) : base;
   }
 
   while (place < tokens.length) row.append(withScripts(atom()));
-  const math = element("math", row);
-  math.setAttribute("aria-label", formula);
-  return math;
+  const whole = math("math", row);
+  whole.setAttribute("aria-label", formula);
+  return whole;
 }
 
 function word(token) {
   const isProse = token.length > 1 && /^\p{Ll}+$/u.test(token) && !NAMES.has(token);
-  return isProse ? element("mtext", `\u00a0${token}\u00a0`) : element("mi", token);
-}
-
-function element(name, ...children) {
-  const made = document.createElementNS(MATH, name);
-  made.append(...children);
-  return made;
+  return isProse ? math("mtext", `\u00a0${token}\u00a0`) : math("mi", token);
 }

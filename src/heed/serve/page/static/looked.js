@@ -112,29 +112,22 @@ export async function tensor(name, dtype = "f32") {
 export function weight(name, row) {
   const rest = row === undefined ? "" : `?row=${row}`;
   const address = `trace/${looked.trace.id}/weights/${encodeURIComponent(name)}${rest}`;
-  if (!read.has(address)) {
-    read.set(
-      address,
-      api.bytes(address).then((buffer) => new Float32Array(buffer)),
-    );
-  }
-  return read.get(address);
+  return once(address, async () => new Float32Array(await api.bytes(address)));
 }
 
 /** The vocabulary of a side, all pieces in the order of their ids. */
 export function pieces(side) {
   const address = `trace/${looked.trace.id}/pieces?side=${side}`;
-  if (!read.has(address)) read.set(address, api.get(address));
-  return read.get(address);
+  return once(address, () => api.get(address));
 }
 
 function remembered(address, nodes, dtype) {
-  if (!read.has(address)) {
-    read.set(
-      address,
-      api.bytes(address).then((buffer) => split(buffer, nodes, dtype)),
-    );
-  }
+  return once(address, async () => split(await api.bytes(address), nodes, dtype));
+}
+
+/** What `ask` answers, which is called once for each address of a trace. */
+function once(address, ask) {
+  if (!read.has(address)) read.set(address, ask());
   return read.get(address);
 }
 

@@ -1,8 +1,6 @@
 // A curve or a row of bars with axes, as SVG.
-
 import { ticks } from "./drawing.js";
-import { make } from "./element.js";
-import { draw } from "./save.js";
+import { draw, make } from "./element.js";
 
 const [WIDTH, HEIGHT] = [520, 190];
 const BOX = { left: 44, right: 508, top: 12, bottom: 152 };

@@ -1,15 +1,8 @@
 // Formulas of positions as MathML.
 
-import { make } from "./element.js";
+import { make, math } from "./element.js";
 
-const MATH = "http://www.w3.org/1998/Math/MathML";
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-
-function math(name, ...children) {
-  const element = document.createElementNS(MATH, name);
-  element.append(...children);
-  return element;
-}
 
 const letter = (text) => math("mi", text);
 const number = (text) => math("mn", String(text));

@@ -2,8 +2,8 @@
 
 import { colorTable, isDark, paint, scaleOf } from "./colors.js";
 import { painted, ticks } from "./drawing.js";
-import { make } from "./element.js";
-import { draw as drawn, svgText } from "./save.js";
+import { draw as drawn, make } from "./element.js";
+import { sheet, svgText } from "./save.js";
 
 const MARGIN = { left: 46, right: 10, top: 10, bottom: 40 };
 
@@ -154,12 +154,7 @@ function svgOf({ label, shape, first = 0, firstColumn = 0, names }, image) {
   const [nRows, nColumns] = shape;
   const [width, height] = [640, 576];
   const [left, top, wide, high] = [60, 34, 560, 490];
-  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const svg = drawn("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    ...size,
-    "font-family": "sans-serif",
-  });
+  const svg = sheet(label, { width, height });
   const place = { x: left, y: top, width: wide, height: high, preserveAspectRatio: "none" };
   const text = (x, y, words, more = {}) =>
     drawn(
@@ -168,8 +163,6 @@ function svgOf({ label, shape, first = 0, firstColumn = 0, names }, image) {
       words,
     );
   svg.append(
-    drawn("title", {}, label),
-    drawn("rect", { width, height, fill: "#fff" }),
     drawn("image", { ...place, href: image.toDataURL(), "image-rendering": "pixelated" }),
     text(left + wide / 2, height - 12, names[1]),
     text(0, 0, names[0], { transform: `translate(16 ${top + high / 2}) rotate(-90)` }),

@@ -1,10 +1,9 @@
 // Files of what is shown: SVG, PNG, CSV and JSON.
 
 import { colorTable } from "./colors.js";
-import { make } from "./element.js";
+import { draw, make } from "./element.js";
 import { readPiece } from "./pieces.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const CELL = 22;
 const PIXELS = 2; // of a PNG for each of the drawing's
 const INK = "#1b1e21";
@@ -51,12 +50,15 @@ export function csv(rows) {
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
-/** An element of a drawing; `children` are elements and texts. */
-export function draw(name, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
+/** An empty drawing on white, for a file. */
+export function sheet(label, { width, height }, properties = {}) {
+  const box = { viewBox: `0 0 ${width} ${height}`, width, height };
+  return draw(
+    "svg",
+    { ...box, "font-family": "sans-serif", ...properties },
+    draw("title", {}, label),
+    draw("rect", { width, height, fill: "#fff" }),
+  );
 }
 
 /** A drawing as the content of a file. */
@@ -68,9 +70,7 @@ export function tableSvg({ label, rows, columns, values, scale }) {
   const [left, top] = [longest(rows), longest(columns) * 0.8 + 34];
   const width = left + columns.length * CELL + longest(columns) * 0.6;
   const height = top + rows.length * CELL + 12;
-  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const svg = draw("svg", { xmlns: SVG, ...size, "font-family": "sans-serif", "font-size": 13 });
-  svg.append(draw("title", {}, label), draw("rect", { width, height, fill: "#fff" }));
+  const svg = sheet(label, { width, height }, { "font-size": 13 });
   svg.append(draw("text", { x: 8, y: 18, fill: INK, "font-weight": 600 }, label));
   const colors = colorTable(scale.isSigned, "light");
   const colorAt = (index) => `rgb(${colors.subarray(index * 4, index * 4 + 3).join(" ")})`;

@@ -1,7 +1,7 @@
 // A chart of curves: SVG lines with bands, marks and a crosshair that all charts share.
 
-import { announce, make } from "./element.js";
-import { draw, saveButtons } from "./save.js";
+import { announce, draw, make } from "./element.js";
+import { saveButtons } from "./save.js";
 import { numbersTable, rowsOf, standalone } from "./training-table.js";
 
 const HEIGHT = 208;

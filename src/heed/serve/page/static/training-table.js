@@ -1,8 +1,8 @@
 // The numbers of a chart as a table, for screen readers and for those who want the number, and the
 // chart as a file.
 
-import { make } from "./element.js";
-import { draw, svgText } from "./save.js";
+import { draw, make } from "./element.js";
+import { svgText } from "./save.js";
 
 const MAX_ROWS = 200;
 const STYLES = [
@@ -82,7 +82,6 @@ export function standalone(title, svg, { lines }) {
     draw(
       "svg",
       {
-        xmlns: "http://www.w3.org/2000/svg",
         viewBox: `0 0 ${width} ${height}`,
         width,
         height,
