@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_run(folder: str) -> bool:
     """Whether a run began in a folder."""
-    from heed.train.recipe.settings import ASKED_FILE
+    from heed.train.recipe.files import ASKED_FILE
     from heed.train.step.events import METRICS_FILE
 
     return any((Path(folder) / name).is_file() for name in (METRICS_FILE, ASKED_FILE))

@@ -35,8 +35,8 @@ from heed.errors import ConfigError, DataError
 from heed.evaluate.counts import Reading, count_bleu, count_chrf
 from heed.machine.seeds import derive_seed
 from heed.text.extend import kind_of
+from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.folder import MADE_FROM, TEACHER, require_unused
-from heed.train.recipe.settings import RECIPE_FILE
 from heed.train.start.finetune import model_hash
 from heed.train.step.events import Report
 from heed.translate.translator import Translator

@@ -15,8 +15,8 @@ from heed.data.readers import Pair
 from heed.errors import DataError
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
+from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.recipe import load_recipe
-from heed.train.recipe.settings import RECIPE_FILE
 from heed.train.step.trainer import EpochPairs
 from heed.train.tasks.table import TASKS
 

@@ -8,7 +8,7 @@ from typing import Any
 from heed.config import read_toml
 from heed.errors import ConfigError
 from heed.explain.training.values import MAX_CHARS
-from heed.train.recipe.settings import RECIPE_FILE
+from heed.train.recipe.files import RECIPE_FILE
 
 
 def read_settings(run: Path) -> dict[str, Any]:

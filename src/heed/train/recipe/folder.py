@@ -15,8 +15,8 @@ from heed.data.prepared import OWN_FILES as DATA_FILES
 from heed.disk.files import LOCK, parse_json, read_bytes
 from heed.disk.folders import MANIFEST, PENDING, is_temporary
 from heed.errors import FormatError, RunError, UsageError
+from heed.train.recipe.files import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
 from heed.train.recipe.recipe import Recipe
-from heed.train.recipe.settings import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
 from heed.train.step.control import CONTROL_FILE
 from heed.train.step.events import METRICS_FILE, TENSORBOARD
 

@@ -16,12 +16,8 @@ from heed.errors import RunError
 from heed.text.vocab import SPECIAL_IDS
 from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import Facts
+from heed.train.recipe.files import ASKED_FILE, RECIPE_FILE, RESOLVED_FILE
 from heed.train.recipe.recipe import Recipe, build_recipe, load_recipe, resolve
-
-RECIPE_FILE = "recipe.toml"
-ASKED_FILE = "asked.json"
-RESOLVED_FILE = "resolved.toml"
-"""A copy of the recipe as heed wrote it, by which an edit of `recipe.toml` is noticed."""
 
 MAY_CHANGE = {
     ("training", "time_s"),

@@ -18,8 +18,8 @@ from heed.errors import RunError
 from heed.machine.device import describe_environment
 from heed.model.build import count_parameters
 from heed.model.network import TorchNetwork
+from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.recipe import Recipe
-from heed.train.recipe.settings import RECIPE_FILE
 from heed.train.recipe.snapshot import make_bundle
 from heed.train.run import checkpoint
 from heed.train.run.setup import make_trainer, take_over

@@ -22,9 +22,10 @@ from heed.train.parallel.distributed import Group
 from heed.train.parallel.shard import fill, shard
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.cost import measure_gflops
+from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.folder import OWN_FILES
 from heed.train.recipe.recipe import Draft, Recipe, load_recipe
-from heed.train.recipe.settings import RECIPE_FILE, require_same_asked, settle
+from heed.train.recipe.settings import require_same_asked, settle
 from heed.train.run import checkpoint
 from heed.train.run.checkpoint import Checkpoint
 from heed.train.start.counted import counted_weights

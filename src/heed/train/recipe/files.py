@@ -1,0 +1,6 @@
+"""The names of a recipe's files in a run folder."""
+
+RECIPE_FILE = "recipe.toml"
+ASKED_FILE = "asked.json"
+RESOLVED_FILE = "resolved.toml"
+"""A copy of the recipe as heed wrote it, by which an edit of `recipe.toml` is noticed."""
