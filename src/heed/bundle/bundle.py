@@ -262,8 +262,7 @@ def task_of(path: str | os.PathLike[str]) -> str:
     Raises:
         FormatError: it is not a model folder, or its description is damaged.
     """
-    where = find_model_folder(path) / CONFIG
-    task: str = read_config(read_bytes(where), where).get("task", "translate")
+    task: str = read_folder_config(find_model_folder(path)).get("task", "translate")
     return task
 
 
