@@ -51,6 +51,13 @@ TEXT = Field(
     is_required=True,
     example="A man is riding a bike.",
 )
+OPTIONS = Field(
+    name="options",
+    kind="object",
+    about="Options of decoding, such as `beam_size`.",
+    default={},
+    example={"beam_size": 2},
+)
 MODEL = Field(name="model", kind="word", about="Name of the model; by default the first that fits.")
 TRANSLATE = (
     TEXT,
@@ -87,13 +94,7 @@ TRANSLATE = (
         default={},
         example={"bike": "Rad"},
     ),
-    Field(
-        name="options",
-        kind="object",
-        about="Options of decoding, such as `beam_size`.",
-        default={},
-        example={"beam_size": 2},
-    ),
+    OPTIONS,
     Field(
         name="prefix",
         kind="text",

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from starlette.responses import Response
 
 from heed.explain.decoding.observe import draws_at
@@ -13,7 +12,7 @@ from heed.serve.shapes import schemas
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import SOURCE, TARGET, Field
 from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
-from heed.serve.shapes.traces import BYTES
+from heed.serve.shapes.traces import BYTES, numbers
 
 MAX_DRAWS = 1000
 _TEXT = Field(
@@ -94,7 +93,7 @@ async def _step(service: Service, asked: Asked) -> Response:
         raise Refusal(404, "The step must be a whole number.", code="no_such_step")
     found = await searches_of(asked).at(asked.http.path_params["id"], int(number))
     parts = [found.log_probs, found.scores] if asked.values["constraints"] else [found.log_probs]
-    return Response(np.concatenate(parts).astype("<f4").tobytes(), media_type=BYTES)
+    return numbers(parts)
 
 
 async def _pieces(service: Service, asked: Asked) -> list[str]:

@@ -1,9 +1,10 @@
 """heed's own API, the part that shows the inside of models: traces and their tensors."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 from starlette.responses import Response
 
 from heed.serve.inside.traces import Kept, Traces
@@ -12,7 +13,7 @@ from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import SOURCE, TARGET, Field
-from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG, direction_of, require_at_most
+from heed.serve.shapes.own import MODEL, OPTIONS, PREFIX, STYLE, TAG, direction_of, require_at_most
 
 BYTES = "application/octet-stream"
 _TRACED = (
@@ -31,13 +32,7 @@ _TRACED = (
     SOURCE,
     TARGET,
     MODEL,
-    Field(
-        name="options",
-        kind="object",
-        about="Options of decoding, such as `beam_size`.",
-        default={},
-        example={"beam_size": 2},
-    ),
+    OPTIONS,
 )
 _DTYPE = Field(
     name="dtype",
@@ -153,7 +148,11 @@ async def _pieces(service: Service, asked: Asked) -> list[str]:
 
 
 def _sent(tensors: list[Any], asked: Asked) -> Response:
-    dtype = np.dtype("<f2" if asked.values["dtype"] == "f16" else "<f4")
+    return numbers(tensors, "<f2" if asked.values["dtype"] == "f16" else "<f4")
+
+
+def numbers(tensors: Iterable[NDArray[Any]], dtype: str = "<f4") -> Response:
+    """The numbers of arrays, one behind the other."""
     content = b"".join(tensor.astype(dtype).tobytes() for tensor in tensors)
     return Response(content, media_type=BYTES)
 
