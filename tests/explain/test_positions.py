@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.random_bundle import bundle
 
-from heed.bundle.bundle import Bundle, load_bundle, save_bundle
+from heed.bundle.bundle import load_bundle, save_bundle
 from heed.engine.packed import save_rounded
 from heed.errors import ConfigError, DataError
 from heed.explain.positions import (
@@ -21,7 +22,6 @@ from heed.explain.positions import (
     written_out,
 )
 from heed.model import positions
-from heed.model.families import stored_shapes, ties
 from heed.model.relative import AlibiBias
 from heed.text.vocab import Vocab, train_vocab
 
@@ -29,17 +29,6 @@ from heed.text.vocab import Vocab, train_vocab
 @pytest.fixture(scope="module")
 def vocab() -> Vocab:
     return train_vocab(["New York is a city", "纽约是一座城市"] * 9, size=330, kind="bpe")
-
-
-def bundle(vocab: Vocab, config_of: Callable[..., Any], **changes: Any) -> Bundle:
-    config = config_of(src_vocab_size=vocab.size, tgt_vocab_size=vocab.size, **changes)
-    random = np.random.default_rng(1)
-    weights = {
-        name: random.normal(size=shape).astype(np.float32)
-        for name, shape in stored_shapes(config).items()
-    }
-    weights |= {alias: weights[name] for alias, name in ties(config).items()}
-    return Bundle(config=config, weights=weights, src_vocab=vocab, tgt_vocab=vocab)
 
 
 def test_the_table_of_the_paper_is_its_formula_number_by_number() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.random_bundle import bundle
 
-from heed.bundle.bundle import Bundle, load_bundle, save_bundle
+from heed.bundle.bundle import load_bundle, save_bundle
 from heed.engine.packed import save_rounded
 from heed.errors import FormatError
-from heed.model.families import stored_shapes, ties
 from heed.text.vocab import Vocab, train_vocab
 from heed.vectors.pieces import as_piece, model_vectors, piece_tables, words_of
 from heed.vectors.table import nearest
@@ -21,17 +21,6 @@ TEXT = ["the king saw the queen", "the queen saw the king", "纽约是一座城�
 @pytest.fixture(scope="module")
 def vocab() -> Vocab:
     return train_vocab(TEXT, size=400, kind="bpe")
-
-
-def bundle(vocab: Vocab, config_of: Callable[..., Any], **changes: Any) -> Bundle:
-    config = config_of(src_vocab_size=vocab.size, tgt_vocab_size=vocab.size, **changes)
-    random = np.random.default_rng(1)
-    weights = {
-        name: random.normal(size=shape).astype(np.float32)
-        for name, shape in stored_shapes(config).items()
-    }
-    weights |= {alias: weights[name] for alias, name in ties(config).items()}
-    return Bundle(config=config, weights=weights, src_vocab=vocab, tgt_vocab=vocab)
 
 
 def test_a_word_is_a_piece_an_id_and_a_vector(vocab: Vocab) -> None:
