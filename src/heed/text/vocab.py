@@ -22,6 +22,7 @@ from heed.errors import ConfigError, DataError, FormatError
 from heed.machine.threads import count_cores
 from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
+from heed.text.slots import Slots, find_slots
 
 Kind = Literal["unigram", "bpe", "char", "word"]
 
@@ -135,6 +136,8 @@ class Vocab:
             hidden word.
         control_ids: ids that stand for no text, `unk_id` and language tags included, ascending.
         languages: the languages that have a tag.
+        slots: the ids that stand for protected spans; None = there are none.
+        blank_id: the id of a blank alone.
     """
 
     def __init__(self, data: bytes, *, name: str = "the vocabulary") -> None:
@@ -172,8 +175,11 @@ class Vocab:
             tag[1]: id for id in self.control_ids if (tag := _LANGUAGE_PIECE.fullmatch(pieces[id]))
         }
         self.languages = tuple(self._language_ids)
+        self.slots: Slots | None = find_slots({pieces[id]: id for id in self.control_ids})
         self._byte_ids = tuple(processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
-        self._sign, self._stand_in, self._blank = map(self._spell, (_BLANK_SIGN, _STAND_IN, " "))
+        self._sign, self._stand_in, self._blank = map(self.byte_ids, (_BLANK_SIGN, _STAND_IN, " "))
+        blank = processor.piece_to_id(_BLANK_SIGN)
+        self.blank_id = self._blank[0] if blank == self.unk_id else blank
         self._check(pieces, name)
         self._has_choice = _has_choice(processor)
 
@@ -293,8 +299,9 @@ class Vocab:
             ids = _replace_runs(ids, stand_in, turns)
         return ids
 
-    def _spell(self, character: str) -> list[int]:
-        return [self._byte_ids[byte] for byte in character.encode()]
+    def byte_ids(self, text: str) -> list[int]:
+        """The ids of a text spelled in UTF-8 bytes."""
+        return [self._byte_ids[byte] for byte in text.encode()]
 
     def _check(self, pieces: list[str], name: str) -> None:
         """Raise FormatError unless any text survives this model."""
