@@ -16,7 +16,6 @@ import numpy as np
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.data.lines import read_lines
-from heed.documents.words import link_words, word_spans
 from heed.explain.attention.choice import choose
 from heed.explain.attention.links import Gold, Link, error_rate, strongest
 from heed.explain.attention.statistical import reference
@@ -25,6 +24,7 @@ from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
+from heed.translate.words import link_words, word_spans
 
 Pairs = tuple[list[str], list[str]]
 

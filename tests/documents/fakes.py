@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from heed.documents.segment import Segment
-from heed.documents.words import word_spans
 from heed.translate.result import Translation
+from heed.translate.words import word_spans
 
 
 def changed(segment: Segment, change: Callable[[str], str]) -> Translation:

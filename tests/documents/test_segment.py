@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.documents.segment import BLANKS, Segment, has_words, require_one_each, split_edges
+from heed.documents.segment import Segment, has_words, require_one_each, split_edges
 from heed.errors import UsageError
-from heed.text.normalize import normalize
+from heed.text.normalize import BLANKS, normalize
 from heed.translate.result import Translation
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from heed.documents.attributes import Attribute, Template, render, tag_template
 from heed.documents.inline import Node, place_nodes
-from heed.documents.segment import BLANKS, Segment, has_words
+from heed.documents.segment import Segment, has_words
 from heed.documents.structure import Structure
 from heed.documents.tags import Token
+from heed.text.normalize import BLANKS
 from heed.translate.result import Translation
 
 # With more, tags part texts: to align takes time and memory that grow with the square.

@@ -15,10 +15,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.documents.segment import BLANKS, has_words
-from heed.documents.words import Links, Span, best_stretch, link_words, word_spans
+from heed.documents.segment import has_words
 from heed.errors import DataError, UsageError
+from heed.text.normalize import BLANKS
 from heed.translate.result import Translation
+from heed.translate.words import Links, Span, best_stretch, link_words, word_spans
 
 MAX_ENTRIES = 1_000_000
 MAX_TERM_CHARS = 1000

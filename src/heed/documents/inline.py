@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.documents.attributes import Template, render
-from heed.documents.segment import BLANKS
-from heed.documents.words import Links, Span, best_stretch, link_words
+from heed.text.normalize import BLANKS
 from heed.translate.result import Translation, is_written_solid
+from heed.translate.words import Links, Span, best_stretch, link_words
 
 
 @dataclass(slots=True)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heed.documents.segment import BLANKS, Segment, has_words, require_one_each, split_edges
+from heed.documents.segment import Segment, has_words, require_one_each, split_edges
 from heed.documents.wrapping import break_like
 from heed.errors import UsageError
+from heed.text.normalize import BLANKS
 from heed.text.segment import split_sentences
 from heed.translate.result import Translation, is_written_solid
 

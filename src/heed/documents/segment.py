@@ -9,13 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heed.errors import UsageError
+from heed.text.normalize import BLANKS
 from heed.translate.result import Translation
-
-# `text.normalize` turns each of these into a blank, or removes it: Unicode's white space, control
-# characters and the byte order mark.
-_SPACES = (0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
-BLANKS = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_SPACES)))
-"""The characters that separate words for a model."""
 
 # A text that is nothing but an address on the net or of mail has letters, and no words.
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?|ftp|file)://\S+|www\.\S+", re.I)

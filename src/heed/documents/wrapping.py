@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from heed.documents.segment import BLANKS
+from heed.text.normalize import BLANKS
 from heed.translate.result import is_written_solid
 
 _BLANK = re.compile(f"[{re.escape(BLANKS)}]+")

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from heed.documents.words import piece_spans
 from heed.serve.request import Doubt, Kind, SegmentAnswer
+from heed.translate.words import piece_spans
 
 LOW_PROBABILITY = 0.1
 """A word below this probability is doubtful.

@@ -13,6 +13,12 @@ _BYTE_ORDER_MARK = "\ufeff"
 # `\s` is Zs, U+2028, U+2029 and some of the control characters; the ranges are C0, DEL and C1.
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
+# Unicode's white space, control characters and the byte order mark.
+_SPACES = (0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
+BLANKS = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_SPACES)))
+"""The characters that separate words for a model: `normalize` turns each into a blank, or removes
+it."""
+
 
 def replace_surrogates(text: str) -> str:
     """`text` with each lone surrogate as U+FFFD, so that it can be encoded as UTF-8."""

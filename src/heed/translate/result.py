@@ -12,6 +12,23 @@ Status = Literal["ok", "empty", "split", "max_length", "replaced_bytes", "unwant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A reason to look at a translation, or at a place in it.
+
+    Attributes:
+        kind: which reason.
+        sentence: the reason in words.
+        start: where the place begins in the text of the translation; None = no one place.
+        end: where it ends there, one past its last character.
+    """
+
+    kind: str
+    sentence: str
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
     """One line, translated. `str(translation)` is its text.
 
@@ -29,6 +46,7 @@ class Translation:
             translated in parts; `max_length` when the search was cut off before `<eos>`;
             `replaced_bytes` when the input was not valid UTF-8; `unwanted` when the search was
             ended because nobody wanted the result any more.
+        doubts: reasons to look at it.
     """
 
     text: str
@@ -40,6 +58,7 @@ class Translation:
     alignment: list[list[float]] | None = None
     alternatives: tuple["Translation", ...] = ()
     status: Status = "ok"
+    doubts: tuple[Doubt, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -170,13 +189,16 @@ def join_parts(parts: list[Translation]) -> Translation:
 
 def _concatenated(parts: list[Translation]) -> Translation:
     text = ""
+    doubts: list[Doubt] = []
     for part in parts:
         is_spaced = (
             text
             and part.text
             and not (is_written_solid(text[-1]) or is_written_solid(part.text[0]))
         )
-        text += f" {part.text}" if is_spaced else part.text
+        text += " " if is_spaced else ""
+        doubts += [_moved(doubt, len(text)) for doubt in part.doubts]
+        text += part.text
     n_tokens = sum(max(1, len(part.token_scores)) for part in parts)
     n_columns = sum(len(part.source_tokens) for part in parts)
     alignment: list[list[float]] = []
@@ -194,7 +216,15 @@ def _concatenated(parts: list[Translation]) -> Translation:
         source_tokens=[token for part in parts for token in part.source_tokens],
         alignment=None if parts[0].alignment is None else alignment,
         status="split",
+        doubts=tuple(doubts),
     )
+
+
+def _moved(doubt: Doubt, by: int) -> Doubt:
+    """A doubt about a translation that has come to stand behind `by` characters."""
+    if doubt.start is None or doubt.end is None:
+        return doubt
+    return replace(doubt, start=doubt.start + by, end=doubt.end + by)
 
 
 SOLID_SCRIPTS = ("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "FULLWIDTH", "THAI", "LAO", "KHMER")

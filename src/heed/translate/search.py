@@ -55,8 +55,6 @@ class Searcher:
     ) -> list[Translation]:
         """Translate parts in batches of similar length; results come in the order given.
 
-        Equal parts are translated once, unless each draws random numbers of its own.
-
         Args:
             chunks: what to translate.
             options: how to search.
@@ -64,6 +62,17 @@ class Searcher:
             is_wanted: asked after every step; a part that is not wanted any more leaves the search
                 at once, and has the status `unwanted`.
         """
+        return self._searched(chunks, options, alignment=alignment, is_wanted=is_wanted)
+
+    def _searched(
+        self,
+        chunks: Sequence[Chunk],
+        options: DecodeOptions,
+        *,
+        alignment: bool,
+        is_wanted: IsWanted | None,
+    ) -> list[Translation]:
+        """Translate each of the equal parts once, unless it draws random numbers of its own."""
         first: dict[tuple[object, ...], int] = {}
         same = [
             first.setdefault((chunk.key if options.sample else 0, chunk.question), len(first))

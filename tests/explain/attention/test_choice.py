@@ -9,7 +9,6 @@ import pytest
 from heed.bundle.alignment import AlignmentHeads, save_alignment_heads
 from heed.bundle.bundle import load_bundle, save_bundle
 from heed.disk.folders import read_manifest
-from heed.documents.words import link_words, word_spans
 from heed.errors import ConfigError, DataError, FormatError
 from heed.explain.attention.choice import choose
 from heed.explain.attention.links import Gold, error_rate, strongest
@@ -17,6 +16,7 @@ from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import between_words, words_of
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
+from heed.translate.words import link_words, word_spans
 
 SRC = ["two men ride a bike in the snow .", "a dog runs .", "snow .", "don't run , men !"]
 TGT = ["a dog runs in the snow .", "two men .", "a bike ride .", "the snow ."]

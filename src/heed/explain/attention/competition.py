@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heed.documents.words import link_words, word_spans
 from heed.explain.attention.links import Link, error_rate, strongest
 from heed.explain.attention.statistical import reference
 from heed.model.interface import Floats
 from heed.translate.result import Translation
+from heed.translate.words import link_words, word_spans
 
 MAX_PAIRS = 300
 LAST = -1

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.documents.words import link_words, piece_spans, word_spans
 from heed.translate.result import Translation
+from heed.translate.words import link_words, piece_spans, word_spans
 
 
 def words(text: str) -> list[str]:

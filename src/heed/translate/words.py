@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.documents.segment import BLANKS
+from heed.text.normalize import BLANKS
 from heed.translate.result import Translation
 
 Span = tuple[int, int]
