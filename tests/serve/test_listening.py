@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heed.errors import ConfigError
-from heed.serve.listening import check_certificate, open_sockets, url_of
+from heed.serve.listening import begin_no_more, check_certificate, open_sockets, url_of
 from heed.serve.settings import Listen
 
 
@@ -81,3 +81,21 @@ def test_a_certificate_that_is_missing_or_damaged_is_refused(tmp_path: Path) -> 
         check_certificate(Listen(certificate=str(bad), key=absent))
     with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
         check_certificate(Listen(certificate=str(bad), key=str(bad)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the filter is one of Linux")
+def test_no_more_begin_but_those_begun_are_served() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(4)
+        address = listener.getsockname()
+        with socket.create_connection(address) as early:
+            begin_no_more(listener)
+            with pytest.raises(TimeoutError):
+                socket.create_connection(address, timeout=0.2)
+            early.sendall(b"request")
+            accepted, _ = listener.accept()
+            with accepted:
+                assert accepted.recv(16) == b"request"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=5)

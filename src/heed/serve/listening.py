@@ -3,16 +3,34 @@
 So a port in use is an error in words, and port 0 is known when the address is printed.
 """
 
+import ctypes
 import errno
 import socket
 import ssl
+import struct
 import sys
+from contextlib import suppress
 
 from heed.errors import ConfigError
 from heed.serve.settings import Listen
 
 BACKLOG = 2048
 """Connections that wait until the server accepts them."""
+
+_SO_ATTACH_FILTER = 26
+# As classic BPF: load the byte with the flags of the TCP header; if SYN is set, keep 0 bytes of the
+# packet, which drops it, else all. Each instruction: code, jump if true, jump if false, operand.
+_LOAD_BYTE, _JUMP_IF_SET, _RETURN = 0x30, 0x45, 0x06
+_FLAGS_AT, _SYN, _WHOLE = 13, 0x02, 0xFFFFFFFF
+_DROP_SYN = b"".join(
+    struct.pack("HBBI", *instruction)
+    for instruction in (
+        (_LOAD_BYTE, 0, 0, _FLAGS_AT),
+        (_JUMP_IF_SET, 0, 1, _SYN),
+        (_RETURN, 0, 0, 0),
+        (_RETURN, 0, 0, _WHOLE),
+    )
+)
 
 
 def open_sockets(listen: Listen) -> list[socket.socket]:
@@ -36,6 +54,24 @@ def open_sockets(listen: Listen) -> list[socket.socket]:
     for each in sockets:
         each.listen(BACKLOG)
     return sockets
+
+
+def begin_no_more(listener: socket.socket) -> None:
+    """Let no new client connect; one whose connection has begun is still completed.
+
+    The kernel completes connections by itself. Between the last call of `accept` and that of
+    `close` it might complete one more, whose request would be lost. So it is told to ignore further
+    attempts first; the client's own kernel tries again, and learns that the port is closed. Does
+    nothing where the kernel has no such filter, as outside Linux.
+
+    Source: McCanne and Jacobson 1993, "The BSD Packet Filter".
+    """
+    if sys.platform != "linux":
+        return
+    program = ctypes.create_string_buffer(_DROP_SYN, len(_DROP_SYN))
+    described = struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program))
+    with suppress(OSError):
+        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
 
 
 def _bound(listen: Listen, port: int, *, shares_port: bool = False) -> socket.socket:

@@ -20,6 +20,7 @@ import uvicorn
 
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
+from heed.serve.listening import begin_no_more
 from heed.serve.operating import look_at
 from heed.serve.request import Request
 from heed.serve.service import Service
@@ -33,6 +34,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LAST_CALL_S = 0.3
 """Seconds between a signal and the end of listening: answers meanwhile ask clients to reconnect
 elsewhere, so that none sends a request into a connection that is just being closed."""
+
+HANDSHAKE_S = 0.1
+"""Seconds in which connections that have begun are completed before the socket closes."""
 
 SWEEPS = 4
 """How often in the shortest time limit connections are looked at."""
@@ -151,6 +155,8 @@ class _Process:
 
     async def _close(self) -> None:
         await asyncio.sleep(LAST_CALL_S)
+        begin_no_more(self.listener)
+        await asyncio.sleep(HANDSHAKE_S)
         # Clients in the kernel's queue believe that they are connected: closing the socket now
         # would cut them off. A copy keeps it open until all of them are accepted.
         with self.listener.dup() as copy:
