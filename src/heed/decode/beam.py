@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.decode.banks import Banks
 from heed.decode.constraints import Choice
 from heed.decode.early_stopping import EARLY_STOPPING, Standing
 from heed.decode.length_penalty import LENGTH_FORMULAS
 from heed.decode.state import (
     DROPPED,
     ENDED,
+    Candidates,
     Flags,
     Hypothesis,
     Step,
@@ -26,7 +28,7 @@ from heed.decode.state import (
     check_alive,
     make_hypothesis,
 )
-from heed.model.interface import Decodable, Floats, Ids
+from heed.model.interface import Decodable, Floats, Ids, NextTokens
 
 _FIRST_ROOM = 32
 
@@ -110,32 +112,6 @@ class Beam:
         )
 
 
-@dataclass(kw_only=True, slots=True)
-class Candidates:
-    """One-token continuations of a beam, best first.
-
-    Attributes:
-        parents: the slot each continues, `(n_sources, n)`.
-        ids: the token it adds, `(n_sources, n)`.
-        log_probs: of that token by the model, `(n_sources, n)`.
-        totals: the sum with that token, `(n_sources, n)`.
-    """
-
-    parents: Ids
-    ids: Ids
-    log_probs: Floats
-    totals: Sums
-
-    def first(self, n: int) -> "Candidates":
-        """Keep the `n` best of each source."""
-        return Candidates(
-            parents=self.parents[:, :n],
-            ids=self.ids[:, :n],
-            log_probs=self.log_probs[:, :n],
-            totals=self.totals[:, :n],
-        )
-
-
 def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]]:
     """Find the hypotheses with the best scores within the beam.
 
@@ -155,14 +131,18 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         full.
     """
     beam_size = task.options.beam_size
-    state = model.start(src, beam_size=beam_size, required_ids=task.constraints.prefixes)
+    banks = Banks.of(task)
+    state = model.start(src, beam_size=beam_size, required_ids=_required_ids(task))
     beam, ended = begin(task)
     last = np.full(len(src) * beam_size, task.bos_id)
     # Of arrays this small, `count_nonzero` takes a sixth of the time of `any`.
     while len(beam.sources):
         following = model.step(state, last)
-        choice = task.constraints.apply(following, beam.tokens[:, : beam.length], beam.sources)
-        found = expand(beam, choice, ended)
+        choice = _allowed(task, banks, following, beam)
+        top = choice.top(beam_size + 1)
+        found = expand(beam, choice, top, ended)
+        if banks is not None:
+            banks.share(found, choice, top, beam.totals, beam.sources)
         is_eos = found.ids == task.eos_id
         if np.count_nonzero(is_eos):
             end(ended, beam, found, is_eos, task)
@@ -173,6 +153,8 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
             task.observer(_seen(beam, choice, found, is_eos))
         rows = _flat(chosen.parents, beam_size).ravel()
         beam = advance(beam, chosen, rows)
+        if banks is not None:
+            banks.advance(chosen, beam.sources, beam.limits <= beam.length)
         is_over = stop(ended, beam, task)
         if task.is_wanted is not None:
             is_dropped = ~is_over & ~task.is_wanted(beam.sources)
@@ -212,7 +194,26 @@ def begin(task: Task) -> tuple[Beam, Ended]:
     return beam, Ended(n_sources, task.options.n_best)
 
 
-def expand(beam: Beam, choice: Choice, ended: Ended) -> Candidates:
+def _required_ids(task: Task) -> Ids:
+    """The ids that each answer will contain, padded with -1, `(n_sources, n)`."""
+    prefixes = task.constraints.prefixes
+    if task.phrases is None:
+        return prefixes
+    rows = [each.ids if each else [] for each in task.phrases]
+    required = np.full((len(rows), max(map(len, rows))), -1)
+    for row, ids in zip(required, rows, strict=True):
+        row[: len(ids)] = ids
+    return np.concatenate([prefixes, required], axis=1)
+
+
+def _allowed(task: Task, banks: Banks | None, following: NextTokens, beam: Beam) -> Choice:
+    """The candidates of a step, after all constraints."""
+    tokens = beam.tokens[:, : beam.length]
+    choice = task.constraints.apply(following, tokens, beam.sources)
+    return choice if banks is None else banks.limit(choice, tokens, beam.sources)
+
+
+def expand(beam: Beam, choice: Choice, top: tuple[Floats, Ids], ended: Ended) -> Candidates:
     """Continue every live hypothesis by its likeliest tokens and rank them per source.
 
     `beam_size + 1` tokens a row suffice: one of them may be `<eos>`. Of all of these, keep twice
@@ -221,13 +222,14 @@ def expand(beam: Beam, choice: Choice, ended: Ended) -> Candidates:
     Args:
         beam: the hypotheses to continue.
         choice: the tokens that may come next.
+        top: scores and ids of the likeliest of each row, both `(rows, n)`.
         ended: the finished hypotheses.
 
     Raises:
         HeedError: the model's output is not a number.
     """
     n_sources, beam_size = beam.totals.shape
-    scores, ids = choice.top(beam_size + 1)
+    scores, ids = top
     n_each = ids.shape[1]
     totals = (beam.totals.reshape(-1, 1) + scores).reshape(n_sources, -1)
     # Sorted backwards, so that NaN would come first and be noticed.

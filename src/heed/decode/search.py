@@ -11,6 +11,7 @@ from heed.decode.beam import beam_search
 from heed.decode.constraints import Constraints
 from heed.decode.greedy import greedy_search
 from heed.decode.options import DecodeOptions
+from heed.decode.phrases import Phrases
 from heed.decode.sampling import Sampler, draw_table
 from heed.decode.state import Hypothesis, IsWanted, Observer, Task
 from heed.errors import DataError
@@ -29,6 +30,7 @@ def decode(
     prefixes: Sequence[Sequence[int]] | None = None,
     score_prefixes: bool = True,
     keys: Sequence[int] | None = None,
+    phrases: Sequence[Phrases | None] | None = None,
     observer: Observer | None = None,
     is_wanted: IsWanted | None = None,
 ) -> list[list[Hypothesis]]:
@@ -44,6 +46,7 @@ def decode(
         score_prefixes: False = greedy search and sampling read at once what they can of prefixes,
             and leave its log-probs at 0: all if the model is a `PromptReader`.
         keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
+        phrases: what the answer to each source must and must not contain; not for sampling.
         observer: gets a record of every step.
         is_wanted: called after every step; a source that is not wanted any more leaves the batch.
 
@@ -61,17 +64,15 @@ def decode(
     assert len(prefixes) == len(keys) == n_sources, "one prefix and one key a source"
     if n_sources == 0:
         return []
-    n_samples = options.n_best if options.sample else 1
-    if n_samples > 1:
-        src = src.repeat(n_samples, axis=0)
-        prefixes = [prefix for prefix in prefixes for _ in range(n_samples)]
+    src, prefixes, n_samples = _for_samples(src, prefixes, options)
     task = Task(
         options=options,
         bos_id=bos_id,
         eos_id=eos_id,
-        limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes),
+        limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes, phrases=phrases),
         constraints=Constraints.of(options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes),
         pad_id=None if score_prefixes else pad_id,
+        phrases=phrases,
         n_samples=n_samples,
         observer=observer,
         is_wanted=_of_samples(is_wanted, n_samples),
@@ -82,7 +83,7 @@ def decode(
 def _search(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list[list[Hypothesis]]:
     if task.options.sample:
         return _sample(model, src, task, keys)
-    if task.options.beam_size == 1:
+    if task.options.beam_size == 1 and task.phrases is None:
         return [[answer] if answer else [] for answer in greedy_search(model, src, task)]
     return beam_search(model, src, task)
 
@@ -101,6 +102,16 @@ def _sample(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list
     return [_ranked(group) for group in groups]
 
 
+def _for_samples(
+    src: Ids, prefixes: Sequence[Sequence[int]], options: DecodeOptions
+) -> tuple[Ids, Sequence[Sequence[int]], int]:
+    """Sources and prefixes, once for each sample, and how many samples there are."""
+    n = options.n_best if options.sample else 1
+    if n == 1:
+        return src, prefixes, n
+    return src.repeat(n, axis=0), [each for each in prefixes for _ in range(n)], n
+
+
 def _ranked(group: Sequence[Hypothesis | None]) -> list[Hypothesis]:
     """The samples of a source, best first; none if some are missing: it was not wanted any more."""
     found = [answer for answer in group if answer is not None]
@@ -115,7 +126,12 @@ def _of_samples(is_wanted: IsWanted | None, n_samples: int) -> IsWanted | None:
 
 
 def _limits(
-    src: Ids, options: DecodeOptions, *, pad_id: int, prefixes: Sequence[Sequence[int]]
+    src: Ids,
+    options: DecodeOptions,
+    *,
+    pad_id: int,
+    prefixes: Sequence[Sequence[int]],
+    phrases: Sequence[Phrases | None] | None,
 ) -> Ids:
     """Set the most tokens each source may get, from its own length only.
 
@@ -124,6 +140,7 @@ def _limits(
         options: `max_length`, `max_length_factor` and `max_length_offset` are used.
         pad_id: fills the shorter rows of `src`.
         prefixes: their lengths are added to the limit that follows from the source.
+        phrases: likewise.
 
     Returns:
         Limits from 1, `(n_sources,)`.
@@ -138,4 +155,6 @@ def _limits(
     src_lengths = (src != pad_id).sum(axis=1)
     own = (options.max_length_factor * src_lengths + options.max_length_offset).astype(np.int64)
     limits: Ids = np.maximum(own, 1) + [len(prefix) for prefix in prefixes]
+    if phrases is not None:
+        limits += [each.n_ids if each else 0 for each in phrases]
     return np.minimum(limits, options.max_length)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heed.decode.constraints import Choice, Constraints
 from heed.decode.options import DecodeOptions
+from heed.decode.phrases import Phrases
 from heed.errors import HeedError
 from heed.model.interface import Floats, Ids
 
@@ -76,6 +77,32 @@ class Step:
     n_allowed: Ids | None = None
 
 
+@dataclass(kw_only=True, slots=True)
+class Candidates:
+    """One-token continuations of a beam, best first.
+
+    Attributes:
+        parents: the slot each continues, `(n_sources, n)`.
+        ids: the token it adds, `(n_sources, n)`.
+        log_probs: of that token by the model, `(n_sources, n)`.
+        totals: the sum with that token, `(n_sources, n)`.
+    """
+
+    parents: Ids
+    ids: Ids
+    log_probs: Floats
+    totals: Sums
+
+    def first(self, n: int) -> "Candidates":
+        """Keep the `n` best of each source."""
+        return Candidates(
+            parents=self.parents[:, :n],
+            ids=self.ids[:, :n],
+            log_probs=self.log_probs[:, :n],
+            totals=self.totals[:, :n],
+        )
+
+
 Observer = Callable[[Step], None]
 """Called after every step; `steps.append` is one. An observer that raises stops the search."""
 
@@ -95,6 +122,7 @@ class Task:
         limits: most tokens predicted for each source, `(n_sources,)`.
         constraints: which tokens are not allowed.
         pad_id: fills shorter prefixes where they are read at once; None = they are not.
+        phrases: what the answer to each source must and must not contain; None = nothing.
         n_samples: how many consecutive sources each sentence of the call has.
         observer: called after every step, or None.
         is_wanted: called after every step; None = all are wanted to the end.
@@ -106,6 +134,7 @@ class Task:
     limits: Ids
     constraints: Constraints
     pad_id: int | None
+    phrases: Sequence[Phrases | None] | None
     n_samples: int
     observer: Observer | None
     is_wanted: IsWanted | None
