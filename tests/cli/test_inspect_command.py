@@ -19,7 +19,7 @@ from heed.cli import inspect
 from heed.explain.attention.words import words_of
 from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.tree import tree_lines
-from heed.translate.trace import read_trace
+from heed.translate.trace import BatchTrace, read_trace
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -110,6 +110,34 @@ def test_tensors_are_listed_printed_and_written(folder: str, call: Call, tmp_pat
     assert code == 0
     assert f"tensors are in {whole}." in error
     assert len(read_trace(whole).steps) > 1
+
+
+def test_several_lines_are_one_batch(folder: str, call: Call, tmp_path: Path) -> None:
+    lines = ["Two dogs play in the snow.", "A bike."]
+    path, table = tmp_path / "batch.safetensors", tmp_path / "keys.csv"
+    name = "encoder.0.self_attention.key"
+    asked = ["inspect", "-m", folder, "\n".join(lines), "Ein Mann.\nZwei Hunde spielen im Schnee."]
+    shown = ["--attention", "encoder", "--probabilities", "--trace", str(path)]
+    code, out, _ = call(*asked, *shown, "--tensor", name, "--out", str(table))
+    assert code == 0
+    trace = read_trace(path)
+    assert isinstance(trace, BatchTrace)
+    assert [sentence.source for sentence in trace.sentences] == lines
+    first, second = out.split("\n1: A bike.\n")
+    assert first.startswith("0: Two dogs play in the snow.\n")
+    second_row = trace.sentences[1]
+    assert second_row.n_src_padding > 0
+    # A column of padding for each, and no row.
+    assert len(re.findall(r"^ *<pad>", second, re.MULTILINE)) == 0
+    n_rows = len(second_row.without_padding().source_tokens)
+    n_tokens = len(second_row.without_padding().expected_tokens)
+    assert len(second.splitlines()) >= n_rows + n_tokens
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    assert rows[0][:6] == ["batch", "batch label", "head", "head label", "src", "src label"]
+    assert rows[1][:6] == ["0", lines[0], "0", "0", "0", trace.sentences[0].source_tokens[0]]
+    assert float(rows[-1][-1]) == pytest.approx(float(trace[name][-1, -1, -1, -1]))
+    code, _, err = call(*asked[:-1], "--tree")
+    assert (code, "--tree is of one sentence" in err) == (2, True)
 
 
 def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:

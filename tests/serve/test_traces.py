@@ -3,7 +3,7 @@
 import numpy as np
 from tests.serve.conftest import Serve
 
-from heed.serve.settings import Inside, Listen
+from heed.serve.settings import Inside, Limits, Listen
 from heed.translate.translator import load
 
 SENTENCE = "Two dogs play in the snow."
@@ -61,3 +61,58 @@ def test_weights_and_pieces_of_the_traced_model_are_read(serve: Serve, en_de: st
     np.testing.assert_array_equal(np.frombuffer(row, "<f4"), weight[3])
     assert client.get(f"/api/v1/trace/{id}/weights/{name}?row=999").status_code == 400
     assert client.get(f"/api/v1/trace/{id}/weights/none").status_code == 404
+
+
+LINES = [SENTENCE, "A bike.", "Snow."]
+
+
+def test_a_batch_over_http_is_that_of_python(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    given = ["", "Schnee.", ""]
+    asked = ASKED | {"text": LINES, "translation": given}
+    answer = client.post("/api/v1/trace", json=asked).json()
+    batch = load(en_de).trace(LINES, [text or None for text in given])
+    assert [node["name"] for node in answer["nodes"]] == [*batch]
+    assert answer["nodes"][0]["axes"] == ["batch", *batch.sentences[0].nodes[0].axes]
+    for found, part in zip(answer["sentences"], batch.sentences, strict=True):
+        assert found["translation"] == part.translation
+        assert found["source_tokens"] == part.source_tokens
+        assert found["source_padding"] == part.n_src_padding
+        assert found["target_padding"] == part.n_tgt_padding
+    address = f"/api/v1/trace/{answer['id']}"
+    name = "decoder.0.cross_attention.weights"
+    whole = np.frombuffer(client.get(f"{address}/{name}").content, "<f4")
+    np.testing.assert_array_equal(whole, batch[name].ravel())
+    one = np.frombuffer(client.get(f"{address}/{name}?batch=1").content, "<f4")
+    np.testing.assert_array_equal(one, batch[name][1].ravel())
+    several = client.get(f"{address}?ending=attention.weights&batch=2").content
+    parts = batch.sentences[2].named("attention.weights").values()
+    expected = np.concatenate([each.ravel() for each in parts])
+    np.testing.assert_array_equal(np.frombuffer(several, "<f4"), expected)
+    assert client.get(f"{address}/{name}?batch=3").status_code == 400
+
+
+def test_what_looks_into_one_sentence_refuses_a_batch(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    id = client.post("/api/v1/trace", json=ASKED | {"text": LINES}).json()["id"]
+    answer = client.get(f"/api/v1/embeddings/states/{id}").json()
+    assert answer["error"]["code"] == "several_sentences"
+
+
+def test_a_batch_counts_with_its_padding(serve: Serve, en_de: str) -> None:
+    """Each sentence takes the memory of the longest."""
+    long = ["a" * 40, "b", "c"]
+    for chars, status in ((119, 413), (120, 200)):
+        client = serve(en_de, limits=Limits(chars=chars))
+        assert client.post("/api/v1/trace", json=ASKED | {"text": long}).status_code == status
+    client = serve(en_de, limits=Limits(texts=2))
+    assert client.post("/api/v1/trace", json=ASKED | {"text": long}).status_code == 413
+
+
+def test_a_translation_of_each_sentence_is_needed(serve: Serve, en_de: str) -> None:
+    client = serve(en_de)
+    for text, translation in ((LINES, ["Schnee."]), (LINES, "Schnee."), (SENTENCE, ["Schnee."])):
+        asked = ASKED | {"text": text, "translation": translation}
+        answer = client.post("/api/v1/trace", json=asked)
+        assert answer.status_code == 400
+        assert "one text for each text" in answer.json()["error"]["sentence"]

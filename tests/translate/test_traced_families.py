@@ -18,7 +18,8 @@ from heed.model.one_stack.patches import build_patch_encoder
 from heed.model.stages import BOTH, Stages
 from heed.model.trace import see
 from heed.translate.stepwise import Stepwise
-from heed.translate.trace import Node, Trace, caught
+from heed.translate.trace import Node, Trace
+from heed.translate.tracer import caught
 
 SRC, TGT_IN = [5, 6, 7, 3], [2, 8, 9, 5, 4]
 OPTIONS: list[dict[str, Any]] = [

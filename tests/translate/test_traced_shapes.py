@@ -10,7 +10,8 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.text.vocab import Vocab, train_vocab
-from heed.translate.trace import Trace, Tracer
+from heed.translate.trace import Trace
+from heed.translate.tracer import Tracer
 
 SEVEN, HUNDRED = list(range(10, 17)), list(range(10, 110))
 ATTENTION = ("products", "scores", "masked", "weights", "context", "joined")

@@ -83,10 +83,10 @@ def inspect(
 ) -> None:
     """Open a page that shows how a model translates TEXT: every tensor, probability and hypothesis.
 
-    With TRANSLATION, all positions of that translation are computed in one pass. A folder in the
-    place of TEXT is a model. The page answers only programs of this machine, until Ctrl-C. Some
-    views are for the terminal too, of every kind of model. Of run folders the training is shown
-    too, while it goes on and afterwards.
+    With TRANSLATION, all positions of that translation are computed in one pass. A TEXT of several
+    lines is read as one batch. A folder in the place of TEXT is a model. The page answers only
+    programs of this machine, until Ctrl-C. Some views are for the terminal too, of every kind of
+    model. Of run folders the training is shown too, while it goes on and afterwards.
     """
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():

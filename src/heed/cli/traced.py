@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from heed.bundle.bundle import task_of
 from heed.cli.command import Session
 from heed.cli.look import draw_weights, terminal_palette
-from heed.cli.terminal import echo
+from heed.cli.terminal import echo, visible
 from heed.errors import UsageError
 from heed.explain.render import ansi256, bar, digits, truecolor
 
 if TYPE_CHECKING:
     from heed.text.vocab import Vocab
     from heed.translate.result import Translation
-    from heed.translate.trace import Trace
+    from heed.translate.trace import BatchTrace, Trace
 
 USES = ("cross", "encoder", "decoder")
 
@@ -85,16 +85,24 @@ def show(
     if shown.tree:
         if translation is not None:
             raise UsageError("--tree is of a search; give no TRANSLATION.")
+        if len(lines_in(text)) > 1:
+            raise UsageError("--tree is of one sentence; give TEXT of one line.")
         _show_tree(folder, text, shown)
     if not shown.needs_trace:
         return
     trace, vocab = traced(folder, text, translation, shown)
-    if translation is None and trace.translation:
-        session.say(f"heed: {trace.translation}")
-    if shown.probabilities:
-        _show_probabilities(trace, vocab)
-    if shown.attention:
-        _show_attention(trace, shown)
+    from heed.translate.trace import BatchTrace  # there is torch, for there is a trace
+
+    sentences = trace.sentences if isinstance(trace, BatchTrace) else [trace]
+    for number, sentence in enumerate(sentences):
+        if translation is None and sentence.translation:
+            session.say(f"heed: {sentence.translation}")
+        if len(sentences) > 1 and (shown.probabilities or shown.attention):
+            echo(f"{number}: {visible(sentence.source)}")
+        if shown.probabilities:
+            _show_probabilities(sentence, vocab)
+        if shown.attention:
+            _show_attention(sentence, shown)
     if shown.steps or shown.tensor:
         _show_tensors(trace, shown)
     if shown.trace_path:
@@ -102,18 +110,29 @@ def show(
         session.say(f"heed: {len(trace)} tensors are in {shown.trace_path}.")
 
 
-def traced(folder: Path, text: str, translation: str | None, shown: Shown) -> "tuple[Trace, Vocab]":
-    """A trace of what a model of any task does with a text, and the pieces that it writes."""
+def lines_in(text: str) -> list[str]:
+    """The lines of a text that are not blank."""
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def traced(
+    folder: Path, text: str, translation: str | None, shown: Shown
+) -> "tuple[Trace | BatchTrace, Vocab]":
+    """A trace of what a model of any task does with a text, and the pieces that it writes.
+
+    A translator reads several lines as one batch.
+    """
     task = task_of(folder)
     if task == "translate":
         from heed.translate.translator import load
 
         translator = load(folder)
-        target_lang, every_step = shown.target_lang, shown.every_step
-        trace = translator.trace(
-            text, translation, target_lang=target_lang, steps=every_step, **shown.search
-        )
-        return trace, translator.tgt_vocab
+        options = {"target_lang": shown.target_lang, "steps": shown.every_step, **shown.search}
+        lines = lines_in(text)
+        if len(lines) > 1:
+            given = None if translation is None else lines_in(translation)
+            return translator.trace(lines, given, **options), translator.tgt_vocab
+        return translator.trace(text, translation, **options), translator.tgt_vocab
     if shown.target_lang or shown.every_step or shown.search:
         raise UsageError(
             "--target-lang, --every-step and --beam-size are for translators, but "
@@ -185,6 +204,10 @@ def _show_attention(trace: "Trace", shown: Shown) -> None:
         raise UsageError(f"--head must be below {len(heads)}, but is {max(shown.head)}.")
     weights = heads[list(shown.head) or slice(None)].mean(axis=0)
     rows, columns = tokens(trace, shown.attention)
+    n_padding = trace.n_src_padding if shown.attention == "encoder" else trace.n_tgt_padding
+    # Nothing reads padding, but what its rows read are numbers all the same.
+    rows = rows[: len(rows) - n_padding]
+    weights = weights[: len(rows)]
     if shown.words:
         row_words, column_words = words_of(rows), words_of(columns)
         weights = between_words(weights, row_words, column_words)
@@ -192,7 +215,7 @@ def _show_attention(trace: "Trace", shown: Shown) -> None:
     draw_weights(weights.tolist(), rows, columns)
 
 
-def _show_tensors(trace: "Trace", shown: Shown) -> None:
+def _show_tensors(trace: "Trace | BatchTrace", shown: Shown) -> None:
     from heed.explain.tensors import described, listed, write_tensor
 
     if shown.steps:

@@ -2,10 +2,12 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from heed.errors import UsageError
 from heed.explain.render import width_of
 from heed.model.stages import BOTH
 from heed.text.vocab import Vocab
-from heed.translate.trace import Node, Trace
+from heed.translate.trace import BatchTrace, NamedTensors, Node, Trace
 
 FORMATS = (".csv", ".npy")
 
@@ -38,7 +40,7 @@ class TokenProbability:
     best_probability: float
 
 
-def listed(trace: Trace) -> list[str]:
+def listed(trace: NamedTensors) -> list[str]:
     """A line for each tensor: its name, its axes with their lengths, and its formula."""
     rows = [(node.name, shape_of(trace, node.name), node.formula) for node in trace.nodes]
     widths = [max((width_of(row[column]) for row in rows), default=0) for column in (0, 1)]
@@ -48,7 +50,7 @@ def listed(trace: Trace) -> list[str]:
     ]
 
 
-def shape_of(trace: Trace, name: str) -> str:
+def shape_of(trace: NamedTensors, name: str) -> str:
     """The axes of a tensor with their lengths: `head 8 × tgt 7 × src 9`.
 
     Raises:
@@ -60,7 +62,7 @@ def shape_of(trace: Trace, name: str) -> str:
     )
 
 
-def node_of(trace: Trace, name: str) -> Node:
+def node_of(trace: NamedTensors, name: str) -> Node:
     """What a tensor is.
 
     Raises:
@@ -73,8 +75,10 @@ def node_of(trace: Trace, name: str) -> Node:
     raise UsageError(f"This model has no tensor {name}; {hint}")
 
 
-def labels(trace: Trace, axis: str, length: int) -> list[str]:
+def labels(trace: NamedTensors, axis: str, length: int) -> list[str]:
     """What stands at the places of an axis: tokens, or numbers from 0."""
+    if not isinstance(trace, Trace):  # each sentence has tokens of its own
+        return [str(place) for place in range(length)]
     sides = {
         "src": trace.source_tokens,
         "tgt": trace.target_tokens,
@@ -84,7 +88,7 @@ def labels(trace: Trace, axis: str, length: int) -> list[str]:
     return list(tokens) if len(tokens) == length else [str(place) for place in range(length)]
 
 
-def described(trace: Trace, name: str) -> list[str]:
+def described(trace: NamedTensors, name: str) -> list[str]:
     """One tensor for a person: what it is, and its numbers, of large ones the corners.
 
     Raises:
@@ -101,11 +105,11 @@ def described(trace: Trace, name: str) -> list[str]:
     ]
 
 
-def write_tensor(trace: Trace, name: str, path: str | Path) -> None:
+def write_tensor(trace: NamedTensors, name: str, path: str | Path) -> None:
     """Write one tensor as `.npy`, or as `.csv`: a line for each row of its last axis.
 
     In the table, the first columns say where the row is: a number and a label for each axis; the
-    label is a token where the axis is one of tokens.
+    label is a token where the axis is one of tokens, and of a batch the sentence.
 
     Raises:
         UsageError: there is no such tensor, or the file has another ending.
@@ -121,24 +125,36 @@ def write_tensor(trace: Trace, name: str, path: str | Path) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     *outer, last = zip(node.axes, node.shape, strict=True)
-    names = [labels(trace, axis, length) for axis, length in outer]
     heads = (name for axis, _ in outer for name in (axis, f"{axis} label"))
     writer.writerow([*heads, *labels(trace, *last)])
+    if isinstance(trace, BatchTrace):
+        for place, sentence in enumerate(trace.sentences):
+            writer.writerows([place, sentence.source, *row] for row in _rows(sentence, name))
+    else:
+        writer.writerows(_rows(trace, name))
+    write_atomically(path, text.getvalue().encode())
+
+
+def _rows(trace: NamedTensors, name: str) -> Iterator[list[Any]]:
+    """The rows of a tensor, each behind the numbers and labels of its place."""
+    node = trace.node(name)
+    outer = [*zip(node.axes, node.shape, strict=True)][:-1]
+    names = [labels(trace, axis, length) for axis, length in outer]
     for places in product(*(range(length) for _, length in outer)):
         where = (
             part for place, at in zip(places, names, strict=True) for part in (place, at[place])
         )
-        writer.writerow([*where, *trace[name][places].tolist()])
-    write_atomically(path, text.getvalue().encode())
+        yield [*where, *trace[name][places].tolist()]
 
 
 def token_probabilities(trace: Trace, vocab: Vocab) -> list[TokenProbability]:
     """How probable the model finds each token of the target, in the order of the text.
 
     Args:
-        trace: of a model that writes.
+        trace: of a model that writes; what is padding in a batch is left out.
         vocab: of the target.
     """
+    trace = trace.without_padding()
     found = []
     for token, id_, row in zip(
         trace.expected_tokens, trace.expected_ids, trace["log_probs"], strict=True

@@ -116,7 +116,7 @@ class Classifier:
         if not isinstance(text, str):
             raise UsageError(f"text must be a text, but is {text!r:.60}.")
         model = traceable(self.twin)
-        from heed.translate.trace import Tracer
+        from heed.translate.tracer import Tracer
 
         (ids,) = self._ids([text])
         trace = Tracer(model, self.vocab, self.vocab).read(text, ids)

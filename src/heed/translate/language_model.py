@@ -154,7 +154,7 @@ class LanguageModel:
             MissingExtraError: torch is not installed.
         """
         model = traceable(self.twin)
-        from heed.translate.trace import Tracer
+        from heed.translate.tracer import Tracer
 
         if continuation is None:
             (continuation,) = self.generate([prompt], length=length, **options)

@@ -116,7 +116,7 @@ class MaskedModel:
             MissingExtraError: torch is not installed.
         """
         model, ids = traceable(self.twin), self._ids(text)
-        from heed.translate.trace import Tracer
+        from heed.translate.tracer import Tracer
 
         return Tracer(model, self.vocab, self.vocab).read(text, ids)
 

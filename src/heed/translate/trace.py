@@ -1,40 +1,28 @@
 """`Trace`: every named tensor of one translation, caught from the modules that translate.
 
-`Translator.trace` makes one. The names are those of `heed.model.trace`, in files and on the page
-too; what can be concluded from the numbers is in `heed.explain`. Needs torch.
+`Translator.trace` makes one, or a `BatchTrace` of several sentences. The names are those of
+`heed.model.trace`, in files and on the page too; what can be concluded from the numbers is in
+`heed.explain`. `tracer.py` is what computes.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.autograd.graph import saved_tensors_hooks
-
-from heed.decode.batching import padded
-from heed.decode.options import DecodeOptions
-from heed.decode.search import decode
-from heed.decode.state import Hypothesis
 from heed.disk.files import read_bytes, write_atomically
 from heed.disk.tensors import decode_tensors, encode_tensors, read_metadata
 from heed.errors import FormatError, UsageError
-from heed.model.ancestry import Ancestry
-from heed.model.interface import Decodable, Floats
-from heed.model.network import TorchNetwork
-from heed.model.stages import Stages
-from heed.model.trace import listening, see
-from heed.text.normalize import normalize
-from heed.text.vocab import Vocab
+from heed.model.interface import Floats
+from heed.model.stages import BOTH
 from heed.translate import notebook
-from heed.translate.inspect import never_written
-from heed.translate.load import Traceable
-from heed.translate.stepwise import Rows, Stepwise, array
+from heed.translate.stepwise import Rows
 
 FORMAT = "heed trace 1"
+BATCH_FORMAT = "heed batch trace 1"
+BATCH = "batch"
+"""The axis of the sentences of a batch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,8 +31,8 @@ class Node:
 
     Attributes:
         name: as in `heed.model.trace`: `decoder.0.cross_attention.weights`.
-        shape: without the batch.
-        axes: a name for each axis: `head`, `tgt`, `src`, `d_model`, …
+        shape: without the batch, if it is of one sentence.
+        axes: a name for each axis: `head`, `tgt`, `src`, `d_model`, …; of a batch, `batch` first.
         kind: the kind of its module and its own name: `attention.weights`.
         operation: what makes it, in a few words.
         formula: the same as a formula.
@@ -61,40 +49,16 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace(Mapping[str, Floats]):
-    """All named tensors of one source and one target, in the order of the computation.
-
-    `trace["decoder.0.cross_attention.weights"]` is an array without the batch, here
-    `(n_heads, tgt_len, src_len)`.
+class NamedTensors(Mapping[str, Floats]):
+    """Tensors by name, in the order of the computation.
 
     Attributes:
-        source: the text; of a language model, the prompt.
-        translation: its translation, given or found; of a language model, the continuation.
-        source_tokens: the pieces that the encoder reads, `<eos>` last.
-        target_tokens: the pieces that the decoder reads, `<bos>` first.
-        expected_tokens: the piece after each of these.
         nodes: what each tensor is.
         tensors: their values by name.
-        steps: of a search, if asked for: the tensors of each step, which have an axis of rows in
-            front, `(rows, …)`; those of the encoder are in the first.
-        rows: of the same steps, which hypothesis each row continues.
-        expected_ids: of `expected_tokens`: the columns of `log_probs` that they have.
-        n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
-        labels: of a classifier, the probability of each label.
     """
 
-    source: str
-    translation: str
-    source_tokens: list[str]
-    target_tokens: list[str]
-    expected_tokens: list[str]
     nodes: list[Node]
     tensors: dict[str, Floats] = field(repr=False)
-    steps: list[dict[str, Floats]] = field(default_factory=list, repr=False)
-    rows: list[Rows] = field(default_factory=list, repr=False)
-    expected_ids: list[int] = field(default_factory=list, repr=False)
-    n_prompt: int = 0
-    labels: dict[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Floats:
         return self.tensors[name]
@@ -109,11 +73,6 @@ class Trace(Mapping[str, Floats]):
         """The tensors whose name ends so, such as all `cross_attention.weights`, in order."""
         return {name: tensor for name, tensor in self.items() if name.endswith(ending)}
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory of all its tensors, those of the steps too."""
-        return sum(array.nbytes for part in (self, *self.steps) for array in part.values())
-
     def node(self, name: str) -> Node:
         """What the tensor of this name is.
 
@@ -124,6 +83,66 @@ class Trace(Mapping[str, Floats]):
             if node.name == name:
                 return node
         raise KeyError(name)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all its tensors."""
+        return sum(array.nbytes for array in self.values())
+
+    def _table(self) -> str:
+        """The tensors for a notebook."""
+        rows = [
+            (
+                node.name,
+                " × ".join(f"{axis} {n}" for axis, n in zip(node.axes, node.shape, strict=True)),
+                node.operation,
+                node.formula,
+            )
+            for node in self.nodes
+        ]
+        return notebook.table(["name", "shape", "operation", "formula"], rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace(NamedTensors):
+    """All named tensors of one source and one target, in the order of the computation.
+
+    `trace["decoder.0.cross_attention.weights"]` is an array without the batch, here
+    `(n_heads, tgt_len, src_len)`.
+
+    Attributes:
+        source: the text; of a language model, the prompt.
+        translation: its translation, given or found; of a language model, the continuation.
+        source_tokens: the pieces that the encoder reads, `<eos>` last.
+        target_tokens: the pieces that the decoder reads, `<bos>` first.
+        expected_tokens: the piece after each of these.
+        steps: of a search, if asked for: the tensors of each step, which have an axis of rows in
+            front, `(rows, …)`; those of the encoder are in the first.
+        rows: of the same steps, which hypothesis each row continues.
+        expected_ids: of `expected_tokens`: the columns of `log_probs` that they have.
+        n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
+        labels: of a classifier, the probability of each label.
+        n_src_padding: how many of the last `source_tokens` are padding, in a batch.
+        n_tgt_padding: how many of the last `target_tokens` are, and of `expected_tokens`.
+    """
+
+    source: str
+    translation: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    expected_tokens: list[str]
+    steps: list[dict[str, Floats]] = field(default_factory=list, repr=False)
+    rows: list[Rows] = field(default_factory=list, repr=False)
+    expected_ids: list[int] = field(default_factory=list, repr=False)
+    n_prompt: int = 0
+    labels: dict[str, float] = field(default_factory=dict)
+    n_src_padding: int = 0
+    n_tgt_padding: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all its tensors, those of the steps too."""
+        return sum(array.nbytes for part in (self, *self.steps) for array in part.values())
 
     def kv_table(self, layer: int, step: int) -> tuple[Floats, Floats]:
         """The keys and values that a decoder layer has of the target when it reads token `step`.
@@ -149,19 +168,30 @@ class Trace(Mapping[str, Floats]):
         return key[:, :n_rows], self[value][:, :n_rows]
 
     def _repr_html_(self) -> str:
-        rows = [
-            (
-                node.name,
-                " × ".join(f"{axis} {n}" for axis, n in zip(node.axes, node.shape, strict=True)),
-                node.operation,
-                node.formula,
-            )
-            for node in self.nodes
-        ]
         head = f"{notebook.isolated(self.source)} → {notebook.isolated(self.translation)}"
-        nodes = notebook.table(["name", "shape", "operation", "formula"], rows)
-        summary = f"{len(rows)} tensors, {len(self.steps)} steps of a search"
-        return f"<p>{head}</p><details><summary>{summary}</summary>{nodes}</details>"
+        summary = f"{len(self.nodes)} tensors, {len(self.steps)} steps of a search"
+        return f"<p>{head}</p><details><summary>{summary}</summary>{self._table()}</details>"
+
+    def without_padding(self) -> "Trace":
+        """The same without the places of padding: what the sentence has alone, up to rounding."""
+        if not (self.n_src_padding or self.n_tgt_padding):
+            return self
+        n_read = len(self.source_tokens)
+        n_src, n_tgt = n_read - self.n_src_padding, len(self.target_tokens) - self.n_tgt_padding
+        src, tgt = [*range(n_src)], [*range(n_tgt)]
+        kept = {"src": src, "tgt": tgt, BOTH: [*src, *(n_read + place for place in tgt)]}
+        tensors = {node.name: _cut(self[node.name], node.axes, kept) for node in self.nodes}
+        return replace(
+            self,
+            nodes=[replace(node, shape=tensors[node.name].shape) for node in self.nodes],
+            tensors=tensors,
+            source_tokens=self.source_tokens[:n_src],
+            target_tokens=self.target_tokens[:n_tgt],
+            expected_tokens=self.expected_tokens[:n_tgt],
+            expected_ids=self.expected_ids[:n_tgt],
+            n_src_padding=0,
+            n_tgt_padding=0,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file: the tensors, and all else as JSON in its metadata.
@@ -174,36 +204,101 @@ class Trace(Mapping[str, Floats]):
             for name, tensor in step.items()
         }
         about = {
-            "source": self.source,
-            "translation": self.translation,
-            "source_tokens": self.source_tokens,
-            "target_tokens": self.target_tokens,
-            "expected_tokens": self.expected_tokens,
+            **_texts_of(self),
             "nodes": [asdict(node) for node in self.nodes],
             "rows": [asdict(step) for step in self.rows],
-            "expected_ids": self.expected_ids,
-            "n_prompt": self.n_prompt,
-            "labels": self.labels,
         }
-        metadata = {"format": FORMAT, "trace": json.dumps(about, ensure_ascii=False)}
-        content = encode_tensors(self.tensors | steps, metadata=metadata, must_be_finite=False)
-        write_atomically(path, content)
+        _write(path, FORMAT, self.tensors | steps, about)
 
 
-def read_trace(path: str | Path) -> Trace:
-    """Read what `Trace.save` wrote.
+@dataclass(frozen=True, kw_only=True)
+class BatchTrace(NamedTensors):
+    """All named tensors of several sentences that were read together, padded to the longest.
+
+    `batch["decoder.0.cross_attention.weights"]` is an array with the sentences in front, here
+    `(batch, n_heads, tgt_len, src_len)`. No position reads padding: such weights are exactly 0. The
+    rows of padding itself are computed too, as in any batch, and nothing reads them.
+
+    Attributes:
+        sentences: a trace of each, with the same padding: `<pad>` stands behind their tokens, and
+            their tensors are those of the batch without its first axis.
+    """
+
+    sentences: list[Trace]
+
+    def _repr_html_(self) -> str:
+        pairs = [(each.source, each.translation) for each in self.sentences]
+        summary = f"{len(self.nodes)} tensors of {len(pairs)} sentences"
+        texts = notebook.table(["source", "translation"], pairs)
+        return f"{texts}<details><summary>{summary}</summary>{self._table()}</details>"
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file: the tensors, and all else as JSON in its metadata."""
+        about = {
+            "sentences": [_texts_of(each) for each in self.sentences],
+            "nodes": [asdict(node) for node in self.nodes],
+        }
+        _write(path, BATCH_FORMAT, self.tensors, about)
+
+
+def batch_of(
+    texts: Sequence[Mapping[str, Any]], nodes: list[Node], tensors: dict[str, Floats]
+) -> BatchTrace:
+    """A trace of several sentences.
+
+    Args:
+        texts: of each sentence, the fields of its `Trace` besides tensors.
+        nodes: what each tensor is, `batch` the first axis.
+        tensors: by name, `(batch, …)`.
+    """
+    of_one = [replace(node, shape=node.shape[1:], axes=node.axes[1:]) for node in nodes]
+    sentences = [
+        Trace(**about, nodes=of_one, tensors={name: tensor[i] for name, tensor in tensors.items()})
+        for i, about in enumerate(texts)
+    ]
+    return BatchTrace(sentences=sentences, nodes=nodes, tensors=tensors)
+
+
+def _cut(tensor: Floats, axes: Sequence[str], kept: Mapping[str, list[int]]) -> Floats:
+    """A tensor with some places only of the axes that have these names."""
+    for number, axis in enumerate(axes):
+        if axis in kept:
+            tensor = tensor.take(kept[axis], axis=number)
+    return tensor
+
+
+def _texts_of(trace: Trace) -> dict[str, Any]:
+    """What a trace has besides tensors: its fields that are texts, numbers or lists of them."""
+    others = ["nodes", "tensors", "steps", "rows"]
+    if not (trace.n_src_padding or trace.n_tgt_padding):
+        others += ["n_src_padding", "n_tgt_padding"]
+    names = (each.name for each in fields(trace) if each.name not in others)
+    return {name: getattr(trace, name) for name in names}
+
+
+def _write(
+    path: str | Path, format: str, tensors: Mapping[str, Floats], about: Mapping[str, Any]
+) -> None:
+    metadata = {"format": format, "trace": json.dumps(about, ensure_ascii=False)}
+    write_atomically(path, encode_tensors(tensors, metadata=metadata, must_be_finite=False))
+
+
+def read_trace(path: str | Path) -> Trace | BatchTrace:
+    """Read what `Trace.save` or `BatchTrace.save` wrote.
 
     Raises:
         FormatError: the file is missing, damaged, or no trace.
     """
     content = read_bytes(Path(path))
     metadata = read_metadata(content, path)
-    if metadata.get("format") != FORMAT:
+    readers: dict[str, Callable[..., Trace | BatchTrace]] = {FORMAT: _trace, BATCH_FORMAT: _batch}
+    read = readers.get(metadata.get("format", ""))
+    if read is None:
         raise FormatError(f"{path} is no trace of heed; Translator.trace(…).save(path) writes one.")
     tensors = decode_tensors(content, path, must_be_finite=False)
     try:
-        return _trace(tensors, json.loads(metadata["trace"]))
-    except (KeyError, TypeError, ValueError) as error:
+        return read(tensors, json.loads(metadata["trace"]))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise FormatError(f"{path} is damaged: its description does not fit: {error!r}.") from None
 
 
@@ -230,198 +325,10 @@ def _trace(found: Mapping[str, Floats], about: dict[str, Any]) -> Trace:
     )
 
 
-@dataclass(frozen=True)
-class Tracer:
-    """Makes traces with one model.
-
-    Attributes:
-        model: in torch, in evaluation mode.
-        src_vocab: pieces of the source side.
-        tgt_vocab: pieces of the target side.
-        has_source: False for a language model.
-    """
-
-    model: Traceable
-    src_vocab: Vocab
-    tgt_vocab: Vocab
-    has_source: bool = True
-
-    @cached_property
-    def stages(self) -> Stages:
-        """What the model's tensors are."""
-        return Stages(self.model.network.config, has_source=self.has_source)
-
-    def forced(
-        self, source: str, src_ids: list[int], translation: str, tgt_ids: list[int]
-    ) -> Trace:
-        """Trace a given translation: all target positions in one pass.
-
-        Args:
-            source: the text.
-            src_ids: its ids, `<eos>` last.
-            translation: the text of the target.
-            tgt_ids: its ids, without `<bos>` and `<eos>`.
-        """
-        tgt_in = [self.tgt_vocab.bos_id, *tgt_ids]
-        tgt_out = [*tgt_ids, self.tgt_vocab.eos_id]
-        nodes, tensors = self.caught(src_ids, tgt_in)
-        return Trace(
-            source=source,
-            translation=translation,
-            source_tokens=self.src_vocab.pieces(src_ids),
-            target_tokens=self.tgt_vocab.pieces(tgt_in),
-            expected_tokens=self.tgt_vocab.pieces(tgt_out),
-            expected_ids=tgt_out,
-            nodes=nodes,
-            tensors=tensors,
-        )
-
-    def read(self, source: str, src_ids: list[int]) -> Trace:
-        """Trace a model that only reads.
-
-        Args:
-            source: the text.
-            src_ids: its ids, `<eos>` last.
-        """
-        nodes, tensors = self.caught(src_ids, [])
-        return Trace(
-            source=source,
-            translation="",
-            source_tokens=self.src_vocab.pieces(src_ids),
-            target_tokens=[],
-            expected_tokens=[],
-            nodes=nodes,
-            tensors=tensors,
-        )
-
-    def continued(self, prompt: str, continuation: str, ids: list[int], n_prompt: int) -> Trace:
-        """Trace a text that a language model reads.
-
-        Args:
-            prompt: its beginning.
-            continuation: the rest.
-            ids: of both.
-            n_prompt: how many of them the prompt gave.
-        """
-        tgt_in = [self.tgt_vocab.bos_id, *ids[:-1]]
-        nodes, tensors = self.caught([], tgt_in)
-        return Trace(
-            source=prompt,
-            translation=continuation,
-            source_tokens=[],
-            target_tokens=self.tgt_vocab.pieces(tgt_in),
-            expected_tokens=self.tgt_vocab.pieces(ids),
-            expected_ids=ids,
-            nodes=nodes,
-            tensors=tensors,
-            n_prompt=n_prompt,
-        )
-
-    def searched(
-        self,
-        source: str,
-        src_ids: list[int],
-        options: DecodeOptions,
-        *,
-        steps: bool = False,
-        searches: Decodable | None = None,
-    ) -> Trace:
-        """Search for a translation and trace the best one.
-
-        Args:
-            source: the text.
-            src_ids: its ids, `<eos>` last.
-            options: of the search.
-            steps: search in torch, and keep the tensors of every step too.
-            searches: the same model where it searches faster, without `steps`; None = torch.
-        """
-        stepwise = Stepwise(self.model, self.stages)
-        searching = stepwise if steps else searches
-        best = self.best(src_ids, options, model=searching)
-        text = normalize(self.tgt_vocab.decode(best.ids))
-        found = self.forced(source, src_ids, text, best.ids)
-        return replace(found, steps=stepwise.steps, rows=stepwise.rows)
-
-    def caught(self, src_ids: list[int], tgt_in: list[int]) -> tuple[list[Node], dict[str, Floats]]:
-        """All tensors of one pass.
-
-        Args:
-            src_ids: of the source.
-            tgt_in: ids of the target, `<bos>` first.
-
-        Returns:
-            What each tensor is, and their values, in the order of the computation.
-        """
-        network = self.model.network
-        src, forced = (torch.tensor([ids], dtype=torch.long) for ids in (src_ids, tgt_in))
-
-        def run() -> None:
-            logits = network.teacher_forced(src, forced)
-            see(network, "log_probs", logits.log_softmax(dim=-1))
-
-        return caught(network, self.stages, run)
-
-    def best(
-        self, src_ids: list[int], options: DecodeOptions, *, model: Decodable | None = None
-    ) -> Hypothesis:
-        """Search for the best translation.
-
-        Args:
-            src_ids: of the source, `<eos>` last.
-            options: of the search.
-            model: that searches; None = the one that is traced.
-        """
-        vocab = self.tgt_vocab
-        ((best, *_),) = decode(
-            model or self.model,
-            padded([src_ids], self.src_vocab.pad_id),
-            options,
-            bos_id=vocab.bos_id,
-            eos_id=vocab.eos_id,
-            pad_id=vocab.pad_id,
-            forbidden=never_written(vocab),
-        )
-        return best
-
-
-def caught(
-    network: TorchNetwork, stages: Stages, run: Callable[[], Any]
-) -> tuple[list[Node], dict[str, Floats]]:
-    """Every named tensor that `network` computes while `run` runs, of the first row of the batch.
-
-    Args:
-        network: in evaluation mode.
-        stages: what its tensors are.
-        run: computes something with it.
-
-    Returns:
-        What each tensor is, and their values, in the order of the computation.
-    """
-    ancestry = Ancestry(network)
-    nodes: dict[str, Node] = {}
-    tensors: dict[str, Floats] = {}
-
-    def hear(name: str, tensor: Tensor) -> None:
-        if not tensor.numel():  # the source of a language model
-            return
-        stage = stages.of(name)
-        value = array(tensor[0])
-        nodes[name] = Node(
-            name=name,
-            shape=value.shape,
-            axes=stage.axes,
-            kind=stage.kind,
-            operation=stage.operation,
-            formula=stage.formula,
-            inputs=ancestry.add(name, tensor),
-        )
-        tensors[name] = value
-
-    # The graph says what follows from what; the tensors that gradients would need are not kept.
-    unsaved = saved_tensors_hooks(lambda tensor: None, lambda nothing: nothing)
-    with torch.inference_mode(False), torch.enable_grad(), unsaved, listening(network, hear):
-        run()
-    return list(nodes.values()), tensors
+def _batch(found: Mapping[str, Floats], about: dict[str, Any]) -> BatchTrace:
+    """A trace of several sentences of the tensors and the description in a file."""
+    nodes = [_node(values) for values in about["nodes"]]
+    return batch_of(about["sentences"], nodes, {node.name: found[node.name] for node in nodes})
 
 
 def _node(values: dict[str, Any]) -> Node:

@@ -44,7 +44,7 @@ from heed.translate.twin import Twin, edited, open_with_twin, traceable
 
 if TYPE_CHECKING:
     from heed.model.trace import Edit
-    from heed.translate.trace import Trace
+    from heed.translate.trace import BatchTrace, Trace
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, does not change results."""
@@ -421,38 +421,45 @@ class Translator:
             weights=weights,
         )
 
+    @overload
+    def trace(self, src: str, tgt: str | None = None, **options: Any) -> "Trace": ...
+    @overload
+    def trace(
+        self, src: list[str], tgt: Sequence[str | None] | None = None, **options: Any
+    ) -> "BatchTrace": ...
     def trace(
         self,
-        src: str,
-        tgt: str | None = None,
+        src: str | list[str],
+        tgt: str | Sequence[str | None] | None = None,
         *,
         target_lang: str | None = None,
         steps: bool = False,
         **options: Any,
-    ) -> "Trace":
+    ) -> "Trace | BatchTrace":
         """Every named tensor of a translation, caught from the model in torch.
 
         Args:
-            src: a source line.
-            tgt: its translation, all of whose positions are computed in one pass; None = search.
+            src: a source line, or several, which are read as one batch, padded to the longest.
+            tgt: its translation, all of whose positions are computed in one pass, or one for each
+                line; None = search.
             target_lang: one of the model's target languages.
-            steps: of a search, keep the tensors of every step too.
+            steps: of a search of one line, keep the tensors of every step too.
             **options: fields of `DecodeOptions`, for the search.
 
         Raises:
-            DataError: the source or the translation is too long to be read in one piece.
+            DataError: a source or translation is too long to be read in one piece; there are not as
+                many translations as sources.
             MissingExtraError: torch is not installed.
         """
-        require_text(src=src, tgt="" if tgt is None else tgt)
         chosen = options_from(self.options, options)
-        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
         model = self.traced  # refuses in words where torch is missing
-        from heed.translate.trace import Tracer
+        from heed.translate.tracer import Tracer, trace_of
 
         tracer = Tracer(model, self.src_vocab, self.tgt_vocab)
-        if tgt is None:
-            return tracer.searched(src, src_ids, chosen, steps=steps, searches=self.model)
-        return tracer.forced(src, src_ids, tgt, self.reader.whole_tgt(tgt, "translation"))
+        tag = self.reader.tag(target_lang)
+        return trace_of(
+            tracer, self.reader, src, tgt, chosen, tag=tag, steps=steps, searches=self.model
+        )
 
     def edit(self, edits: Mapping[str, "Edit"]) -> AbstractContextManager[None]:
         """Replace tensors by functions of them; inside the block, the model computes in torch.

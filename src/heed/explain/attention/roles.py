@@ -62,6 +62,7 @@ def roles_of(trace: Trace, use: str, vocab: Vocab | None = None) -> list[list[Sh
     Raises:
         UsageError: the model has no attention of this use.
     """
+    trace = trace.without_padding()
     _, columns = tokens(trace, use)
     rarest = [] if vocab is None else _rarest(columns, vocab)
     return [
@@ -77,7 +78,8 @@ def distances_of(trace: Trace, use: str) -> list[NDArray[np.float64]]:
         trace: of a model with attention.
         use: `encoder`, `decoder` or `cross`.
     """
-    return [head_distances(torch.from_numpy(layer)[None]).numpy() for layer in maps(trace, use)]
+    layers = maps(trace.without_padding(), use)
+    return [head_distances(torch.from_numpy(layer)[None]).numpy() for layer in layers]
 
 
 def main_role(shares: Shares, least: float = 0.5) -> str | None:

@@ -17,7 +17,8 @@ from heed.model.network import TorchNetwork
 from heed.model.trace import listening
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.trace import Trace, Tracer
+from heed.translate.trace import Trace
+from heed.translate.tracer import Tracer
 from heed.translate.translator import Translator
 
 
@@ -89,6 +90,7 @@ class Pair:
             before_pass: called before each pass.
             **options: fields of `DecodeOptions`.
         """
+        trace = trace.without_padding()
         src_vocab, tgt_vocab = translator.src_vocab, translator.tgt_vocab
         return cls(
             tracer=Tracer(translator.traced, src_vocab, tgt_vocab),

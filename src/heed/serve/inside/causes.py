@@ -48,6 +48,7 @@ async def with_pair(
     Raises:
         Refusal: whatever `run` raises, as a refusal; the time is over.
     """
+    trace = kept.sentence
 
     def in_thread(is_wanted: IsWanted) -> Found:
         from heed.explain.causes.pair import Pair
@@ -56,12 +57,10 @@ async def with_pair(
             if not is_wanted():
                 raise Refusal(504, "Nobody waits for this any more.", code="unwanted")
 
-        pair = Pair.of_trace(
-            kept.translator, kept.trace, before_pass=end_if_unwanted, **dict(options)
-        )
+        pair = Pair.of_trace(kept.translator, trace, before_pass=end_if_unwanted, **dict(options))
         return run(pair)
 
-    return await service.in_a_thread(in_thread, len(kept.trace.source))
+    return await service.in_a_thread(in_thread, len(trace.source))
 
 
 def causes_of(pair: "Pair", changes: Sequence[Change]) -> "list[Cause]":

@@ -12,7 +12,7 @@ from heed.serve.service import IsWanted, Service
 from heed.translate.translator import Translator
 
 if TYPE_CHECKING:
-    from heed.translate.trace import Trace
+    from heed.translate.trace import BatchTrace, Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +23,47 @@ class Kept:
         id: by which clients ask for it.
         translator: the model.
         target_lang: code of the language into which it translates.
-        trace: of one sentence.
+        trace: of one sentence, or of several that were read as one batch.
     """
 
     id: str
     translator: Translator
     target_lang: str
-    trace: "Trace"
+    trace: "Trace | BatchTrace"
+
+    @property
+    def sentences(self) -> "list[Trace]":
+        """A trace of each sentence."""
+        from heed.translate.trace import BatchTrace  # there is torch, for there is a trace
+
+        return self.trace.sentences if isinstance(self.trace, BatchTrace) else [self.trace]
+
+    @property
+    def sentence(self) -> "Trace":
+        """The trace, for what looks into one sentence.
+
+        Raises:
+            Refusal: it is of several.
+        """
+        if len(self.sentences) > 1:
+            sentence = "This trace is of several sentences, but one is needed. Trace it alone."
+            raise Refusal(400, sentence, code="several_sentences")
+        return self.sentences[0]
+
+    def part(self, number: int | None) -> "Trace | BatchTrace":
+        """The trace of one sentence of the batch; None = of all.
+
+        Raises:
+            Refusal: there is no such sentence.
+        """
+        if number is None:
+            return self.trace
+        n_sentences = len(self.sentences)
+        if number >= n_sentences:
+            raise Refusal(
+                400, f"batch must be less than {n_sentences}.", code="wrong_value", field="batch"
+            )
+        return self.sentences[number]
 
 
 class Traces:
@@ -49,33 +83,40 @@ class Traces:
 
     async def make(
         self,
-        text: str,
-        translation: str | None,
+        texts: list[str],
+        translations: list[str],
         direction: Direction,
         *,
         options: Mapping[str, Any],
+        is_batch: bool = False,
     ) -> Kept:
-        """Trace a sentence, in one of the threads that search.
+        """Trace a sentence, or several as one batch, in one of the threads that search.
 
         Args:
-            text: the sentence.
-            translation: of the same; None = the model's own.
+            texts: the sentences; one, if they are no batch.
+            translations: one for each, empty where it is the model's own.
             direction: languages and model.
             options: of decoding.
+            is_batch: whether the tensors get an axis of sentences.
 
         Raises:
             Refusal: the request is not valid, or looking into models is not allowed here.
         """
         self._shelf.require_allowed()
+        given = [text or None for text in translations]
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Kept:
             try:
-                trace = translator.trace(text, translation, target_lang=into, **options)
+                trace: Trace | BatchTrace = (
+                    translator.trace(texts, given, target_lang=into, **options)
+                    if is_batch
+                    else translator.trace(texts[0], given[0], target_lang=into, **options)
+                )
             except MissingExtraError as error:
                 raise Refusal(501, str(error), code="extra_missing") from None
             return Kept(id=new_id(), translator=translator, target_lang=into, trace=trace)
 
-        kept = await self._service.with_model(run, text + (translation or ""), direction)
+        kept = await self._service.with_model(run, " ".join([*texts, *translations]), direction)
         self._shelf.put(kept.id, kept, size_bytes=kept.trace.size_bytes)
         return kept
 

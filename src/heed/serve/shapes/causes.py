@@ -118,7 +118,7 @@ def _change(asked: Asked, values: Mapping[str, Any]) -> Change:
     found = take(_KINDS[kind], given, STYLE)
     if kind != "patch":
         return Change(kind=kind, values=found)
-    other = traces_of(asked).get(found.pop("trace")).trace
+    other = traces_of(asked).get(found.pop("trace")).sentence
     positions = found["positions"]
     if positions is not None:
         try:

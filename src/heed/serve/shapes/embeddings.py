@@ -104,7 +104,7 @@ async def _analogy(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 async def _states(service: Service, asked: Asked) -> dict[str, Any]:
-    trace = traces_of(asked).get(asked.http.path_params["id"]).trace
+    trace = traces_of(asked).get(asked.http.path_params["id"]).sentence
     side = "tgt" if asked.values["side"] == "target" else "src"
     tokens = trace.target_tokens if side == "tgt" else trace.source_tokens
     try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 from starlette.responses import Response
@@ -12,22 +12,27 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import SOURCE, TARGET, Field
+from heed.serve.shapes.fields import SOURCE, TARGET, Field, as_list
 from heed.serve.shapes.own import MODEL, OPTIONS, PREFIX, STYLE, TAG, direction_of, require_at_most
+
+if TYPE_CHECKING:
+    from heed.translate.trace import BatchTrace, Trace
 
 BYTES = "application/octet-stream"
 _TRACED = (
     Field(
         name="text",
-        kind="text",
-        about="The sentence to trace.",
+        kind="texts",
+        about="The sentence to trace, or a list of sentences, which are read as one batch, padded "
+        "to the longest.",
         is_required=True,
         example="A man is riding a bike.",
     ),
     Field(
         name="translation",
-        kind="text",
-        about="Its translation, to see how the model reads a given one; by default its own.",
+        kind="texts",
+        about="Its translation, to see how the model reads a given one; by default its own. Of a "
+        "list of sentences a list, with an empty text where it is the model's own.",
     ),
     SOURCE,
     TARGET,
@@ -51,6 +56,12 @@ _ENDING = Field(
 )
 
 
+_BATCH = Field(
+    name="batch",
+    kind="integer",
+    about="Which sentence of a batch, from 0; by default all, in front of the other axes.",
+    low=0,
+)
 _ROW = Field(
     name="row",
     kind="integer",
@@ -73,30 +84,53 @@ def traces_of(asked: Asked) -> Traces:
 
 
 async def _trace(service: Service, asked: Asked) -> dict[str, Any]:
-    values = asked.values
-    translation = values["translation"] or None
-    n_chars = len(values["text"]) + len(translation or "")
-    require_at_most(service.settings.limits.chars, n_chars, "characters", "text")
+    values, limits = asked.values, service.settings.limits
+    is_batch = isinstance(values["text"], list)
+    texts, translations = _sentences(values["text"], values["translation"])
+    require_at_most(limits.texts, len(texts), "texts", "text")
+    # Each takes the memory of the longest.
+    n_chars = sum(len(texts) * max(map(len, side)) for side in (texts, translations))
+    require_at_most(limits.chars, n_chars, "characters", "text")
     kept = await traces_of(asked).make(
-        values["text"],
-        translation,
+        texts,
+        translations,
         direction_of(values),
         options=values["options"],
+        is_batch=is_batch,
     )
-    return _spelled(kept)
+    return _spelled(kept, is_batch=is_batch)
 
 
-def _spelled(kept: Kept) -> dict[str, Any]:
-    trace, heads = kept.trace, kept.translator.alignment_heads
+def _sentences(
+    text: str | list[str], translation: str | list[str] | None
+) -> tuple[list[str], list[str]]:
+    """The sentences, and a translation of each, empty where there is none.
+
+    Raises:
+        Refusal: there are not as many translations.
+    """
+    texts = as_list(text)
+    translations = as_list(translation) if translation else [""] * len(texts)
+    if len(translations) != len(texts) or (
+        translation and isinstance(translation, list) != isinstance(text, list)
+    ):
+        raise Refusal(
+            400,
+            "translation must have one text for each text.",
+            code="wrong_value",
+            field="translation",
+        )
+    return texts, translations
+
+
+def _spelled(kept: Kept, *, is_batch: bool) -> dict[str, Any]:
+    heads = kept.translator.alignment_heads
+    sentences = [_spelled_sentence(trace) for trace in kept.sentences]
     return {
         "id": kept.id,
         "source": kept.translator.source_lang,
         "target": kept.target_lang,
-        "text": trace.source,
-        "translation": trace.translation,
-        "source_tokens": trace.source_tokens,
-        "target_tokens": trace.target_tokens,
-        "expected_tokens": trace.expected_tokens,
+        **({"sentences": sentences} if is_batch else sentences[0]),
         "alignment_heads": None if heads is None else asdict(heads),
         "nodes": [
             {
@@ -108,13 +142,25 @@ def _spelled(kept: Kept) -> dict[str, Any]:
                 "formula": node.formula,
                 "inputs": node.inputs,
             }
-            for node in trace.nodes
+            for node in kept.trace.nodes
         ],
     }
 
 
+def _spelled_sentence(trace: "Trace") -> dict[str, Any]:
+    return {
+        "text": trace.source,
+        "translation": trace.translation,
+        "source_tokens": trace.source_tokens,
+        "target_tokens": trace.target_tokens,
+        "expected_tokens": trace.expected_tokens,
+        "source_padding": trace.n_src_padding,
+        "target_padding": trace.n_tgt_padding,
+    }
+
+
 async def _tensor(service: Service, asked: Asked) -> Response:
-    found = traces_of(asked).get(asked.http.path_params["id"]).trace
+    found = _part(asked)
     name = asked.http.path_params["name"]
     if name not in found:
         raise Refusal(404, f"The trace has no tensor {name}.", code="no_such_tensor")
@@ -122,8 +168,13 @@ async def _tensor(service: Service, asked: Asked) -> Response:
 
 
 async def _tensors(service: Service, asked: Asked) -> Response:
-    found = traces_of(asked).get(asked.http.path_params["id"]).trace
+    found = _part(asked)
     return _sent([*found.named(asked.values["ending"]).values()], asked)
+
+
+def _part(asked: Asked) -> "Trace | BatchTrace":
+    """The trace that is asked for, or one sentence of it."""
+    return traces_of(asked).get(asked.http.path_params["id"]).part(asked.values["batch"])
 
 
 async def _weight(service: Service, asked: Asked) -> Response:
@@ -174,6 +225,24 @@ _HEADS = schemas.record(
     measure=schemas.TEXT,
     documents_layer=schemas.INTEGER,
 ) | {"type": ["object", "null"]}
+_SENTENCE = schemas.record(
+    text=schemas.TEXT,
+    translation=schemas.TEXT,
+    source_tokens=schemas.listed(schemas.TEXT),
+    target_tokens=schemas.listed(schemas.TEXT),
+    expected_tokens=schemas.listed(schemas.TEXT),
+    source_padding=schemas.INTEGER,
+    target_padding=schemas.INTEGER,
+)
+_ANSWER = schemas.record(
+    id=schemas.TEXT,
+    source=schemas.TEXT,
+    target=schemas.TEXT,
+    alignment_heads=_HEADS,
+    nodes=schemas.listed(_NODE),
+)
+# Of one sentence its own texts are there, of a list `sentences`.
+_ANSWER["properties"] |= {**_SENTENCE["properties"], "sentences": schemas.listed(_SENTENCE)}
 ENDPOINTS = (
     Endpoint(
         method="POST",
@@ -181,20 +250,9 @@ ENDPOINTS = (
         handler=_trace,
         style=STYLE,
         tag=TAG,
-        summary="Trace a sentence: every named tensor of its translation, with shape and formula.",
+        summary="Trace sentences: every named tensor of a translation, with shape and formula.",
         fields=_TRACED,
-        answer=schemas.record(
-            id=schemas.TEXT,
-            source=schemas.TEXT,
-            target=schemas.TEXT,
-            text=schemas.TEXT,
-            translation=schemas.TEXT,
-            source_tokens=schemas.listed(schemas.TEXT),
-            target_tokens=schemas.listed(schemas.TEXT),
-            expected_tokens=schemas.listed(schemas.TEXT),
-            alignment_heads=_HEADS,
-            nodes=schemas.listed(_NODE),
-        ),
+        answer=_ANSWER,
     ),
     Endpoint(
         method="GET",
@@ -203,7 +261,7 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Read several tensors of a trace, one behind the other.",
-        fields=(_ENDING, _DTYPE),
+        fields=(_ENDING, _BATCH, _DTYPE),
         media_type=BYTES,
     ),
     Endpoint(
@@ -233,7 +291,7 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Read one tensor of a trace.",
-        fields=(_DTYPE,),
+        fields=(_BATCH, _DTYPE),
         media_type=BYTES,
     ),
 )

@@ -1,0 +1,354 @@
+"""`Tracer`: makes traces, with the modules that translate. Needs torch.
+
+What it makes is in `trace.py`; `Translator.trace` and its like are the ways in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from heed.decode.batching import padded
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
+from heed.decode.state import Hypothesis
+from heed.errors import UsageError
+from heed.model.ancestry import Ancestry
+from heed.model.interface import Decodable, Floats
+from heed.model.network import TorchNetwork
+from heed.model.stages import Stages
+from heed.model.trace import listening, see
+from heed.text.normalize import normalize
+from heed.text.vocab import Vocab
+from heed.translate.inspect import never_written
+from heed.translate.lines import LineReader, pairs_of, require_text, texts_of
+from heed.translate.load import Traceable
+from heed.translate.stepwise import Stepwise, array
+from heed.translate.trace import BATCH, BatchTrace, Node, Trace, batch_of
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """Makes traces with one model.
+
+    Attributes:
+        model: in torch, in evaluation mode.
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
+        has_source: False for a language model.
+    """
+
+    model: Traceable
+    src_vocab: Vocab
+    tgt_vocab: Vocab
+    has_source: bool = True
+
+    @cached_property
+    def stages(self) -> Stages:
+        """What the model's tensors are."""
+        return Stages(self.model.network.config, has_source=self.has_source)
+
+    def forced(
+        self, source: str, src_ids: list[int], translation: str, tgt_ids: list[int]
+    ) -> Trace:
+        """Trace a given translation: all target positions in one pass.
+
+        Args:
+            source: the text.
+            src_ids: its ids, `<eos>` last.
+            translation: the text of the target.
+            tgt_ids: its ids, without `<bos>` and `<eos>`.
+        """
+        tgt_in, tgt_out = self._shifted(tgt_ids)
+        nodes, tensors = self.caught(src_ids, tgt_in)
+        texts = self._texts(source, translation, src_ids, tgt_in, tgt_out)
+        return Trace(**texts, nodes=nodes, tensors=tensors)
+
+    def batch(
+        self,
+        sources: Sequence[str],
+        src_ids: list[list[int]],
+        translations: Sequence[str],
+        tgt_ids: list[list[int]],
+    ) -> BatchTrace:
+        """Trace several sentences with given translations in one pass, padded to the longest.
+
+        Args:
+            sources: the texts.
+            src_ids: their ids, `<eos>` last.
+            translations: the texts of the targets.
+            tgt_ids: their ids, without `<bos>` and `<eos>`.
+        """
+        shifted = [self._shifted(ids) for ids in tgt_ids]
+        rows_in, rows_out = ([pair[side] for pair in shifted] for side in (0, 1))
+        src = padded(src_ids, self.src_vocab.pad_id)
+        tgt_in, tgt_out = (padded(rows, self.tgt_vocab.pad_id) for rows in (rows_in, rows_out))
+        nodes, tensors = self._pass(torch.from_numpy(src), torch.from_numpy(tgt_in), len(src))
+        texts = [
+            self._texts(*both, src[row].tolist(), tgt_in[row].tolist(), tgt_out[row].tolist())
+            | {
+                "n_src_padding": src.shape[1] - len(src_ids[row]),
+                "n_tgt_padding": tgt_in.shape[1] - len(rows_in[row]),
+            }
+            for row, both in enumerate(zip(sources, translations, strict=True))
+        ]
+        return batch_of(texts, nodes, tensors)
+
+    def read(self, source: str, src_ids: list[int]) -> Trace:
+        """Trace a model that only reads.
+
+        Args:
+            source: the text.
+            src_ids: its ids, `<eos>` last.
+        """
+        nodes, tensors = self.caught(src_ids, [])
+        return Trace(
+            source=source,
+            translation="",
+            source_tokens=self.src_vocab.pieces(src_ids),
+            target_tokens=[],
+            expected_tokens=[],
+            nodes=nodes,
+            tensors=tensors,
+        )
+
+    def continued(self, prompt: str, continuation: str, ids: list[int], n_prompt: int) -> Trace:
+        """Trace a text that a language model reads.
+
+        Args:
+            prompt: its beginning.
+            continuation: the rest.
+            ids: of both.
+            n_prompt: how many of them the prompt gave.
+        """
+        tgt_in = [self.tgt_vocab.bos_id, *ids[:-1]]
+        nodes, tensors = self.caught([], tgt_in)
+        return Trace(
+            source=prompt,
+            translation=continuation,
+            source_tokens=[],
+            target_tokens=self.tgt_vocab.pieces(tgt_in),
+            expected_tokens=self.tgt_vocab.pieces(ids),
+            expected_ids=ids,
+            nodes=nodes,
+            tensors=tensors,
+            n_prompt=n_prompt,
+        )
+
+    def searched(
+        self,
+        source: str,
+        src_ids: list[int],
+        options: DecodeOptions,
+        *,
+        steps: bool = False,
+        searches: Decodable | None = None,
+    ) -> Trace:
+        """Search for a translation and trace the best one.
+
+        Args:
+            source: the text.
+            src_ids: its ids, `<eos>` last.
+            options: of the search.
+            steps: search in torch, and keep the tensors of every step too.
+            searches: the same model where it searches faster, without `steps`; None = torch.
+        """
+        stepwise = Stepwise(self.model, self.stages)
+        searching = stepwise if steps else searches
+        best = self.best(src_ids, options, model=searching)
+        found = self.forced(source, src_ids, self._written(best), best.ids)
+        return replace(found, steps=stepwise.steps, rows=stepwise.rows)
+
+    def translations(
+        self, src_ids: list[list[int]], options: DecodeOptions, searches: Decodable
+    ) -> list[tuple[str, list[int]]]:
+        """The best translation of each source, as text and as ids.
+
+        Args:
+            src_ids: of the sources, `<eos>` last.
+            options: of the search.
+            searches: the model where it searches fastest.
+        """
+        if not src_ids:
+            return []
+        best = self._best(src_ids, options, searches)
+        return [(self._written(found), found.ids) for found in best]
+
+    def caught(self, src_ids: list[int], tgt_in: list[int]) -> tuple[list[Node], dict[str, Floats]]:
+        """All tensors of one pass.
+
+        Args:
+            src_ids: of the source.
+            tgt_in: ids of the target, `<bos>` first.
+
+        Returns:
+            What each tensor is, and their values, in the order of the computation.
+        """
+        src, forced = (torch.tensor([ids], dtype=torch.long) for ids in (src_ids, tgt_in))
+        return self._pass(src, forced)
+
+    def best(
+        self, src_ids: list[int], options: DecodeOptions, *, model: Decodable | None = None
+    ) -> Hypothesis:
+        """Search for the best translation.
+
+        Args:
+            src_ids: of the source, `<eos>` last.
+            options: of the search.
+            model: that searches; None = the one that is traced.
+        """
+        return self._best([src_ids], options, model)[0]
+
+    def _best(
+        self, src_ids: list[list[int]], options: DecodeOptions, model: Decodable | None
+    ) -> list[Hypothesis]:
+        vocab = self.tgt_vocab
+        found = decode(
+            model or self.model,
+            padded(src_ids, self.src_vocab.pad_id),
+            options,
+            bos_id=vocab.bos_id,
+            eos_id=vocab.eos_id,
+            pad_id=vocab.pad_id,
+            forbidden=never_written(vocab),
+            keys=[0] * len(src_ids),  # so that each draws as it does alone
+        )
+        return [hypotheses[0] for hypotheses in found]
+
+    def _written(self, found: Hypothesis) -> str:
+        return normalize(self.tgt_vocab.decode(found.ids))
+
+    def _shifted(self, tgt_ids: list[int]) -> tuple[list[int], list[int]]:
+        """What the decoder reads of a target, and what it should write."""
+        return [self.tgt_vocab.bos_id, *tgt_ids], [*tgt_ids, self.tgt_vocab.eos_id]
+
+    def _texts(
+        self,
+        source: str,
+        translation: str,
+        src_ids: list[int],
+        tgt_in: list[int],
+        tgt_out: list[int],
+    ) -> dict[str, Any]:
+        """The fields of a trace besides its tensors."""
+        return {
+            "source": source,
+            "translation": translation,
+            "source_tokens": self.src_vocab.pieces(src_ids),
+            "target_tokens": self.tgt_vocab.pieces(tgt_in),
+            "expected_tokens": self.tgt_vocab.pieces(tgt_out),
+            "expected_ids": tgt_out,
+        }
+
+    def _pass(
+        self, src: Tensor, tgt_in: Tensor, n_sentences: int | None = None
+    ) -> tuple[list[Node], dict[str, Floats]]:
+        network = self.model.network
+
+        def run() -> None:
+            logits = network.teacher_forced(src, tgt_in)
+            see(network, "log_probs", logits.log_softmax(dim=-1))
+
+        return caught(network, self.stages, run, n_sentences)
+
+
+def caught(
+    network: TorchNetwork,
+    stages: Stages,
+    run: Callable[[], Any],
+    n_sentences: int | None = None,
+) -> tuple[list[Node], dict[str, Floats]]:
+    """Every named tensor that `network` computes while `run` runs.
+
+    Args:
+        network: in evaluation mode.
+        stages: what its tensors are.
+        run: computes something with it.
+        n_sentences: in the batch, which is then the first axis; None = of the first sentence only.
+
+    Returns:
+        What each tensor is, and their values, in the order of the computation.
+    """
+    ancestry = Ancestry(network)
+    nodes: dict[str, Node] = {}
+    tensors: dict[str, Floats] = {}
+
+    def hear(name: str, tensor: Tensor) -> None:
+        if not tensor.numel():  # the source of a language model
+            return
+        stage = stages.of(name)
+        if n_sentences is None:
+            value = array(tensor[0])
+        else:  # what depends on distances alone is the same for all
+            value = array(tensor.expand(n_sentences, *tensor.shape[1:]))
+        nodes[name] = Node(
+            name=name,
+            shape=value.shape,
+            axes=stage.axes if n_sentences is None else (BATCH, *stage.axes),
+            kind=stage.kind,
+            operation=stage.operation,
+            formula=stage.formula,
+            inputs=ancestry.add(name, tensor),
+        )
+        tensors[name] = value
+
+    # The graph says what follows from what; the tensors that gradients would need are not kept.
+    unsaved = saved_tensors_hooks(lambda tensor: None, lambda nothing: nothing)
+    with torch.inference_mode(False), torch.enable_grad(), unsaved, listening(network, hear):
+        run()
+    return list(nodes.values()), tensors
+
+
+def trace_of(
+    tracer: Tracer,
+    reader: LineReader,
+    src: str | list[str],
+    tgt: str | Sequence[str | None] | None,
+    options: DecodeOptions,
+    *,
+    tag: list[int],
+    steps: bool,
+    searches: Decodable,
+) -> Trace | BatchTrace:
+    """A trace of a line, or of several as one batch; the arguments are those of `Translator.trace`.
+
+    Raises:
+        DataError: a text is too long to be read in one piece; there are not as many translations
+            as sources.
+        UsageError: the texts are neither strings nor lists of them, or there are none.
+    """
+    if isinstance(src, list):
+        if not src or steps:
+            what = "is of one source only" if steps else "needs a source"
+            raise UsageError(f"A trace {'of every step ' if steps else ''}{what}.")
+        sources, targets = _pairs(src, tgt)
+        src_ids = [reader.whole_src(each, tag) for each in sources]
+        rows = zip(src_ids, targets, strict=True)
+        found = iter(tracer.translations([i for i, t in rows if t is None], options, searches))
+        pairs = [
+            next(found) if each is None else (each, reader.whole_tgt(each, "translation"))
+            for each in targets
+        ]
+        texts, tgt_ids = [text for text, _ in pairs], [ids for _, ids in pairs]
+        return tracer.batch(sources, src_ids, texts, tgt_ids)
+    require_text(src=src, tgt="" if tgt is None else tgt)
+    ids = reader.whole_src(src, tag)
+    if not isinstance(tgt, str):
+        return tracer.searched(src, ids, options, steps=steps, searches=searches)
+    return tracer.forced(src, ids, tgt, reader.whole_tgt(tgt, "translation"))
+
+
+def _pairs(
+    src: list[str], tgt: str | Sequence[str | None] | None
+) -> tuple[list[str], list[str | None]]:
+    """Several sources, and a translation of each, None where it is to be searched."""
+    sources = [*texts_of(src, "src")]
+    if tgt is None:
+        return sources, [None] * len(sources)
+    texts = tgt if isinstance(tgt, str) else ["" if one is None else one for one in tgt]
+    _, targets = pairs_of(sources, texts)
+    return sources, [None if one is None else text for one, text in zip(tgt, targets, strict=True)]
