@@ -374,3 +374,39 @@ def test_scores_are_not_written_onto_what_is_scored(
         assert code == 2
         assert "are the same file: it would be overwritten while it is read." in err
         assert output.read_bytes() == before
+
+
+def test_survival_scores_changed_copies_beside_the_unchanged_lines(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
+    flags = ["evaluate", "-m", model, "-b", "1", "--src", files["src"], "--ref", files["ref"]]
+    code, out, err = call(*flags, "--survival", "-s", "en", "--json")
+    assert (code, err) == (0, "")
+    record = json.loads(out)
+    rows = {row["key"]: row for row in record["survival"]}
+    assert rows["clean"]["n_lines"] == 3
+    assert rows["no_end"]["n_lines"] == 2
+    assert rows["spans"]["kept"] is not None
+    assert call(*flags, "--survival", "-s", "en", "--json")[1] == out
+    code, out, _ = call(*flags, "--survival", "--seed", "2")
+    assert code == 0
+    assert "UPPER CASE, scored without case" in out
+    assert "left out: other quotes and dashes" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--by-length"], "--survival is a table of its own"),
+        (["--worst", "1"], "--survival is a table of its own"),
+        (["--hyp", "old"], "--survival is a table of its own"),
+        (["--save", "out"], "leave out --save"),
+    ],
+)
+def test_survival_refuses_what_it_does_not_do(
+    call: Callable[..., Any], files: dict[str, str], model: str, more: list[str], words: str
+) -> None:
+    flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "--survival"]
+    code, out, err = call(*flags, *(files.get(flag, flag) for flag in more))
+    assert (code, out) == (2, "")
+    assert words in err

@@ -24,6 +24,7 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.streams import LineWriter, open_output
+from heed.cli.survival import show_survival
 from heed.cli.terminal import echo
 from heed.cli.texts import Opening, show_label_scores, show_text_score
 from heed.disk.files import atomic_writer
@@ -41,6 +42,7 @@ heed evaluate --hyp out.de --ref test.de --json
 heed evaluate --hyp old.de --hyp new.de --ref test.de
 heed evaluate -m run/ --src test.en --ref test.de --by-length
 heed evaluate -m run/ --src test.en --ref test.de --worst 10
+heed evaluate -m run/ --src test.en --ref test.de --survival
 heed evaluate -m run/ --src test.en --ref test.de -b 1 --save out.de --metrics bleu,chrf
 """
 
@@ -81,6 +83,8 @@ class Judging:
         resamples: for confidence intervals.
         by_length: whether to score sentences of similar length too.
         worst: how many of the worst sentences to show.
+        survival: whether to score changed copies of the test set instead.
+        seed: of the changes.
     """
 
     metrics: str
@@ -89,6 +93,8 @@ class Judging:
     resamples: int
     by_length: bool
     worst: int
+    survival: bool
+    seed: int
 
     @property
     def names(self) -> list[str]:
@@ -117,6 +123,8 @@ class Judging:
     "Also show scores by length and the N worst sentences.",
     default=0,
 )
+@option("--survival", bool, "Score the model on changed copies: capitals, typing errors, tags ...")
+@option("--seed", int, "Decides the changes of --survival.", default=1)
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
@@ -158,7 +166,7 @@ def evaluate(
         show_other_tasks(opening, files, text, labeled, judging.resamples, as_json=as_json)
         return
     translates = files.src is not None and bool(opening.model or not files.hyp)
-    require_sensible(files, opening.model, translates=translates)
+    require_sensible(files, judging, opening.model, translates=translates)
     from heed.evaluate.counts import Reading
 
     reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
@@ -169,30 +177,47 @@ def evaluate(
     known = [read_all(path) for path in files.ref]
     require_as_many(files, known, [*systems.values(), *([sources] if files.src else [])])
     from heed.evaluate.metrics import require_installed
-    from heed.evaluate.report import report
+    from heed.translate.survival import Original
 
     loaded = load_translator(session, opening) if translates else (None, opening.target_lang)
     translator, target_lang = loaded
     own = translator.target_lang if translator else ""
+    source_lang = opening.source_lang or (translator.source_lang if translator else "")
     reading = replace(reading, target_lang=target_lang or own)
     require_installed(judging.names, reading)
     if translator:
         name = f"model {opening.model}" if opening.model in systems else opening.model or "model"
         wishes = {"beam_size": beam_size, "length_penalty": length_penalty}
         search = {**checked_search(translator, wishes), "target_lang": target_lang}
+        if judging.survival:
+            test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
+            show_survival(translator, test, reading, search, as_json=as_json)
+            return
         systems[name] = translate_all(translator, sources, files.save, search)
-    found = report(
+    texts = systems, known, sources
+    show(session, report_on(texts, judging, reading, source_lang), as_json=as_json)
+
+
+Texts = tuple[dict[str, list[str]], list[list[str]], list[str]]
+"""Translations by system, sets of references, and sources if there are any."""
+
+
+def report_on(texts: Texts, judging: Judging, reading: "Reading", source_lang: str) -> "Report":
+    """The report that was asked for."""
+    from heed.evaluate.report import report
+
+    systems, known, sources = texts
+    return report(
         systems,
         known,
         sources=sources or None,
         metrics=judging.names,
         reading=reading,
-        source_lang=opening.source_lang or (translator.source_lang if translator else ""),
+        source_lang=source_lang,
         resamples=judging.resamples,
         by_length=judging.by_length,
         n_worst=judging.worst,
     )
-    show(session, found, as_json=as_json)
 
 
 def show_other_tasks(
@@ -220,7 +245,9 @@ def show_other_tasks(
         show_label_scores(model, labeled, resamples, as_json=as_json)
 
 
-def require_sensible(files: Files, model: str | None, *, translates: bool) -> None:
+def require_sensible(
+    files: Files, judging: Judging, model: str | None, *, translates: bool
+) -> None:
     """Refuse flags that contradict each other, before anything is read.
 
     Raises:
@@ -237,6 +264,13 @@ def require_sensible(files: Files, model: str | None, *, translates: bool) -> No
         )
     if files.save and not translates:
         raise UsageError("--save writes the model's translations: give -m RUN and --src FILE too.")
+    if judging.survival and (files.hyp or not translates or judging.by_length or judging.worst):
+        raise UsageError(
+            "--survival is a table of its own: give it -m RUN, --src and --ref, without --hyp, "
+            "--by-length and --worst."
+        )
+    if judging.survival and files.save:
+        raise UsageError("--survival translates many copies and saves none: leave out --save.")
     if len(files.hyp) + translates > 2:
         raise UsageError("Compare two systems at a time: a baseline and another.")
     if len({os.path.realpath(path) for path in files.hyp}) < len(files.hyp):

@@ -243,7 +243,7 @@ def _line(
 # --- As text.
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell; the first to the left, numbers to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -285,7 +285,7 @@ def _bucket_table(found: Report) -> str:
     for bucket in found.buckets:
         cells = [f"{bucket.scores[name][key]:.2f}" for key in keys for name in found.evaluations]
         rows.append([bucket.label, str(bucket.n_sentences), *cells])
-    return _table(rows)
+    return table(rows)
 
 
 def _worst_lines(found: Report) -> str:

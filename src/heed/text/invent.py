@@ -11,7 +11,6 @@ import numpy as np
 from heed.text.scripts import SPELLED
 
 _CODAS = ("", "", "", "", "", "", "n", "r", "l", "s", "k", "x", "m", "ld", "tz")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = ("%", " %", " km", " kg", " MB", " €", "px", "°C", " ms")
 _PLACES = ("com", "org", "net", "de", "io", "co.uk", "example")
 _ENDINGS = ("txt", "png", "tar.gz", "conf", "py", "desktop")
@@ -90,15 +89,13 @@ def _number(generator: np.random.Generator) -> str:
 
 def _date(generator: np.random.Generator) -> str:
     year, month, day = (n + _below(m, generator) for n, m in ((1950, 100), (1, 12), (1, 28)))
-    form = _below(5, generator)
+    form = _below(4, generator)
     if form == 0:
         return f"{year}-{month:02}-{day:02}"
     if form == 1:
         return f"{day:02}.{month:02}.{year}"
     if form == 2:
         return f"{month}/{day}/{year}"
-    if form == 3:
-        return f"{day:02}-{_MONTHS[month - 1]}-{year}"
     return f"{_below(24, generator):02}:{_below(60, generator):02}"
 
 
