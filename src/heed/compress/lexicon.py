@@ -6,23 +6,20 @@ Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.portions import PAIRS_AT_ONCE, random_portions
+from heed.data.links import estimate, read_links
+from heed.data.portions import PAIRS_AT_ONCE
 from heed.data.store import Store
 from heed.engine.shortlist import Shortlist
-from heed.machine.seeds import derive_seed
 from heed.text.vocab import Vocab
 
 MAX_LINKS = 1 << 25
 """Pairs of a source and a target piece looked at: bounds memory (half a gigabyte) and time (half a
 minute); some 150,000 short sentence pairs."""
-
-ROUNDS = 5
-"""Iterations of expectation and maximization, as in GIZA++."""
 
 EACH = 100
 """Most target pieces for one source piece."""
@@ -33,18 +30,6 @@ FIRST_ALWAYS = 125
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 Numbers = NDArray[np.int64]
-
-
-class _Links(NamedTuple):
-    """The links in some sentence pairs.
-
-    Attributes:
-        places: of each link in the list of distinct ones; those of a target piece side by side.
-        counts: how many links each target piece has, `(n_target_pieces,)`.
-    """
-
-    places: NDArray[np.int32]
-    counts: Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +61,9 @@ class Lexicon:
             src_vocab: pieces of their sources.
             tgt_vocab: pieces of their targets.
         """
-        keys, links = _read_links(pairs, src_vocab.size, tgt_vocab.size)
+        keys, links = read_links(pairs, src_vocab.size, tgt_vocab.size, at_most=MAX_LINKS)
         src, tgt = np.divmod(keys, tgt_vocab.size)
-        chances = _estimate(links, src)
+        chances = estimate(links, src)
         same = _same_pieces(src_vocab, tgt_vocab)
         src, tgt = np.append(src, same[:, 0]), np.append(tgt, same[:, 1])
         # A name is often copied, even if the pairs do not contain it: so copies come first.
@@ -127,45 +112,6 @@ class Lexicon:
             offsets=offsets.astype(np.int32),
             source_ids=tgt.astype(np.int32),
         )
-
-
-def _read_links(
-    pairs: Store, src_vocab_size: int, tgt_vocab_size: int
-) -> tuple[Numbers, list[_Links]]:
-    """The distinct links, source * tgt_vocab_size + target, ascending; and where they occur.
-
-    The source id after the last is the empty word.
-    """
-    costs = pairs.src_lengths.astype(np.int64) * (pairs.tgt_lengths - 1)
-    found: list[tuple[Numbers, Numbers, Numbers]] = []
-    for numbers in random_portions(costs, MAX_LINKS, seed=derive_seed(0, "lexicon")):
-        keys, counts = [], []
-        for number in numbers:
-            src = np.append(pairs.src(number), src_vocab_size).astype(np.int64)
-            tgt = pairs.tgt(number)
-            keys.append((src * tgt_vocab_size + tgt[:, None]).ravel())
-            counts.append(np.full(len(tgt), len(src)))
-        distinct, places = np.unique(np.concatenate(keys), return_inverse=True)
-        found.append((distinct, places.astype(np.int32), np.concatenate(counts)))
-    distinct = np.unique(np.concatenate([keys for keys, _, _ in found]))
-    links = [
-        _Links(np.searchsorted(distinct, keys).astype(np.int32)[places], counts)
-        for keys, places, counts in found
-    ]
-    return distinct, links
-
-
-def _estimate(links: list[_Links], src: Numbers) -> NDArray[np.float64]:
-    """p(target | source) of each distinct link `(n_links,)`, whose source ids are `src`."""
-    chances = np.ones(len(src))
-    for _ in range(ROUNDS):
-        expected = np.zeros(len(src))
-        for places, counts in links:
-            shares = chances[places]
-            totals = np.add.reduceat(shares, np.cumsum(counts) - counts)
-            expected += np.bincount(places, shares / totals.repeat(counts), len(src))
-        chances = expected / np.bincount(src, expected)[src]
-    return chances
 
 
 def _same_pieces(src_vocab: Vocab, tgt_vocab: Vocab) -> Numbers:

@@ -62,6 +62,8 @@ class DataConfig(CleanConfig):
             each pair; 0 = none. Source: Sennrich et al. 2016.
         back_translate_at: share of the budget after which back-translation starts, at the next
             epoch.
+        disturb: share of the pairs of an epoch that are disturbed, as people write: typing errors,
+            other case, names nobody has, spans to be copied (`train/epochs/disturb.py`).
 
     Raises:
         ConfigError: a value is out of its range.
@@ -74,6 +76,7 @@ class DataConfig(CleanConfig):
     denoise: Annotated[float, Range(0, 100)] = 0.5
     back_translate: Annotated[float, Range(0, 100)] = 1.0
     back_translate_at: Annotated[float, Range(0, 1)] = 0.5
+    disturb: Annotated[float, Range(0, 1)] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,6 +101,8 @@ def prepare(
     phase(report, "checking that the corpus is the same" if is_prepared else READING)
     stdin = keep_stdin(kept_stdin, is_kept=is_prepared) if has_stdin else ""
     wanted = _fingerprint(corpus, config, tokenizer, seed, stdin)
+    if is_prepared and "tokenizer.slots" not in read_report(directory).get("fingerprint", {}):
+        del wanted["tokenizer.slots"]  # an older heed prepared it, without slots
     for side, vocab in zip(("source", "target"), base or (), strict=False):
         wanted[f"{side} vocabulary extended"] = vocab.hash[:12]
     taken = take_over_vocabs(tokenizer.vocab_from) if tokenizer.vocab_from else None
@@ -372,6 +374,8 @@ def _fingerprint(
     pieces = spelled_settings("tokenizer", tokenizer)
     del pieces["tokenizer.subword_alpha"]  # changes how training reads, not what is written
     del pieces["tokenizer.vocab_from"]  # its content counts, not its place
+    settings = spelled_settings("data", config)
+    del settings["data.disturb"]
     return {
         "format": str(_FORMAT_VERSION),
         "seed": str(seed),
@@ -380,6 +384,6 @@ def _fingerprint(
             f"mono file {number + 1}": f"{file_facts(text.file)}, {text.language}"
             for number, text in enumerate(corpus.mono)
         },
-        **spelled_settings("data", config),
+        **settings,
         **pieces,
     }

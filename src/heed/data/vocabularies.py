@@ -4,7 +4,8 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ from heed.data.readers import Pair
 from heed.disk.files import write_atomically
 from heed.errors import ConfigError
 from heed.text.extend import extend_vocab
+from heed.text.protected import Rules
+from heed.text.shared import shared_spans
+from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import (
     TokenizerConfig,
     Vocab,
@@ -57,9 +61,10 @@ def learn_vocabs(
             character_coverage=tokenizer.character_coverage,
             split_han=tokenizer.split_han,
             languages=languages,
+            slots=tokenizer.slots,
         )
 
-    return _by_side(learn, pairs, is_joint=tokenizer.joint)
+    return _by_side(learn, _without_spans(pairs) if tokenizer.slots else pairs, tokenizer.joint)
 
 
 def extend_vocabs(
@@ -74,7 +79,7 @@ def extend_vocabs(
     Args:
         base: the model's; one object twice if they are joint.
         pairs: the training pairs, from the first one at each call.
-        tokenizer: share of the text whose characters must get pieces.
+        tokenizer: share of the text whose characters must get pieces, and whether slots are added.
         languages: each gets a tag if it has none.
     """
 
@@ -83,16 +88,41 @@ def extend_vocabs(
             base[side],
             sentences,
             character_coverage=tokenizer.character_coverage,
-            controls=language_tags(languages),
+            controls=[*language_tags(languages), *(SLOT_PIECES if tokenizer.slots else ())],
         )
 
-    return _by_side(extend, pairs, is_joint=base[0] is base[1])
+    read = _without_spans(pairs) if tokenizer.slots else pairs
+    return _by_side(extend, read, base[0] is base[1])
+
+
+def _without_spans(pairs: Callable[[], Iterable[Pair]]) -> Callable[[], Iterable[Pair]]:
+    """The pairs without the spans that both sides share: they become slots and need no pieces."""
+
+    def read() -> Iterator[Pair]:
+        rules = Rules.default()
+        for pair in pairs():
+            shared = shared_spans(pair.src, pair.tgt, rules)
+            if shared:
+                src = _cut_out(pair.src, [span.src for span in shared])
+                tgt = _cut_out(pair.tgt, sorted(span.tgt for span in shared))
+                pair = replace(pair, src=src, tgt=tgt)
+            yield pair
+
+    return read
+
+
+def _cut_out(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A text with a blank in place of each span."""
+    parts, done = [], 0
+    for start, end in spans:
+        parts.append(text[done:start])
+        done = end
+    return " ".join((*parts, text[done:]))
 
 
 def _by_side(
     make: Callable[[int, Iterable[str]], Vocab],
     pairs: Callable[[], Iterable[Pair]],
-    *,
     is_joint: bool,
 ) -> tuple[Vocab, Vocab]:
     """`make(0, sources)` and `make(1, targets)`; if joint, `make(0, both)` for both sides."""

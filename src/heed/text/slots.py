@@ -3,7 +3,7 @@
 The model sees that something is there and of which kind, but not its letters.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -78,7 +78,13 @@ def find_slots(ids_of_controls: Mapping[str, int]) -> Slots | None:
     return Slots(numbers, things, opens, closes, term, is_translated, end)
 
 
-def encode_with(vocab: "Vocab", text: str, marks: Sequence[Mark]) -> list[int]:
+def encode_with(
+    vocab: "Vocab",
+    text: str,
+    marks: Sequence[Mark],
+    *,
+    encode: Callable[[str], list[int]] | None = None,
+) -> list[int]:
     """The ids of a text in which each marked span is one slot.
 
     The blanks on both sides of a span are kept: `decode_with` gives the text back.
@@ -87,14 +93,16 @@ def encode_with(vocab: "Vocab", text: str, marks: Sequence[Mark]) -> list[int]:
         vocab: has slots.
         text: any text.
         marks: spans without overlap, in order.
+        encode: cuts a stretch of text between spans; None = `vocab.encode`.
     """
+    encode = encode or vocab.encode
     ids: list[int] = []
     place = 0
     for start, end, slot in marks:
-        ids += _stretch(vocab, text[place:start], is_first=not ids)
+        ids += _stretch(vocab, text[place:start], encode, is_first=not ids)
         ids.append(slot)
         place = end
-    return ids + _stretch(vocab, text[place:], is_first=not ids)
+    return ids + _stretch(vocab, text[place:], encode, is_first=not ids)
 
 
 def decode_with(
@@ -128,20 +136,22 @@ def decode_with(
     return "".join(parts), marks
 
 
-def _stretch(vocab: "Vocab", text: str, *, is_first: bool) -> list[int]:
+def _stretch(
+    vocab: "Vocab", text: str, encode: Callable[[str], list[int]], *, is_first: bool
+) -> list[int]:
     """The ids of the text before the first slot, or behind one."""
     if is_first or not text:
-        return vocab.encode(text) if text else []
+        return encode(text) if text else []
     if text == " ":
         return [vocab.blank_id]
     if text[0] == " ":
         # An encoded text begins with a blank of its own, which decoding leaves out.
-        return vocab.encode(text[1:])
+        return encode(text[1:])
     # Here that blank has to go, and the pieces have to be those inside a word. A character that is
     # always spelled in bytes is put in front and taken away, with the blank before it.
     n_bytes = len(_STAND_IN.encode())
     last = vocab.encode(_STAND_IN)[-1]
-    ids = vocab.encode(_STAND_IN + text)
+    ids = encode(_STAND_IN + text)
     return ids[ids.index(last, n_bytes - 1) + 1 :]
 
 

@@ -22,7 +22,7 @@ from heed.errors import ConfigError, DataError, FormatError
 from heed.machine.threads import count_cores
 from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
-from heed.text.slots import Slots, find_slots
+from heed.text.slots import SLOT_PIECES, Slots, find_slots
 
 Kind = Literal["unigram", "bpe", "char", "word"]
 
@@ -100,6 +100,8 @@ class TokenizerConfig:
             become pieces otherwise; in a small corpus those hide the words inside them.
         vocab_from: folder of a model whose pieces are taken over unchanged; "" = learn pieces.
         subword_alpha: subword regularization in training, see `Vocab.sample`; 0 = off.
+        slots: of a translator, pieces that stand for what must not change, such as `%s` or a URL
+            (`text/slots.py`), and for terms of a glossary.
 
     Raises:
         ConfigError: a value is out of its range.
@@ -114,6 +116,7 @@ class TokenizerConfig:
     split_han: bool = True
     vocab_from: str = ""
     subword_alpha: Annotated[float, Range(0, 1)] = 0.0
+    slots: bool = False
 
     def __post_init__(self) -> None:
         check(self, "tokenizer")
@@ -352,6 +355,7 @@ def train_vocab(
     character_coverage: float = 0.9999,
     split_han: bool = True,
     languages: Sequence[str] = (),
+    slots: bool = False,
 ) -> Vocab:
     """Learn pieces from `sentences`, read once; equal arguments give equal bytes.
 
@@ -364,14 +368,14 @@ def train_vocab(
         character_coverage: see `TokenizerConfig.character_coverage`.
         split_han: see `TokenizerConfig.split_han`.
         languages: codes such as `de` or `pt-BR`; each gets a tag, in this order.
+        slots: see `TokenizerConfig.slots`; they count among the pieces.
 
     Raises:
         DataError: there is nothing but blanks in `sentences`.
         ConfigError: `size` has no room for the characters, or a language code is malformed.
     """
-    controls = [_MASK_PIECE, *language_tags(languages)]
-    smallest = 4 + len(controls) + 256
-    if size < smallest:
+    controls = [_MASK_PIECE, *language_tags(languages), *(SLOT_PIECES if slots else ())]
+    if size < (smallest := 4 + len(controls) + 256):
         raise _too_small(size, smallest)
     lines = _lines(sentences)
     split_han = split_han and kind in ("unigram", "bpe")  # the kinds that could join them

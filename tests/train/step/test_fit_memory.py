@@ -151,7 +151,7 @@ def test_a_batch_is_cut_into_as_few_parts_as_fit() -> None:
 def test_a_run_with_little_memory_learns_the_same_in_parts_and_goes_on_with_as_many(
     tmp_path: Path, small_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"model": {"dropout": 0.0}}
+    settings = {"model": {"dropout": 0.0}, "data": {"disturb": 0.0}}
     whole, events = small_run(tmp_path / "whole", settings=settings, max_steps=4)
     monkeypatch.setattr(loop, "spare_memory", lambda device: 300_000.0)
     paused, first = small_run(tmp_path / "parts", settings=settings, max_steps=4, stop_at=2)

@@ -4,19 +4,23 @@ The texts are decoded from the ids of the store, so they are not stored a second
 2018, "Subword Regularization".
 """
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.data.store import Store
 from heed.machine.seeds import derive_seed
 from heed.text.vocab import Vocab
+from heed.train.epochs.marked import SlotText
+from heed.train.step.trainer import EpochPairs
 
 
 class ResampledPairs:
     """One epoch of a store, segmented at random; its ids are held in memory.
 
     Args:
-        store: the corpus.
+        pairs: the corpus, or an epoch of it.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
         alpha: how freely to segment, as in `Vocab.sample`; smaller is freer.
@@ -27,7 +31,7 @@ class ResampledPairs:
 
     def __init__(
         self,
-        store: Store,
+        pairs: EpochPairs,
         src_vocab: Vocab,
         tgt_vocab: Vocab,
         *,
@@ -36,19 +40,21 @@ class ResampledPairs:
         epoch: int,
         max_length: int,
     ) -> None:
-        def sampled(ids: NDArray[np.int32], vocab: Vocab, side: str, index: int) -> list[int]:
-            # A language tag in front is not text: it stays in its place.
-            n_tags = next((i for i, id_ in enumerate(ids) if not vocab.is_control(int(id_))), 0)
-            text = vocab.decode(ids[n_tags:].tolist())
-            pieces = vocab.sample(
-                text, alpha=alpha, seed=derive_seed(seed, side, epoch, index) % 2**32
-            )
-            whole = [*ids[:n_tags].tolist(), *pieces]
-            return whole if len(whole) <= max_length else ids.tolist()
+        def sampled(ids: NDArray[Any], vocab: Vocab, side: str, index: int) -> list[int]:
+            # A language tag in front is not text: it stays in its place, as slots do.
+            n_tags = int(side == "src" and bool(vocab.languages))
+            text = slots[side].decode(ids[n_tags:].tolist())
+            if text is None:
+                return _listed(ids)
+            drawn = derive_seed(seed, side, epoch, index) % 2**32
+            encode = partial(vocab.sample, alpha=alpha, seed=drawn)
+            whole = [*ids[:n_tags].tolist(), *slots[side].encode(text, encode)]
+            return whole if len(whole) <= max_length else _listed(ids)
 
-        numbers = range(len(store))
-        self._src = [sampled(store.src(i), src_vocab, "src", i) for i in numbers]
-        self._tgt = [sampled(store.tgt(i), tgt_vocab, "tgt", i) for i in numbers]
+        slots = {"src": SlotText(src_vocab), "tgt": SlotText(tgt_vocab)}
+        numbers = range(len(pairs.src_lengths))
+        self._src = [sampled(pairs.src(i), src_vocab, "src", i) for i in numbers]
+        self._tgt = [sampled(pairs.tgt(i), tgt_vocab, "tgt", i) for i in numbers]
         self.src_lengths = np.array([len(ids) + 1 for ids in self._src], dtype=np.int32)
         self.tgt_lengths = np.array([len(ids) + 1 for ids in self._tgt], dtype=np.int32)
 
@@ -59,3 +65,7 @@ class ResampledPairs:
     def tgt(self, index: int) -> NDArray[np.int32]:
         """Target ids of pair `index` without special pieces, `(n_pieces)`."""
         return np.array(self._tgt[index], dtype=np.int32)
+
+
+def _listed(ids: NDArray[Any]) -> list[int]:
+    return [int(id) for id in ids]

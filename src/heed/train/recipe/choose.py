@@ -13,7 +13,7 @@ from heed.errors import ConfigError
 from heed.model.config import PRESETS
 from heed.model.families import DEFAULT, FAMILIES, Family, family_named
 from heed.text.vocab import N_SPECIAL, TokenizerConfig
-from heed.train.recipe.asked import Asked
+from heed.train.recipe.asked import Asked, merge
 from heed.train.recipe.cost import (
     Facts,
     expected_epochs,
@@ -47,7 +47,11 @@ FAMILIES_OF_TASK = {"lm": ("decoder",), "mlm": ("encoder",), "classify": ("bag",
 _OF_TEXT = {"metric": "loss", "first_embeddings": "random"}
 # A language model is measured in nats of the text itself, so its labels are not smoothed.
 _OF_TOKENS = {"model": {"positions": "rotary"}, "training": {**_OF_TEXT, "label_smoothing": 0.0}}
+DISTURB = 0.25
+"""Share of the pairs of an epoch that are disturbed, for a translator that survives real text."""
+
 BY_TASK: dict[str, Values] = {
+    "translate": {"data": {"disturb": DISTURB}, "tokenizer": {"slots": True}},
     "lm": _OF_TOKENS,
     "mlm": _OF_TOKENS,
     "classify": {
@@ -126,14 +130,21 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     if family.name == "bag":
         model |= choose_bag_sizes(facts.tgt_vocab_size - N_SPECIAL)
         batches |= choose_bag_training(training, facts)
-    own = {field.name for field in fields(family.config)}
-    for section, values in BY_TASK.get(_task(asked), {}).items():
-        chosen[section] |= {k: v for k, v in values.items() if section != "model" or k in own}
+    chosen = merge(chosen, _of_task(asked, family))
     if asked.get("model.attention", "") == "linear" and "positions" in chosen["model"]:
         chosen["model"]["positions"] = "sinusoidal"  # its products would not tell rotary distances
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
+
+
+def _of_task(asked: Asked, family: Family) -> Values:
+    """What follows from the task, without settings of a model that its family does not have."""
+    own = {field.name for field in fields(family.config)}
+    return {
+        section: {k: v for k, v in values.items() if section != "model" or k in own}
+        for section, values in BY_TASK.get(_task(asked), {}).items()
+    }
 
 
 def _task(asked: Asked) -> str:

@@ -1,6 +1,7 @@
 """Translation: pairs of sentences, judged by translating those held out."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from heed.data.batch import collate
@@ -9,7 +10,7 @@ from heed.data.prepare import prepare
 from heed.data.prepared import Prepared, open_prepared
 from heed.data.progress import Report
 from heed.text.vocab import Vocab
-from heed.train.epochs.resample import ResampledPairs
+from heed.train.epochs.maker import EpochMaker
 from heed.train.recipe.recipe import Draft, Recipe
 from heed.train.recipe.snapshot import make_translator
 from heed.train.step.trainer import EpochPairs, Trainer
@@ -37,24 +38,17 @@ def _prepare(
 
 
 def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
-    """The store itself, or the store segmented anew each epoch."""
-    alpha = recipe.tokenizer.subword_alpha
-    if not alpha:
+    """The pairs of each epoch: with slots, disturbed, segmented anew, as the recipe has it."""
+    has_slots = bool(data.src_vocab.slots and data.tgt_vocab.slots)
+    if not (has_slots or recipe.data.disturb or recipe.tokenizer.subword_alpha):
         return lambda epoch: data.train
-    latest: dict[int, ResampledPairs] = {}
+    make = cache(lambda: EpochMaker(recipe, data))  # not before an epoch is needed
+    latest: dict[int, EpochPairs] = {}
 
     def pairs(epoch: int) -> EpochPairs:
         if epoch not in latest:
             latest.clear()
-            latest[epoch] = ResampledPairs(
-                data.train,
-                data.src_vocab,
-                data.tgt_vocab,
-                alpha=alpha,
-                seed=recipe.training.seed,
-                epoch=epoch,
-                max_length=recipe.data.max_length,
-            )
+            latest[epoch] = make()(epoch)
         return latest[epoch]
 
     return pairs

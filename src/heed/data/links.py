@@ -1,0 +1,73 @@
+"""Which pieces of a source stand beside which pieces of its target, counted over many pairs.
+
+Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.data.portions import random_portions
+from heed.data.store import Store
+from heed.machine.seeds import derive_seed
+
+ROUNDS = 5
+"""Iterations of expectation and maximization, as in GIZA++."""
+
+Numbers = NDArray[np.int64]
+
+
+class Links(NamedTuple):
+    """The links in some sentence pairs.
+
+    Attributes:
+        places: of each link in the list of distinct ones; those of a target piece side by side.
+        counts: how many links each target piece has, `(n_target_pieces,)`.
+    """
+
+    places: NDArray[np.int32]
+    counts: Numbers
+
+
+def read_links(
+    pairs: Store, src_vocab_size: int, tgt_vocab_size: int, *, at_most: int
+) -> tuple[Numbers, list[Links]]:
+    """The distinct links, source * tgt_vocab_size + target, ascending; and where they occur.
+
+    Args:
+        pairs: read in random order.
+        src_vocab_size: source ids; the one after the last is the empty word.
+        tgt_vocab_size: target ids.
+        at_most: pairs of a source and a target piece to look at.
+    """
+    costs = pairs.src_lengths.astype(np.int64) * (pairs.tgt_lengths - 1)
+    found: list[tuple[Numbers, Numbers, Numbers]] = []
+    for numbers in random_portions(costs, at_most, seed=derive_seed(0, "lexicon")):
+        keys, counts = [], []
+        for number in numbers:
+            src = np.append(pairs.src(number), src_vocab_size).astype(np.int64)
+            tgt = pairs.tgt(number)
+            keys.append((src * tgt_vocab_size + tgt[:, None]).ravel())
+            counts.append(np.full(len(tgt), len(src)))
+        distinct, places = np.unique(np.concatenate(keys), return_inverse=True)
+        found.append((distinct, places.astype(np.int32), np.concatenate(counts)))
+    distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *(keys for keys, _, _ in found)]))
+    links = [
+        Links(np.searchsorted(distinct, keys).astype(np.int32)[places], counts)
+        for keys, places, counts in found
+    ]
+    return distinct, links
+
+
+def estimate(links: list[Links], src: Numbers) -> NDArray[np.float64]:
+    """p(target | source) of each distinct link `(n_links,)`, whose source ids are `src`."""
+    chances = np.ones(len(src))
+    for _ in range(ROUNDS):
+        expected = np.zeros(len(src))
+        for places, counts in links:
+            shares = chances[places]
+            totals = np.add.reduceat(shares, np.cumsum(counts) - counts)
+            expected += np.bincount(places, shares / totals.repeat(counts), len(src))
+        chances = expected / np.bincount(src, expected)[src]
+    return chances

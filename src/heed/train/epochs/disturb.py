@@ -1,0 +1,151 @@
+"""Pairs as people write them: an epoch in which a share of the pairs is disturbed.
+
+Which pairs, and how, follows from seed and epoch, so every epoch disturbs others and a resumed run
+the same. The disturbances of one text are in `text/disturb.py`; what is put into both texts of a
+pair is in `insert.py`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from heed.machine.seeds import derive_seed
+from heed.text.disturb import KINDS
+from heed.text.normalize import normalize
+from heed.text.vocab import Vocab
+from heed.train.epochs.anchors import Anchors
+from heed.train.epochs.insert import Texts, copied, with_name, with_raw_span, with_spans
+from heed.train.epochs.marked import MarkedPair, SlotText, in_order
+from heed.train.epochs.replaced import ReplacedPairs, Replacement
+from heed.train.step.trainer import EpochPairs
+
+Change = Callable[[MarkedPair, np.random.Generator], Texts | None]
+"""A pair → its texts changed; None where there is nothing to change."""
+
+
+def _of_source(kind: str) -> Change:
+    """A disturbance of the source alone: the translation stays as it should be."""
+
+    def change(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
+        return KINDS[kind](pair.src, random), pair.tgt
+
+    return change
+
+
+def _of_both(kind: str) -> Change:
+    """The same disturbance of both sides."""
+
+    def change(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
+        seed = int(random.random() * 2**32)
+        src, tgt = (
+            KINDS[kind](text, np.random.Generator(np.random.PCG64(seed)))
+            for text in (pair.src, pair.tgt)
+        )
+        return None if (src == pair.src) != (tgt == pair.tgt) else (src, tgt)
+
+    return change
+
+
+def _shouted(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
+    """One to three words of the source in capitals."""
+    words = pair.src.split(" ")
+    first = int(random.random() * len(words))
+    last = first + 1 + int(random.random() * 3)
+    words[first:last] = [word.upper() for word in words[first:last]]
+    return " ".join(words), pair.tgt
+
+
+SHARES: dict[str, tuple[float, Change]] = {
+    "typo": (0.26, _of_source("typo")),
+    "name": (0.20, with_name),
+    "spans": (0.20, with_spans),
+    "lower": (0.12, _of_source("lower")),
+    "title": (0.03, _of_source("title")),
+    "shouted": (0.03, _shouted),
+    "no_end": (0.04, _of_both("no_end")),
+    "double_end": (0.02, _of_both("double_end")),
+    "spaces": (0.02, _of_source("spaces")),
+    "quotes": (0.02, _of_source("quotes")),
+    "raw_span": (0.03, with_raw_span),
+    "copied": (0.03, copied),
+}
+"""Kinds of disturbances, and the share of each among the pairs that are disturbed."""
+
+_NEED_SLOTS = frozenset(("spans",))
+
+
+class Disturber:
+    """Epoch → its pairs, some of them disturbed; needs a second or two to count words first.
+
+    Args:
+        pairs: with common spans as slots, numbered in order, where the vocabularies have slots.
+        anchors: finds words that translate one another.
+        src_vocab: pieces of the sources.
+        tgt_vocab: pieces of the targets.
+        share: of the pairs of an epoch, is disturbed.
+        seed: decides which.
+        max_length: most pieces of a side, `<eos>` included; what gets longer is left as it was.
+    """
+
+    def __init__(
+        self,
+        pairs: EpochPairs,
+        anchors: Anchors,
+        src_vocab: Vocab,
+        tgt_vocab: Vocab,
+        *,
+        share: float,
+        seed: int,
+        max_length: int,
+    ) -> None:
+        self._pairs, self._anchors = pairs, anchors
+        self._src_vocab = src_vocab
+        self._src_slots, self._tgt_slots = SlotText(src_vocab), SlotText(tgt_vocab)
+        self._share, self._seed, self._max_length = share, seed, max_length
+        has_slots = bool(src_vocab.slots and tgt_vocab.slots)
+        kinds = [kind for kind in SHARES if has_slots or kind not in _NEED_SLOTS]
+        self._changes = [SHARES[kind][1] for kind in kinds]
+        shares = np.array([SHARES[kind][0] for kind in kinds])
+        self._ends = np.cumsum(shares / shares.sum())
+
+    def __call__(self, epoch: int) -> ReplacedPairs:
+        """The pairs of an epoch."""
+        return ReplacedPairs(self._pairs, self._replacements(epoch))
+
+    def _replacements(self, epoch: int) -> Iterator[Replacement]:
+        key = derive_seed(self._seed, "disturbed", epoch)
+        random = np.random.Generator(np.random.Philox(key=key))
+        chosen = np.flatnonzero(random.random(len(self._pairs.src_lengths)) < self._share)
+        kinds = np.searchsorted(self._ends, random.random(len(chosen)), side="right")
+        for number, kind in zip(chosen.tolist(), kinds.tolist(), strict=True):
+            change = self._changes[min(kind, len(self._changes) - 1)]
+            found = self._changed(number, change, random)
+            if found is not None and max(map(len, found[1:])) < self._max_length:
+                yield found
+
+    def _changed(
+        self, number: int, change: Change, random: np.random.Generator
+    ) -> Replacement | None:
+        src_ids = self._pairs.src(number).tolist()
+        tgt_ids = self._pairs.tgt(number).tolist()
+        n_tags = int(bool(self._src_vocab.languages))
+        tags, src_ids = src_ids[:n_tags], src_ids[n_tags:]
+        src, tgt = self._src_slots.decode(src_ids), self._tgt_slots.decode(tgt_ids)
+        if not src or not tgt:
+            return None
+        pair = MarkedPair(
+            src=src,
+            tgt=tgt,
+            find=partial(self._anchors.find, src_ids, tgt_ids, src, tgt),
+            slots=self._src_slots,
+        )
+        texts = change(pair, random)
+        if texts is None or texts == (src, tgt):
+            return None
+        src, tgt = in_order(*texts)
+        return Replacement(
+            number,
+            tags + self._src_slots.encode(normalize(src)),
+            self._tgt_slots.encode(normalize(tgt)),
+        )

@@ -1,0 +1,51 @@
+"""The pairs of a corpus as each epoch reads them: with slots, disturbed, segmented anew."""
+
+from heed.data.prepared import Prepared
+from heed.train.epochs.anchors import Anchors
+from heed.train.epochs.disturb import Disturber
+from heed.train.epochs.resample import ResampledPairs
+from heed.train.epochs.slots import Renumbered, with_slots
+from heed.train.recipe.recipe import Recipe
+from heed.train.step.trainer import EpochPairs
+
+
+class EpochMaker:
+    """Epoch → its pairs; what does not change from epoch to epoch is found once.
+
+    Args:
+        recipe: what is done to the pairs.
+        data: the corpus.
+    """
+
+    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+        self._recipe, self._data = recipe, data
+        self._vocabs = vocabs = data.src_vocab, data.tgt_vocab
+        self._has_slots = all(vocab.slots for vocab in vocabs)
+        self._pairs: EpochPairs = with_slots(data.train, *vocabs) if self._has_slots else data.train
+        self._disturb: Disturber | None = None
+        if recipe.data.disturb:
+            self._disturb = Disturber(
+                self._pairs,
+                Anchors(data.train, *vocabs),
+                *vocabs,
+                share=recipe.data.disturb,
+                seed=recipe.training.seed,
+                max_length=recipe.data.max_length,
+            )
+
+    def __call__(self, epoch: int) -> EpochPairs:
+        """The pairs of an epoch; equal arguments give equal pairs."""
+        recipe, seed = self._recipe, self._recipe.training.seed
+        pairs = self._disturb(epoch) if self._disturb else self._pairs
+        if recipe.tokenizer.subword_alpha:
+            pairs = ResampledPairs(
+                pairs,
+                *self._vocabs,
+                alpha=recipe.tokenizer.subword_alpha,
+                seed=seed,
+                epoch=epoch,
+                max_length=recipe.data.max_length,
+            )
+        return (
+            Renumbered(pairs, *self._vocabs, seed=seed, epoch=epoch) if self._has_slots else pairs
+        )
