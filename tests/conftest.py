@@ -169,7 +169,16 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
     names = ["curves", "exports", "families", "machine", "peers", "roofline", "scale", "speed"]
     names += ("attention", "time_to_quality", "train_speed", "translate_speed")
     names += ("generate_speed", "generators", "rnn_speed", "translators", "attribution")
-    names += ("argos", "data_sizes", "detect", "http_load", "new_words", "serve", "widen")
+    names += (
+        "argos",
+        "data_sizes",
+        "detect",
+        "http_load",
+        "new_words",
+        "serve",
+        "survival",
+        "widen",
+    )
     sys.path.insert(0, str(folder))
     yield {name: importlib.import_module(name) for name in names}
     sys.path.remove(str(folder))
