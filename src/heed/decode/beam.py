@@ -196,14 +196,14 @@ def begin(task: Task) -> tuple[Beam, Ended]:
 
 def _required_ids(task: Task) -> Ids:
     """The ids that each answer will contain, padded with -1, `(n_sources, n)`."""
-    prefixes = task.constraints.prefixes
+    own = task.constraints.required_ids()
     if task.phrases is None:
-        return prefixes
+        return own
     rows = [each.ids if each else [] for each in task.phrases]
     required = np.full((len(rows), max(map(len, rows))), -1)
     for row, ids in zip(required, rows, strict=True):
         row[: len(ids)] = ids
-    return np.concatenate([prefixes, required], axis=1)
+    return np.concatenate([own, required], axis=1)
 
 
 def _allowed(task: Task, banks: Banks | None, following: NextTokens, beam: Beam) -> Choice:

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from heed.decode.options import DecodeOptions
+from heed.decode.slots import Slot, SlotRules
 from heed.errors import ConfigError
 from heed.model.interface import Changes, Floats, Ids, NextTokens
 
@@ -128,6 +129,7 @@ class Constraints:
         min_length: tokens before `<eos>` is allowed.
         no_repeat_ngram_size: 0 is off.
         repetition_penalty: 1 is off.
+        slots: ids that have to come once; None = no source has any.
     """
 
     eos_id: int
@@ -137,6 +139,7 @@ class Constraints:
     min_length: int
     no_repeat_ngram_size: int
     repetition_penalty: float
+    slots: SlotRules | None = None
 
     @classmethod
     def of(
@@ -146,6 +149,7 @@ class Constraints:
         eos_id: int,
         forbidden: Sequence[int],
         prefixes: Sequence[Sequence[int]],
+        slots: Sequence[Sequence[Slot]] = (),
     ) -> Self:
         """Gather the constraints of `options` and of the caller.
 
@@ -155,8 +159,12 @@ class Constraints:
             forbidden: ids that are never chosen, beside `options.suppress`; `eos_id` is allowed
                 even if listed here, so that a caller may pass all its control ids.
             prefixes: ids each source must begin with, one list a source.
+            slots: of each source; allowed even if listed in `forbidden`. Empty = none has any.
         """
+        slot_rules = SlotRules.of(slots)
         never = {*forbidden} - {eos_id} | {*options.suppress}
+        if slot_rules is not None:
+            never -= {*slot_rules.ids.tolist()}
         padded = np.full((len(prefixes), max(map(len, prefixes), default=0)), _FREE)
         for row, prefix in zip(padded, prefixes, strict=True):
             row[: len(prefix)] = prefix
@@ -168,7 +176,15 @@ class Constraints:
             min_length=options.min_length,
             no_repeat_ngram_size=options.no_repeat_ngram_size,
             repetition_penalty=options.repetition_penalty,
+            slots=slot_rules,
         )
+
+    def required_ids(self) -> Ids:
+        """Ids that a model must compute for each source, -1 for none, `(n_sources, n)`."""
+        if self.slots is None:
+            return self.prefixes
+        slots = np.where(self.slots.is_slot, self.slots.ids, _FREE)
+        return np.concatenate([self.prefixes, slots], axis=1)
 
     def prefix_lengths(self) -> Ids:
         """Ids that each source must begin with, `(n_sources,)`."""
@@ -199,22 +215,26 @@ class Constraints:
         may_be_stuck = (
             self.no_repeat_ngram_size > 0
             or length < self.min_length
+            or self.slots is not None
             or len(never.forbidden) >= following.vocab_size
         )
         return Choice(
             following=following,
-            changes=self._with_entries(never, following, tokens),
+            changes=self._with_entries(never, following, tokens, sources),
             required_ids=required_ids,
             eos_id=self.eos_id if may_be_stuck else None,
             is_penalized=self.repetition_penalty != 1.0,
         )
 
-    def _with_entries(self, never: Changes, following: NextTokens, tokens: Ids) -> Changes:
+    def _with_entries(
+        self, never: Changes, following: NextTokens, tokens: Ids, sources: Ids
+    ) -> Changes:
         """Add the constraints that depend on the tokens so far, `(rows, length)`.
 
         Source of the penalty: Keskar et al. 2019, section 4.1.
         """
-        if self.repetition_penalty == 1.0 and self.no_repeat_ngram_size == 0:
+        is_free = self.repetition_penalty == 1.0 and self.no_repeat_ngram_size == 0
+        if is_free and self.slots is None:
             return never
         rows, ids, scores = [never.rows], [never.ids], [never.scores]
         if self.repetition_penalty != 1.0:
@@ -226,11 +246,33 @@ class Constraints:
             rows.append(again[0])
             ids.append(again[1])
             scores.append(np.full(len(again[0]), -math.inf, dtype=np.float32))
+        if self.slots is not None:
+            closed = self._closed_slots(self.slots, tokens, sources)
+            rows.append(closed[0])
+            ids.append(closed[1])
+            scores.append(np.full(len(closed[0]), -math.inf, dtype=np.float32))
         return Changes(
             forbidden=never.forbidden,
             rows=np.concatenate(rows),
             ids=np.concatenate(ids),
             scores=np.concatenate(scores),
+        )
+
+    def _closed_slots(self, slots: SlotRules, tokens: Ids, sources: Ids) -> tuple[Ids, Ids]:
+        """The rows and ids of slots that may not come next, and of `<eos>` where some are missing.
+
+        Args:
+            slots: of all sources.
+            tokens: predicted so far, `(rows, length)`.
+            sources: the source of the call for each group of rows, `(n_sources,)`.
+        """
+        of_rows = sources.repeat(len(tokens) // len(sources))
+        is_forbidden, is_missing = slots.forbidden(tokens, of_rows)
+        rows, columns = is_forbidden.nonzero()
+        waiting = is_missing.nonzero()[0]
+        return (
+            np.concatenate([rows, waiting]),
+            np.concatenate([slots.ids[columns], np.full(len(waiting), self.eos_id)]),
         )
 
 

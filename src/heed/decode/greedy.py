@@ -138,7 +138,7 @@ def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, in
     else:
         number = int(n_read.min())
         n_read[:] = number
-        state = model.start(src, required_ids=prefixes)
+        state = model.start(src, required_ids=task.constraints.required_ids())
         if number:
             model.extend(state, begun[:, :number])
     rows = _new_rows(task, number - n_read)

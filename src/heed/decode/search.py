@@ -13,6 +13,7 @@ from heed.decode.greedy import greedy_search
 from heed.decode.options import DecodeOptions
 from heed.decode.phrases import Phrases
 from heed.decode.sampling import Sampler, draw_table
+from heed.decode.slots import Slot
 from heed.decode.state import Hypothesis, IsWanted, Observer, Task
 from heed.errors import DataError
 from heed.model.interface import Decodable, Ids
@@ -28,6 +29,7 @@ def decode(
     pad_id: int,
     forbidden: Sequence[int] = (),
     prefixes: Sequence[Sequence[int]] | None = None,
+    slots: Sequence[Sequence[Slot]] = (),
     score_prefixes: bool = True,
     keys: Sequence[int] | None = None,
     phrases: Sequence[Phrases | None] | None = None,
@@ -43,6 +45,8 @@ def decode(
         bos_id: the target token before the first; `eos_id` is the one that ends a hypothesis.
         forbidden: target ids never produced; `eos_id` is allowed even if listed.
         prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
+        slots: ids that each answer must hold once, one list a source; empty = there are none. An
+            answer that was cut at its length limit may miss some.
         score_prefixes: False = greedy search and sampling read at once what they can of prefixes,
             and leave its log-probs at 0: all if the model is a `PromptReader`.
         keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
@@ -70,7 +74,13 @@ def decode(
         bos_id=bos_id,
         eos_id=eos_id,
         limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes, phrases=phrases),
-        constraints=Constraints.of(options, eos_id=eos_id, forbidden=forbidden, prefixes=prefixes),
+        constraints=Constraints.of(
+            options,
+            eos_id=eos_id,
+            forbidden=forbidden,
+            prefixes=prefixes,
+            slots=[listed for listed in slots for _ in range(n_samples)],
+        ),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
         n_samples=n_samples,

@@ -8,7 +8,7 @@ from heed.decode.score import next_token, score_pairs
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
-from heed.translate.lines import LineReader, require_whole
+from heed.translate.lines import Chunk, LineReader, require_whole
 from heed.translate.result import PairScore
 
 Weights = list[list[float]]
@@ -97,6 +97,19 @@ def never_written(vocab: Vocab) -> list[int]:
     return [i for i in vocab.control_ids if i != vocab.eos_id]
 
 
+def is_shown(vocab: Vocab, id: int) -> bool:
+    """Whether an id of a source stands for something that a person typed."""
+    return not vocab.is_control(id) or (vocab.slots is not None and id in vocab.slots.ids)
+
+
+def shown_pieces(vocab: Vocab, chunk: Chunk) -> list[str]:
+    """The pieces of a source that a person typed; a span in place of its slot."""
+    spans = () if chunk.source is None else chunk.source.spans
+    texts = {span.slots[0]: span.text for span in spans if span.slots is not None}
+    ids = [id for id in chunk.src_ids if is_shown(vocab, id)]
+    return [texts.get(id, piece) for id, piece in zip(ids, vocab.pieces(ids), strict=True)]
+
+
 def cross_attention(
     model: Decodable,
     vocabs: tuple[Vocab, Vocab],
@@ -135,7 +148,7 @@ def cross_attention(
     first = int(chosen.is_shifted)
     matrices = []
     for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
-        shown = [i for i, token in enumerate(src_ids) if not src_vocab.is_control(token)]
+        shown = [i for i, token in enumerate(src_ids) if is_shown(src_vocab, token)]
         # Row t is the step that read target token t - 1 and wrote token t.
         matrices.append(weights[first : first + len(tgt_ids), shown].tolist())
     return matrices

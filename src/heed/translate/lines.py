@@ -12,8 +12,17 @@ from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
 from heed.text.normalize import normalize
+from heed.text.protected import Rules, Span, find_spans
 from heed.text.segment import cut
+from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
+from heed.translate.source import (
+    Source,
+    make_source,
+    prefix_marks,
+    stretches_around,
+    within,
+)
 
 Text = TypeVar("Text", bound="str | Line")
 
@@ -47,6 +56,7 @@ class Line:
         text: in the source language.
         prefix: how the translation must begin; "" leaves it free.
         target_lang: one of the model's target languages; None = that of the call.
+        rules: what is protected in it; None = what the translator protects.
 
     Raises:
         UsageError: the text or the prefix is not a string.
@@ -55,6 +65,7 @@ class Line:
     text: str
     prefix: str = ""
     target_lang: str | None = None
+    rules: Rules | None = None
 
     def __post_init__(self) -> None:
         require_text(text=self.text, prefix=self.prefix)
@@ -68,16 +79,25 @@ class Chunk:
         src_ids: input of the encoder.
         prefix: target ids that the translation must begin with.
         key: of the part in the stream; seeds its random draws.
+        source: the part with its protected spans; None = it has none.
+        begun: the prefix as text, where there are protected spans.
     """
 
     src_ids: list[int]
     prefix: list[int]
     key: int
+    source: Source | None = None
+    begun: str = ""
 
     @property
-    def question(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def question(self) -> tuple[object, ...]:
         """Equal for parts that a search without sampling translates equally."""
-        return tuple(self.src_ids), tuple(self.prefix)
+        return tuple(self.src_ids), tuple(self.prefix), self.source
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether it is its own translation: there is nothing but protected spans and signs."""
+        return self.source is not None and not self.prefix and not self.source.has_words
 
 
 class LineReader:
@@ -89,6 +109,7 @@ class LineReader:
         target_lang: language of the translation if a call names none.
         target_langs: all target languages of a model that has several.
         max_source_tokens: a line of more pieces is cut.
+        rules: what is protected in lines that do not say it themselves.
 
     Raises:
         ConfigError: `max_source_tokens` is not such a number.
@@ -102,6 +123,7 @@ class LineReader:
         target_lang: str = "",
         target_langs: Sequence[str] = (),
         max_source_tokens: int = MAX_SOURCE_TOKENS,
+        rules: Rules | None = None,
     ) -> None:
         if type(max_source_tokens) is not int or max_source_tokens < 1:
             raise ConfigError(
@@ -113,6 +135,9 @@ class LineReader:
         self.target_lang = target_lang
         self.target_langs = tuple(target_langs)
         self.max_source_tokens = max_source_tokens
+        self.rules = Rules.default() if rules is None else rules
+        slots = src_vocab.slots, tgt_vocab.slots
+        self._slots = None if slots[0] is None or slots[1] is None else (slots[0], slots[1])
 
     def line(self, text: str, target_lang: str) -> Line:
         """A line in this target language, if the model has several."""
@@ -202,16 +227,46 @@ class LineReader:
         text = normalize(line.text)
         if not text:
             return []
+        rules = self.rules if line.rules is None else line.rules
+        spans = find_spans(text, rules)
+        begun = normalize(line.prefix)
+        key = number * PARTS_PER_LINE
+        if spans:
+            return [
+                self._chunk(source, tag, "" if part else begun, key + part)
+                for part, source in enumerate(self._sources(text, spans, rules))
+            ]
         whole = self.src_vocab.encode(text)
         fits = len(whole) <= self.max_source_tokens
-        begun = self.tgt_ids(line.prefix)
         return [
             Chunk(
                 [*tag, *ids, self.src_vocab.eos_id],
-                [] if part else begun,
-                number * PARTS_PER_LINE + part,
+                [] if part else self.tgt_ids(begun),
+                key + part,
             )
             for part, ids in ([(0, whole)] if fits else self._stretches(text))
+        ]
+
+    def _chunk(self, source: Source, tag: list[int], begun: str, key: int) -> Chunk:
+        """A part with protected spans, ready to be searched."""
+        ids = encode_with(self.src_vocab, source.read, source.marks)
+        prefix = encode_with(self.tgt_vocab, begun, prefix_marks(begun, source)) if begun else []
+        return Chunk([*tag, *ids, self.src_vocab.eos_id], prefix, key, source, begun)
+
+    def _sources(self, text: str, spans: list[Span], rules: Rules) -> list[Source]:
+        """The parts of a text with protected spans; no span is cut."""
+        whole = make_source(text, spans, rules, self._slots)
+        if len(encode_with(self.src_vocab, whole.read, whole.marks)) <= self.max_source_tokens:
+            return [whole]
+        encoded = functools.cache(lambda stretch: self.src_vocab.encode(stretch))
+        stretches = cut(
+            text,
+            max_length=self.max_source_tokens,
+            length=lambda stretch: len(encoded(stretch.strip())),
+        )
+        return [
+            make_source(text[start:end], within(spans, start, end), rules, self._slots)
+            for start, end in stretches_around(text, stretches, spans)
         ]
 
     def _stretches(self, text: str) -> list[tuple[int, list[int]]]:

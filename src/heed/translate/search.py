@@ -14,11 +14,13 @@ from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
 from heed.decode.state import Hypothesis, Observer
 from heed.decode.state import IsWanted as BatchIsWanted
-from heed.model.interface import Decodable
+from heed.errors import ConfigError
+from heed.model.interface import Decodable, Inspectable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.inspect import Weights, cross_attention, never_written
+from heed.translate.inspect import Weights, cross_attention, never_written, shown_pieces
 from heed.translate.lines import Chunk
+from heed.translate.protect import Draft, as_source, read_draft, with_spans
 from heed.translate.result import Translation
 
 IsWanted = Callable[[int], bool]
@@ -79,11 +81,13 @@ class Searcher:
             for chunk in chunks
         ]
         distinct = dict(zip(same, chunks, strict=True))
-        lengths = [len(chunk.src_ids) * rows_of(options) for chunk in distinct.values()]
+        found = {place: copied(chunk) for place, chunk in distinct.items() if chunk.is_copied}
+        waiting = [place for place in distinct if place not in found]
+        lengths = [len(distinct[place].src_ids) * rows_of(options) for place in waiting]
         is_distinct_wanted = _of_equals(is_wanted, same)
-        found: dict[int, Translation] = {}
 
-        def search(model: Decodable, places: list[int]) -> dict[int, Translation]:
+        def search(model: Decodable, numbers: list[int]) -> dict[int, Translation]:
+            places = [waiting[number] for number in numbers]
             if is_distinct_wanted is not None:
                 places = [place for place in places if is_distinct_wanted(place)]
             batch = [distinct[place] for place in places]
@@ -108,11 +112,25 @@ class Searcher:
         if not chunks:
             return []
         ranked = self.decode(chunks, options, model=model, is_wanted=is_wanted)
-        weights = self._alignments(model, chunks, ranked) if alignment else [None] * len(chunks)
-        return [
-            self._translation(chunk, hypotheses, matrices) if hypotheses else UNWANTED
-            for chunk, hypotheses, matrices in zip(chunks, ranked, weights, strict=True)
+        drafts = [
+            [self._draft(chunk, hypothesis) for hypothesis in hypotheses]
+            for chunk, hypotheses in zip(chunks, ranked, strict=True)
         ]
+        weights = self._alignments(model, chunks, ranked, drafts, is_wanted=alignment)
+        return [
+            self._translation(chunk, hypotheses, begun, matrices, alignment)
+            if hypotheses
+            else UNWANTED
+            for chunk, hypotheses, begun, matrices in zip(
+                chunks, ranked, drafts, weights, strict=True
+            )
+        ]
+
+    def _draft(self, chunk: Chunk, hypothesis: Hypothesis) -> Draft | None:
+        """What the model wrote, where the part has protected spans."""
+        if chunk.source is None:
+            return None
+        return read_draft(chunk.source, hypothesis, self.tgt_vocab, chunk.begun)
 
     def decode(
         self,
@@ -136,6 +154,9 @@ class Searcher:
             The hypotheses of each part, as `heed.decode.search.decode` gives them.
         """
         vocab = self.tgt_vocab
+        slots = [
+            [] if chunk.source is None else chunk.source.required(chunk.prefix) for chunk in chunks
+        ]
         return decode(
             self.model if model is None else model,
             padded([chunk.src_ids for chunk in chunks], self.src_vocab.pad_id),
@@ -145,49 +166,94 @@ class Searcher:
             pad_id=vocab.pad_id,
             forbidden=never_written(vocab),
             prefixes=[chunk.prefix for chunk in chunks],
+            slots=slots if any(slots) else (),
             keys=[chunk.key for chunk in chunks],
             observer=observer,
             is_wanted=is_wanted,
         )
 
     def _translation(
-        self, chunk: Chunk, hypotheses: list[Hypothesis], matrices: list[Weights] | None
+        self,
+        chunk: Chunk,
+        hypotheses: list[Hypothesis],
+        drafts: list[Draft | None],
+        matrices: list[Weights | None],
+        alignment: bool,
     ) -> Translation:
-        src_tokens = self.src_vocab.pieces(
-            i for i in chunk.src_ids if not self.src_vocab.is_control(i)
-        )
+        src_tokens = shown_pieces(self.src_vocab, chunk)
         best, *others = [
-            Translation(
-                # Byte pieces can spell any character; normalizing leaves no line break.
-                text=normalize(self.tgt_vocab.decode(hypothesis.ids)),
-                score=hypothesis.score,
-                log_prob=hypothesis.log_prob,
-                tokens=self.tgt_vocab.pieces(hypothesis.ids),
-                token_scores=list(hypothesis.token_log_probs),
-                source_tokens=src_tokens,
-                alignment=matrices[rank] if matrices else None,
-                status="ok" if hypothesis.status == "eos" else "max_length",
-            )
-            for rank, hypothesis in enumerate(hypotheses)
+            self._of_hypothesis(hypothesis, draft, weights, src_tokens, alignment)
+            for hypothesis, draft, weights in zip(hypotheses, drafts, matrices, strict=True)
         ]
         return replace(best, alternatives=tuple(others))
 
+    def _of_hypothesis(
+        self,
+        hypothesis: Hypothesis,
+        draft: Draft | None,
+        weights: Weights | None,
+        src_tokens: list[str],
+        alignment: bool,
+    ) -> Translation:
+        translation = Translation(
+            # Byte pieces can spell any character; normalizing leaves no line break.
+            text="" if draft else normalize(self.tgt_vocab.decode(hypothesis.ids)),
+            score=hypothesis.score,
+            log_prob=hypothesis.log_prob,
+            tokens=[] if draft else self.tgt_vocab.pieces(hypothesis.ids),
+            token_scores=list(hypothesis.token_log_probs),
+            source_tokens=src_tokens,
+            alignment=weights if alignment else None,
+            status="ok" if hypothesis.status == "eos" else "max_length",
+        )
+        return translation if draft is None else with_spans(draft, translation, weights)
+
     def _alignments(
-        self, model: Decodable, chunks: list[Chunk], ranked: list[list[Hypothesis]]
-    ) -> list[list[Weights] | None]:
-        """Cross-attention of every hypothesis, from one forced pass over all of them."""
-        sources = [
-            chunk.src_ids for chunk, found in zip(chunks, ranked, strict=True) for _ in found
+        self,
+        model: Decodable,
+        chunks: list[Chunk],
+        ranked: list[list[Hypothesis]],
+        drafts: list[list[Draft | None]],
+        *,
+        is_wanted: bool,
+    ) -> list[list[Weights | None]]:
+        """Cross-attention of hypotheses, from one forced pass over them.
+
+        It is computed where it is wanted, or where protected spans have to be placed and the
+        model has any.
+        """
+        has_any = is_wanted or isinstance(model, Inspectable)
+        needed = [
+            [has_any and (is_wanted or (draft is not None and not draft.is_whole)) for draft in of]
+            for of in drafts
         ]
-        if not sources:
-            return [None] * len(chunks)
+        pairs = [
+            (chunk.src_ids, hypothesis.ids)
+            for chunk, found, flags in zip(chunks, ranked, needed, strict=True)
+            for hypothesis, is_needed in zip(found, flags, strict=True)
+            if is_needed
+        ]
+        if not pairs:
+            return [[None] * len(found) for found in ranked]
         vocabs = self.src_vocab, self.tgt_vocab
-        targets = [hypothesis.ids for found in ranked for hypothesis in found]
-        weights = iter(cross_attention(model, vocabs, sources, targets, self.alignment_heads))
-        return [[next(weights) for _ in found] for found in ranked]
+        sources, targets = map(list, zip(*pairs, strict=True))
+        try:
+            weights = iter(cross_attention(model, vocabs, sources, targets, self.alignment_heads))
+        except ConfigError:
+            if is_wanted:
+                raise
+            return [[None] * len(found) for found in ranked]
+        return [[next(weights) if flag else None for flag in flags] for flags in needed]
 
 
 UNWANTED = Translation(text="", status="unwanted")
+
+
+def copied(chunk: Chunk) -> Translation:
+    """A part that is its own translation."""
+    assert chunk.source is not None, "only protected spans are copied"
+    text = as_source(chunk.source)
+    return Translation(text=text, tokens=[text], token_scores=[0.0], source_tokens=[text])
 
 
 def rows_of(options: DecodeOptions) -> int:

@@ -28,7 +28,7 @@ _LETTER = "\\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\
 _LETTER = rf"(?:(?![{_SOLID}])[{_LETTER}\u200c\u200d])"
 _WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_WORD_START = "\u2581"
+WORD_START = "\u2581"
 # How far a piece is looked for when the text is not what was expected at its place.
 _WINDOW = 16
 _ROUNDS = 8
@@ -69,10 +69,34 @@ def link_words(source: str, translation: Translation, cuts: Collection[int] = ()
     src, tgt = word_spans(source), word_spans(translation.text)
     if cuts:
         src, tgt = _divided(source, src, translation.text, tgt, cuts)
+    return link_spans(source, src, translation, tgt)
+
+
+def link_spans(source: str, src: list[Span], translation: Translation, tgt: list[Span]) -> Links:
+    """The given words of a source and of its translation, linked.
+
+    Args:
+        source: what was translated.
+        src: where its words begin and end.
+        translation: with its alignment; without, words are linked by where they stand.
+        tgt: where the words of its text do.
+    """
     if not src or not tgt:
         return Links(src, tgt, np.zeros((len(tgt), len(src))))
     read = _read(source, src, translation, tgt)
     return Links(src, tgt, _competed(read, _words(source, src), _words(translation.text, tgt)))
+
+
+def words_around(text: str, places: Sequence[Span]) -> list[Span]:
+    """Where the words of a text begin and end; each of `places`, in order, is one word."""
+    words: list[Span] = []
+    begin = 0
+    for start, end in [*places, (len(text), len(text))]:
+        words += [(begin + a, begin + b) for a, b in word_spans(text[begin:start])]
+        if start < end:
+            words.append((start, end))
+        begin = end
+    return words
 
 
 def word_spans(text: str) -> list[Span]:
@@ -110,7 +134,7 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
     for is_byte, group in groupby(pieces, key=_is_byte):
         run = list(group)
         # The bytes of a character are of no use alone.
-        surfaces = [_decoded(run)] if is_byte else [piece.strip(_WORD_START) for piece in run]
+        surfaces = [_decoded(run)] if is_byte else [piece.strip(WORD_START) for piece in run]
         for surface in surfaces:
             while surface and place < len(text) and text[place] in BLANKS:
                 place += 1

@@ -1,0 +1,420 @@
+"""Protected spans in a translation: from slots or from copies, else placed by alignment.
+
+Whatever the model wrote, each span stands in the translation once, pairs of tags well nested and
+around what was inside them. `tape.py` finds places; `source.py` says what the model read.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from heed.decode.state import Hypothesis
+from heed.text.normalize import BLANKS, normalize
+from heed.text.protected import find_spans
+from heed.text.slots import decode_with
+from heed.text.vocab import Vocab
+from heed.translate.result import Doubt, Translation
+from heed.translate.source import Source
+from heed.translate.tape import Atom, Tape
+from heed.translate.words import WORD_START, Links, link_spans, piece_spans, words_around
+
+Mark = tuple[int, int, int]
+"""Where a span begins and ends in a translation, and its index in the source."""
+
+_MOST_REPAIRS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A translation as the model wrote it, in which some protected spans are found.
+
+    Attributes:
+        source: what was translated.
+        text: with the spans for their slots.
+        marks: the spans that are there, in order.
+        tokens: the pieces of the text; a span for its slot.
+        prefix: how the caller wanted it to begin.
+    """
+
+    source: Source
+    text: str
+    marks: tuple[Mark, ...]
+    tokens: list[str]
+    prefix: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all spans are there, so that nothing has to be placed."""
+        return len(self.marks) == len(self.source.spans) and not self.tape().missing
+
+    def tape(self) -> Tape:
+        """The words and spans of the text; without spans that stand outside their pairs."""
+        words = words_around(self.text, [(start, end) for start, end, _ in self.marks])
+        spans = {(start, end): index for start, end, index in self.marks}
+        fixed = len(self.prefix) if self.text.startswith(self.prefix) else 0
+        atoms = [
+            Atom(
+                self.text[start:end],
+                is_spaced=self.text[start - 1 : start] == " ",
+                span=spans.get((start, end)),
+                word=number,
+                is_fixed=end <= fixed,
+            )
+            for number, (start, end) in enumerate(words)
+        ]
+        tape = Tape(self.source.spans, atoms)
+        tape.remove_misplaced()
+        return tape
+
+
+def read_draft(source: Source, hypothesis: Hypothesis, vocab: Vocab, prefix: str) -> Draft:
+    """Find the protected spans of a source in what the model wrote.
+
+    Args:
+        source: what was translated.
+        hypothesis: of the search.
+        vocab: of the target side.
+        prefix: how the caller wanted the translation to begin.
+    """
+    slots = {span.slots[1]: i for i, span in enumerate(source.spans) if span.slots is not None}
+    texts = {id: source.spans[index].text for id, index in slots.items()}
+    raw, marks = decode_with(vocab, hypothesis.ids, texts) if slots else ("", [])
+    if not slots:
+        raw = vocab.decode(hypothesis.ids)
+    text, places = _normalized(raw, [(start, end) for start, end, _ in marks])
+    first: dict[int, Mark] = {}
+    for (start, end), (_, _, id) in zip(places, marks, strict=True):
+        first.setdefault(slots[id], (start, end, slots[id]))
+    found = _with_copies(source, text, [*first.values()])
+    tokens = [
+        texts.get(id, piece)
+        for id, piece in zip(hypothesis.ids, vocab.pieces(hypothesis.ids), strict=True)
+    ]
+    return Draft(source=source, text=text, marks=tuple(found), tokens=tokens, prefix=prefix)
+
+
+def _normalized(text: str, places: Sequence[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+    """A text normalized around places that stay as they are, and where these stand then."""
+    written, begin = "", 0
+    found: list[tuple[int, int]] = []
+    for start, end in places:
+        written = _appended(written, text[begin:start])
+        found.append((len(written), len(written) + end - start))
+        written += text[start:end]
+        begin = end
+    written = _appended(written, text[begin:])
+    last = found[-1][1] if found else 0
+    return written[:last] + written[last:].rstrip(" "), found
+
+
+def _appended(written: str, text: str) -> str:
+    """A text with a normalized one behind it, which does not change what stands before it."""
+    body = normalize(text)
+    is_spaced = bool(written) and text[:1] != "" and text[0] in BLANKS
+    # A mark that joins the character before it would change that.
+    if written and body and unicodedata.category(body[0]) in ("Mn", "Mc", "Me"):
+        is_spaced = True
+    written += (" " if is_spaced else "") + body
+    is_ended = bool(body) and text[-1] in BLANKS
+    return written + (" " if is_ended else "")
+
+
+def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
+    """The marks with those of spans that stand in the text by their own letters."""
+    there = {index for _, _, index in marks}
+    missing: dict[str, list[int]] = {}
+    for index, span in enumerate(source.spans):
+        if index not in there:
+            missing.setdefault(span.text, []).append(index)
+    if not missing:
+        return sorted(marks)
+    taken = [(start, end) for start, end, _ in marks]
+    found = [(span.start, span.end) for span in find_spans(text, source.rules)]
+    # What is a span in its context only, such as a match of one's own expression.
+    found += [place for copy in missing for place in _words_equal(text, copy)]
+    for start, end in found:
+        waiting = missing.get(text[start:end])
+        if waiting and not any(a < end and start < b for a, b in taken):
+            taken.append((start, end))
+            marks.append((start, end, waiting.pop(0)))
+    return sorted(marks)
+
+
+def _words_equal(text: str, copy: str) -> list[tuple[int, int]]:
+    """Where a text stands in another one, and not as a part of a word."""
+    found: list[tuple[int, int]] = []
+    start = text.find(copy)
+    while start >= 0:
+        end = start + len(copy)
+        before, after = text[start - 1 : start], text[end : end + 1]
+        is_part = (before.isalnum() and copy[0].isalnum()) or (
+            after.isalnum() and copy[-1].isalnum()
+        )
+        if not is_part:
+            found.append((start, end))
+        start = text.find(copy, end)
+    return found
+
+
+@dataclass(kw_only=True)
+class Restored:
+    """A translation in which every protected span stands once.
+
+    Attributes:
+        text: of it.
+        atoms: its words and spans; empty = it is the source.
+        places: where these stand in the text.
+        doubts: what could not be done well.
+    """
+
+    text: str
+    atoms: list[Atom] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+
+
+def with_spans(
+    draft: Draft, translation: Translation, alignment: list[list[float]] | None
+) -> Translation:
+    """A translation in which every protected span stands once.
+
+    Args:
+        draft: as the model wrote it.
+        translation: with the scores of the model, the pieces that it read, and its alignment if
+            that is wanted.
+        alignment: of the draft's tokens with the pieces read; None = there is none.
+    """
+    links = None if draft.is_whole else links_of(draft, translation.source_tokens, alignment)
+    restored = restore(draft, links, is_aligned=alignment is not None)
+    return finished(draft, restored, translation)
+
+
+def restore(draft: Draft, links: Links | None, *, is_aligned: bool) -> Restored:
+    """Put the spans that are missing where they belong, and leave out what stands there twice.
+
+    Args:
+        draft: as the model wrote it.
+        links: of the words of its source with its own; None = nothing is missing.
+        is_aligned: whether the links were read from attention, and not guessed.
+    """
+    source, tape = draft.source, draft.tape()
+    missing = tape.missing
+    if missing and links is not None:
+        starts = [start for start, _ in links.src]
+        tape.place_missing(links, [_words_from(starts, span.read) for span in source.spans])
+    n_removed = _repair(tape, source)
+    if n_removed is None or tape.missing:
+        return Restored(text=as_source(source), doubts=[_SOURCE_KEPT])
+    text, places = tape.write()
+    doubts: list[Doubt] = []
+    by_span = {atom.span: place for atom, place in zip(tape.atoms, places, strict=True)}
+    if missing and not is_aligned:
+        doubts += [_moved(source, index, by_span[index]) for index in missing]
+    if n_removed:
+        doubts.append(_REPEATED)
+    return Restored(text=text, atoms=tape.atoms, places=places, doubts=doubts)
+
+
+_SOURCE_KEPT = Doubt(
+    kind="untranslated",
+    sentence="There was no place for the protected spans, so the source stands here.",
+)
+_REPEATED = Doubt(
+    kind="span_repeated", sentence="A protected span was written twice, and left out once."
+)
+
+
+def _moved(source: Source, index: int, place: tuple[int, int]) -> Doubt:
+    sentence = f"The place of {source.spans[index].text} was guessed."
+    return Doubt(kind="span_moved", sentence=sentence, start=place[0], end=place[1])
+
+
+def as_source(source: Source) -> str:
+    """The source with its spans as they stand in a translation."""
+    parts: list[str] = []
+    place = 0
+    for span in source.spans:
+        parts += (source.text[place : span.place[0]], span.text)
+        place = span.place[1]
+    return "".join([*parts, source.text[place:]])
+
+
+def _words_from(starts: Sequence[int], read: tuple[int, int]) -> tuple[int, int]:
+    first = sum(start < read[0] for start in starts)
+    return first, sum(start < read[1] for start in starts) if read[0] < read[1] else first
+
+
+def links_of(draft: Draft, source_tokens: list[str], alignment: list[list[float]] | None) -> Links:
+    """The words that the model read, linked with those that it wrote; a span is one word.
+
+    Args:
+        draft: as the model wrote it.
+        source_tokens: the pieces that it read.
+        alignment: of its tokens with those; None = there is none.
+    """
+    source = draft.source
+    src = words_around(source.read, [span.read for span in source.spans if span.is_read])
+    tgt = words_around(draft.text, [(start, end) for start, end, _ in draft.marks])
+    translation = Translation(
+        text=draft.text, tokens=draft.tokens, source_tokens=source_tokens, alignment=alignment
+    )
+    return link_spans(source.read, src, translation, tgt)
+
+
+def _repair(tape: Tape, source: Source) -> int | None:
+    """Part what runs together, and take out second copies of spans.
+
+    Returns:
+        How many copies were taken out; None if the text cannot be made right.
+    """
+    n_removed = 0
+    for _ in range(_MOST_REPAIRS):
+        text, places = tape.write()
+        if _part(tape, text, places, source):
+            continue
+        doomed, is_copy = _doomed(tape, text, places, source)
+        if not doomed:
+            return n_removed
+        tape.remove(doomed)
+        n_removed += is_copy
+    return None
+
+
+def _part(tape: Tape, text: str, places: list[tuple[int, int]], source: Source) -> bool:
+    """Put blanks beside spans that are not found as such; whether any was put."""
+    found = {(span.start, span.end) for span in find_spans(text, source.rules)}
+    has_changed = False
+    for number, (atom, place) in enumerate(zip(tape.atoms, places, strict=True)):
+        if atom.span is None or place in found or _is_free(tape, number, source):
+            continue
+        for side in (number, number + 1):
+            if 0 < side < len(tape.atoms) and not tape.atoms[side].is_spaced:
+                tape.atoms[side].is_spaced = has_changed = True
+    return has_changed
+
+
+def _is_free(tape: Tape, number: int, source: Source) -> bool:
+    """Whether a span stands as close to its neighbors as it did in the source."""
+    span = source.spans[tape.atoms[number].span or 0]
+    before, after = source.text[: span.place[0]][-1:], source.text[span.place[1] :][:1]
+    text_before = tape.atoms[number - 1].text[-1] if number else ""
+    following = tape.atoms[number + 1 : number + 2]
+    is_spaced_after = not following or following[0].is_spaced
+    text_after = "" if is_spaced_after else following[0].text[0]
+    if tape.atoms[number].is_spaced:
+        text_before = ""
+    return (not text_before or text_before == before) and (not text_after or text_after == after)
+
+
+def _doomed(
+    tape: Tape, text: str, places: list[tuple[int, int]], source: Source
+) -> tuple[list[Atom], bool]:
+    """Words that make up a second copy of a span, or a span that holds another one.
+
+    Returns:
+        The words, none if all is right, and whether they are a copy.
+    """
+    wanted = Counter(span.text for span in source.spans)
+    has_pairs = any(span.kind == "open" for span in source.spans)
+    own = {place for atom, place in zip(tape.atoms, places, strict=True) if atom.span is not None}
+    for found in find_spans(text, source.rules):
+        if (found.start, found.end) in own:
+            continue
+        inside = [
+            atom
+            for atom, (start, end) in zip(tape.atoms, places, strict=True)
+            if start < found.end and found.start < end
+        ]
+        words = [atom for atom in inside if atom.span is None and not atom.is_fixed]
+        if not words:
+            continue
+        is_copy = text[found.start : found.end] in wanted
+        if is_copy and len(words) == len(inside):
+            return words, True
+        if len(words) < len(inside):
+            return [words[0], words[-1]], False
+        if has_pairs and found.rule == "tag":
+            return words, True
+    return [], False
+
+
+def finished(draft: Draft, restored: Restored, translation: Translation) -> Translation:
+    """A translation with the text of what was restored, and tokens that spell it.
+
+    Args:
+        draft: as the model wrote it.
+        restored: with all spans.
+        translation: with the scores of the model, the pieces that it read, and its alignment if
+            that is wanted.
+    """
+    shown, columns = _with_unread(draft.source, translation.source_tokens)
+    doubts = (*translation.doubts, *restored.doubts)
+    if not restored.atoms:
+        return replace(
+            translation,
+            text=restored.text,
+            tokens=[restored.text],
+            token_scores=[0.0],
+            source_tokens=shown,
+            alignment=None if translation.alignment is None else [[0.0] * len(shown)],
+            doubts=doubts,
+        )
+    order = _order(draft, restored)
+    tokens = [draft.tokens[one] if isinstance(one, int) else one for one in order]
+    n_tokens = len(draft.tokens)
+    scores = [translation.token_scores[one] if isinstance(one, int) else 0.0 for one in order]
+    alignment = translation.alignment
+    if alignment is not None:
+        rows = [alignment[one] if isinstance(one, int) else None for one in order]
+        alignment = [
+            [0.0 if row is None or column is None else row[column] for column in columns]
+            for row in rows
+        ]
+    return replace(
+        translation,
+        text=restored.text,
+        tokens=tokens,
+        token_scores=[*scores, *translation.token_scores[n_tokens:]],
+        source_tokens=shown,
+        alignment=alignment,
+        doubts=doubts,
+    )
+
+
+def _with_unread(source: Source, tokens: list[str]) -> tuple[list[str], list[int | None]]:
+    """The pieces of a source with the spans that the model did not read, and where each was."""
+    places = piece_spans(tokens, source.read)
+    shown: list[str] = []
+    columns: list[int | None] = []
+    number = 0
+    for span in source.spans:
+        if span.is_read:
+            continue
+        while number < len(tokens) and places[number][1] <= span.read[0]:
+            shown.append(tokens[number])
+            columns.append(number)
+            number += 1
+        shown.append(span.text)
+        columns.append(None)
+    return [*shown, *tokens[number:]], [*columns, *range(number, len(tokens))]
+
+
+def _order(draft: Draft, restored: Restored) -> list[int | str]:
+    """The tokens of what was restored: numbers of the draft's, and spans that were put in."""
+    words = words_around(draft.text, [(start, end) for start, end, _ in draft.marks])
+    of_words: list[list[int]] = [[] for _ in words]
+    number = 0
+    for token, (start, end) in enumerate(piece_spans(draft.tokens, draft.text)):
+        place = max(start, end - 1) if start < end else start
+        while number + 1 < len(words) and words[number][1] <= min(start, place):
+            number += 1
+        if words:
+            of_words[number].append(token)
+    order: list[int | str] = []
+    for atom in restored.atoms:
+        if atom.word is None:
+            order.append(f"{WORD_START if atom.is_spaced else ''}{atom.text}")
+        else:
+            order += of_words[atom.word]
+    return order

@@ -1,0 +1,297 @@
+"""A source with protected spans: what the model reads of it, and what its translation must hold.
+
+`text.protected` finds the spans; `protect.py` puts them into the translation.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from heed.decode.slots import Slot
+from heed.text.protected import Kind, Rules, Span, find_spans
+from heed.text.slots import Mark, Slots
+
+Place = tuple[int, int]
+
+# What a model without slots reads as it stands: it may have learned to repeat it.
+_READ_RULES = frozenset(("number", "printf", "braces", "term", "regex"))
+_LONGEST_READ = 24
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """A protected span of a source.
+
+    Attributes:
+        text: as it must stand in the translation.
+        kind: `open` and `close` are the two marks of a pair.
+        rule: that found it.
+        place: in `Source.text`.
+        read: in `Source.read`; an empty stretch if the model does not read it.
+        partner: of the mark of a pair: the index of the other one.
+        inside: the index of the opening mark of the pair around it; None = there is none.
+        slots: the ids that stand for it in the source and in the translation; None = none do.
+    """
+
+    text: str
+    kind: Kind
+    rule: str
+    place: Place
+    read: Place
+    partner: int | None = None
+    inside: int | None = None
+    slots: tuple[int, int] | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the model sees it, as itself or as a slot."""
+        return self.read[0] < self.read[1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """A part of a line that holds protected spans.
+
+    Attributes:
+        text: of the part, normalized.
+        read: the text without the spans that the model does not read.
+        spans: in order.
+        rules: that found them.
+    """
+
+    text: str
+    read: str
+    spans: tuple[Kept, ...]
+    rules: Rules
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The spans in `read` that have slots, and the ids of these in the source."""
+        return [(*span.read, span.slots[0]) for span in self.spans if span.slots is not None]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is anything to translate around the spans: a letter."""
+        place = 0
+        for span in self.spans:
+            if any(map(str.isalpha, self.read[place : span.read[0]])):
+                return True
+            place = span.read[1]
+        return any(map(str.isalpha, self.read[place:]))
+
+    def required(self, prefix: Sequence[int] = ()) -> list[Slot]:
+        """The slots that a translation must hold.
+
+        Args:
+            prefix: ids that it begins with. What was inside a pair that is closed there cannot
+                come any more.
+        """
+        closed = {
+            index
+            for index, span in enumerate(self.spans)
+            if span.kind == "open"
+            and span.partner is not None
+            and (ids := self.spans[span.partner].slots) is not None
+            and ids[1] in prefix
+        }
+        found: list[Slot] = []
+        numbers: dict[int, int] = {}
+        for index, span in enumerate(self.spans):
+            if span.slots is None or span.kind == "close":
+                continue
+            around = self._around(span)
+            if around in closed and span.slots[1] not in prefix:
+                closed.add(index)
+                continue
+            numbers[index] = len(found)
+            closing = None
+            if span.partner is not None:
+                partner = self.spans[span.partner].slots
+                assert partner is not None, "both marks of a pair have slots, or none"
+                closing = partner[1]
+            inside = None if around is None else numbers[around]
+            found.append(Slot(id=span.slots[1], closing_id=closing, inside=inside))
+        return found
+
+    def _around(self, span: Kept) -> int | None:
+        """The innermost pair with slots around a span."""
+        around = span.inside
+        while around is not None and self.spans[around].slots is None:
+            around = self.spans[around].inside
+        return around
+
+
+def make_source(
+    text: str,
+    spans: Sequence[Span],
+    rules: Rules,
+    slots: tuple[Slots, Slots] | None,
+) -> Source:
+    """What a model reads of a text with protected spans.
+
+    Args:
+        text: of a part of a line, normalized.
+        spans: of the text; what is a pair by its kind and has no partner here is a thing.
+        rules: that found them.
+        slots: of the source and the target vocabulary; None = the model has none.
+    """
+    kept = _nested(text, spans)
+    if slots is not None:
+        kept = _with_slots(kept, slots)
+    shown = ["" if span.slots is None and not _is_readable(span) else span.text for span in kept]
+    read, places = _joined(text, [span.place for span in kept], shown)
+    spans_read = zip(kept, places, strict=True)
+    return Source(
+        text=text,
+        read=read,
+        spans=tuple(replace(span, read=place) for span, place in spans_read),
+        rules=rules,
+    )
+
+
+def _joined(text: str, spans: Sequence[Place], shown: Sequence[str]) -> tuple[str, list[Place]]:
+    """A text with other texts in place of its spans, and where these stand in it.
+
+    Where nothing takes the place of a span between two blanks, one of these is left out, too.
+    """
+    read, place = "", 0
+    places: list[Place] = []
+    for (start, end), new in zip(spans, shown, strict=True):
+        read += _after(read, text[place:start])
+        places.append((len(read), len(read) + len(new)))
+        read += new
+        place = end
+    read = (read + _after(read, text[place:])).rstrip(" ")
+    return read, [(min(start, len(read)), min(end, len(read))) for start, end in places]
+
+
+def _after(read: str, text: str) -> str:
+    """What is to be added to a text, without a second blank in a row."""
+    return text[1:] if text[:1] == " " and read[-1:] in ("", " ") else text
+
+
+def _nested(text: str, spans: Sequence[Span]) -> list[Kept]:
+    """The spans with the pairs that are around them."""
+    found: list[Kept] = []
+    around: list[int] = []
+    for index, span in enumerate(spans):
+        kind, partner = span.kind, span.partner
+        if kind in ("open", "close") and partner is None:
+            kind = "thing"
+        if kind == "close":
+            around.pop()
+        found.append(
+            Kept(
+                text=text[span.start : span.end],
+                kind=kind,
+                rule=span.rule,
+                place=(span.start, span.end),
+                read=(span.start, span.end),
+                partner=partner,
+                inside=around[-1] if around else None,
+            )
+        )
+        if kind == "open":
+            around.append(index)
+    return found
+
+
+def _with_slots(spans: Sequence[Kept], slots: tuple[Slots, Slots]) -> list[Kept]:
+    """The spans with slots, as far as there are enough."""
+    src, tgt = slots
+    free = {
+        "number": list(zip(src.numbers, tgt.numbers, strict=True)),
+        "thing": list(zip(src.things, tgt.things, strict=True)),
+        "open": list(zip(src.opens, tgt.opens, strict=True)),
+    }
+    found: list[Kept] = []
+    for span in spans:
+        if span.kind == "close":
+            assert span.partner is not None, "a closing mark has a partner"
+            first = found[span.partner].slots
+            pair = None
+            if first is not None:
+                place = src.opens.index(first[0])
+                pair = src.closes[place], tgt.closes[place]
+        else:
+            pair = free[span.kind].pop(0) if free[span.kind] else None
+        found.append(replace(span, slots=pair))
+    return found
+
+
+def _is_readable(span: Kept) -> bool:
+    """Whether a model without a slot for it reads it as it stands."""
+    return span.kind in ("number", "thing") and (
+        span.rule in _READ_RULES and len(span.text) <= _LONGEST_READ
+    )
+
+
+def within(spans: Sequence[Span], start: int, end: int) -> list[Span]:
+    """The spans of a stretch of a text; a pair that is cut becomes two things."""
+    numbers = [i for i, span in enumerate(spans) if start <= span.start and span.end <= end]
+    first = numbers[0] if numbers else 0
+    found: list[Span] = []
+    for number in numbers:
+        span = spans[number]
+        partner = span.partner - first if span.partner in numbers else None
+        inner = tuple((a - start, b - start) for a, b in span.inner)
+        found.append(
+            replace(
+                span, start=span.start - start, end=span.end - start, partner=partner, inner=inner
+            )
+        )
+    return found
+
+
+def stretches_around(text: str, stretches: Sequence[str], spans: Sequence[Span]) -> Iterator[Place]:
+    """Where the parts of a text begin and end without blanks around them; none cuts a span.
+
+    Args:
+        text: of the line.
+        stretches: its parts, which may cut spans.
+        spans: of the text.
+    """
+    ends = list(accumulate(map(len, stretches)))
+    begin = 0
+    for end in ends:
+        cut = next((span for span in spans if span.start < end < span.end), None)
+        if cut is not None:
+            end = cut.start if cut.start > begin else cut.end
+        if end <= begin:
+            continue
+        part = text[begin:end]
+        start = begin + len(part) - len(part.lstrip(" "))
+        if part.strip(" "):
+            yield start, start + len(part.strip(" "))
+        begin = end
+
+
+def prefix_marks(begun: str, source: Source) -> list[Mark]:
+    """The spans of a source that a translation begins with, and the ids of their slots in it.
+
+    Args:
+        begun: how the translation must begin, normalized.
+        source: the part of the line.
+    """
+    waiting: dict[str, list[int]] = {}
+    for index, span in enumerate(source.spans):
+        if span.slots is not None:
+            waiting.setdefault(span.text, []).append(index)
+    marks: list[Mark] = []
+    around: list[int] = []
+    for found in find_spans(begun, source.rules):
+        for index in waiting.get(begun[found.start : found.end], ()):
+            span = source.spans[index]
+            is_end = bool(around) and span.kind == "close" and span.partner == around[-1]
+            if is_end or (span.kind != "close" and span.inside == (around[-1] if around else None)):
+                break
+        else:
+            continue
+        waiting[span.text].remove(index)
+        if span.kind == "open":
+            around.append(index)
+        elif span.kind == "close":
+            around.pop()
+        assert span.slots is not None, "only spans with slots wait"
+        marks.append((found.start, found.end, span.slots[1]))
+    return marks

@@ -1,0 +1,321 @@
+"""A translation as a row of words and protected spans, in which missing spans find their places.
+
+A pair of tags goes around the words that belong most to those that it was around; a span that the
+model read and did not repeat takes the place of the words that belong to it; any other one goes
+behind the word that belongs to the word before it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.translate.result import is_written_solid
+from heed.translate.source import Kept
+from heed.translate.words import Links, best_stretch
+
+# A span takes the place of a word if more than this share of the word belongs to it.
+_LEAST_SHARE = 0.25
+
+
+@dataclass(eq=False, slots=True)
+class Atom:
+    """A word of the translation, or a protected span.
+
+    Attributes:
+        text: of it.
+        is_spaced: whether a blank stands before it.
+        span: index of the protected span; None = a word.
+        word: its place among the words of the links; None = it was put in.
+        is_fixed: whether it must stay, as the caller asked for it.
+    """
+
+    text: str
+    is_spaced: bool
+    span: int | None = None
+    word: int | None = None
+    is_fixed: bool = False
+
+
+class Tape:
+    """The atoms of a translation, in order.
+
+    Args:
+        spans: of the source.
+        atoms: of the translation.
+    """
+
+    def __init__(self, spans: Sequence[Kept], atoms: Iterable[Atom]) -> None:
+        self.spans = spans
+        self.atoms = list(atoms)
+
+    @property
+    def missing(self) -> list[int]:
+        """The spans of the source that are not there, in order."""
+        there = {atom.span for atom in self.atoms}
+        return [index for index in range(len(self.spans)) if index not in there]
+
+    def has(self, index: int) -> bool:
+        """Whether a span is there."""
+        return any(atom.span == index for atom in self.atoms)
+
+    def write(self) -> tuple[str, list[tuple[int, int]]]:
+        """The text, and where each atom stands in it."""
+        parts: list[str] = []
+        places: list[tuple[int, int]] = []
+        length = 0
+        for atom in self.atoms:
+            if atom.is_spaced and length:
+                parts.append(" ")
+                length += 1
+            parts.append(atom.text)
+            places.append((length, length + len(atom.text)))
+            length += len(atom.text)
+        return "".join(parts), places
+
+    def remove(self, atoms: Iterable[Atom]) -> None:
+        """Take atoms out; what follows one is spaced if either of them was."""
+        out = {id(atom) for atom in atoms}
+        kept: list[Atom] = []
+        is_spaced = False
+        for atom in self.atoms:
+            is_spaced |= atom.is_spaced
+            if id(atom) not in out:
+                atom.is_spaced |= is_spaced and (atom.span is not None or atom.text.isalnum())
+                kept.append(atom)
+                is_spaced = False
+        self.atoms = kept
+
+    def remove_misplaced(self) -> None:
+        """Take out the spans that are not where they were: outside their pair, or crossing one."""
+        while (wrong := self._misplaced()) is not None:
+            pair = {wrong, self.spans[wrong].partner}
+            self.remove([atom for atom in self.atoms if atom.span in pair])
+
+    def _misplaced(self) -> int | None:
+        """The first span that does not stand where it belongs."""
+        there = {atom.span for atom in self.atoms if atom.span is not None}
+        around: list[int] = []
+        for atom in self.atoms:
+            if atom.span is None:
+                continue
+            span = self.spans[atom.span]
+            if span.partner is not None and span.partner not in there:
+                return atom.span
+            if span.kind == "close":
+                if not around or around[-1] != span.partner:
+                    return atom.span
+                around.pop()
+                continue
+            if (around[-1] if around else None) != self._around(span, there):
+                return atom.span
+            if span.kind == "open":
+                around.append(atom.span)
+        return around[-1] if around else None
+
+    def _around(self, span: Kept, there: set[int]) -> int | None:
+        """The innermost pair around a span of those that are there."""
+        around = span.inside
+        while around is not None and around not in there:
+            around = self.spans[around].inside
+        return around
+
+    # ------------------------------------------------------------------ places of missing spans
+
+    def place_missing(self, links: Links, sources: Sequence[tuple[int, int]]) -> None:
+        """Give every missing span a place.
+
+        Args:
+            links: of the words that the model read with those that it wrote.
+            sources: for each span, the first word of the source that begins behind its start, and
+                the first one behind its end.
+        """
+        placer = _Placer(self, links, sources)
+        # What is around others comes first; to place it may take out what is inside.
+        for index, span in enumerate(self.spans):
+            if span.kind == "open" and not self.has(index):
+                placer.place_pair(index)
+        for index in self.missing:
+            placer.place_thing(index)
+
+
+class _Placer:
+    """Places the missing spans of one tape; the arguments are those of `Tape.place_missing`."""
+
+    def __init__(self, tape: Tape, links: Links, sources: Sequence[tuple[int, int]]) -> None:
+        self.tape = tape
+        self.links = links
+        self.sources = sources
+
+    def place_pair(self, index: int) -> None:
+        """Put a pair around the words that belong to those that it was around."""
+        tape, spans = self.tape, self.tape.spans
+        partner = spans[index].partner
+        assert partner is not None, "an opening mark has a partner"
+        inner = {*range(index + 1, partner)}
+        first, last = self._room(spans[index].inside)
+        runs = self._runs(first, last, inner)
+        owned = [sum(tape.atoms[i].span in inner for i in range(*run)) for run in runs]
+        if any(owned):
+            run = runs[int(np.argmax(owned))]
+            strangers = [
+                atom
+                for place, atom in enumerate(tape.atoms)
+                if atom.span in inner and not run[0] <= place < run[1]
+            ]
+            stretch = self._stretch([run], index, partner, inner=inner)
+            held = [i for i in range(*run) if tape.atoms[i].span in inner]
+            begin, end = (min(held), max(held) + 1)
+            if stretch is not None:
+                begin, end = min(begin, stretch[0]), max(end, stretch[1])
+            self._insert_pair(index, partner, begin, end)
+            tape.remove(strangers)
+            tape.remove_misplaced()
+            return
+        stretch = self._stretch(runs, index, partner)
+        if stretch is None:
+            gap = self._gap(index, runs, last)
+            stretch = gap, gap
+        self._insert_pair(index, partner, *stretch)
+
+    def place_thing(self, index: int) -> None:
+        """Put a span where the words stand that belong to it, or behind the word before it."""
+        first, last = self._room(self.tape.spans[index].inside)
+        runs = self._runs(first, last, set())
+        if self.tape.spans[index].slots is None and self.tape.spans[index].is_read:
+            stretch = self._stretch(runs, index, index, least=_LEAST_SHARE)
+            if stretch is not None:
+                self._insert(index, stretch[0])
+                self.tape.remove(self.tape.atoms[stretch[0] + 1 : stretch[1] + 1])
+                return
+        self._insert(index, self._gap(index, runs, last))
+
+    def _room(self, around: int | None) -> tuple[int, int]:
+        """The atoms inside the innermost pair that is there, around a span."""
+        places = {atom.span: place for place, atom in enumerate(self.tape.atoms)}
+        while around is not None:
+            partner = self.tape.spans[around].partner
+            if around in places and partner in places:
+                return places[around] + 1, places[partner]
+            around = self.tape.spans[around].inside
+        first = 0
+        while first < len(self.tape.atoms) and self.tape.atoms[first].is_fixed:
+            first += 1
+        return first, len(self.tape.atoms)
+
+    def _runs(self, first: int, last: int, inner: set[int]) -> list[tuple[int, int]]:
+        """Stretches of atoms without a foreign span, and not inside a foreign pair.
+
+        Args:
+            first: the first atom that may be taken.
+            last: one past the last.
+            inner: the spans that are not foreign.
+        """
+        runs: list[tuple[int, int]] = []
+        start, depth = first, 0
+        for place in range(first, last):
+            atom = self.tape.atoms[place]
+            if atom.is_fixed:
+                start = place + 1
+            if atom.span is None or atom.span in inner:
+                continue
+            if depth == 0:
+                runs.append((start, place))
+            kind = self.tape.spans[atom.span].kind
+            depth += (kind == "open") - (kind == "close")
+            start = place + 1
+        runs.append((start, last))
+        return runs
+
+    def _stretch(
+        self,
+        runs: Sequence[tuple[int, int]],
+        index: int,
+        partner: int,
+        *,
+        inner: Collection[int] = (),
+        least: float = 0.0,
+    ) -> tuple[int, int] | None:
+        """The atoms that belong most to the source words of a span, or to those inside a pair.
+
+        Args:
+            runs: stretches of atoms that may be taken.
+            index: of the span.
+            partner: the other mark of the pair; the span itself if it is none.
+            inner: the spans that may be taken like words.
+            least: so much of one word, at least, must belong to them.
+        """
+        begin = self.sources[index][0 if index == partner else 1]
+        end = self.sources[partner][1 if index == partner else 0]
+        if begin >= end:
+            return None
+        atoms = self.tape.atoms
+        shares = np.zeros(len(atoms))
+        free = np.zeros(len(atoms), dtype=np.bool_)
+        of_words = self.links.weights[:, begin:end].sum(axis=1)
+        for run in runs:
+            for place in range(*run):
+                word, span = atoms[place].word, atoms[place].span
+                if word is not None and (span is None or span in inner):
+                    shares[place], free[place] = of_words[word], True
+        if not free.any() or shares[free].max() < least:
+            return None
+        return best_stretch(shares, free)
+
+    def _gap(self, index: int, runs: Sequence[tuple[int, int]], last: int) -> int:
+        """The place behind the word that belongs to the word before a span.
+
+        It is before the word that belongs to the next one where the span touches that.
+        """
+        allowed = sorted({place for run in runs for place in range(run[0], run[1] + 1)})
+        before = self.sources[index][0] - 1
+        wanted = self._place_of(before, runs)
+        if wanted is not None:
+            wanted += 1
+        elif (following := self._place_of(self.sources[index][1], runs)) is not None:
+            wanted = following
+        else:
+            wanted = allowed[0] if before < 0 else last
+        return min(allowed, key=lambda place: (abs(place - wanted), -place))
+
+    def _place_of(self, word: int, runs: Sequence[tuple[int, int]]) -> int | None:
+        """The atom that belongs most to a word of the source."""
+        if not 0 <= word < self.links.weights.shape[1]:
+            return None
+        weights: NDArray[np.float64] = self.links.weights[:, word]
+        atoms = self.tape.atoms
+        found = [
+            (float(weights[number]), -place)
+            for place, atom in enumerate(atoms)
+            if (number := atom.word) is not None
+        ]
+        return -max(found)[1] if found else None
+
+    def _insert_pair(self, index: int, partner: int, begin: int, end: int) -> None:
+        atoms, spans = self.tape.atoms, self.tape.spans
+        closing = Atom(spans[partner].text, is_spaced=False, span=partner)
+        opening = Atom(spans[index].text, is_spaced=False, span=index)
+        if begin < end:
+            opening.is_spaced, atoms[begin].is_spaced = atoms[begin].is_spaced, False
+        else:
+            opening.is_spaced = begin < len(atoms) and atoms[begin].is_spaced
+        atoms.insert(end, closing)
+        atoms.insert(begin, opening)
+
+    def _insert(self, index: int, place: int) -> None:
+        atoms = self.tape.atoms
+        atom = Atom(self.tape.spans[index].text, is_spaced=place > 0, span=index)
+        if place > 0 and _is_opening(atoms[place - 1], self.tape.spans):
+            atom.is_spaced = False
+        if place > 0 and is_written_solid(atoms[place - 1].text[-1]):
+            atom.is_spaced = False
+        if place < len(atoms):
+            following = atoms[place]
+            if following.text[0].isalnum() and not is_written_solid(following.text[0]):
+                following.is_spaced = True
+        atoms.insert(place, atom)
+
+
+def _is_opening(atom: Atom, spans: Sequence[Kept]) -> bool:
+    return atom.span is not None and spans[atom.span].kind == "open"

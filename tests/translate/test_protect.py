@@ -1,0 +1,154 @@
+"""Every protected span of a source stands in its translation once, whatever the model writes."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heed.decode.options import DecodeOptions
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.text.extend import with_controls
+from heed.text.normalize import normalize
+from heed.text.protected import Rules, find_spans
+from heed.text.slots import SLOT_PIECES
+from heed.text.vocab import Vocab, train_vocab
+from heed.translate.translator import Translator
+
+SENTENCES = [
+    "The dog sleeps on the house, and 3 cats run <b>away</b>.",
+    "Zwei Hunde rennen mit %s {name} über die Straße: 1.234,50 € & Co.",
+    'A man reads "a book" in 2011 at https://example.com/a?b=1; 狗在睡觉。',
+    "כלב ישן ליד הבית",
+]
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {"beam_size": 1},
+    "beam": {"beam_size": 3},
+    "alternatives": {"beam_size": 3, "alternatives": 2},
+    "sample": {"sample": True, "temperature": 3.0, "seed": 7},
+    "alignment": {"beam_size": 2, "alignment": True},
+    "no repeats": {"beam_size": 2, "no_repeat_ngram_size": 1, "repetition_penalty": 2.0},
+}
+
+
+def make_translator(vocab: Vocab, seed: int, **changes: Any) -> Translator:
+    """A translator with random weights."""
+    config = ModelConfig(
+        src_vocab_size=vocab.size,
+        tgt_vocab_size=vocab.size,
+        d_model=16,
+        n_heads=2,
+        d_ff=16,
+        n_encoder_layers=1,
+        n_decoder_layers=1,
+    )
+    torch.manual_seed(seed)
+    network = build_model(config).eval()
+    with torch.no_grad():  # Far from uniform: such a model loops.
+        for weights in network.parameters():
+            weights *= 3.0
+    model = TorchDecodable(network, torch.device("cpu"))
+    return Translator(model, vocab, vocab, options=DecodeOptions(max_length=24), **changes)
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Vocab:
+    return train_vocab(SENTENCES * 5, size=340)
+
+
+@pytest.fixture(scope="module", params=[0, 1])
+def plain(request: pytest.FixtureRequest, vocab: Vocab) -> Translator:
+    """A model that was trained without slots."""
+    return make_translator(vocab, request.param)
+
+
+@pytest.fixture(scope="module", params=[0, 1])
+def slotted(request: pytest.FixtureRequest, vocab: Vocab) -> Translator:
+    return make_translator(with_controls(vocab, SLOT_PIECES), request.param)
+
+
+SPANS = ["%s", "%1$d", "{name}", "{{x}}", "1,234.50", "7", "7", "https://a.b/c?d=1", "a.b@c.org"]
+SPANS += ["&amp;", "<br/>", "2011-05-03", "${x}", "%%", "</i>", "<x>"]
+WORDS = ["the", "dog", "sleeps", "cat's", "狗在", "ישן", "שלום", "%", "<", "{", ".", ",", "(", "`"]
+
+
+@st.composite
+def lines(draw: st.DrawFn, depth: int = 0) -> str:
+    """Words with spans and pairs of tags, some close to each other."""
+    parts: list[str] = []
+    for _ in range(draw(st.integers(0 if depth else 1, 5))):
+        kind = draw(st.sampled_from(["word", "word", "span", "pair"]))
+        if kind == "pair" and depth < 3:
+            name = draw(st.sampled_from(["b", "i", "a", "b"]))
+            attribute = draw(st.sampled_from(["", ' href="7"']))
+            parts.append(f"<{name}{attribute}>{draw(lines(depth + 1))}</{name}>")
+        else:
+            parts.append(draw(st.sampled_from(SPANS if kind == "span" else WORDS)))
+        parts.append(draw(st.sampled_from([" ", " ", ""])))
+    return "".join(parts)
+
+
+Tree = tuple[str, tuple["Tree", ...]]
+
+
+def tree_of(text: str, rules: Rules, wanted: frozenset[str] | None = None) -> Any:
+    """The spans of a text, each with what is inside it; brothers in any order.
+
+    A span that the source has not is left out.
+    """
+    spans = find_spans(text, rules)
+    stack: list[list[Any]] = [[]]
+    for span in spans:
+        written = text[span.start : span.end]
+        if wanted is not None and written not in wanted:
+            continue
+        if span.kind == "close":
+            inside = stack.pop()
+            stack[-1][-1] = (*stack[-1][-1], written, tuple(sorted(inside)))
+            continue
+        stack[-1].append((written,))
+        if span.kind == "open":
+            stack.append([])
+    assert len(stack) == 1
+    return sorted(stack[0])
+
+
+def check(source: str, answer: str, rules: Rules | None = None) -> None:
+    rules = rules or Rules.default()
+    source = normalize(source)
+    wanted = frozenset(source[span.start : span.end] for span in find_spans(source, rules))
+    assert tree_of(answer, rules, wanted) == tree_of(source, rules), (source, answer)
+
+
+def test_the_check_sees_what_is_wrong() -> None:
+    check("a <b>%s</b> 7 7", "7 <b>x %s</b> b 7")
+    for answer in ("<b>%s</b> 7", "%s<b></b> 7 7", "<b>%s</b> 7 7 7", "</b>%s<b> 7 7"):
+        with pytest.raises(AssertionError):
+            check("a <b>%s</b> 7 7", answer)
+
+
+def require_kept(translator: Translator, source: str, **options: Any) -> None:
+    (found,) = translator.translate([source], **options)
+    for one in (found, *found.alternatives):
+        check(source, one.text)
+        assert len(one.tokens) <= len(one.token_scores) <= len(one.tokens) + 1
+        if options.get("alignment") and one.alignment is not None:
+            assert len(one.alignment) == len(one.tokens)
+            assert all(len(row) == len(one.source_tokens) for row in one.alignment)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=60, deadline=None)
+@given(source=lines())
+def test_spans_survive_a_model_without_slots(plain: Translator, way: str, source: str) -> None:
+    require_kept(plain, source, **WAYS[way])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=60, deadline=None)
+@given(source=lines())
+def test_spans_survive_a_model_with_slots(slotted: Translator, way: str, source: str) -> None:
+    require_kept(slotted, source, **WAYS[way])
