@@ -145,7 +145,6 @@ class Constraints:
     def of(
         cls,
         options: DecodeOptions,
-        *,
         eos_id: int,
         forbidden: Sequence[int],
         prefixes: Sequence[Sequence[int]],

@@ -42,21 +42,18 @@ def decode(
         model: anything that can be decoded, in eval mode.
         src: source ids, padded with `pad_id`, `(n_sources, src_len)`.
         options: how to search.
-        bos_id: the target token before the first; `eos_id` is the one that ends a hypothesis.
+        bos_id: the target token before the first; `eos_id` ends a hypothesis.
         forbidden: target ids never produced; `eos_id` is allowed even if listed.
         prefixes: ids each answer must begin with, one list a source; part of the hypothesis.
-        slots: ids that each answer must hold once, one list a source; empty = there are none. An
-            answer that was cut at its length limit may miss some.
-        score_prefixes: False = greedy search and sampling read at once what they can of prefixes,
-            and leave its log-probs at 0: all if the model is a `PromptReader`.
-        keys: with `options.seed`, decides each sentence's draws; None = its place in the batch.
+        slots: ids that answers must hold once, one list a source, unless cut; empty = none.
+        score_prefixes: False = what can be read of prefixes at once has log-probs of 0.
+        keys: with `options.seed`, decides a sentence's draws; None = its place in the batch.
         phrases: what the answer to each source must and must not contain; not for sampling.
         observer: gets a record of every step.
         is_wanted: called after every step; a source that is not wanted any more leaves the batch.
 
     Returns:
-        For each source at most `n_best` hypotheses, best first, and at least one; none for a source
-        that was not wanted any more.
+        For each source 1 to `n_best` hypotheses, best first; none where it was not wanted any more.
 
     Raises:
         DataError: a prefix leaves no room below `max_length`.
@@ -66,21 +63,15 @@ def decode(
     prefixes = [[]] * n_sources if prefixes is None else prefixes
     keys = range(n_sources) if keys is None else keys
     assert len(prefixes) == len(keys) == n_sources, "one prefix and one key a source"
-    if n_sources == 0:
+    if not n_sources:
         return []
-    src, prefixes, n_samples = _for_samples(src, prefixes, options)
+    n_samples, src, prefixes, slots = _repeated(src, prefixes, slots, options)
     task = Task(
         options=options,
         bos_id=bos_id,
         eos_id=eos_id,
         limits=_limits(src, options, pad_id=pad_id, prefixes=prefixes, phrases=phrases),
-        constraints=Constraints.of(
-            options,
-            eos_id=eos_id,
-            forbidden=forbidden,
-            prefixes=prefixes,
-            slots=[listed for listed in slots for _ in range(n_samples)],
-        ),
+        constraints=Constraints.of(options, eos_id, forbidden, prefixes, slots),
         pad_id=None if score_prefixes else pad_id,
         phrases=phrases,
         n_samples=n_samples,
@@ -112,14 +103,18 @@ def _sample(model: Decodable, src: Ids, task: Task, keys: Sequence[int]) -> list
     return [_ranked(group) for group in groups]
 
 
-def _for_samples(
-    src: Ids, prefixes: Sequence[Sequence[int]], options: DecodeOptions
-) -> tuple[Ids, Sequence[Sequence[int]], int]:
-    """Sources and prefixes, once for each sample, and how many samples there are."""
+def _repeated(
+    src: Ids,
+    prefixes: Sequence[Sequence[int]],
+    slots: Sequence[Sequence[Slot]],
+    options: DecodeOptions,
+) -> tuple[int, Ids, Sequence[Sequence[int]], Sequence[Sequence[Slot]]]:
+    """How many samples there are, and sources, prefixes and slots once for each."""
     n = options.n_best if options.sample else 1
     if n == 1:
-        return src, prefixes, n
-    return src.repeat(n, axis=0), [each for each in prefixes for _ in range(n)], n
+        return n, src, prefixes, slots
+    prefixes = [each for each in prefixes for _ in range(n)]
+    return n, src.repeat(n, axis=0), prefixes, [each for each in slots for _ in range(n)]
 
 
 def _ranked(group: Sequence[Hypothesis | None]) -> list[Hypothesis]:
