@@ -1,18 +1,41 @@
 """Protected spans: what a translation must repeat unchanged, such as fields, tags, URLs, numbers.
 
-The rules are in `heed.text.protection`. What becomes of the spans is decided by `translate`.
+What each rule finds, what it does not, and how often its spans stand unchanged in translations by
+people is told in the modules of `heed.text.protection`. What becomes of the spans is decided by
+`translate`.
 """
 
 import re
-from dataclasses import dataclass, field, replace
-from functools import cache
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from heed.errors import ConfigError
-from heed.text.protection.pairs import pair_tags
-from heed.text.protection.patterns import BUILT_IN, NAMES, Pattern, candidates
+from heed.text.protection import icu
+from heed.text.protection.addresses import INNER_DOT
+from heed.text.protection.expressions import find_matches
+from heed.text.protection.markup import CODE, HEADING, TAG
+from heed.text.protection.numerals import PICTURES
+from heed.text.protection.pairs import (
+    Mark,
+    Pair,
+    emphasis_marks,
+    link_marks,
+    nest,
+    nest_within,
+    read_tag,
+)
+from heed.text.protection.rules import PATTERNS, Rules
+from heed.text.protection.terms import Terms
+
+__all__ = ["Kind", "Rules", "Span", "Terms", "find_spans"]
 
 Kind = Literal["number", "thing", "open", "close"]
+
+_NUMBERS = frozenset(("number", "count"))
+# Every rule needs one of these signs, or a dot within a word. A class of
+# characters is searched for in less than a microsecond, and most sentences have none of them.
+_SIGNS = re.compile(rf"[\d%~{{$&@#*_`<>/\\{PICTURES}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,84 +61,160 @@ class Span:
     inner: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What is protected; compiled once, immutable, and cheap to pass around and compare.
-
-    Attributes:
-        names: rules of heed's own, see `Rules.default()`.
-    """
-
-    names: tuple[str, ...] = NAMES
-    _compiled: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
-    _candidates: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if unknown := sorted(set(self.names) - set(NAMES)):
-            raise ConfigError(
-                f"there is no rule {unknown[0]!r} for protected spans. Use {', '.join(NAMES)}."
-            )
-        compiled = tuple(pattern for pattern in BUILT_IN if pattern.rule in self.names)
-        object.__setattr__(self, "_compiled", compiled)
-        object.__setattr__(self, "_candidates", candidates(compiled))
-
-    @classmethod
-    def default(cls) -> "Rules":
-        """All rules of heed's own."""
-        return _default()
-
-    @classmethod
-    def none(cls) -> "Rules":
-        """Nothing is protected."""
-        return _none()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is protected."""
-        return not self._compiled
-
-
-@cache
-def _default() -> Rules:
-    return Rules()
-
-
-@cache
-def _none() -> Rules:
-    return Rules(names=())
-
-
 def find_spans(text: str, rules: Rules) -> list[Span]:
     """The protected spans of a text: disjoint, in order, pairs well nested.
 
-    Takes time in proportion to the length of the text.
+    Takes time in proportion to the length of the text, apart from expressions of the user, which
+    have a second.
 
     Args:
         text: one line, as it was written or normalized.
         rules: what to look for.
+
+    Raises:
+        ConfigError: an expression of the user takes too long for this text.
     """
-    if not rules._candidates.search(text):
-        return []
     spans: list[Span] = []
-    taken = bytearray(len(text))
-    for pattern in rules._compiled:
-        if not any(sign in text for sign in pattern.signs) and pattern.rule != "number":
-            continue
-        for match in pattern.finds.finditer(text):
-            start, end = match.span()
-            if start < end and taken.find(1, start, end) < 0:
-                taken[start:end] = b"\1" * (end - start)
-                kind: Kind = "number" if pattern.rule == "number" else "thing"
-                spans.append(Span(start, end, kind, pattern.rule))
-    spans.sort(key=lambda span: span.start)
-    return _paired(text, spans)
-
-
-def _paired(text: str, spans: list[Span]) -> list[Span]:
-    """The spans with marks of pairs as such."""
-    tags = [index for index, span in enumerate(spans) if span.rule == "tag"]
-    for first, second in pair_tags([text[spans[i].start : spans[i].end] for i in tags]):
-        left, right = tags[first], tags[second]
-        spans[left] = replace(spans[left], kind="open", partner=right)
-        spans[right] = replace(spans[right], kind="close", partner=left)
+    if (rules.names or rules.is_within_icu) and (
+        _SIGNS.search(text) or ("." in text and INNER_DOT.search(text))
+    ):
+        spans = _of_heed(text, rules)
+    if rules.patterns or rules.terms:
+        spans = _with_wishes(spans, _of_user(text, rules))
     return spans
+
+
+class _Claims:
+    """Spans of a text that do not overlap."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.taken = bytearray(len(text))
+        self._spans: list[Span] = []
+        self._pairs: list[Pair] = []
+
+    def add(
+        self,
+        start: int,
+        end: int,
+        rule: str,
+        inner: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        """Claim a stretch unless a part of it is taken."""
+        if start < end and self.taken.find(1, start, end) < 0:
+            self.taken[start:end] = b"\1" * (end - start)
+            kind: Kind = "number" if rule in _NUMBERS else "thing"
+            self._spans.append(Span(start, end, kind, rule, None, inner))
+
+    def add_all(self, finds: "re.Pattern[str]", rule: str) -> None:
+        """Claim what an expression finds."""
+        for match in finds.finditer(self.text):
+            self.add(*match.span(), rule)
+
+    def add_marks(self, marks: Iterable[Mark], pairs: Sequence[Pair]) -> None:
+        """Claim marks that are in pairs, or protected also when alone."""
+        self._pairs += pairs
+        paired = {mark.start for pair in pairs for mark in pair}
+        for mark in marks:
+            if mark.is_kept or mark.start in paired:
+                self.add(mark.start, mark.end, _rule_of(mark))
+
+    @property
+    def pairs(self) -> Sequence[Pair]:
+        """The pairs so far."""
+        return self._pairs
+
+    def spans(self) -> list[Span]:
+        """The spans in order, each mark of a pair with its partner."""
+        found = sorted(self._spans, key=lambda span: span.start)
+        if self._pairs:
+            index_at = {span.start: index for index, span in enumerate(found)}
+            for opening, closing in self._pairs:
+                first, second = index_at[opening.start], index_at[closing.start]
+                found[first] = replace(found[first], kind="open", partner=second)
+                found[second] = replace(found[second], kind="close", partner=first)
+        return found
+
+
+def _rule_of(mark: Mark) -> str:
+    is_tag = mark.name[:1] not in ("[", "*", "_", "~") or not mark.name
+    return "tag" if is_tag else "markdown"
+
+
+def _of_heed(text: str, rules: Rules) -> list[Span]:
+    """What heed's own rules find."""
+    claims = _Claims(text)
+    names = rules.names
+    if rules.is_within_icu:
+        claims.add_all(icu.INSIDE, "icu")
+    if "icu" in names and icu.NEEDED.search(text):
+        for message in icu.find_messages(text):
+            claims.add(message.start, message.end, "icu", message.texts)
+    if "code" in names and "`" in text:
+        claims.add_all(CODE, "code")
+    _add_tags_and_links(claims, names)
+    for pattern in PATTERNS:
+        if pattern.rule in names and pattern.needed.search(text):
+            claims.add_all(pattern.finds, pattern.rule)
+    if "markdown" in names and any(sign in text for sign in "*_~"):
+        marks = emphasis_marks(text, claims.taken)
+        claims.add_marks(marks, nest_within(marks, claims.pairs))
+    return claims.spans()
+
+
+def _add_tags_and_links(claims: _Claims, names: Sequence[str]) -> None:
+    text = claims.text
+    marks: list[Mark] = []
+    taken = bytearray(claims.taken)
+    if "tag" in names and ("<" in text or "]]>" in text):
+        for match in TAG.finditer(text):
+            start, end = match.span()
+            if taken.find(1, start, end) < 0:
+                taken[start:end] = b"\1" * (end - start)
+                marks.append(read_tag(start, match[0]))
+    if "markdown" in names:
+        if "](" in text:
+            marks = sorted([*marks, *link_marks(text, taken)])
+        if heading := HEADING.match(text):
+            claims.add(*heading.span(), "markdown")
+    if marks:
+        claims.add_marks(marks, nest(marks))
+
+
+def _of_user(text: str, rules: Rules) -> list[Span]:
+    """What the user's terms and expressions find; earlier expressions win."""
+    claims = _Claims(text)
+    for pattern in rules.patterns:
+        for start, end in find_matches(pattern, text):
+            claims.add(start, end, "regex")
+    if rules.terms:
+        for start, end in rules.terms.find(text):
+            claims.add(start, end, "term")
+    return claims.spans()
+
+
+def _with_wishes(spans: Sequence[Span], wishes: Sequence[Span]) -> list[Span]:
+    """Spans of both, in order; where two overlap the user's, unless it is a part of the other."""
+    starts = [span.start for span in spans]
+    claimed = bytearray(max((span.end for span in (*spans, *wishes)), default=0))
+    found: list[tuple[Span, int | None]] = []
+    for wish in wishes:
+        before = bisect_right(starts, wish.start) - 1
+        if before < 0 or spans[before].end < wish.end:
+            claimed[wish.start : wish.end] = b"\1" * (wish.end - wish.start)
+            found.append((wish, None))
+    for index, span in enumerate(spans):
+        if claimed.find(1, span.start, span.end) < 0:
+            found.append((span, index))
+    found.sort(key=lambda each: each[0].start)
+    moved = {index: place for place, (_, index) in enumerate(found) if index is not None}
+    return [_with_partner(span, moved) for span, _ in found]
+
+
+def _with_partner(span: Span, moved: dict[int, int]) -> Span:
+    """The span with its partner's new place; a thing if the partner is gone."""
+    if span.partner is None:
+        return span
+    if span.partner in moved:
+        return replace(span, partner=moved[span.partner])
+    return replace(span, kind="thing", partner=None)

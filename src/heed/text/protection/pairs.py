@@ -1,47 +1,136 @@
-"""Which marks belong together: tags by their names, such that no pair crosses another."""
+"""Which marks belong together: tags, links and emphasis, such that no pair crosses another."""
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from heed.text.protection.patterns import TAG
+from heed.text.protection.markup import EMPHASIS, HTML_NAMES, LINK, TAG
+
+_CDATA = {"<![CDATA[": "open", "]]>": "close"}
+_NO_EMPHASIS_BEFORE = frozenset(".,;)]")
 
 
-def pair_tags(tags: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of an opening and a closing tag, by their places in the list.
+class Mark(NamedTuple):
+    """A mark that may be one of a pair.
 
-    A closing tag belongs to the nearest open tag of its name; open tags between the two stay
-    alone, and so does a closing tag whose opening tag stands outside a pair that is open.
+    Attributes:
+        start: its first character.
+        end: one past its last character.
+        name: marks of one name can be a pair; "" for what stands alone.
+        opens: whether it can be the first of a pair.
+        closes: whether it can be the second.
+        is_kept: whether it is protected also when it stands alone.
+    """
+
+    start: int
+    end: int
+    name: str
+    opens: bool
+    closes: bool
+    is_kept: bool
+
+
+Pair = tuple[Mark, Mark]
+
+
+def read_tag(start: int, tag: str) -> Mark:
+    """What a tag of XML or HTML, a comment, or a mark of CDATA is."""
+    end = start + len(tag)
+    if side := _CDATA.get(tag):
+        return Mark(start, end, "<![CDATA[", side == "open", side == "close", True)
+    match = TAG.fullmatch(tag)
+    if match is None or not (match["opened"] or match["closed"]) or match["empty"]:
+        return Mark(start, end, "", False, False, True)
+    name = (match["opened"] or match["closed"]).casefold()
+    is_kept = bool(match["closed"] or match["attributes"]) or name in HTML_NAMES
+    return Mark(start, end, name, bool(match["opened"]), bool(match["closed"]), is_kept)
+
+
+def link_marks(text: str, taken: bytearray) -> list[Mark]:
+    """Both marks of each link, `[` or `![` and `](address)`, in order."""
+    found: list[Mark] = []
+    waiting: list[tuple[int, int]] = []
+    for match in LINK.finditer(text):
+        start, end = match.span()
+        if taken[start]:
+            continue
+        if match[0][-1] == "[":
+            waiting.append((start, end))
+        elif waiting:
+            opening = waiting.pop()
+            if end - start > 1 and opening[1] < start:
+                name = f"[{start}"
+                found.append(Mark(*opening, name, True, False, False))
+                found.append(Mark(start, end, name, False, True, False))
+    return sorted(found)
+
+
+def emphasis_marks(text: str, taken: bytearray) -> list[Mark]:
+    """The marks `*`, `**`, `_`, `~~` and the like that can begin or end emphasis."""
+    found = []
+    for match in EMPHASIS.finditer(text):
+        start, end = match.span()
+        if taken.find(1, start, end) >= 0:
+            continue
+        before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
+        following = text[end + 1 : end + 2] or " "
+        opens = not after.isspace() and _is_bound(before, match[0])
+        closes = not before.isspace() and _is_bound(after, match[0])
+        if match[0] == "*":
+            opens = opens and after not in _NO_EMPHASIS_BEFORE
+            closes = closes and before not in "([" and not (after == "." and following.isalnum())
+        if opens or closes:
+            found.append(Mark(start, end, match[0], opens, closes, False))
+    return found
+
+
+def _is_bound(beside: str, mark: str) -> bool:
+    """Whether a mark may stand at this character: a word has ended or begins there.
+
+    Two stars are a mark also within a word of a script without blanks.
+    """
+    is_word = beside.isalnum() or beside == "_"
+    return not is_word or (mark[:2] in ("**", "~~") and not beside.isascii())
+
+
+def nest(marks: Iterable[Mark]) -> list[Pair]:
+    """Pairs of marks of which none crosses another.
+
+    A closing mark belongs to the nearest open mark of its name; what is open between the two stays
+    alone, and so does a closing mark whose opening mark is not open any more.
 
     Args:
-        tags: in the order of the text; comments and the like are allowed and stay alone.
+        marks: in the order of the text.
     """
-    pairs: list[tuple[int, int]] = []
-    open_tags: list[tuple[str, int]] = []
+    pairs: list[Pair] = []
+    stack: list[Mark] = []
     counts: dict[str, int] = defaultdict(int)
-    for index, tag in enumerate(tags):
-        name, side = _read(tag)
-        if side == "open":
-            open_tags.append((name, index))
-            counts[name] += 1
-        elif side == "close" and counts[name]:
-            while True:
-                other, start = open_tags.pop()
-                counts[other] -= 1
-                if other == name:
-                    pairs.append((start, index))
-                    break
+    for mark in marks:
+        if mark.closes and counts[mark.name]:
+            while (opening := stack.pop()).name != mark.name:
+                counts[opening.name] -= 1
+            counts[mark.name] -= 1
+            pairs.append((opening, mark))
+        elif mark.opens:
+            stack.append(mark)
+            counts[mark.name] += 1
     return pairs
 
 
-def _read(tag: str) -> tuple[str, str]:
-    """The name of a tag, and whether it opens or closes."""
-    if tag == "<![CDATA[":
-        return tag, "open"
-    if tag == "]]>":
-        return "<![CDATA[", "close"
-    match = TAG.fullmatch(tag)
-    if match is None or match["empty"]:
-        return "", ""
-    if match["closed"]:
-        return match["closed"].casefold(), "close"
-    return (match["opened"].casefold(), "open") if match["opened"] else ("", "")
+def nest_within(marks: Sequence[Mark], pairs: Sequence[Pair]) -> list[Pair]:
+    """Pairs of marks that cross neither each other nor any of the given pairs."""
+    edges = sorted([(a.start, True) for a, _ in pairs] + [(b.start, False) for _, b in pairs])
+    starts = [start for start, _ in edges]
+    stretches = [0]
+    around = [0]
+    for number, (_, is_begin) in enumerate(edges, start=1):
+        if is_begin:
+            around.append(number)
+        else:
+            around.pop()
+        stretches.append(around[-1])
+    groups: dict[int, list[Mark]] = defaultdict(list)
+    for mark in marks:
+        groups[stretches[bisect_right(starts, mark.start)]].append(mark)
+    return [pair for group in groups.values() for pair in nest(group)]

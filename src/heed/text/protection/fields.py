@@ -1,0 +1,39 @@
+"""Fields that a program fills in, such as `%s`, `{name}` and `$(ARG1)`, and entities.
+
+Of 4,200 such fields in 50,000 strings of programs, 99 % stand unchanged in the German translation.
+Dates such as `%H:%M` are the exception: their order and fields differ between languages.
+
+Not found: `100 % of`, `50% done`, text in braces with blanks (`{Broken Image}`), and accelerators
+(`&File`, `_File`), which move to another letter.
+"""
+
+import re
+
+from heed.text.protection.pattern import Pattern
+
+# A flag `-` must have a width after it, or `%-Angabe` would be a field. After a width, letters that
+# begin a word are none: `%1custom`.
+_FLAGS = r"(?:-(?=\d)|[+0#'])*+(?:\*|\d{1,3})?(?:\.(?:\*|\d{1,3}))?(?:hh|ll|[hlLqjzt])?"
+_PRINTF = re.compile(
+    rf"(?<![\d%])%(?:(?:\d{{1,2}}\$|\(\w{{1,60}}\)|<\w{{1,60}}>)?{_FLAGS}"
+    r"(?:[dsuxXfF@]|[ciopaAeEgG](?![A-Za-z]))"
+    r"|[A-Z][A-Z_]{2,}\d*|[a-z]\w{0,40}%|L?\d{1,2}(?![.,]?\d)|n(?![A-Za-z])"
+    r"|[BbHIjmMpSUwWyYZ](?![A-Za-z])|%)"
+    r"|(?<=\d)%[ds](?![A-Za-z])|(?<=\d)%%"
+    r"|~%|(?<![A-Za-z\d~])~[asd](?![A-Za-z])"
+)
+_BRACES = re.compile(
+    r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}|\{%(?:[^{}%]|%(?!\}))*+%\}"
+    r"|[$#%@]\{[^{}\s]{1,100}+\}|\$\([A-Za-z_]\w*+\)"
+    r"|\{(?:[\w.\-]++|\[\w*+\])*+(?:![rsa])?(?::[^{}\s]{0,40}+|(?:,\s?[\w.:#/\-]++){0,2}+)\}"
+    r"|\$[A-Za-z_]\w*+\$?"
+)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+
+FIELDS = (
+    Pattern("printf", "fields such as %s, %1$d and %(name)s", re.compile("[%~]"), _PRINTF),
+    Pattern(
+        "braces", "fields such as {}, {name}, {{name}} and $(NAME)", re.compile("[{$]"), _BRACES
+    ),
+    Pattern("entity", "entities such as &amp; and &#160;", re.compile("&"), _ENTITY),
+)

@@ -1,0 +1,97 @@
+"""ICU messages: `{n, plural, one {# file} other {# files}}`, select and selectordinal.
+
+A message is one span. The texts in it are translated by themselves; what is around them stays. In
+these texts `#` stands for the number, and apostrophes quote: `'{'` is a brace.
+
+Not found: messages whose braces do not fit, and `choice`.
+
+Source: ICU User Guide, "Formatting Messages".
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_HEAD = re.compile(
+    r"\{\s*+[\w.\-]++\s*+,\s*+(?:plural|select|selectordinal)\s*+,\s*+(?:offset\s*+:\s*+\d++)?"
+)
+_SELECTOR = re.compile(r"\s*+(?:=\d++|[\w\-]++)\s*+\{")
+_END = re.compile(r"\s*+\}")
+_MARK = re.compile(r"''|'(?=[{}#|])|[{}]")
+_QUOTED = r"'[{}#|](?:[^']++|'')*+'"
+# A text of many messages that do not end would be read to its end for each of them.
+_MAX_FAILURES = 10
+
+ABOUT = "ICU messages of plural and select; the texts in them are translated"
+NEEDED = re.compile(r",\s*(?:plural|select)")
+INSIDE = re.compile(rf"{_QUOTED}|#")
+"""What is protected in a text of a message, beside all else."""
+
+
+class Message(NamedTuple):
+    """Where a message stands, and where the texts in it do."""
+
+    start: int
+    end: int
+    texts: tuple[tuple[int, int], ...]
+
+
+def find_messages(text: str) -> Iterator[Message]:
+    """The ICU messages of a text that are not inside of others, in order."""
+    place = n_failures = 0
+    while n_failures < _MAX_FAILURES and (head := _HEAD.search(text, place)):
+        message = _read(text, head)
+        if message is None:
+            n_failures += 1
+            place = head.end()
+        else:
+            yield message
+            place = message.end
+
+
+def _read(text: str, head: re.Match[str]) -> Message | None:
+    place = head.end()
+    texts: list[tuple[int, int]] = []
+    while selector := _SELECTOR.match(text, place):
+        end = _end_of_text(text, selector.end())
+        if end is None:
+            return None
+        texts.append((selector.end(), end))
+        place = end + 1
+    closing = _END.match(text, place)
+    if not texts or closing is None:
+        return None
+    trimmed = (_trimmed(text, start, end) for start, end in texts)
+    return Message(
+        head.start(), closing.end(), tuple(each for each in trimmed if each[0] < each[1])
+    )
+
+
+def _end_of_text(text: str, place: int) -> int | None:
+    """Where the brace is that closes the text which begins at `place`."""
+    depth = 0
+    while mark := _MARK.search(text, place):
+        place = mark.end()
+        if mark[0] == "{":
+            depth += 1
+        elif mark[0] == "}":
+            if not depth:
+                return mark.start()
+            depth -= 1
+        elif mark[0] == "'":
+            place = _end_of_quotation(text, place)
+    return None
+
+
+def _end_of_quotation(text: str, place: int) -> int:
+    """One past the apostrophe that ends a quotation; without one, it goes on to the end."""
+    while (place := text.find("'", place) + 1) and text.startswith("'", place):
+        place += 1
+    return place or len(text)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The stretch without the blanks at its ends."""
+    inner = text[start:end]
+    start += len(inner) - len(inner.lstrip())
+    return start, start + len(inner.strip())

@@ -1,0 +1,111 @@
+"""What is protected: rules of heed's own, regular expressions and terms of the user."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from heed.errors import ConfigError
+from heed.text.protection import icu, markup
+from heed.text.protection.addresses import ADDRESSES
+from heed.text.protection.expressions import compiled
+from heed.text.protection.fields import FIELDS
+from heed.text.protection.numerals import NUMERALS
+from heed.text.protection.pattern import Pattern
+from heed.text.protection.terms import Terms
+
+PATTERNS: tuple[Pattern, ...] = (*ADDRESSES, *FIELDS, *NUMERALS)
+"""Rules of one expression each. An earlier one wins where two find something at one place."""
+
+_ABOUT = {
+    "icu": icu.ABOUT,
+    **markup.ABOUT,
+    **{pattern.rule: pattern.about for pattern in PATTERNS},
+}
+NAMES = tuple(_ABOUT)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is protected; compiled once, immutable, and cheap to pass around and compare.
+
+    Attributes:
+        names: of heed's own rules.
+        patterns: regular expressions of the user, in the syntax of Python's `regex`.
+        terms: of the user.
+        is_within_icu: the text is one of an ICU message, where `#` and quotations are protected.
+    """
+
+    names: tuple[str, ...] = NAMES
+    patterns: tuple[str, ...] = ()
+    terms: Terms = field(default_factory=Terms)
+    is_within_icu: bool = False
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.names) - set(NAMES)):
+            raise ConfigError(
+                f"there is no rule {unknown[0]!r} for protected spans. Use {', '.join(NAMES)}."
+            )
+        for pattern in self.patterns:
+            compiled(pattern)
+        # One spelling, so that rules which say the same are equal.
+        names = tuple(name for name in NAMES if name in self.names)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "patterns", tuple(dict.fromkeys(self.patterns)))
+
+    @classmethod
+    def default(cls) -> "Rules":
+        """All rules of heed's own."""
+        return _DEFAULT
+
+    @classmethod
+    def none(cls) -> "Rules":
+        """Nothing is protected."""
+        return _NONE
+
+    @classmethod
+    def of(cls, wishes: Iterable[str], terms: Terms | None = None) -> "Rules":
+        r"""The default rules, changed by wishes in their order.
+
+        Args:
+            wishes: `none` removes all rules, `default` adds heed's own, the name of a rule adds it
+                and `-` with the name removes it. All else is a regular expression to be protected,
+                too, such as `ACME-\d+`.
+            terms: to be protected, too.
+
+        Raises:
+            ConfigError: an expression is invalid, fits an empty text, or takes too long.
+        """
+        names, patterns = list(NAMES), list[str]()
+        for wish in wishes:
+            if wish == "none":
+                names, patterns = [], list[str]()
+            elif wish == "default":
+                names = list(NAMES)
+            elif wish in NAMES:
+                names.append(wish)
+            elif wish[:1] == "-" and wish[1:] in NAMES:
+                names = [name for name in names if name != wish[1:]]
+            else:
+                patterns.append(wish)
+        rules = cls(tuple(names), tuple(patterns), Terms() if terms is None else terms)
+        return _DEFAULT if rules == _DEFAULT else rules
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is protected."""
+        return not (self.names or self.patterns or self.terms)
+
+    def within_icu(self) -> "Rules":
+        """The same rules for the texts inside an ICU message."""
+        return self if self.is_within_icu else replace(self, is_within_icu=True)
+
+    def describe(self) -> list[tuple[str, str]]:
+        """The name of each rule, and what it protects, to be read."""
+        lines = [(name, _ABOUT[name]) for name in self.names]
+        lines += [("regex", pattern) for pattern in self.patterns]
+        if self.terms:
+            lines.append(("term", f"{len(self.terms):,} terms"))
+        return lines
+
+
+_DEFAULT = Rules()
+_NONE = Rules(names=())

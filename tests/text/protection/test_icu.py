@@ -1,0 +1,77 @@
+"""ICU messages: where they begin and end, and where their texts stand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.text.protection.icu import find_messages
+
+
+def texts(text: str) -> list[tuple[str, list[str]]]:
+    return [
+        (text[message.start : message.end], [text[start:end] for start, end in message.texts])
+        for message in find_messages(text)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "inner"),
+    [
+        ("{n, plural, one {# file} other {# files}}", ["# file", "# files"]),
+        ("{n,plural,=0{none}other{#}}", ["none", "#"]),
+        ("{n, plural, offset:1 one {a} other {b}}", ["a", "b"]),
+        ("{g, select, male {he} female {she} other {they}}", ["he", "she", "they"]),
+        ("{n, selectordinal, one {#st} other {#th}}", ["#st", "#th"]),
+        ("{n, plural, one {a {x}} other {{y} b}}", ["a {x}", "{y} b"]),
+        (
+            "{g, select, a {{n, plural, one {x} other {y}}} other {z}}",
+            ["{n, plural, one {x} other {y}}", "z"],
+        ),
+        ("{n, plural, one {a '{' b} other {it''s '}' c}}", ["a '{' b", "it''s '}' c"]),
+        ("{n, plural, one {don't} other {'#' d}}", ["don't", "'#' d"]),
+        ("{n, plural, one {} other {\n  x\n}\n}", ["x"]),
+    ],
+)
+def test_a_message_and_its_texts(message: str, inner: list[str]) -> None:
+    assert texts(f"See {message}, {{x}}.") == [(message, inner)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{n, plural}",
+        "{n, plural, }",
+        "{n, plural, one {a}",
+        "{n, plural, one {a} other b}",
+        "{n, plural, one {'{a}}",
+        "{n, number, one {a}}",
+        "one {a} other {b}",
+    ],
+)
+def test_what_is_no_message(text: str) -> None:
+    assert texts(text) == []
+
+
+def test_a_message_behind_a_broken_one_is_found() -> None:
+    assert texts("{n, plural, one {a {n, select, other {b}}") == [("{n, select, other {b}}", ["b"])]
+
+
+_LEAF = st.sampled_from(["a b", "# files", "{x} of #", "'{' it''s", "word"])
+_KEYS = st.lists(st.sampled_from(["=0", "one", "few", "other", "x"]), min_size=1, unique=True)
+
+
+@st.composite
+def _message(draw: st.DrawFn, depth: int = 2) -> tuple[str, list[str]]:
+    """A message with messages in it, and its texts."""
+    keys = draw(_KEYS)
+    inner = [
+        draw(_message(depth - 1))[0] if depth and draw(st.booleans()) else draw(_LEAF) for _ in keys
+    ]
+    kind = draw(st.sampled_from(["plural", "select", "selectordinal"]))
+    branches = " ".join(f"{key} {{{text}}}" for key, text in zip(keys, inner, strict=True))
+    return f"{{n, {kind}, {branches}}}", inner
+
+
+@given(st.lists(_message(), max_size=3))
+def test_messages_of_any_depth(messages: list[tuple[str, list[str]]]) -> None:
+    assert texts("x ".join(message for message, _ in messages)) == messages
