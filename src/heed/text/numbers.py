@@ -72,7 +72,8 @@ def localize(number: str, source_lang: str, target_lang: str) -> str:
     decimals, and the place of the signs for percent and currency. All else stays as it is: dates,
     times, versions such as `3.10.1`, numbers with separators that the source language does not have
     there (`1.234,5` in English), digits of other scripts, and numbers of a language that is not
-    known here. A version of two numbers (`2.0`) cannot be told from a decimal number and changes.
+    known here. `$5` can be a field of a program and stays, too. A version of two numbers (`2.0`)
+    cannot be told from a decimal number and changes.
 
     Args:
         number: a span that the rule `number` or `count` found.
@@ -82,6 +83,8 @@ def localize(number: str, source_lang: str, target_lang: str) -> str:
     source, target = _style_of(source_lang), _style_of(target_lang)
     parts = _PARTS.fullmatch(number)
     if source is None or target is None or source == target or parts is None:
+        return number
+    if re.fullmatch(r"\$\d", number):
         return number
     is_short = _key(target_lang) in _FOUR_DIGITS_STAY_TOGETHER
     digits = [
@@ -130,7 +133,7 @@ def _placed(digits: str, parts: re.Match[str], source: _Style, target: _Style) -
 
 
 def _key(lang: str) -> str:
-    """The entry of the table for a language: `pt-pt` of `pt_PT`, `de` of `de-LU`."""
+    """The entry of the table for a language: `pt-pt` of `pt-PT`, `de` of `de-LU`."""
     key = lang.casefold().replace("_", "-")
     return key if key in _STYLES else key.split("-")[0]
 
