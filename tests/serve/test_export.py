@@ -52,6 +52,18 @@ def test_a_given_translation_is_held(en_de: str, tmp_path: Path) -> None:
     assert (held["forced"], held["answers"]["trace"]["translation"]) == ("Schnee", "Schnee")
 
 
+def test_several_lines_are_one_batch(en_de: str, tmp_path: Path) -> None:
+    lines = [SENTENCE, "A bike."]
+    page, held = written(tmp_path / "page.html", en_de, text="\n".join(lines) + "\n")
+    batch = load(en_de).trace(lines)
+    answer = held["answers"]["trace"]
+    assert [one["text"] for one in answer["sentences"]] == lines
+    assert held["text"] == "\n".join(lines)
+    for name in held["places"]:
+        np.testing.assert_array_equal(numbers(held, name), batch[name].ravel().astype("<f2"))
+    assert 'data-only="attention steps"' in page  # positions are those of one sentence
+
+
 def test_no_text_ends_the_element_that_holds_it(en_de: str, tmp_path: Path) -> None:
     hostile = "</script><img src=x onerror=alert(1)> </title> \u2028 dogs"
     page, held = written(tmp_path / "page.html", en_de, text=hostile)

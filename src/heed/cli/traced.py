@@ -112,7 +112,7 @@ def show(
 
 def lines_in(text: str) -> list[str]:
     """The lines of a text that are not blank."""
-    return [line for line in text.splitlines() if line.strip()]
+    return [line for line in text.split("\n") if line.strip()]
 
 
 def traced(

@@ -112,7 +112,7 @@ def write_page(
     Args:
         path: of the file.
         settings: of a server of the model.
-        text: the sentence.
+        text: the sentence, or several, one a line, which are read as one batch.
         translation: of the same; None = the model's own.
         target: code of the language to translate into; None = the first.
 
@@ -145,12 +145,21 @@ def write_page(
 
 def _page(held: dict[str, Any], char_limit: int) -> str:
     trace, model = held["answers"]["trace"], held["answers"]["models"][0]["name"]
+    count = len(trace.get("sentences", [trace]))
+    first, _, _ = held["text"].partition("\n")
+    what = "One sentence" if count == 1 else f"{count} sentences, read as one batch,"
     note = (
-        f"One sentence in {model}, with heed {__version__}. Numbers have 16 bits. This file asks "
-        "no network."
+        f"{what} in {model}, with heed {__version__}. Numbers have 16 bits. This file asks no "
+        "network."
     )
+    # Positions are those of one sentence.
+    screens = SCREENS if count == 1 else [name for name in SCREENS if name != "positions"]
     return single_page(
-        SCREENS, held, title=f"{trace['text']} · heed", note=note, char_limit=char_limit
+        screens,
+        held,
+        title=f"{first} · heed",
+        note=note,
+        char_limit=char_limit,
     )
 
 
@@ -159,9 +168,11 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
     models = await inner.json("models")
     source = languages[0]
     into = target or source["targets"][0]
-    asked = {"text": text, "source": source["code"], "target": into}
-    forced = {"translation": translation} if translation else {}
-    trace = await inner.json("trace", asked | forced)
+    lines = [line for line in text.split("\n") if line.strip()]
+    is_batch = len(lines) > 1
+    given = translation.split("\n") if is_batch and translation else translation
+    asked = {"text": lines if is_batch else text, "source": source["code"], "target": into}
+    trace = await inner.json("trace", asked | ({"translation": given} if given else {}))
     answers = {
         "languages": [source | {"targets": [into]}],
         "models": models[:1],
@@ -181,7 +192,7 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         for node in trace["nodes"]
     }
     return {
-        "text": text,
+        "text": "\n".join(lines) if is_batch else text,
         "forced": translation,
         "answers": answers,
         "same": same,

@@ -26,6 +26,18 @@ def file(models: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture
 def page(browser: Browser, file: Path) -> Iterator[Page]:
     """The file in a browser that is offline; it may log nothing and ask for nothing."""
+    yield from offline(browser, file)
+
+
+@pytest.fixture
+def batch_page(browser: Browser, models: tuple[str, str], tmp_path: Path) -> Iterator[Page]:
+    """The same of a file about two sentences."""
+    settings = ServeSettings(models=models[:1], inside=Inside(enabled="on"))
+    write_page(tmp_path / "batch.html", settings, f"{SENTENCE}\nA man")
+    yield from offline(browser, tmp_path / "batch.html")
+
+
+def offline(browser: Browser, file: Path) -> Iterator[Page]:
     complaints: list[str] = []
     context = browser.new_context(offline=True, locale="en-US")
     page = context.new_page()
@@ -41,6 +53,19 @@ def page(browser: Browser, file: Path) -> Iterator[Page]:
     yield page
     context.close()
     assert complaints == []
+
+
+def test_a_file_of_a_batch_shows_each_sentence(batch_page: Page, models: tuple[str, str]) -> None:
+    batch = load(models[0], threads=1).trace([SENTENCE, "A man"])
+    for number, part in enumerate(batch.sentences):
+        batch_page.get_by_role("button", name=f"Show sentence {number}").click()
+        expect(batch_page.locator(".heads .padding")).to_have_count(part.n_src_padding)
+        twin = batch_page.locator(".twin")
+        twin.evaluate("twin => { twin.open = true }")
+        expect(twin.locator("tbody tr")).to_have_count(len(part.target_tokens))
+        cells = twin.locator("tbody tr").first.locator("td").all_text_contents()
+        weights = part["decoder.0.cross_attention.weights"][0, 0]
+        assert [float(cell) for cell in cells] == pytest.approx(weights, rel=6e-3, abs=1e-6)
 
 
 def test_the_file_shows_the_sentence_and_its_attention(page: Page) -> None:

@@ -12,18 +12,18 @@ const letter = (text) => math("mi", text);
 const sign = (text) => math("mo", text);
 
 /**
- * @param {object} cell use, layer, head, row, column, rows and columns: labels, unscaled: the weight
+ * @param {object} cell use, layer, head, row, column, texts: labels of both, unscaled: the weight
  *   without √d_k, or null
  * @returns {Promise<HTMLElement>}
  */
-export async function cellView({ use, layer, head, row, column, rows, columns, unscaled }) {
+export async function cellView({ use, layer, head, row, column, texts, unscaled }) {
   const sublayer = sublayers(use)[layer];
   const title = make(
     "h3",
     {},
-    make("bdi", {}, ...pieceNodes(rows[row])),
+    make("bdi", {}, ...pieceNodes(texts[0])),
     " reads ",
-    make("bdi", {}, ...pieceNodes(columns[column])),
+    make("bdi", {}, ...pieceNodes(texts[1])),
   );
   const at = (name) => numberAt(`${sublayer}.${name}`, head, row, column);
   const [product, score, bias, masked, weight] = await Promise.all(

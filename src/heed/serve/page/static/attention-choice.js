@@ -51,6 +51,8 @@ export function choiceOf(params) {
     isUnscaled: mayBeUnscaled && params.unscaled === "1",
     hidden: (params.hide ?? "").split(",").filter(Boolean),
     isByWord: params.words === "1",
+    hasPadding: looked.trace.source_padding + looked.trace.target_padding > 0,
+    isPadded: params.padding !== "0",
     order: ["sharp", "flat"].includes(params.order) ? params.order : "layer",
     join: Object.hasOwn(JOINS, params.join ?? "") ? params.join : "none",
     by: alignedBy(params, best, names.length, nHeads, heads),

@@ -124,12 +124,27 @@ export function viewControls() {
     "Leave it out; the rest is divided by its sum",
     hide("punctuation"),
   );
+  const padding = check(
+    "Padding",
+    "Show the places of padding: nothing reads them, their weight is exactly 0",
+    (isOn) => setParams({ padding: isOn ? null : "0" }),
+  );
   const unscaled = check(
     "Without √dₖ",
     "Softmax of the raw products, not divided by √d_k",
     flag("unscaled"),
   );
-  const element = make("div", { class: "controls" }, view, stage, words, special, signs, unscaled);
+  const element = make(
+    "div",
+    { class: "controls" },
+    view,
+    stage,
+    words,
+    special,
+    signs,
+    padding,
+    unscaled,
+  );
   element.update = (chosen) => {
     const isLinks = chosen.view === "links";
     const isWeights = chosen.stage === "weights";
@@ -140,6 +155,7 @@ export function viewControls() {
     words.update(chosen.isByWord, isLinks || isWeights);
     special.update(hidden.includes("special"), !isLinks && isWeights);
     signs.update(hidden.includes("punctuation"), !isLinks && isWeights);
+    padding.update(chosen.isPadded, !isLinks && chosen.hasPadding);
     unscaled.update(chosen.isUnscaled, !isLinks && chosen.mayBeUnscaled);
   };
   return element;

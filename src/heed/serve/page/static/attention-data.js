@@ -1,7 +1,14 @@
 // The maps of the current trace: which there are, how they are read, and what is chosen of them.
 
-import { meanOf, rollout, rolloutToSource, softmax, withoutColumns } from "./attention-maps.js";
-import { looked, nodeOf, tensor } from "./looked.js";
+import {
+  cut,
+  meanOf,
+  rollout,
+  rolloutToSource,
+  softmax,
+  withoutColumns,
+} from "./attention-maps.js";
+import { looked, nodeOf, paddingOf, tensor } from "./looked.js";
 import { betweenWords, isPunctuation, isSpecial, wordsOf } from "./pieces.js";
 
 /** Kinds of attention, in the order of their tabs. */
@@ -51,7 +58,10 @@ export const usesOf = () => Object.keys(USES).filter((use) => sublayers(use).len
 export const stageName = (sublayer, stage) =>
   STAGES[stage].tensors.map((part) => `${sublayer}.${part}`).find((name) => nodeOf(name));
 
-/** Tokens along both axes of a use: {side, tokens, words}; a joint axis has the side of its end. */
+/**
+ * Tokens along both axes of a use: {side, tokens, words, padding}; a joint axis has the side of its
+ * end, and padding is a set of places.
+ */
 export function axesOf(use) {
   const [rows, columns] = nodeOf(`${sublayers(use)[0]}.weights`).axes.slice(-2);
   return { rows: axis(rows), columns: axis(columns) };
@@ -60,7 +70,7 @@ export function axesOf(use) {
 function axis(name) {
   const { source_tokens: src, target_tokens: tgt } = looked.trace;
   const tokens = name.split("+").flatMap((side) => ({ src, tgt })[side]);
-  return { side: name, tokens, words: wordsOf(tokens) };
+  return { side: name, tokens, words: wordsOf(tokens), padding: new Set(paddingOf(name)) };
 }
 
 /** A stage of one layer: {heads: one map for each head, n: columns}. */
@@ -109,19 +119,27 @@ export const canBeUnscaled = (sublayer) =>
 /**
  * The map that is shown.
  * @param {object} chosen use, stage, heads: [{layer, head, share}], mix: "", "layers" or "rollout",
- *   isUnscaled, hidden: kinds of columns to leave out, isByWord
+ *   isUnscaled, hidden: kinds of columns to leave out, isByWord, isPadded: whether padding is shown
  * @returns {Promise<{values, n, rows, columns, hidden: number, isWeights: boolean}>} rows and
- *   columns are {side, labels, words}
+ *   columns are {side, labels, words, padding: places, places: of the rows of the tensor}
  */
 export async function mapOf(chosen) {
   const { use, stage, mix } = chosen;
   const isWeights = mix !== "" || stage === "weights";
   let { values, n } = await (mix ? mixed(chosen) : meanOfHeads(chosen));
-  const axes = axesOf(use);
+  let axes = axesOf(use);
   let hidden = 0;
   if (isWeights) {
     const columns = hiddenColumns(axes.columns.tokens, chosen.hidden);
-    if (columns.size) ({ kept: values, hidden } = withoutColumns(values, n, columns));
+    if (columns.size) {
+      const text = cut(values, n, axes.rows.padding, new Set());
+      ({ hidden } = withoutColumns(text.values, n, columns));
+      values = withoutColumns(values, n, columns).kept;
+    }
+  }
+  if (!chosen.isPadded) {
+    ({ values, n } = cut(values, n, axes.rows.padding, axes.columns.padding));
+    axes = { rows: withoutPadding(axes.rows), columns: withoutPadding(axes.columns) };
   }
   const isByWord = chosen.isByWord && isWeights;
   if (isByWord) {
@@ -138,10 +156,20 @@ export async function mapOf(chosen) {
   };
 }
 
-const shown = ({ side, tokens, words }, isByWord) => ({
+function withoutPadding({ side, tokens, padding }) {
+  const places = [...tokens.keys()].filter((place) => !padding.has(place));
+  const kept = places.map((place) => tokens[place]);
+  return { side, tokens: kept, words: wordsOf(kept), padding: new Set(), places };
+}
+
+const shown = ({ side, tokens, words, padding, places }, isByWord) => ({
   side,
   labels: isByWord ? words.map(({ text }) => text) : tokens,
   words: isByWord ? words : undefined,
+  padding: isByWord
+    ? [...words.keys()].filter((word) => padding.has(words[word].first))
+    : [...padding],
+  places,
 });
 
 /** Columns of special pieces or of punctuation. */

@@ -1,7 +1,7 @@
 // All heads of one use at a glance: a small map for each, to choose from.
 
 import { USES, allWeights, axesOf, hiddenColumns } from "./attention-data.js";
-import { entropies, pooled, withoutColumns } from "./attention-maps.js";
+import { cut, entropies, pooled, withoutColumns } from "./attention-maps.js";
 import { highOf, paint, redrawWithTheme, scaleOf } from "./colors.js";
 import { make } from "./element.js";
 
@@ -17,16 +17,18 @@ const BITS = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFrac
 export async function headGrid(chosen, { onHead, onOrder }) {
   const { use, order } = chosen;
   const layers = await allWeights(use);
-  const hidden = hiddenColumns(axesOf(use).columns.tokens, chosen.hidden);
+  const { rows, columns } = axesOf(use);
+  const hidden = hiddenColumns(columns.tokens, chosen.hidden);
   const heads = layers.flatMap(({ heads: maps, n }, layer) =>
     maps.map((map, head) => {
-      const values = hidden.size ? withoutColumns(map, n, hidden).kept : map;
-      const bits = entropies(values, n);
+      const kept = hidden.size ? withoutColumns(map, n, hidden).kept : map;
+      const text = cut(kept, n, rows.padding, columns.padding);
+      const bits = entropies(text.values, text.n);
+      const small = chosen.isPadded ? { values: blank(kept, n, rows, columns), n } : text;
       return {
         layer,
         head,
-        n,
-        values,
+        ...small,
         entropy: bits.reduce((sum, one) => sum + one, 0) / bits.length,
       };
     }),
@@ -79,6 +81,14 @@ export async function headGrid(chosen, { onHead, onOrder }) {
   });
   element.mark(chosen);
   return element;
+}
+
+/** A map whose cells of padding have no number, and so no color. */
+function blank(values, n, rows, columns) {
+  if (!rows.padding.size && !columns.padding.size) return values;
+  return values.map((value, place) =>
+    rows.padding.has(Math.floor(place / n)) || columns.padding.has(place % n) ? NaN : value,
+  );
 }
 
 function thumbnail({ layer, head, n, values, entropy }, use, high, onHead) {

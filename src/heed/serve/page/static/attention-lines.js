@@ -17,7 +17,7 @@ const MAX_LINES = 12_000;
  * @returns {HTMLElement} with `light(row)` and `svg(label)`
  */
 export function lineView({ values, n, rows, columns }, { onRow }) {
-  const lines = linesOf(values, n);
+  const lines = linesOf(values, n, new Set(rows.padding));
   const height = Math.max(rows.labels.length, columns.labels.length) * HEIGHT;
   const svg = draw("svg", {
     viewBox: `0 0 ${WIDTH} ${height}`,
@@ -34,7 +34,7 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
       "button",
       {
         type: "button",
-        class: "token",
+        class: kindOf(rows, index),
         dir: "auto",
         onclick: () => onRow(index),
         ...events(rows, index),
@@ -45,7 +45,7 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
   const right = column(columns, (index) =>
     make(
       "span",
-      { class: "token", dir: "auto", ...events(columns, index) },
+      { class: kindOf(columns, index), dir: "auto", ...events(columns, index) },
       ...pieceNodes(columns.labels[index]),
     ),
   );
@@ -97,12 +97,15 @@ function events({ side, words }, index) {
 
 const column = ({ labels }, makeOne) => labels.map((_, index) => makeOne(index));
 
-/** The strongest lines, weak ones first, so that strong ones lie above them. */
-function linesOf(values, n) {
+const kindOf = ({ padding }, index) => (padding?.includes(index) ? "token padding" : "token");
+
+/** The strongest lines of text, weak ones first, so that strong ones lie above them. */
+function linesOf(values, n, padding) {
   const lines = [];
   for (let place = 0; place < values.length; place += 1) {
     const weight = values[place];
-    if (weight >= LEAST) lines.push({ row: Math.floor(place / n), column: place % n, weight });
+    const row = Math.floor(place / n);
+    if (weight >= LEAST && !padding.has(row)) lines.push({ row, column: place % n, weight });
   }
   lines.sort((one, other) => one.weight - other.weight);
   return lines.slice(-MAX_LINES);

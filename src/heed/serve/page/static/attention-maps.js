@@ -63,6 +63,15 @@ export function withoutColumns(weights, n, columns) {
   return { kept, hidden };
 }
 
+/** A map without some rows and columns, which are sets of their places. */
+export function cut(values, n, rows, columns) {
+  const kept = [];
+  for (let place = 0; place < values.length; place += 1) {
+    if (!rows.has(Math.floor(place / n)) && !columns.has(place % n)) kept.push(values[place]);
+  }
+  return { values: Float32Array.from(kept), n: n - columns.size };
+}
+
 /** The product of two matrices, the first one `(rows, inner)`, the second `(inner, n)`. */
 function product(one, other, inner, n) {
   const found = new Float32Array((one.length / inner) * n);

@@ -113,10 +113,11 @@ export function rowView({ values, n, rows, columns, isWeights }, use, onRow) {
 }
 
 /** What the decoder reads and writes at a step, or which token of the encoder it is. */
-function sentence({ labels, side, words }, row, use) {
+function sentence({ labels, side, words, padding }, row, use) {
   const token = (text) => make("bdi", { class: "token" }, ...pieceNodes(text));
   const name = use === "encoder" ? "Position" : "Step";
   const parts = [`${name} ${row}: `, token(labels[row])];
+  if (padding.includes(row)) return [...parts, " is padding: computed, and read by nothing. "];
   if (use === "encoder") return [...parts, " reads the source. "];
   const { expected_tokens: expected } = looked.trace;
   const written = side === "tgt" && !words ? expected[row] : null;

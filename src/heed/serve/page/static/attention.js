@@ -71,7 +71,7 @@ function begin(root) {
   );
   root.append(
     make("h1", { class: "unseen" }, "Attention"),
-    textBar(),
+    textBar({ isBatched: true }),
     parts.empty,
     make("div", { class: "tabs-row" }, parts.tabs),
     parts.panel,
@@ -104,14 +104,14 @@ async function draw() {
 
 /** Whether a part shows something else than this; it is drawn anew then. */
 function isNew(part, ...what) {
-  const key = JSON.stringify([looked.trace.id, ...what]);
+  const key = JSON.stringify([looked.trace.id, looked.trace.batch, ...what]);
   if (drawn[part] === key) return false;
   drawn[part] = key;
   return true;
 }
 
 async function drawOverview(now) {
-  if (!isNew("overview", chosen.use, chosen.order, chosen.hidden)) {
+  if (!isNew("overview", chosen.use, chosen.order, chosen.hidden, chosen.isPadded)) {
     parts.overview.firstElementChild?.mark?.(chosen);
     return;
   }
@@ -135,7 +135,9 @@ function onHead(layer, head, isMore) {
 async function drawLarge(now) {
   const { use, view, stage, heads, mix, isUnscaled, hidden, isByWord, isSeveral, by, join } =
     chosen;
-  if (!isNew("large", use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join)) return;
+  const { isPadded } = chosen;
+  const key = [use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join, isPadded];
+  if (!isNew("large", ...key)) return;
   const isLinks = view === "links";
   const map = await (isLinks ? alignmentMap(by, isByWord) : mapOf({ ...chosen, isSeveral }));
   if (now !== turn) {
@@ -157,8 +159,12 @@ async function drawLarge(now) {
           values: map.values,
           ...(map.isWeights ? { low: 0, high: highOf(map.values) } : {}),
           ...(isWritten(map.rows)
-            ? { ends: looked.trace.expected_tokens, titles: ["is read", "is written"] }
+            ? {
+                ends: looked.trace.expected_tokens.slice(0, map.rows.labels.length),
+                titles: ["is read", "is written"],
+              }
             : {}),
+          padding: { rows: map.rows.padding, columns: map.columns.padding },
           sides: map,
           onPick,
         });
@@ -180,7 +186,7 @@ function titleNow() {
 }
 
 function noteOn({ hidden, isWeights }) {
-  const { mix, stage, isUnscaled, isByWord, hidden: kinds, use } = chosen;
+  const { mix, stage, isUnscaled, isByWord, hidden: kinds, use, isPadded, hasPadding } = chosen;
   const notes = [];
   if (mix === "rollout") {
     notes.push(
@@ -203,6 +209,10 @@ function noteOn({ hidden, isWeights }) {
       `${PERCENT.format(hidden)} of the attention goes to what is hidden; the rest is divided by its sum.`,
     );
   }
+  if (isPadded && hasPadding)
+    notes.push(
+      "No token reads padding: its columns are 0. The rows of padding are computed and not used.",
+    );
   if (isByWord && isWeights)
     notes.push("Words: the sum over pieces that are read, the mean over pieces that read.");
   return notes.join(" ");
@@ -237,7 +247,9 @@ const fileName = () => {
       .map(({ layer, head }) => `${layer}-${head}`)
       .slice(0, 4)
       .join("_");
-  return `attention-${use}-${view === "links" ? "alignment" : which}`;
+  const { batch } = looked.trace;
+  const of = batch === undefined ? "" : `-${batch}`;
+  return `attention${of}-${use}-${view === "links" ? "alignment" : which}`;
 };
 
 // The row and the cell that are looked at. While a slider moves, the address waits.
@@ -273,10 +285,9 @@ async function drawPlace() {
   const cell = await cellView({
     use,
     ...heads[0],
-    row,
-    column: col,
-    rows: map.rows.labels,
-    columns: map.columns.labels,
+    row: map.rows.places?.[row] ?? row,
+    column: map.columns.places?.[col] ?? col,
+    texts: [map.rows.labels[row], map.columns.labels[col]],
     unscaled: isUnscaled ? map.values[row * map.n + col] : null,
   });
   if (now === turn) parts.cell.replaceChildren(cell);

@@ -4,7 +4,7 @@ import { attributionView } from "./causes-attribution.js";
 import { lensView } from "./causes-lens.js";
 import { partsView } from "./causes-parts.js";
 import { make } from "./element.js";
-import { looked } from "./looked.js";
+import { looked, traceOfOne } from "./looked.js";
 import { setParams } from "./route.js";
 import { textBar } from "./textbar.js";
 import { tokenRow } from "./tokens.js";
@@ -45,7 +45,7 @@ function build(root) {
 }
 
 function draw() {
-  const { trace } = looked;
+  const trace = traceOfOne();
   page.body.hidden = !trace;
   if (!trace) return;
   const name = VIEWS[params.view] ? params.view : "parts";

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { isDark } from "./colors.js";
 import { painted } from "./drawing.js";
 import { draw as drawn, make } from "./element.js";
-import { looked } from "./looked.js";
+import { looked, traceOfOne } from "./looked.js";
 import { readPiece } from "./pieces.js";
 import { setParams } from "./route.js";
 import { saveButtons, sheet, svgText } from "./save.js";
@@ -104,7 +104,7 @@ function build() {
 }
 
 async function load() {
-  const { trace } = looked;
+  const trace = traceOfOne();
   const side = sideOf();
   parts.side.value = side;
   states = null;

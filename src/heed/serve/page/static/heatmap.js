@@ -30,6 +30,7 @@ export const spell = (value) =>
  * @param {number} [options.high] the number of the last color
  * @param {string[]} [options.ends] labels at the right of the rows, such as the token written there
  * @param {string[]} [options.titles] what the labels of the rows are, left and right
+ * @param {{rows: number[], columns: number[]}} [options.padding] places of padding in a batch
  * @param {object} [options.sides] tokens to mark with the cursor: {rows: {side, words}, columns}
  * @param {(row: number, column: number) => void} [options.onPoint] the cell under the cursor
  * @param {(row: number, column: number) => void} [options.onPick] a cell was clicked
@@ -38,6 +39,7 @@ export const spell = (value) =>
  */
 export function heatmap(options) {
   const { rows, columns, ends = [], titles = [], sides = {}, onPoint, onPick } = options;
+  const { padding = { rows: [], columns: [] } } = options;
   let { label, values, low, high } = options;
   let scale = scaleOf(values, low, high);
   let cursor = null;
@@ -52,11 +54,25 @@ export function heatmap(options) {
   const [cross, lit, spot] = ["cross", "lit", "spot"].map((name) =>
     make("div", { class: `mark-${name}`, "aria-hidden": "true", hidden: true }),
   );
-  const rowLabels = rows.map((row) => make("span", { dir: "auto" }, ...pieceNodes(row)));
-  const endLabels = ends.map((end) => make("span", { dir: "auto" }, ...pieceNodes(end)));
-  const columnLabels = columns.map((column) =>
-    make("span", {}, make("b", { dir: "auto" }, ...pieceNodes(column))),
+  const isPadding = (which, place) => padding[which].includes(place);
+  const kind = (which, place) => (isPadding(which, place) ? "padding" : null);
+  const rowLabels = rows.map((row, place) =>
+    make("span", { dir: "auto", class: kind("rows", place) }, ...pieceNodes(row)),
   );
+  const endLabels = ends.map((end, place) =>
+    make("span", { dir: "auto", class: kind("rows", place) }, ...pieceNodes(end)),
+  );
+  const columnLabels = columns.map((column, place) =>
+    make(
+      "span",
+      { class: kind("columns", place) },
+      make("b", { dir: "auto" }, ...pieceNodes(column)),
+    ),
+  );
+  const padded = [
+    ...runs(padding.columns).map(([first, count]) => stripe(first, 0, count, rows.length)),
+    ...runs(padding.rows).map(([first, count]) => stripe(0, first, columns.length, count)),
+  ];
   const scroller = make(
     "div",
     { class: "scroller" },
@@ -64,7 +80,7 @@ export function heatmap(options) {
     make("div", { class: "heads", "aria-hidden": "true" }, ...columnLabels),
     make("div", { class: "corner end", "aria-hidden": "true" }, titles[1]),
     make("div", { class: "labels", "aria-hidden": "true" }, ...rowLabels),
-    make("div", { class: "area" }, canvas, lit, cross, spot),
+    make("div", { class: "area" }, canvas, ...padded, lit, cross, spot),
     ends.length ? make("div", { class: "ends", "aria-hidden": "true" }, ...endLabels) : null,
   );
   const readout = make("p", { class: "readout", "aria-live": "polite" });
@@ -129,14 +145,16 @@ export function heatmap(options) {
   function redraw() {
     paint(canvas, values, columns.length, scale);
     canvas.setAttribute("aria-label", `${label}. The arrow keys move over the cells.`);
-    drawLegend(legend, scale);
+    drawLegend(legend, scale, padded.length > 0);
     if (cursor) read();
   }
 
   function read() {
     const [row, column] = cursor;
     const value = valueAt(row, column);
-    const shown = value === -Infinity ? "−∞ (masked)" : spell(value);
+    const number = value === -Infinity ? "−∞ (masked)" : spell(value);
+    const isPadded = isPadding("rows", row) || isPadding("columns", column);
+    const shown = isPadded ? `${number}, padding` : number;
     readout.replaceChildren(
       make("bdi", {}, readPiece(rows[row])),
       " → ",
@@ -247,14 +265,38 @@ export function heatmap(options) {
     ["", ...columns],
     ...rows.map((row, index) => [row, ...columns.map((_, column) => valueAt(index, column))]),
   ];
-  element.svg = () => tableSvg({ label, rows, columns, values, scale });
+  element.svg = () => tableSvg({ label, rows, columns, values, scale, padding });
   redrawWithTheme(element);
   redraw();
   return element;
 }
 
+/** Neighbors among places, as [first, count]. */
+export function runs(places) {
+  const found = [];
+  for (const place of places) {
+    const last = found.at(-1);
+    if (last && last[0] + last[1] === place) last[1] += 1;
+    else found.push([place, 1]);
+  }
+  return found;
+}
+
+/** A mark over cells; it grows with them. */
+function stripe(column, row, width, height) {
+  const element = make("div", { class: "mark-padding", "aria-hidden": "true" });
+  const cells = (count) => `calc(var(--cell) * ${count})`;
+  Object.assign(element.style, {
+    left: cells(column),
+    top: cells(row),
+    width: cells(width),
+    height: cells(height),
+  });
+  return element;
+}
+
 /** A bar of the colors with its first and last number, and what hatched cells are. */
-function drawLegend(legend, scale) {
+function drawLegend(legend, scale, hasPadding) {
   const bar = make("canvas", { width: 128, height: 1, class: "scale", "aria-hidden": "true" });
   const table = colorTable(scale.isSigned);
   const image = new ImageData(128, 1);
@@ -268,6 +310,9 @@ function drawLegend(legend, scale) {
     make("span", {}, spell(scale.high)),
     ...(scale.isMasked
       ? [make("span", { class: "hatched", "aria-hidden": "true" }), make("span", {}, "masked (−∞)")]
+      : []),
+    ...(hasPadding
+      ? [make("span", { class: "padding", "aria-hidden": "true" }), make("span", {}, "padding")]
       : []),
   );
 }

@@ -19,11 +19,15 @@
     return unpacked;
   }
 
-  /** The tensors of these names, one behind the other. */
-  async function tensors(names, dtype) {
+  /** The tensors of these names, one behind the other; of a batch those of one sentence. */
+  async function tensors(names, asked) {
     const { bits, fromHalf } = await numbers();
+    const dtype = asked.get("dtype");
+    const nSentences = asked.has("batch") ? held.answers.trace.sentences.length : 1;
     const parts = names.map((name) => {
-      const [start, count] = held.places[name];
+      const [first, all] = held.places[name];
+      const count = all / nSentences;
+      const start = first + count * Number(asked.get("batch") ?? 0);
       return bits.subarray(start, start + count);
     });
     const all = new Uint16Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -35,6 +39,9 @@
     return new Response(dtype === "f16" ? all : fromHalf(all));
   }
 
+  /** Several texts as one, a text in each line. */
+  const lines = (texts) => [texts].flat().join("\n");
+
   const json = (value) => Response.json(value);
   const refused = () => Response.json({ error: { sentence: SENTENCE } }, { status: 404 });
 
@@ -45,7 +52,7 @@
     const asked = new URLSearchParams(query);
     if (path === "trace") {
       const { text, translation = "" } = JSON.parse(options.body);
-      const isHeld = text === held.text && translation === held.forced;
+      const isHeld = lines(text) === held.text && lines(translation).trim() === held.forced.trim();
       return isHeld ? json(held.answers.trace) : refused();
     }
     const [, id, name] = path.split("/");
@@ -55,12 +62,12 @@
         const ending = asked.get("ending");
         return tensors(
           names.filter((each) => each.endsWith(ending)),
-          asked.get("dtype"),
+          asked,
         );
       }
       const decoded = decodeURIComponent(name);
       if (path.split("/").length === 3 && held.places[decoded]) {
-        return tensors([decoded], asked.get("dtype"));
+        return tensors([decoded], asked);
       }
     }
     asked.delete("model"); // there is one only

@@ -1,21 +1,33 @@
-// The sentence that the screens look into: its trace, and the tensors that were read of it.
-// The text is kept in this tab only, as that of the translator.
+// The sentences that the screens look into: their trace, and the tensors that were read of it.
+// The texts are kept in this tab only, as that of the translator.
 
 import * as api from "./api.js";
 import { fromHalf } from "./half.js";
-import { addressOf, route, setParams } from "./route.js";
+import { addressOf, onRoute, route, setParams } from "./route.js";
 import { AUTO, session } from "./session.js";
 import { makeStore } from "./store.js";
 
+/** Screens that show what several sentences are together; the others look into one of them. */
+const TOGETHER = ["attention", "steps"];
+const ALONE = ["decoding", "causes", "positions"];
+const NOTHING = { text: "", forced: "" };
+
 /**
- * text: of the sentence. forced: its given translation, or "" for the model's own. from, to: codes.
- * model: a name or "". trace: the answer of POST /api/v1/trace, or null. isBusy. error: an ApiError
- * or null. pointed: {side: "src"|"tgt", index}, the token under the mouse or the focus, or null.
- * isByWord: whether pieces are merged to words.
+ * sentences: [{text, forced}], read as one batch where there are several; forced is a given
+ * translation, or "" for the model's own. sentence: number of the one that is shown. text, forced:
+ * of this one. from, to: codes. model: a name or "". trace: the answer of POST /api/v1/trace, or
+ * null; of a batch that of one sentence, with its number `batch` and their count `nSentences`.
+ * isBusy. error: an ApiError or null. pointed: {side: "src"|"tgt", index}, the token under the mouse
+ * or the focus, or null. isByWord: whether pieces are merged to words.
  */
 export const looked = makeStore({
-  text: sessionStorage.getItem("heed.looked") ?? "",
-  forced: sessionStorage.getItem("heed.forced") ?? "",
+  ...chosen(
+    paired(
+      sessionStorage.getItem("heed.looked") ?? "",
+      sessionStorage.getItem("heed.forced") ?? "",
+    ),
+    Number(route().params.batch ?? sessionStorage.getItem("heed.sentence")) || 0,
+  ),
   from: "",
   to: "",
   model: "",
@@ -28,6 +40,24 @@ export const looked = makeStore({
 
 const read = new Map(); // of the current trace: address → promise of tensors
 let current = new AbortController();
+let answer = null; // of the server, of all sentences that were asked for
+
+/** Sentences from two texts, which have one in each line. */
+function paired(texts, translations) {
+  const given = translations.split("\n");
+  const found = texts.split("\n").map((text, line) => ({ text, forced: given[line] ?? "" }));
+  return found.filter(({ text }) => text.trim());
+}
+
+/** Sentences as one text, one in each line. */
+const lines = (sentences, part) => sentences.map((one) => one[part]).join("\n");
+
+/** Sentences of which one is shown, as the store has them. */
+function chosen(given, number) {
+  const sentences = given.length ? given : [NOTHING];
+  const sentence = Math.max(0, Math.min(number, sentences.length - 1));
+  return { sentences, sentence, ...sentences[sentence] };
+}
 
 /** Take over the languages, and the text if there is none, from the translator. */
 export function begin() {
@@ -36,58 +66,135 @@ export function begin() {
   const from = session.from === AUTO ? (session.answer?.source ?? languages[0].code) : session.from;
   const source = languages.find(({ code }) => code === from) ?? languages[0];
   const to = source.targets.includes(session.to) ? session.to : source.targets[0];
-  looked.set({ from: source.code, to, text: looked.text || session.text.trim() });
+  looked.set({ from: source.code, to });
+  if (!looked.text) looked.set(chosen([{ ...NOTHING, text: oneLine(session.text) }], 0));
   takeFromAddress();
   if (looked.text) look();
 }
 
-/** A link may bring a sentence; it does not stay in the address. */
+const oneLine = (text) => text.trim().replace(/\s*\n\s*/g, " ");
+
+/** A link may bring sentences; they do not stay in the address. */
 function takeFromAddress() {
-  const { text, translation = "", from, to } = route().params;
+  const { text, translation = "", from, to, batch } = route().params;
   if (!text) return;
   const isServed = session.languages.some(
     ({ code, targets }) => code === from && targets.includes(to),
   );
-  looked.set({ text, forced: translation, ...(isServed ? { from, to } : {}) });
+  const given = chosen(paired(text, translation), Number(batch) || 0);
+  looked.set({ ...given, ...(isServed ? { from, to } : {}) });
   setParams({ text: null, translation: null, from: null, to: null });
 }
 
-/** A link to what is shown, with the sentence: only on request, for whoever reads it sees the text. */
+/** A link to what is shown, with the text: only on request, for whoever reads it sees the text. */
 export function linkWithText() {
   const { screen, params } = route();
-  const { text, forced, from, to } = looked;
-  const sentence = { text, from, to, ...(forced ? { translation: forced } : {}) };
+  const { sentences, from, to } = looked;
+  const forced = lines(sentences, "forced");
+  const sentence = {
+    text: lines(sentences, "text"),
+    from,
+    to,
+    ...(forced.trim() ? { translation: forced } : {}),
+  };
   return new URL(addressOf(screen, { ...params, ...sentence }), location.href).href;
 }
 
-/** Trace the sentence; changes are texts, languages or a model. */
-export async function look(changes = {}) {
-  looked.set(changes);
-  const { text, forced, from, to, model } = looked;
-  sessionStorage.setItem("heed.looked", text);
-  sessionStorage.setItem("heed.forced", forced);
+/**
+ * Trace the sentences.
+ * @param {object} changes sentences, sentence, languages or a model
+ */
+export async function look({
+  sentences = looked.sentences,
+  sentence = looked.sentence,
+  ...rest
+} = {}) {
+  looked.set({ ...chosen(sentences, sentence), ...rest });
+  keep();
+  const { text, from, to, model } = looked;
   current.abort();
   current = new AbortController();
   const { signal } = current;
+  answer = null;
   if (!text.trim() || !to) {
     looked.set({ trace: null, isBusy: false, error: null });
     return;
   }
   looked.set({ isBusy: true });
+  const part = (name) => (isTogether() ? looked.sentences.map((one) => one[name]) : looked[name]);
+  const isGiven = [part("forced")].flat().some(Boolean);
   const body = {
-    text,
+    text: part("text"),
     source: from,
     target: to,
-    ...(forced ? { translation: forced } : {}),
+    ...(isGiven ? { translation: part("forced") } : {}),
     ...(model ? { model } : {}),
   };
   try {
-    const trace = await api.post("trace", body, signal);
+    answer = await api.post("trace", body, signal);
     read.clear();
-    looked.set({ trace, error: null, isBusy: false, pointed: null });
+    looked.set({ trace: partOf(looked.sentence), error: null, isBusy: false, pointed: null });
+    if (!isFitting()) look();
   } catch (error) {
     if (error.name !== "AbortError") looked.set({ error, isBusy: false });
   }
+}
+
+/** Whether the screen shows all sentences as one batch. */
+const isTogether = () => looked.sentences.length > 1 && !ALONE.includes(route().screen);
+
+/** Whether the answer is of as many sentences as the screen looks into. */
+const isFitting = () =>
+  !answer ||
+  looked.sentences.length < 2 ||
+  !(answer.sentences ? ALONE : TOGETHER).includes(route().screen);
+
+/** The trace, for what looks into one sentence; null while it is of several. */
+export const traceOfOne = () => (looked.trace?.nSentences ? null : looked.trace);
+
+/** Remember the sentences in this tab. */
+function keep() {
+  sessionStorage.setItem("heed.looked", lines(looked.sentences, "text"));
+  sessionStorage.setItem("heed.forced", lines(looked.sentences, "forced"));
+  sessionStorage.setItem("heed.sentence", looked.sentence);
+}
+
+/** The answer of the server as one sentence of it. */
+function partOf(batch) {
+  const { sentences } = answer;
+  if (!sentences) return answer;
+  const nodes = answer.nodes.map((node) => ({
+    ...node,
+    shape: node.shape.slice(1),
+    axes: node.axes.slice(1),
+  }));
+  return { ...answer, ...sentences[batch], nodes, batch, nSentences: sentences.length };
+}
+
+/** Show another of the sentences. */
+function choose(number) {
+  if (number === looked.sentence || !looked.sentences[number]) return;
+  looked.set({ ...chosen(looked.sentences, number), pointed: null });
+  keep();
+  if (answer?.sentences) looked.set({ trace: partOf(number) });
+  else if (looked.to && !(looked.isBusy && isTogether())) look();
+}
+
+/** The places of padding along an axis: of a batch, behind the tokens of each side. */
+export function paddingOf(axis) {
+  const { trace } = looked;
+  const sides = {
+    src: [trace.source_tokens.length, trace.source_padding],
+    tgt: [trace.target_tokens.length, trace.target_padding],
+  };
+  const found = [];
+  let start = 0;
+  for (const side of axis.split("+")) {
+    const [length, count] = sides[side] ?? [0, 0];
+    for (let place = length - count; place < length; place += 1) found.push(start + place);
+    start += length;
+  }
+  return found;
 }
 
 /** What the tensor of this name is. */
@@ -95,17 +202,13 @@ export const nodeOf = (name) => looked.trace?.nodes.find((node) => node.name ===
 
 /** The tensors whose names end so: Map of name → {data, shape, axes}. */
 export function tensors(ending, dtype = "f16") {
-  const { trace } = looked;
-  const nodes = trace.nodes.filter(({ name }) => name.endsWith(ending));
-  const query = new URLSearchParams({ ending, dtype });
-  return remembered(`trace/${trace.id}?${query}`, nodes, dtype);
+  const nodes = looked.trace.nodes.filter(({ name }) => name.endsWith(ending));
+  return remembered("", { ending, dtype }, nodes);
 }
 
 /** One tensor: {data: Float32Array, shape, axes}. */
 export async function tensor(name, dtype = "f32") {
-  const { trace } = looked;
-  const address = `trace/${trace.id}/${encodeURIComponent(name)}?dtype=${dtype}`;
-  return (await remembered(address, [nodeOf(name)], dtype)).get(name);
+  return (await remembered(`/${encodeURIComponent(name)}`, { dtype }, [nodeOf(name)])).get(name);
 }
 
 /** A row of a weight of the traced model, or the whole of it. */
@@ -121,8 +224,12 @@ export function pieces(side) {
   return once(address, () => api.get(address));
 }
 
-function remembered(address, nodes, dtype) {
-  return once(address, async () => split(await api.bytes(address), nodes, dtype));
+/** Tensors of the sentence that is shown. */
+function remembered(path, query, nodes) {
+  const { id, batch } = looked.trace;
+  const of = batch === undefined ? {} : { batch };
+  const address = `trace/${id}${path}?${new URLSearchParams({ ...query, ...of })}`;
+  return once(address, async () => split(await api.bytes(address), nodes, query.dtype));
 }
 
 /** What `ask` answers, which is called once for each address of a trace. */
@@ -144,3 +251,7 @@ function split(buffer, nodes, dtype) {
 }
 
 session.on(["languages"], begin);
+onRoute(({ screen, params }) => {
+  if (params.batch !== undefined) choose(Number(params.batch));
+  if (!isFitting()) look();
+});

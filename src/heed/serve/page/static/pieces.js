@@ -1,5 +1,8 @@
 // Pieces of tokens and the words they make: as heed.explain.attention.words does it. Pure functions.
 
+/** What stands behind the shorter sentences of a batch. */
+export const PADDING = "<pad>";
+
 const START = "▁";
 const SOLID =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\uff00-\uffef\u3000-\u303f]/u;

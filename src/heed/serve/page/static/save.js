@@ -65,7 +65,7 @@ export function sheet(label, { width, height }, properties = {}) {
 export const svgText = (svg) => new XMLSerializer().serializeToString(svg);
 
 /** A heat map as a drawing, on white in the colors of the light theme. */
-export function tableSvg({ label, rows, columns, values, scale }) {
+export function tableSvg({ label, rows, columns, values, scale, padding }) {
   const longest = (labels) => Math.max(...labels.map((text) => [...text].length), 1) * 8 + 12;
   const [left, top] = [longest(rows), longest(columns) * 0.8 + 34];
   const width = left + columns.length * CELL + longest(columns) * 0.6;
@@ -82,6 +82,11 @@ export function tableSvg({ label, rows, columns, values, scale }) {
       const fill = Number.isFinite(value) ? colorAt(scale.indexOf(value)) : "#ddd";
       const box = { x: left + x * CELL, y: top + y * CELL, width: CELL, height: CELL, fill };
       svg.append(draw("rect", box));
+      if (!padding?.rows.includes(y) && !padding?.columns.includes(x)) return;
+      const [right, bottom] = [box.x + CELL, box.y + CELL];
+      const d = `M${box.x} ${box.y}L${right} ${bottom}`;
+      svg.append(draw("rect", { ...box, fill: "#eee", "fill-opacity": 0.7 }));
+      svg.append(draw("path", { d, stroke: "#8b9095" }));
     });
   });
   columns.forEach((column, x) => {

@@ -2,7 +2,7 @@
 
 import { make } from "./element.js";
 import { heatmap } from "./heatmap.js";
-import { looked, pieces, tensor } from "./looked.js";
+import { looked, paddingOf, pieces, tensor } from "./looked.js";
 import { readPiece } from "./tokens.js";
 import { written } from "./steps-worked.js";
 
@@ -47,7 +47,7 @@ async function piecesShown() {
       const numbers = vectors?.data.subarray(index * width, index * width + N_FIRST) ?? [];
       return make(
         "tr",
-        {},
+        { class: paddingOf(side).includes(index) ? "padding" : null },
         make("th", { scope: "row", dir: "auto" }, readPiece(token)),
         make("td", {}, String(names.indexOf(token))),
         make("td", {}, `${Array.from(numbers, written).join("  ")} …`),
@@ -75,21 +75,31 @@ function masksShown() {
     Float32Array.from({ length: rows.length * columns.length }, (_, place) =>
       isAllowed(Math.floor(place / columns.length), place % columns.length) ? 1 : -Infinity,
     );
-  const map = (label, rows, columns, isAllowed) =>
-    heatmap({ label, rows, columns, values: all(rows, columns, isAllowed), low: 0, high: 1 });
+  const [read, written] = ["src", "tgt"].map(paddingOf);
+  const map = (label, rows, columns, isAllowed, padded) =>
+    heatmap({
+      label,
+      rows,
+      columns,
+      values: all(rows, columns, isAllowed),
+      low: 0,
+      high: 1,
+      padding: { rows: written, columns: padded },
+    });
   return [
     make("h2", {}, "Who may read whom"),
     make("h3", {}, "Decoder: no position reads a later one"),
-    map("The causal mask", target, target, (row, column) => column <= row),
-    make("h3", {}, "Source: every piece may be read"),
-    map("The padding mask", target, source, () => true),
+    map("The causal mask", target, target, (row, column) => column <= row, written),
+    make("h3", {}, `Source: every piece may be read${read.length ? ", and padding never" : ""}`),
+    map("The padding mask", target, source, (_, column) => !read.includes(column), read),
   ];
 }
 
 /** At each position the piece that is chosen, which the decoder reads at the next one. */
 function choiceShown() {
   const { target_tokens: read, expected_tokens: chosen } = looked.trace;
-  const rows = read.map((token, position) =>
+  const text = read.slice(0, read.length - looked.trace.target_padding);
+  const rows = text.map((token, position) =>
     make(
       "tr",
       {},

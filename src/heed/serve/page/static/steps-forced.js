@@ -26,8 +26,10 @@ export function lossesOf(logProbs, targets, share) {
 export async function forcedTable() {
   const { trace } = looked;
   const [names, found] = await Promise.all([pieces("tgt"), tensor("log_probs")]);
-  const targets = trace.expected_tokens.map((token) => names.indexOf(token));
+  const text = trace.expected_tokens.slice(0, trace.expected_tokens.length - trace.target_padding);
+  const targets = text.map((token) => names.indexOf(token)); // no loss is taken at padding
   const width = found.shape[1];
+  const scores = found.data.subarray(0, text.length * width);
   const body = make("tbody");
   const total = make("td", {});
   const slider = make("input", {
@@ -46,11 +48,11 @@ export async function forcedTable() {
 
   function fill() {
     label.textContent = `Label smoothing ${smoothing.toFixed(2)}`;
-    const losses = lossesOf(found.data, targets, smoothing);
+    const losses = lossesOf(scores, targets, smoothing);
     body.replaceChildren(
       ...targets.map((target, position) => {
         const start = position * width;
-        const row = found.data.subarray(start, start + width);
+        const row = scores.subarray(start, start + width);
         const best = row.indexOf(row.reduce((a, b) => Math.max(a, b), -Infinity));
         return make(
           "tr",

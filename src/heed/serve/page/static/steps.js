@@ -4,7 +4,7 @@ import { diagram } from "./steps-diagram.js";
 import { forcedTable } from "./steps-forced.js";
 import { icon, make } from "./element.js";
 import { heatmap } from "./heatmap.js";
-import { looked, nodeOf, pieces, tensor, weight } from "./looked.js";
+import { looked, nodeOf, paddingOf, pieces, tensor, weight } from "./looked.js";
 import { mathOf } from "./formula.js";
 import { setParams } from "./route.js";
 import { saveButtons } from "./save.js";
@@ -37,7 +37,11 @@ export function show(section, changed) {
   if (root) return draw();
   root = section;
   view = make("div", { class: "steps-view" });
-  root.append(make("h1", { class: "unseen" }, "Step through the computation"), textBar(), view);
+  root.append(
+    make("h1", { class: "unseen" }, "Step through the computation"),
+    textBar({ isBatched: true }),
+    view,
+  );
   root.addEventListener("keydown", (event) => {
     if (event.target.closest("input, select, textarea, canvas, [role=slider]")) return;
     if (event.key === "ArrowRight") go(1);
@@ -107,7 +111,7 @@ async function draw() {
       make(
         "div",
         { class: "step-tensor card" },
-        ...(await (found ? shown(node, found) : node.show())),
+        ...withBatch(await (found ? shown(node, found) : node.show()), found ? 2 : 1),
       ),
       await explanation(node, found),
     ),
@@ -186,7 +190,9 @@ async function shown(node, found) {
       make("p", { class: "vector" }, Array.from(data.slice(0, 64), written).join("  ")),
     ];
   const { head, row } = placeOf(found);
-  if (head !== null) parts.push(heads(shape[0], head));
+  if (head !== null) {
+    parts.push(axisChips("Head", shape[0], head, (index) => setParams({ head: index })));
+  }
   const [nRows, nColumns] = shape.slice(-2);
   const upTo = growth(node, parts);
   const slice = data.slice((head ?? 0) * nRows * nColumns, ((head ?? 0) + 1) * nRows * nColumns);
@@ -199,7 +205,7 @@ async function shown(node, found) {
     const names = await pieces("tgt");
     const scores = slice.subarray(row * nColumns, (row + 1) * nColumns);
     const table = () => [["piece", node.name], ...names.map((name, id) => [name, scores[id]])];
-    const save = saveButtons(node.name, { table, json });
+    const save = saveButtons(fileName(node), { table, json });
     return [...parts, tokens, await likeliest(node, slice, row, nColumns), save];
   }
   const isWeight = /\.weights$/.test(node.name);
@@ -209,34 +215,51 @@ async function shown(node, found) {
     columns: labelsOf(axes.at(-1), nColumns),
     values: slice,
     ...(isWeight ? { low: 0, high: 1 } : {}),
+    padding: { rows: paddingOf(axes.at(-2)), columns: paddingOf(axes.at(-1)) },
     onPick: (at, column) => setParams({ row: at, column }),
   });
-  const save = saveButtons(node.name, { svg: map.svg, table: map.table, json });
+  const save = saveButtons(fileName(node), { svg: map.svg, table: map.table, json });
   return [...parts, make("div", { class: "scroll-x" }, map), save];
 }
 
+const fileName = ({ name }) => {
+  const { batch } = looked.trace;
+  return batch === undefined ? name : `${name}-${batch}`;
+};
+
 function shapeText(node) {
-  return node.axes.map((axis, index) => `${axis} ${node.shape[index]}`).join(" × ");
+  const { nSentences } = looked.trace;
+  const axes = node.axes.map((axis, index) => `${axis} ${node.shape[index]}`);
+  return [...(nSentences ? [`batch ${nSentences}`] : []), ...axes].join(" × ");
 }
 
-function heads(count, chosen) {
+/** The parts of a step, with the axis of the batch selectable if there is one. */
+function withBatch(parts, place) {
+  const { batch, nSentences } = looked.trace;
+  if (!nSentences) return parts;
+  const chips = axisChips("Batch", nSentences, batch, (index) => setParams({ batch: index }));
+  return [...parts.slice(0, place), chips, ...parts.slice(place)];
+}
+
+/** An index on an axis, to be chosen. */
+function axisChips(name, count, chosen, onPick) {
   const buttons = Array.from({ length: count }, (_, index) =>
     make(
       "button",
       {
         type: "button",
         class: "chip",
-        dataset: { key: `head-${index}` },
+        dataset: { key: `${name}-${index}` },
         "aria-pressed": String(index === chosen),
-        onclick: () => setParams({ head: index }),
+        onclick: () => onPick(index),
       },
       String(index),
     ),
   );
   return make(
     "div",
-    { class: "chips", role: "group", "aria-label": "Head" },
-    make("span", {}, "Head"),
+    { class: "chips", role: "group", "aria-label": name },
+    make("span", {}, name),
     ...buttons,
   );
 }
@@ -245,7 +268,7 @@ function heads(count, chosen) {
 function growth(node, parts) {
   const isTable = /^decoder\.\d+\.(self|joint)_attention\.(key|value)$/.test(node.name);
   if (!isTable) return null;
-  const last = looked.trace.target_tokens.length - 1;
+  const last = looked.trace.target_tokens.length - looked.trace.target_padding - 1;
   const upTo = params.step === undefined ? last : clamp(params.step, last + 1);
   const slider = make("input", {
     type: "range",
@@ -353,6 +376,9 @@ async function example(node, found) {
   const where = `${readPiece(labelsOf(axes.at(-2), shape.at(-2))[row])}, ${readPiece(names[column])}`;
   const box = make("div", { class: "worked" }, make("h3", {}, "One number"));
   box.append(make("p", {}, `${head === null ? "" : `head ${head}, `}${where}:`));
+  if (paddingOf(axes.at(-2)).includes(row)) {
+    box.append(make("p", { class: "hint" }, "A row of padding: computed, and read by nothing."));
+  }
   const side = isSequence(axes.at(-2)) && axes.at(-2) === "tgt" ? "tgt" : "src";
   const vocabulary = await pieces(side);
   const rule = await worked(node, indices, {

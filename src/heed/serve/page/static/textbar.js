@@ -1,8 +1,9 @@
 // The bar above the screens that look into a sentence: the sentence, its languages, and optionally
-// a given translation, whose positions are then computed in one pass.
+// a given translation, whose positions are then computed in one pass. Several sentences are a batch.
 
 import { copy, fill, make } from "./element.js";
 import { linkWithText, look, looked } from "./looked.js";
+import { setParams } from "./route.js";
 import { nameOf, session } from "./session.js";
 
 /** Sentences of papers and tutorials, by language. */
@@ -19,26 +20,30 @@ const EXAMPLES = {
   fr: ["Je suis étudiant"],
   es: ["De nada"],
 };
+const MOST = 8; // sentences that can be added here
 
-/** @returns {HTMLElement} the bar; it shows and changes what is looked at */
-export function textBar() {
-  const text = make("input", {
-    type: "text",
-    class: "sentence",
-    dir: "auto",
-    autocomplete: "off",
-    spellcheck: "false",
-    "aria-label": "Sentence to look into",
-    placeholder: "A sentence",
-  });
-  const forced = make("input", {
-    type: "text",
-    class: "sentence",
-    dir: "auto",
-    autocomplete: "off",
-    spellcheck: "false",
-    "aria-label": "Translation to force; empty for the model's own",
-  });
+/**
+ * @param {object} [options]
+ * @param {boolean} [options.isBatched] whether the screen shows several sentences as one batch
+ * @returns {HTMLElement} the bar; it shows and changes what is looked at
+ */
+export function textBar({ isBatched = false } = {}) {
+  let rows = [];
+  const list = make("div", { class: "sentences" });
+  const add = make(
+    "button",
+    {
+      type: "button",
+      class: "quiet add",
+      title: "Several sentences are read as one batch, padded to the longest",
+      onclick: () => {
+        write([...typed(), { text: "", forced: "" }]);
+        rows.at(-1).text.focus();
+      },
+    },
+    "+ Add a sentence",
+  );
+  const padded = make("span", { class: "hint padded", role: "status" });
   const direction = make("select", { "aria-label": "Languages", onchange: () => submit() });
   const button = make("button", { type: "submit", class: "button" }, "Look");
   const link = make("button", {
@@ -54,16 +59,18 @@ export function textBar() {
   const examples = make("select", {
     "aria-label": "Examples",
     onchange: () => {
-      text.value = examples.value;
-      forced.value = "";
+      const row = rows[Math.min(looked.sentence, rows.length - 1)];
+      row.text.value = examples.value;
+      row.forced.value = "";
+      examples.value = "";
       submit();
     },
   });
   const form = make(
     "form",
     { class: "textbar card" },
-    make("div", { class: "row" }, text, direction),
-    make("div", { class: "row" }, forced, examples, button, link),
+    list,
+    make("div", { class: "row asking" }, add, padded, direction, examples, button, link),
     message,
   );
   form.addEventListener("submit", (event) => {
@@ -71,9 +78,96 @@ export function textBar() {
     submit();
   });
 
-  function submit() {
+  const typed = () =>
+    rows.map(({ text, forced }) => ({ text: text.value.trim(), forced: forced.value.trim() }));
+
+  function submit(sentence = looked.sentence) {
     const [from, to] = direction.value.split(" ");
-    look({ text: text.value.trim(), forced: forced.value.trim(), from, to });
+    const given = typed();
+    const before = given.slice(0, sentence).filter(({ text }) => text).length;
+    look({ sentences: given.filter(({ text }) => text), sentence: before, from, to });
+    setParams({ batch: looked.sentences.length > 1 ? looked.sentence : null });
+  }
+
+  /** Show these sentences; the elements stay as long as their number does. */
+  function write(sentences) {
+    if (rows.length !== sentences.length) {
+      rows = sentences.map((_, number) => rowOf(number, sentences.length));
+      list.replaceChildren(...rows.map(({ element }) => element));
+      form.classList.toggle("is-batch", rows.length > 1);
+    }
+    sentences.forEach(({ text, forced }, number) => {
+      const row = rows[number];
+      if (row.text.value !== text) row.text.value = text;
+      if (document.activeElement !== row.forced) row.forced.value = forced;
+    });
+    add.hidden = !isBatched || rows.length >= MOST;
+    mark();
+  }
+
+  function rowOf(number, count) {
+    const of = ` ${number} of the batch`;
+    const input = (label, placeholder) =>
+      make("input", {
+        type: "text",
+        class: "sentence",
+        dir: "auto",
+        autocomplete: "off",
+        spellcheck: "false",
+        "aria-label": label,
+        placeholder,
+      });
+    const isAlone = count === 1;
+    const text = input(isAlone ? "Sentence to look into" : `Sentence${of}`, "A sentence");
+    const forced = input(
+      `${isAlone ? "Translation to force" : `Translation of sentence${of}`}; empty for the model's own`,
+      "Its translation",
+    );
+    if (isAlone) return { text, forced, element: make("div", { class: "row" }, text, forced) };
+    const pick = make(
+      "button",
+      {
+        type: "button",
+        class: "number",
+        "aria-label": `Show sentence ${number}`,
+        title: `Show sentence ${number} of the batch`,
+        onclick: () => (looked.sentences[number] ? setParams({ batch: number }) : submit(number)),
+      },
+      String(number),
+    );
+    const remove = make("button", {
+      type: "button",
+      class: "icon",
+      "aria-label": `Leave out sentence ${number}`,
+      title: "Leave it out",
+      onclick: () => {
+        write(typed().filter((_, other) => other !== number));
+        rows[Math.min(number, rows.length - 1)].text.focus();
+        submit(looked.sentence - (number < looked.sentence ? 1 : 0));
+      },
+    });
+    fill(remove, "close");
+    return {
+      text,
+      forced,
+      pick,
+      element: make("div", { class: "row" }, pick, text, forced, remove),
+    };
+  }
+
+  /** Which of the sentences is shown, and what is known of them. */
+  function mark() {
+    const { trace, sentence } = looked;
+    rows.forEach(({ pick, forced, element }, number) => {
+      pick?.setAttribute("aria-pressed", String(number === sentence));
+      element.classList.toggle("is-shown", Boolean(pick) && number === sentence);
+      const own = trace?.nSentences ? trace.sentences[number] : number === sentence ? trace : null;
+      forced.placeholder = own?.translation || "Its translation";
+    });
+    padded.textContent = trace?.nSentences
+      ? `One batch: ${trace.nSentences} × ${trace.source_tokens.length} source and ` +
+        `${trace.nSentences} × ${trace.target_tokens.length} target tokens with the padding.`
+      : "";
   }
 
   session.on(["languages"], ({ languages }) => {
@@ -94,13 +188,8 @@ export function textBar() {
     );
     examples.hidden = !known.length;
   });
-  looked.on(["text"], (state) => {
-    if (text.value !== state.text) text.value = state.text;
-  });
-  looked.on(["forced", "trace"], ({ trace, forced: given }) => {
-    if (document.activeElement !== forced) forced.value = given;
-    forced.placeholder = trace?.translation || "Its translation";
-  });
+  looked.on(["sentences"], ({ sentences }) => write(sentences));
+  looked.on(["trace", "sentence"], mark);
   looked.on(["isBusy", "error"], ({ isBusy, error }) => {
     form.classList.toggle("is-busy", isBusy);
     message.textContent = error ? error.message : "";

@@ -2,7 +2,7 @@
 
 import { make } from "./element.js";
 import { looked } from "./looked.js";
-import { directionOf, readPiece } from "./pieces.js";
+import { PADDING, directionOf, readPiece } from "./pieces.js";
 
 export { readPiece };
 
@@ -28,7 +28,7 @@ export function tokenRow(tokens, side, { onPick, words } = {}) {
       onPick ? "button" : "span",
       {
         ...(onPick ? { type: "button", onclick: () => onPick(index) } : {}),
-        class: "token",
+        class: token === PADDING ? "token padding" : "token",
         dir: "auto",
         title: onPick ? null : readPiece(token),
         onmouseenter: () => point(pointedAt(side, index, words)),
