@@ -38,8 +38,20 @@ def test_what_stands_on_both_sides_is_shared_in_the_order_of_the_source() -> Non
 
 def test_what_stands_on_one_side_only_is_not() -> None:
     assert spelled("Copy %s to %d.", "%s kopieren") == [("thing", "%s")]
-    assert spelled("1,234.50 euros", "1.234,50 Euro") == []
     assert spelled("%s and %s", "nur %s") == [("thing", "%s")]
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt"),
+    [("1,234.50 €", "1.234,50 €"), ("25%", "25 %"), ("$50", "50 $"), ("2 men", "2 Männer")],
+)
+def test_numbers_are_shared_however_a_language_writes_them(src: str, tgt: str) -> None:
+    assert [span.kind for span in shared_spans(src, tgt, RULES)] == ["number"]
+
+
+def test_other_numbers_are_not_shared() -> None:
+    assert shared_spans("1.5 of 2", "15 von 3", RULES) == []
+    assert shared_spans("5 km", "5 mm", RULES) == []
 
 
 def test_two_marks_of_a_pair_are_shared_together_or_not_at_all() -> None:
@@ -65,7 +77,7 @@ def test_pairs_inside_one_another_keep_their_partners(slots: Slots) -> None:
 
 
 def test_slots_are_numbered_in_the_order_of_the_source_until_none_is_left(slots: Slots) -> None:
-    numbers = [str(number) for number in range(101, 113)]
+    numbers = [str(number) for number in range(1001, 1013)]
     shared = shared_spans(" ".join(numbers), " ".join(reversed(numbers)), RULES)
     src_marks, tgt_marks = marks_of(shared, slots)
     assert [id for _, _, id in src_marks] == list(slots.numbers)

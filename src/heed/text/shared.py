@@ -3,12 +3,16 @@
 How spans are found in one text: `protected.py`. How they become ids: `slots.py`.
 """
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heed.text.protected import Kind, Rules, Span, find_spans
 from heed.text.slots import Mark, Slots
+
+_DIGITS = re.compile(r"\d+")
+_NO_SIGNS = re.compile(r"[\d\s.,'\u2019]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ class SharedSpan:
 def shared_spans(src: str, tgt: str, rules: Rules) -> list[SharedSpan]:
     """The spans that both texts have, found by the same rule, in the order of the source.
 
-    A span that stands twice in the source and once in the target is shared once. Of two marks of a
+    Numbers are the same if they differ in separators and blanks only, or in the place of a sign. A
+    span that stands twice in the source and once in the target is shared once. Of two marks of a
     pair both are shared or none.
 
     Args:
@@ -86,7 +91,12 @@ def marks_of(shared: Sequence[SharedSpan], slots: Slots) -> tuple[list[Mark], li
 
 def _key(span: Span, spans: Sequence[Span], text: str) -> tuple[str, ...]:
     """Equal for spans that stand for one another."""
-    own = (span.rule, span.kind, text[span.start : span.end])
+    spelled = text[span.start : span.end]
+    if span.kind == "number":
+        # A slot hides how a number is spelled, so `1,234.50` and `1.234,50`, `25%` and `25 %`, `$5`
+        # and `5 $` teach the same. Separators and blanks may differ, groups of digits may not.
+        return (*_DIGITS.findall(spelled), "".join(sorted(_NO_SIGNS.sub("", spelled))))
+    own = (span.rule, span.kind, spelled)
     if span.partner is None:
         return own
     last = spans[span.partner]
