@@ -58,6 +58,11 @@ class Slots:
         """All ids that stand for spans."""
         return frozenset((*self.numbers, *self.things, *self.opens, *self.closes))
 
+    @property
+    def of_terms(self) -> tuple[int, int, int]:
+        """The ids that show a term of a glossary and its translation."""
+        return self.term, self.is_translated, self.end_of_term
+
     def partner(self, id: int) -> int | None:
         """The id that closes a pair, of the one that opens it, and the reverse; else None."""
         if id in self.opens:

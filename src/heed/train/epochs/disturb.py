@@ -18,6 +18,7 @@ from heed.train.epochs.anchors import Anchors
 from heed.train.epochs.insert import Texts, copied, with_name, with_raw_span, with_spans
 from heed.train.epochs.marked import MarkedPair, SlotText, in_order
 from heed.train.epochs.replaced import ReplacedPairs, Replacement
+from heed.train.epochs.terms import with_terms
 from heed.train.step.trainer import EpochPairs
 
 Change = Callable[[MarkedPair, np.random.Generator], Texts | None]
@@ -60,6 +61,7 @@ SHARES: dict[str, tuple[float, Change]] = {
     "typo": (0.26, _of_source("typo")),
     "name": (0.20, with_name),
     "spans": (0.20, with_spans),
+    "terms": (0.15, with_terms),
     "lower": (0.12, _of_source("lower")),
     "title": (0.03, _of_source("title")),
     "shouted": (0.03, _shouted),
@@ -72,7 +74,7 @@ SHARES: dict[str, tuple[float, Change]] = {
 }
 """Kinds of disturbances, and the share of each among the pairs that are disturbed."""
 
-_NEED_SLOTS = frozenset(("spans",))
+_NEED_SLOTS = frozenset(("spans", "terms"))
 
 
 class Disturber:
