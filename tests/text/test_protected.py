@@ -167,8 +167,9 @@ def test_the_texts_of_an_icu_message_are_inner_stretches() -> None:
 
 def test_in_a_text_of_an_icu_message_the_number_and_quotations_are_protected() -> None:
     rules = Rules.default().within_icu()
-    assert found("# file of '{x}' in {n, select, a {b} other {c}}", rules) == [
+    assert found("#&#160;file of '{x}' in {n, select, a {b} other {c}}", rules) == [
         "#",
+        "&#160;",
         "'{x}'",
         "{n, select, a {b} other {c}}",
     ]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.text.protection.icu import find_messages
+from heed.text.protection.icu import find_messages, with_texts
 
 
 def texts(text: str) -> list[tuple[str, list[str]]]:
@@ -75,3 +75,40 @@ def _message(draw: st.DrawFn, depth: int = 2) -> tuple[str, list[str]]:
 @given(st.lists(_message(), max_size=3))
 def test_messages_of_any_depth(messages: list[tuple[str, list[str]]]) -> None:
     assert texts("x ".join(message for message, _ in messages)) == messages
+
+
+def test_a_message_gets_other_texts() -> None:
+    message = "{n, plural, =0 {none} other { # files }}"
+    assert (
+        with_texts(message, ["keine", "# Dateien"]) == "{n, plural, =0 {keine} other { # Dateien }}"
+    )
+
+
+def test_an_apostrophe_of_a_new_text_begins_no_quotation() -> None:
+    message = "{n, plural, other {the {x} of '{y}' and #}}"
+    assert (
+        with_texts(message, ["l'{x} d'un '{y}' et l'#"])
+        == "{n, plural, other {l''{x} d'un '{y}' et l''#}}"
+    )
+
+
+def test_an_apostrophe_at_the_end_does_not_quote_the_closing_brace() -> None:
+    assert with_texts("{n, plural, other {a}}", ["les amis'"]) == "{n, plural, other {les amis''}}"
+
+
+@pytest.mark.parametrize("text", ["a } b", "a { b", "} x {y", "'{"])
+def test_a_text_that_breaks_the_message_is_refused(text: str) -> None:
+    assert with_texts("{n, plural, one {a} other {b}}", ["a", text]) is None
+
+
+@given(_message(), st.lists(st.text(alphabet="a '#{}|", max_size=12), min_size=5, max_size=5))
+def test_a_changed_message_is_a_message_of_these_texts(
+    message: tuple[str, list[str]], words: list[str]
+) -> None:
+    new = words[: len(message[1])]
+    changed = with_texts(message[0], new)
+    if changed is not None:
+        [(whole, inner)] = texts(changed)
+        assert whole == changed
+        plain = [text.replace("'", "").strip() for text in new]
+        assert [text.replace("'", "").strip() for text in inner] == [text for text in plain if text]

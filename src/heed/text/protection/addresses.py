@@ -1,7 +1,8 @@
 """URLs, e-mail addresses, paths and names of files.
 
-In strings of programs 83 % of the URLs stand unchanged in the German translation (others point to
-the German page), 89 % of the absolute paths and 92 % of the names of files.
+In strings of programs 88 % of 83 URLs stand unchanged in the German translation (others point to
+the German page), 92 % of 78 patterns such as `*.svg`, 88 % of 33 endings such as `.csv`, and 22 of
+29 paths and names of files: people translate names of examples, such as `log.txt`.
 
 Not found: paths of names only (`Europe/Madrid`; 27 % unchanged), absolute paths of one name
 (`/number`), names of files whose ending is not a common one, `@names`.

@@ -1,7 +1,8 @@
 """Fields that a program fills in, such as `%s`, `{name}` and `$(ARG1)`, and entities.
 
-Of 4,200 such fields in 50,000 strings of programs, 99 % stand unchanged in the German translation.
-Dates such as `%H:%M` are the exception: their order and fields differ between languages.
+Of 4,100 fields in 50,000 strings of programs, 99.7 % stand unchanged in the German translation, and
+90 % of 191 parts of dates such as `%H:%M`, which some languages write in other ways. Of 59 entities
+51 do; `&amp;` is an exception, for people write `und`.
 
 Not found: `100 % of`, `50% done`, text in braces with blanks (`{Broken Image}`), and accelerators
 (`&File`, `_File`), which move to another letter.

@@ -9,7 +9,7 @@ Source: ICU User Guide, "Formatting Messages".
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 _HEAD = re.compile(
@@ -24,7 +24,8 @@ _MAX_FAILURES = 10
 
 ABOUT = "ICU messages of plural and select; the texts in them are translated"
 NEEDED = re.compile(r",\s*(?:plural|select)")
-INSIDE = re.compile(rf"{_QUOTED}|#")
+_QUOTATION = re.compile(_QUOTED)
+INSIDE = re.compile(rf"{_QUOTED}|(?<!&)#")
 """What is protected in a text of a message, beside all else."""
 
 
@@ -47,6 +48,40 @@ def find_messages(text: str) -> Iterator[Message]:
         else:
             yield message
             place = message.end
+
+
+def with_texts(message: str, texts: Sequence[str]) -> str | None:
+    """A message with other texts; None if the braces of one of these do not fit.
+
+    An apostrophe of a new text that would begin a quotation is doubled, unless the old text has the
+    same quotation.
+
+    Args:
+        message: one whole message.
+        texts: one for each of its texts, such as their translations.
+    """
+    own = next(find_messages(message))
+    parts: list[str] = []
+    place = 0
+    for (start, end), text in zip(own.texts, texts, strict=True):
+        new = _with_plain_apostrophes(text, _QUOTATION.findall(message[start:end]))
+        if _end_of_text(f"{new}}}", 0) != len(new):
+            return None
+        parts += [message[place:start], new]
+        place = end
+    return "".join([*parts, message[place:]])
+
+
+def _with_plain_apostrophes(text: str, quotations: Collection[str]) -> str:
+    parts: list[str] = []
+    place = 0
+    followed = f"{text}}}"  # An apostrophe at the end stands before the brace that closes the text.
+    while (mark := _MARK.search(followed, place)) and mark.end() <= len(text):
+        same = next((each for each in quotations if text.startswith(each, mark.start())), None)
+        end = mark.start() + len(same) if same else mark.end()
+        parts.append(text[place:end] + ("'" if mark[0] == "'" and not same else ""))
+        place = end
+    return "".join([*parts, text[place:]])
 
 
 def _read(text: str, head: re.Match[str]) -> Message | None:

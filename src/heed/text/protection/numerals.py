@@ -1,16 +1,21 @@
 """Numbers with their units, identifiers with digits, and emoji.
 
-How often a number stands unchanged in a human translation: 93 % in strings of programs, English to
-German, 80 % in English to Yoruba news, 50 % in captions and conversation. It differs for three
-reasons, and in each of them the unchanged number is right, too, which a wrong number never is:
+How often a number stands unchanged in a human translation: 90 % of 2,760 in strings of programs,
+English to German; 80 % of 2,915 in news, English to Yoruba; 49 % of 306 in captions and 47 % of 512
+in conversation. People choose another spelling for three reasons. In each of them the unchanged
+number is right, too, which a wrong number never is; so all numbers are protected.
 
-- One digit before a word (`2 men`) is often a word in the translation: 34 % are unchanged in
+- One digit before a word (`2 men`) is often a word in the translation: 32 % are unchanged in
   captions, 94 % in strings of programs. It has a rule of its own, `count`, to be switched off.
-- Separators differ: `1,234.50` is `1.234,50` in German. `text.numbers.localize` writes it so.
-- The unit moves: `25%` is `25 %` in German (60 % unchanged), `$5` often `5 $`. `localize`, too.
+- Separators differ: `1,234.50` is `1.234,50` in German, as `localize` of `text/numbers.py` writes.
+- The unit moves: `25%` is `25 %` in German (60 % unchanged), `$50` is `50 $`. `localize`, too.
 
-Not found: ordinals (`1st`; 1 % unchanged), digits in words of small letters (`mp3`), units that are
-words (`5 miles`): the number is found and the word translated, `7 PM`.
+Of identifiers (`#48213`, `UTF-8`) 94 % stand unchanged in strings of programs, 88 % in news; of
+emoji, arrows and the like 98 %.
+
+Not found: ordinals (`1st`; 1 % unchanged), digits in words of small letters (`mp3`). Where the unit
+is a word (`5 miles`, `7 PM`), the number is found and the word translated. Numbers with blanks
+between groups of three digits are one number (`12 000`), also if they are a list (`100 200`).
 """
 
 import re
