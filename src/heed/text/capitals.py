@@ -1,0 +1,91 @@
+"""Lines in capitals: read in small letters, and answered in capitals.
+
+Pieces are learned from text in usual case, so that a word in capitals would be read letter by
+letter.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from heed.text.disturb import lower, upper
+
+MIN_WORDS = 2
+MIN_LETTERS = 6
+"""Fewest words, and letters, of a line in capitals: `USB` or `PDF OK` may well be written so."""
+
+Place = tuple[int, int]
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_BEGIN = re.compile(r"(?:^|[.!?…]\s)[^\w]*\w")
+
+
+def is_in_capitals(text: str, kept: Sequence[Place] = ()) -> bool:
+    """Whether all words of a line are in capitals.
+
+    Args:
+        text: of the line.
+        kept: places that do not count, in order, such as those of protected spans.
+    """
+    if text == text.lower() or text.islower():
+        return False
+    words = 0
+    letters = 0
+    for part in _between(text, kept):
+        if part != upper(part):
+            return False
+        found = [word for word in _WORD.findall(part) if word != lower(word)]
+        words += len(found)
+        letters += sum(map(len, found))
+    return words >= MIN_WORDS and letters >= MIN_LETTERS
+
+
+def in_small_letters(text: str, kept: Sequence[Place] = ()) -> str | None:
+    """A line in small letters, sentences with a capital; None where it would change its length.
+
+    Args:
+        text: of the line.
+        kept: places that stay as they are, in order.
+    """
+    parts = []
+    for part in _parts(text, kept):
+        small = lower(part[0]) if part[1] else part[0]
+        if len(small) != len(part[0]):
+            return None
+        parts.append(small)
+    small = "".join(parts)
+    begins = {match.end() - 1 for match in _BEGIN.finditer(small)}
+    begins -= {place for start, end in kept for place in range(start, end)}
+    for place in begins:
+        if len(letter := upper(small[place])) == 1:
+            small = f"{small[:place]}{letter}{small[place + 1 :]}"
+    return small
+
+
+def in_capitals(text: str, kept: Iterable[Place] = ()) -> tuple[str, list[Place]]:
+    """A text in capitals, and where its kept places are then.
+
+    Args:
+        text: to be changed.
+        kept: places that stay as they are, in order.
+    """
+    large = ""
+    places: list[Place] = []
+    for part, is_free in _parts(text, list(kept)):
+        if not is_free:
+            places.append((len(large), len(large) + len(part)))
+        large += upper(part) if is_free else part
+    return large, places
+
+
+def _between(text: str, kept: Sequence[Place]) -> Iterator[str]:
+    return (part for part, is_free in _parts(text, kept) if is_free)
+
+
+def _parts(text: str, kept: Sequence[Place]) -> Iterator[tuple[str, bool]]:
+    """The stretches of a text, and whether each is free to change."""
+    place = 0
+    for start, end in kept:
+        yield text[place:start], True
+        yield text[start:end], False
+        place = end
+    yield text[place:], True
