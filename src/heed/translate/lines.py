@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
+from heed.text.capitals import in_small_letters, is_in_capitals
 from heed.text.normalize import normalize
 from heed.text.protected import Rules, Span, find_spans
 from heed.text.segment import cut
@@ -79,7 +80,7 @@ class Chunk:
         src_ids: input of the encoder.
         prefix: target ids that the translation must begin with.
         key: of the part in the stream; seeds its random draws.
-        source: the part with its protected spans; None = it has none.
+        source: the part with its protected spans; None = it has none, and was not in capitals.
         begun: the prefix as text, where there are protected spans.
     """
 
@@ -231,10 +232,13 @@ class LineReader:
         spans = find_spans(text, rules)
         begun = normalize(line.prefix)
         key = number * PARTS_PER_LINE
-        if spans:
+        # The translation would not begin with this prefix any more if it were put in capitals.
+        small = None if begun else self._in_small_letters(text, spans)
+        if spans or small is not None:
+            sources = self._sources(small or text, spans, rules, in_capitals=small is not None)
             return [
                 self._chunk(source, tag, "" if part else begun, key + part)
-                for part, source in enumerate(self._sources(text, spans, rules))
+                for part, source in enumerate(sources)
             ]
         whole = self.src_vocab.encode(text)
         fits = len(whole) <= self.max_source_tokens
@@ -253,9 +257,21 @@ class LineReader:
         prefix = encode_with(self.tgt_vocab, begun, prefix_marks(begun, source)) if begun else []
         return Chunk([*tag, *ids, self.src_vocab.eos_id], prefix, key, source, begun)
 
-    def _sources(self, text: str, spans: list[Span], rules: Rules) -> list[Source]:
-        """The parts of a text with protected spans; no span is cut."""
-        whole = make_source(text, spans, rules, self._slots)
+    def _in_small_letters(self, text: str, spans: list[Span]) -> str | None:
+        """A line in capitals as the model reads it; None if it is not, or reads better so."""
+        kept = [(span.start, span.end) for span in spans]
+        if not is_in_capitals(text, kept):
+            return None
+        small = in_small_letters(text, kept)
+        if small is None or len(self.src_vocab.encode(small)) >= len(self.src_vocab.encode(text)):
+            return None  # the model has learned from text in capitals
+        return small
+
+    def _sources(
+        self, text: str, spans: list[Span], rules: Rules, *, in_capitals: bool
+    ) -> list[Source]:
+        """The parts of a text with protected spans, or in capitals; no span is cut."""
+        whole = make_source(text, spans, rules, self._slots, in_capitals=in_capitals)
         if len(encode_with(self.src_vocab, whole.read, whole.marks)) <= self.max_source_tokens:
             return [whole]
         encoded = functools.cache(lambda stretch: self.src_vocab.encode(stretch))
@@ -265,7 +281,13 @@ class LineReader:
             length=lambda stretch: len(encoded(stretch.strip())),
         )
         return [
-            make_source(text[start:end], within(spans, start, end), rules, self._slots)
+            make_source(
+                text[start:end],
+                within(spans, start, end),
+                rules,
+                self._slots,
+                in_capitals=in_capitals,
+            )
             for start, end in stretches_around(text, stretches, spans)
         ]
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from heed.decode.state import Hypothesis
+from heed.text.capitals import in_capitals
+from heed.text.disturb import upper
 from heed.text.normalize import BLANKS, normalize
 from heed.text.protected import find_spans
 from heed.text.slots import decode_with
@@ -351,10 +353,12 @@ def finished(draft: Draft, restored: Restored, translation: Translation) -> Tran
     shown, columns = _with_unread(draft.source, translation.source_tokens)
     doubts = (*translation.doubts, *restored.doubts)
     if not restored.atoms:
+        places = [span.place for span in draft.source.spans]
+        text, _ = _cased(draft.source, restored.text, places)
         return replace(
             translation,
-            text=restored.text,
-            tokens=[restored.text],
+            text=text,
+            tokens=[text],
             token_scores=[0.0],
             source_tokens=shown,
             alignment=None if translation.alignment is None else [[0.0] * len(shown)],
@@ -371,15 +375,29 @@ def finished(draft: Draft, restored: Restored, translation: Translation) -> Tran
             [0.0 if row is None or column is None else row[column] for column in columns]
             for row in rows
         ]
+    atoms = zip(restored.atoms, restored.places, strict=True)
+    places = [place for atom, place in atoms if atom.span is not None]
+    text, tokens = _cased(draft.source, restored.text, places, tokens)
     return replace(
         translation,
-        text=restored.text,
+        text=text,
         tokens=tokens,
         token_scores=[*scores, *translation.token_scores[n_tokens:]],
         source_tokens=shown,
         alignment=alignment,
         doubts=doubts,
     )
+
+
+def _cased(
+    source: Source, text: str, kept: Sequence[tuple[int, int]], tokens: Sequence[str] = ()
+) -> tuple[str, list[str]]:
+    """A text and its tokens in capitals if the source was; protected spans stay as they are."""
+    if not source.in_capitals:
+        return text, [*tokens]
+    own = {span.text for span in source.spans}
+    large = [token if token.strip(WORD_START) in own else upper(token) for token in tokens]
+    return in_capitals(text, kept)[0], large
 
 
 def _with_unread(source: Source, tokens: list[str]) -> tuple[list[str], list[int | None]]:

@@ -50,19 +50,21 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """A part of a line that holds protected spans.
+    """A part of a line that holds protected spans, or was in capitals.
 
     Attributes:
         text: of the part, normalized.
         read: the text without the spans that the model does not read.
         spans: in order.
         rules: that found them.
+        in_capitals: the line was in capitals; `text` and `read` are in small letters.
     """
 
     text: str
     read: str
     spans: tuple[Kept, ...]
     rules: Rules
+    in_capitals: bool = False
 
     @property
     def marks(self) -> list[Mark]:
@@ -126,6 +128,8 @@ def make_source(
     spans: Sequence[Span],
     rules: Rules,
     slots: tuple[Slots, Slots] | None,
+    *,
+    in_capitals: bool = False,
 ) -> Source:
     """What a model reads of a text with protected spans.
 
@@ -134,6 +138,7 @@ def make_source(
         spans: of the text; what is a pair by its kind and has no partner here is a thing.
         rules: that found them.
         slots: of the source and the target vocabulary; None = the model has none.
+        in_capitals: the line was in capitals, and `text` is in small letters.
     """
     kept = _nested(text, spans)
     if slots is not None:
@@ -146,6 +151,7 @@ def make_source(
         read=read,
         spans=tuple(replace(span, read=place) for span, place in spans_read),
         rules=rules,
+        in_capitals=in_capitals,
     )
 
 
