@@ -66,6 +66,7 @@ def test_fields_in_braces_and_entities(text: str, expected: list[str]) -> None:
         (r"C:\x\y.txt, \\server\share.", [r"C:\x\y.txt", r"\\server\share"]),
         ("open src/main.c or config.json.", ["src/main.c", "config.json"]),
         ("(*.svg, *.png) and .csv", ["*.svg", "*.png", ".csv"]),
+        ("das heißt d.h. dies, a.c", []),
         ("Europe/Madrid, and/or, 360°/number", ["360°"]),
     ],
 )
@@ -87,6 +88,7 @@ def test_addresses(text: str, expected: list[str]) -> None:
         ("#48213 A-113 UTF-8 3D v2.0", ["#48213", "A-113", "UTF-8", "3D", "v2.0"]),
         ("DE89 3704 0044 0532 0130 00", ["DE89 3704 0044 0532 0130 00"]),
         ("#ff00ff 0xFF 1a2b3c4", ["#ff00ff", "0xFF", "1a2b3c4"]),
+        ("1.Yí and 2.Ölflasche", ["1", "2"]),
         ("decade, deadbeef, +49 30 1234567", ["+49", "30", "1234567"]),
     ],
 )

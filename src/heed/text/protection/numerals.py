@@ -49,7 +49,7 @@ _IDENTIFIER = re.compile(
     r"|0x[0-9A-Fa-f]++(?!\w)"
     r"|[vV]\d++(?:\.\d++)*+(?:-\w++)?(?!\w)"
     rf"|(?!\d++(?:[AP]M|[.,]?\d*+{UNIT})(?!\w))(?=[A-Z\-_./:]*+\d)(?=[0-9\-_./:]*+[A-Z])"
-    rf"{_CODE_PART}(?:[\-_./:]{_CODE_PART})*+(?![a-z_]))"
+    rf"{_CODE_PART}(?:[\-_./:]{_CODE_PART})*+(?!{LETTER}))"
 )
 
 _PICTURE = (
