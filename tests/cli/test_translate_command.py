@@ -71,7 +71,7 @@ def test_verbose_shows_the_probability_of_each_token_beside_the_output(
     assert (code, out) == (0, call(*given, stdin=b"A man.\n\n")[1])
     _, scored, _ = call(*given, "--format", "jsonl", "--word-scores", stdin=b"A man.\n")
     result = json.loads(scored)
-    lines = [line.split() for line in error.splitlines() if "cut off" not in line]
+    lines = [line.split() for line in error.splitlines() if not line.startswith("heed:")]
     assert [line[1] for line in lines] == result["tokens"]
     for line, log_prob in zip(lines, result["token_scores"], strict=False):
         assert float(line[0]) == pytest.approx(math.exp(log_prob), abs=1e-3)

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.bundle.card import is_edited, model_card
+from heed.bundle.doubts import Judgment
 from heed.bundle.find import (
     ALIGNMENT,
     ALIGNMENT_HEADS,
     AVERAGE,
     CHECKPOINTS,
     CONFIG,
+    DOUBT_WORDS,
+    DOUBTS,
     INT8,
     JOINT_VOCAB,
     MODEL_FILES,
@@ -58,7 +61,10 @@ TASKS = ("translate", "lm", "mlm", "classify")
 FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the configuration of any model takes."""
-_DESCRIPTION = (CONFIG, ALIGNMENT_HEADS, JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB)
+_DESCRIPTION = (
+    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS),
+    *(JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB),
+)
 """The files of a model other than its weights."""
 _KEYS = (
     "format",
@@ -95,6 +101,7 @@ class Bundle:
         task: what the model does, one of `TASKS`.
         labels: of a classifier, in the order of their ids.
         alignment_heads: what is read as an alignment; None = nobody has chosen.
+        judgment: what translations are judged by; None = nobody has learned it.
     """
 
     config: AnyConfig
@@ -110,6 +117,7 @@ class Bundle:
     task: str = "translate"
     labels: tuple[str, ...] = ()
     alignment_heads: AlignmentHeads | None = None
+    judgment: Judgment | None = None
 
 
 def save_bundle(
@@ -176,6 +184,8 @@ def description_files(
     files = {CONFIG: to_json(config), CARD: card}
     if bundle.alignment_heads is not None:
         files[ALIGNMENT_HEADS] = bundle.alignment_heads.to_bytes()
+    if bundle.judgment is not None:
+        files |= bundle.judgment.to_files()
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
         return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
     return {
@@ -323,6 +333,7 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
         task=values.get("task", "translate"),
         labels=labels,
         alignment_heads=_read_alignment_heads(folder, files),
+        judgment=Judgment.from_files(files, folder) if DOUBTS in files else None,
     )
 
 

@@ -19,6 +19,10 @@ SHORTLIST = "shortlist.safetensors"
 """The shortlist: see `heed.engine.shortlist`."""
 ALIGNMENT_HEADS = "alignment.json"
 """The heads that are read as an alignment: see `heed.bundle.alignment`."""
+DOUBTS = "doubts.json"
+"""What translations are judged by: see `heed.bundle.doubts`."""
+DOUBT_WORDS = "doubts.safetensors"
+"""The arrays about pieces that belong to it."""
 ALIGNMENT = 64
 """Bytes of a cache line; all int8 arrays but learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
@@ -30,6 +34,8 @@ MODEL_FILES = (
     INT8,
     SHORTLIST,
     ALIGNMENT_HEADS,
+    DOUBTS,
+    DOUBT_WORDS,
     JOINT_VOCAB,
     SRC_VOCAB,
     TGT_VOCAB,

@@ -6,7 +6,7 @@ Numbers are natural logarithms, except in `fairseq`, whose own scripts expect ba
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heed.cli.streams import on_one_line
@@ -23,6 +23,7 @@ class Details:
         has_scores: also the score and the log-probability of the whole line.
         has_word_scores: also each token's log-probability.
         alignment: `hard`, `soft` or None.
+        has_confidence: also the probability that it is right.
         passed_on: keys of this input line that `jsonl` copies to the output, such as `id`.
     """
 
@@ -30,6 +31,7 @@ class Details:
     has_scores: bool = False
     has_word_scores: bool = False
     alignment: str | None = None
+    has_confidence: bool = False
     passed_on: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -53,7 +55,8 @@ def choose_format(name: str | None, details: Details) -> Format:
     if name == "text" and not details.is_plain:
         raise UsageError(
             "--format text holds one translation a line and nothing else. "
-            "For scores, alignments or n-best lists use --format tsv, moses, jsonl or fairseq."
+            "For scores, confidence, alignments or n-best lists use --format tsv, moses, jsonl or "
+            "fairseq."
         )
     return FORMATS[name]
 
@@ -64,7 +67,7 @@ def as_text(line: int, translation: Translation, details: Details) -> list[str]:
 
 
 def as_tsv(line: int, translation: Translation, details: Details) -> list[str]:
-    """Columns: line number (n-best only), text, then score, token scores, alignment, as wanted."""
+    """Columns: line number (n-best only), text, score, token scores, alignment, confidence."""
     rows = []
     for reading in _readings(translation):
         columns = [str(line)] if details.n_best > 1 else []
@@ -75,6 +78,8 @@ def as_tsv(line: int, translation: Translation, details: Details) -> list[str]:
             columns.append(_numbers(reading.token_scores))
         if details.alignment:
             columns.append(spell_alignment(reading, details.alignment))
+        if details.has_confidence:
+            columns.append(_spelled(reading.confidence))
         rows.append("\t".join(columns))
     return rows
 
@@ -86,6 +91,8 @@ def as_moses(line: int, translation: Translation, details: Details) -> list[str]
         features = f"F0= {reading.log_prob:.4f}"
         if details.has_word_scores:
             features += f" WordScores= {_numbers(reading.token_scores)}"
+        if details.has_confidence:
+            features += f" Confidence= {_spelled(reading.confidence)}"
         # A translation may itself contain the separator.
         text = reading.text.replace("|||", "|| |")
         columns = [str(line), text, features, f"{reading.score:.4f}"]
@@ -102,6 +109,8 @@ def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]
         **details.passed_on,
         **_record(translation, details),
         "status": translation.status,
+        "doubts": [asdict(doubt) for doubt in translation.doubts],
+        "confidence": translation.confidence,
     }
     if details.n_best > 1:
         record["alternatives"] = [_record(other, details) for other in translation.alternatives]
@@ -163,6 +172,11 @@ def _record(translation: Translation, details: Details) -> dict[str, Any]:
     elif details.alignment == "soft":
         record["alignment"] = [[round(w, 6) for w in row] for row in translation.alignment or []]
     return record
+
+
+def _spelled(confidence: float | None) -> str:
+    """A probability; a dash where the model has not learned to tell."""
+    return "-" if confidence is None else f"{confidence:.4f}"
 
 
 def _pieces(tokens: Sequence[str]) -> str:

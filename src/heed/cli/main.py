@@ -44,6 +44,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "heed.cli.look:choose_heads",
             "Find the heads that align best, for later.",
         ),
+        "calibrate": (
+            "heed.cli.doubting:calibrate",
+            "Learn when translations are doubtful.",
+        ),
         "inspect": ("heed.cli.inspect:inspect", "Look into a model, in a page."),
         "vectors": (
             "heed.cli.vectors:vectors",

@@ -14,6 +14,7 @@ import click
 
 from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, as_one, command, options
+from heed.cli.doubting import CHOICES, Doubtful, Doubting
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.json_input import json_lines
 from heed.cli.models import (
@@ -41,6 +42,7 @@ heed translate -m run/ -b 10 --n-best 5 -i news.en -o news.nbest
 heed translate -m run/ --sample --temperature 0.8 --seed 7 < news.en
 heed translate -m run/ --format jsonl --alignment hard < news.en
 heed translate -m run/ --alternatives 3 "A man is riding a bike."
+heed translate -m run/ --on-doubt source --report doubts.jsonl < news.en > news.de
 heed translate -m run/ --json-input --format jsonl < news.jsonl > news.de.jsonl
 """
 
@@ -84,13 +86,14 @@ class Output:
     alternatives: int
     verbose: bool
 
-    def details(self, n_best: int | None) -> Details:
+    def details(self, n_best: int | None, *, has_confidence: bool) -> Details:
         """The content of a line of output."""
         return Details(
             n_best=n_best or self.alternatives + 1,
             has_scores=self.with_scores,
             has_word_scores=self.word_scores,
             alignment=self.alignment,
+            has_confidence=has_confidence,
         )
 
 
@@ -110,6 +113,7 @@ class Batching:
 
 
 text_option = options("Input and output")
+doubt_option = options("Doubtful lines")
 search_option = options("Search")
 sampling_option = options("Sampling")
 speed_option = options("Speed")
@@ -151,9 +155,24 @@ MAX_ALTERNATIVES = 1023
     "Stop at bytes that are not UTF-8, or read them as U+FFFD.",
     default="strict",
 )
+@doubt_option(
+    "--on-doubt",
+    CHOICES,
+    "Keep a doubtful line, mark it with [?], write its source instead, or stop there.",
+    default="keep",
+)
+@doubt_option("--report report_path", str, "Also write all doubtful lines as JSON.", metavar="FILE")
+@doubt_option("--with-confidence", bool, "Also write how probably each line is right.")
+@doubt_option(
+    "--second-search/--no-second-search",
+    bool,
+    "Search once more where a line is in doubt; default: after heed calibrate.",
+    default=None,
+)
 @as_one(Source, "source")
 @as_one(Output, "output")
 @as_one(Batching, "batching")
+@as_one(Doubting, "doubting")
 @model_options
 @search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @search_option("--n-best --nbest-size --nbest", int, "Translations written for each line.")
@@ -189,6 +208,7 @@ def translate(
     source: Source,
     output: Output,
     batching: Batching,
+    doubting: Doubting,
     opening: ModelFlags,
     **search: Any,
 ) -> None:
@@ -198,38 +218,35 @@ def translate(
     or --alternatives a line becomes several, except in jsonl. When the input pauses, the lines read
     so far are translated and written.
     """
-    details = output.details(search["n_best"])
+    details = output.details(search["n_best"], has_confidence=doubting.with_confidence)
     write = choose_format(output.format_name, details)
     _check_together(text, source, output, search["n_best"])
     is_interactive = not text and source.input_path == "-" and sys.stdin.isatty()
     replaced: set[int] = set()
     passed_on: deque[dict[str, Any]] = deque()
     with ExitStack() as stack:
-        lines: Iterator[str | Line]
         # A wrong byte does not end an interactive session.
         is_replacing = is_interactive or source.encoding_errors == "replace"
         texts, has_paused = _input_lines(
             stack, text, source.input_path, on_invalid=replaced.add if is_replacing else None
         )
-        lines = texts
+        lines: Iterator[str | Line] = texts
         if source.json_input:
             name = "TEXT" if text else shown_name(source.input_path)
             lines = json_lines(texts, name, passed_on)
-        prefixes = None
-        if source.prefix_path:
-            prefix_file = stack.enter_context(open_input(source.prefix_path))
-            prefixes = decode_lines(prefix_file, shown_name(source.prefix_path))
-        inputs = [*([] if text else [source.input_path]), *filter(None, [source.prefix_path])]
-        require_not_read(output.output_path, [*inputs, *model_files(opening.model)])
+        read = [*([] if text else [source.input_path]), *filter(None, [source.prefix_path])]
+        _require_apart([*read, *model_files(opening.model)], output, doubting)
         translator, target_lang = load_translator(session, opening)
         search = checked_search(translator, _search_options(search))
         _set_batch_size(translator, batching)
+        doubting.apply(translator)
         writer = stack.enter_context(open_output(output.output_path))
+        doubtful = Doubtful(doubting, stack)
         if is_interactive:
             session.say("Type a line and press Enter; Ctrl-D ends.")
         results = translator.translate_stream(
-            _flushing(lines, writer),
-            prefixes=prefixes,
+            doubtful.reading(_flushing(lines, writer)),
+            prefixes=_prefixes(stack, source.prefix_path),
             buffer_lines=1 if is_interactive else batching.buffer_size,
             has_paused=has_paused,
             target_lang=target_lang,
@@ -238,10 +255,12 @@ def translate(
             **search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):
+            result = doubtful.looked_at(result)
             own = replace(details, passed_on=passed_on.popleft()) if passed_on else details
             for row in write(number, result, own):
                 writer.write(row)
             _say_tokens(session if output.verbose else None, writer, result)
+        doubtful.summarize(session)
 
 
 def _check_together(
@@ -254,6 +273,19 @@ def _check_together(
         raise UsageError('With --json-input, give each "prefix" in its line instead of --prefix.')
     if output.alternatives and n_best is not None:
         raise UsageError("Give either --alternatives or --n-best, not both.")
+
+
+def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
+    """Refuse to write over what is read."""
+    for path in filter(None, [output.output_path, doubting.report_path]):
+        require_not_read(path, read)
+
+
+def _prefixes(stack: ExitStack, path: str | None) -> Iterator[str] | None:
+    """The lines of a file of prefixes, if there is one."""
+    if not path:
+        return None
+    return decode_lines(stack.enter_context(open_input(path)), shown_name(path))
 
 
 def _input_lines(

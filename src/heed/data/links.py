@@ -3,19 +3,38 @@
 Source: Brown et al. 1993, section 4.1 (model 1), with an empty source word.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.portions import random_portions
-from heed.data.store import Store
 from heed.machine.seeds import derive_seed
 
 ROUNDS = 5
 """Iterations of expectation and maximization, as in GIZA++."""
 
 Numbers = NDArray[np.int64]
+
+
+class Pairs(Protocol):
+    """Pairs as ids, such as a `heed.data.store.Store`; or the same the other way round.
+
+    Attributes:
+        src_lengths: source tokens of each pair and one more, `(n_pairs,)`.
+        tgt_lengths: target tokens of each pair and one more, `(n_pairs,)`.
+    """
+
+    src_lengths: NDArray[np.int32]
+    tgt_lengths: NDArray[np.int32]
+
+    def src(self, index: int, /) -> NDArray[np.int32]:
+        """Source ids of a pair without special pieces."""
+        ...
+
+    def tgt(self, index: int, /) -> NDArray[np.int32]:
+        """Target ids of a pair without special pieces."""
+        ...
 
 
 class Links(NamedTuple):
@@ -31,7 +50,7 @@ class Links(NamedTuple):
 
 
 def read_links(
-    pairs: Store, src_vocab_size: int, tgt_vocab_size: int, *, at_most: int
+    pairs: Pairs, src_vocab_size: int, tgt_vocab_size: int, *, at_most: int
 ) -> tuple[Numbers, list[Links]]:
     """The distinct links, source * tgt_vocab_size + target, ascending; and where they occur.
 
@@ -64,10 +83,21 @@ def estimate(links: list[Links], src: Numbers) -> NDArray[np.float64]:
     """p(target | source) of each distinct link `(n_links,)`, whose source ids are `src`."""
     chances = np.ones(len(src))
     for _ in range(ROUNDS):
-        expected = np.zeros(len(src))
-        for places, counts in links:
-            shares = chances[places]
-            totals = np.add.reduceat(shares, np.cumsum(counts) - counts)
-            expected += np.bincount(places, shares / totals.repeat(counts), len(src))
+        expected = expected_counts(links, chances)
         chances = expected / np.bincount(src, expected)[src]
     return chances
+
+
+def expected_counts(links: list[Links], chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How often each distinct link is expected to be made, `(n_links,)`.
+
+    Args:
+        links: from `read_links`.
+        chances: p(target | source) of each distinct link, `(n_links,)`.
+    """
+    expected = np.zeros(len(chances))
+    for places, counts in links:
+        shares = chances[places]
+        totals = np.add.reduceat(shares, np.cumsum(counts) - counts)
+        expected += np.bincount(places, shares / totals.repeat(counts), len(chances))
+    return expected

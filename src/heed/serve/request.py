@@ -15,17 +15,6 @@ Format = Literal["text", "html", "xml"]
 Split = Literal["1", "0", "nonewlines"]
 """What splits a text, see `heed.documents.passages.MODES`."""
 
-Kind = Literal[
-    "unknown_word",
-    "low_probability",
-    "repeated",
-    "max_length",
-    "split",
-    "glossary_not_placed",
-    "language_doubtful",
-]
-"""Why a translation, or a place in it, may be wrong."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class MarkupOptions:
@@ -122,15 +111,13 @@ class Doubt:
         kind: which reason.
         sentence: the reason in words.
         segment: index of the segment; None = the whole text.
-        tokens: of the segment's translation, first and one past the last; None = all of it.
         start: where the place begins in the text of the answer; None = no one place.
         end: where it ends there, one past its last character.
     """
 
-    kind: Kind
+    kind: str
     sentence: str
     segment: int | None = None
-    tokens: tuple[int, int] | None = None
     start: int | None = None
     end: int | None = None
 

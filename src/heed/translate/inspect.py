@@ -7,9 +7,10 @@ from heed.decode.batching import batches, padded
 from heed.decode.score import next_token, score_pairs
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Floats, Inspectable
+from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.lines import Chunk, LineReader, require_whole
-from heed.translate.result import PairScore
+from heed.translate.result import Alignment, PairScore, Translation
 
 Weights = list[list[float]]
 
@@ -61,6 +62,36 @@ def score_lines(
                 tokens=vocab.pieces(tgt_out[i]), token_scores=row[: len(tgt_out[i])]
             )
     return scores
+
+
+def scored_translations(
+    reader: LineReader,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    scores: Sequence[PairScore],
+    tag: list[int],
+) -> list[Translation]:
+    """Given translations with what a search would say about its own.
+
+    Args:
+        reader: turns lines into ids.
+        src: source lines.
+        tgt: their translations.
+        scores: of the pairs.
+        tag: in front of each source.
+    """
+    return [
+        Translation(
+            text=normalize(text),
+            score=score.score,
+            log_prob=score.log_prob,
+            tokens=score.tokens[:-1],
+            token_scores=score.token_scores,
+            source_tokens=reader.src_tokens(reader.src_ids(source, tag)),
+            status="ok" if normalize(source) else "empty",
+        )
+        for source, text, score in zip(src, tgt, scores, strict=True)
+    ]
 
 
 def next_ids(
@@ -152,6 +183,32 @@ def cross_attention(
         # Row t is the step that read target token t - 1 and wrote token t.
         matrices.append(weights[first : first + len(tgt_ids), shown].tolist())
     return matrices
+
+
+def aligned(
+    model: Decodable,
+    reader: LineReader,
+    src_ids: list[int],
+    tgt: str,
+    chosen: AlignmentHeads | None,
+) -> Alignment:
+    """The source tokens that each target token attends to.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        reader: turns lines into ids.
+        src_ids: of the source, `<eos>` last.
+        tgt: its translation.
+        chosen: the layer and heads; None = all heads of the last layer.
+    """
+    vocab = reader.tgt_vocab
+    tgt_ids = reader.whole_tgt(tgt, "translation")
+    (weights,) = cross_attention(model, (reader.src_vocab, vocab), [src_ids], [tgt_ids], chosen)
+    return Alignment(
+        source_tokens=reader.src_tokens(src_ids),
+        target_tokens=vocab.pieces(tgt_ids),
+        weights=weights,
+    )
 
 
 def _mean_of(layers: list[Floats], chosen: AlignmentHeads) -> Floats:

@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -46,7 +46,8 @@ class Translation:
             translated in parts; `max_length` when the search was cut off before `<eos>`;
             `replaced_bytes` when the input was not valid UTF-8; `unwanted` when the search was
             ended because nobody wanted the result any more.
-        doubts: reasons to look at it.
+        doubts: reasons to look at it, see `heed.translate.doubts`.
+        confidence: probability that it is right; None = the model has not learned to tell.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Translation:
     alternatives: tuple["Translation", ...] = ()
     status: Status = "ok"
     doubts: tuple[Doubt, ...] = ()
+    confidence: float | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -197,7 +199,7 @@ def _concatenated(parts: list[Translation]) -> Translation:
             and not (is_written_solid(text[-1]) or is_written_solid(part.text[0]))
         )
         text += " " if is_spaced else ""
-        doubts += [_moved(doubt, len(text)) for doubt in part.doubts]
+        doubts += [moved(doubt, len(text)) for doubt in part.doubts]
         text += part.text
     n_tokens = sum(max(1, len(part.token_scores)) for part in parts)
     n_columns = sum(len(part.source_tokens) for part in parts)
@@ -217,10 +219,17 @@ def _concatenated(parts: list[Translation]) -> Translation:
         alignment=None if parts[0].alignment is None else alignment,
         status="split",
         doubts=tuple(doubts),
+        confidence=_least(part.confidence for part in parts),
     )
 
 
-def _moved(doubt: Doubt, by: int) -> Doubt:
+def _least(confidences: Iterable[float | None]) -> float | None:
+    """A line is as good as the worst of its parts; None if one has none."""
+    known = list(confidences)
+    return None if None in known else min(one for one in known if one is not None)
+
+
+def moved(doubt: Doubt, by: int) -> Doubt:
     """A doubt about a translation that has come to stand behind `by` characters."""
     if doubt.start is None or doubt.end is None:
         return doubt

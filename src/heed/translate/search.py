@@ -18,10 +18,12 @@ from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
+from heed.translate.doubts.again import better, halves, needs_help, other_options
+from heed.translate.doubts.judge import Judge
 from heed.translate.inspect import Weights, cross_attention, never_written, shown_pieces
 from heed.translate.lines import Chunk
 from heed.translate.protect import Draft, as_source, read_draft, with_spans
-from heed.translate.result import Translation
+from heed.translate.result import Translation, join_parts
 
 IsWanted = Callable[[int], bool]
 """Whether the item of this index is still wanted; called often, from the thread that searches."""
@@ -38,6 +40,8 @@ class Searcher:
         batch_tokens: source positions times beam computed at once; results do not depend on it.
         batch_lines: at most this many parts at once; None = no such limit.
         alignment_heads: what is read as an alignment.
+        judge: looks at what was found; None = nobody does.
+        searches_again: search once more where the answer is in doubt.
     """
 
     model: Decodable
@@ -46,6 +50,8 @@ class Searcher:
     batch_tokens: int
     batch_lines: int | None
     alignment_heads: AlignmentHeads | None = None
+    judge: Judge | None = None
+    searches_again: bool = False
 
     def search(
         self,
@@ -64,7 +70,57 @@ class Searcher:
             is_wanted: asked after every step; a part that is not wanted any more leaves the search
                 at once, and has the status `unwanted`.
         """
-        return self._searched(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        found = self._searched(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        if self.judge is None:
+            return found
+        found = self.judge.judge(found, _texts(chunks))
+        # Who draws at random wants what was drawn.
+        if self.searches_again and not options.sample:
+            self._search_again(chunks, found, options, alignment, is_wanted)
+        return found
+
+    def _search_again(
+        self,
+        chunks: Sequence[Chunk],
+        found: list[Translation],
+        options: DecodeOptions,
+        alignment: bool,
+        is_wanted: IsWanted | None,
+    ) -> None:
+        """Replace what is in doubt by something better, if other searches find it."""
+        assert self.judge is not None
+        groups: dict[DecodeOptions, list[int]] = {}
+        for place, each in enumerate(found):
+            if needs_help(each):
+                groups.setdefault(other_options(each, options), []).append(place)
+        for changed, places in groups.items():
+            others = self._searched(
+                [chunks[place] for place in places],
+                changed,
+                alignment=alignment,
+                is_wanted=_of_items(is_wanted, places),
+            )
+            for place, other in zip(places, others, strict=True):
+                answers = [replace(other, alternatives=()), *other.alternatives]
+                answers = self.judge.judge(answers, _texts([chunks[place]] * len(answers)))
+                found[place] = better(found[place], answers, "a second search")
+        parts = {
+            place: two
+            for place, each in enumerate(found)
+            if needs_help(each) and (two := halves(chunks[place], self.src_vocab))
+        }
+        places = [place for place, two in parts.items() for _ in two]
+        pieces = iter(
+            self._searched(
+                [part for two in parts.values() for part in two],
+                options,
+                alignment=alignment,
+                is_wanted=_of_items(is_wanted, places),
+            )
+        )
+        for place, two in parts.items():
+            joined = replace(join_parts([next(pieces) for _ in two]), alternatives=())
+            found[place] = better(found[place], self.judge.judge([joined]), "its two halves")
 
     def _searched(
         self,
@@ -256,6 +312,11 @@ def copied(chunk: Chunk) -> Translation:
     return Translation(text=text, tokens=[text], token_scores=[0.0], source_tokens=[text])
 
 
+def _texts(chunks: Sequence[Chunk]) -> list[str | None]:
+    """The text of parts with protected spans."""
+    return [None if chunk.source is None else chunk.source.text for chunk in chunks]
+
+
 def rows_of(options: DecodeOptions) -> int:
     """Hypotheses that are searched at the same time for each source."""
     return options.n_best if options.sample else options.beam_size
@@ -269,6 +330,11 @@ def _of_equals(is_wanted: IsWanted | None, same: Sequence[int]) -> IsWanted | No
     for item, place in enumerate(same):
         items.setdefault(place, []).append(item)
     return lambda place: any(map(is_wanted, items[place]))
+
+
+def _of_items(is_wanted: IsWanted | None, places: Sequence[int]) -> IsWanted | None:
+    """`is_wanted` for some of the items, by their place among these."""
+    return None if is_wanted is None else lambda place: is_wanted(places[place])
 
 
 def _of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> BatchIsWanted | None:

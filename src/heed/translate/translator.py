@@ -14,10 +14,11 @@ from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.model.interface import Decodable
 from heed.text.vocab import Vocab
-from heed.translate.inspect import cross_attention, next_ids, score_lines
+from heed.translate.continuing import continued, next_tokens
+from heed.translate.doubts.judge import Judge, judge_of
+from heed.translate.inspect import aligned, score_lines, scored_translations
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
-    Chunk,
     Line,
     LineReader,
     buffers,
@@ -98,11 +99,14 @@ def load(
         options=found.options,
         twin=found.twin,
         alignment_heads=bundle.alignment_heads,
+        judge=judge_of(bundle),
     )
 
 
 class Translator:
     """A model and its vocabularies; translates any text, line by line.
+
+    `searches_again` says whether lines in doubt are searched once more.
 
     Args:
         model: anything that can be decoded, in evaluation mode.
@@ -118,6 +122,7 @@ class Translator:
         batch_lines: at most this many lines at once; None = no such limit.
         twin: the model in torch, for `trace` and `edit`; None = there is none.
         alignment_heads: what is read as an alignment; None = all heads of the last layer.
+        judge: looks at translations; None = one that knows rules alone.
     """
 
     def __init__(
@@ -135,8 +140,11 @@ class Translator:
         batch_lines: int | None = None,
         twin: Twin | None = None,
         alignment_heads: AlignmentHeads | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.model = model
+        self.judge = judge or Judge(None, src_vocab, tgt_vocab)
+        self.searches_again = self.judge.judgment is not None
         self.twin = twin
         self.alignment_heads = alignment_heads
         self.src_vocab = src_vocab
@@ -301,6 +309,27 @@ class Translator:
             max_rows=self.batch_lines,
         )
 
+    def judged(
+        self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
+    ) -> list[Translation]:
+        """Given translations with the doubts about them, whoever wrote them.
+
+        Args:
+            src: source lines.
+            tgt: their translations.
+            target_lang: one of the model's target languages.
+
+        Returns:
+            One translation a pair, in order, with its pieces and their log-probabilities, and
+            without a confidence, which is learned on what the model writes itself.
+
+        Raises:
+            DataError: the two have unequal lengths.
+        """
+        scores = self.score(src, tgt, target_lang=target_lang)
+        given = scored_translations(self.reader, src, tgt, scores, self.reader.tag(target_lang))
+        return self.judge.judge(given, is_given=True)
+
     def next_word(
         self, src: str, prefix: str = "", k: int = 10, *, target_lang: str | None = None
     ) -> list[NextToken]:
@@ -316,15 +345,9 @@ class Translator:
             DataError: the source or the prefix is too long to be read in one piece.
             UsageError: an argument is of a wrong type or out of range.
         """
-        require_text(src=src, prefix=prefix)
-        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
-        choices = next_ids(
-            self.model, self.reader, src_ids, self.reader.whole_tgt(prefix, "prefix"), k
+        return next_tokens(
+            self.model, self.reader, src, prefix, k, tag=self.reader.tag(target_lang)
         )
-        return [
-            NextToken(token=self.tgt_vocab.pieces([token_id])[0], probability=probability)
-            for token_id, probability in choices
-        ]
 
     def continuations(
         self,
@@ -351,25 +374,16 @@ class Translator:
             DataError: the source or the prefix is too long to be read in one piece.
             UsageError: an argument is of a wrong type or out of range.
         """
-        chosen = options_from(self.options, options)
-        require_text(text=text, prefix=prefix)
-        src_ids = self.reader.whole_src(text, self.reader.tag(target_lang))
-        begun = self.reader.whole_tgt(prefix, "prefix")
-        choices = next_ids(self.model, self.reader, src_ids, begun, k)
-        parts = [
-            Chunk(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)
-        ]
-        found = self.searcher.search(
-            parts, chosen, is_wanted=None if is_wanted is None else lambda _: is_wanted()
+        return continued(
+            self.searcher,
+            self.reader,
+            text,
+            prefix,
+            k,
+            options_from(self.options, options),
+            tag=self.reader.tag(target_lang),
+            is_wanted=is_wanted,
         )
-        return [
-            Continuation(
-                token=self.tgt_vocab.pieces([token_id])[0],
-                probability=probability,
-                translation=translation,
-            )
-            for (token_id, probability), translation in zip(choices, found, strict=True)
-        ]
 
     def alternatives(self, text: str, *arguments: Any, **options: Any) -> list[Continuation]:
         """The old name of `continuations`, until the next version."""
@@ -409,17 +423,10 @@ class Translator:
         src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
         if tgt is None:
             tgt = self(src, target_lang=target_lang)
-        tgt_ids = self.reader.whole_tgt(tgt, "translation")
-        vocabs = self.src_vocab, self.tgt_vocab
         chosen = self.alignment_heads
         if layer is not None or heads:
             chosen = AlignmentHeads(layer=-1 if layer is None else layer, heads=tuple(heads))
-        (weights,) = cross_attention(self.model, vocabs, [src_ids], [tgt_ids], chosen)
-        return Alignment(
-            source_tokens=self.reader.src_tokens(src_ids),
-            target_tokens=self.tgt_vocab.pieces(tgt_ids),
-            weights=weights,
-        )
+        return aligned(self.model, self.reader, src_ids, tgt, chosen)
 
     @overload
     def trace(self, src: str, tgt: str | None = None, **options: Any) -> "Trace": ...
@@ -487,4 +494,6 @@ class Translator:
             batch_tokens=self.batch_tokens,
             batch_lines=self.batch_lines,
             alignment_heads=self.alignment_heads and self.alignment_heads.for_documents(),
+            judge=self.judge,
+            searches_again=self.searches_again,
         )

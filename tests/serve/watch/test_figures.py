@@ -50,9 +50,9 @@ def test_requests_batches_and_the_cache_are_counted(client: TestClient) -> None:
 
 def test_doubts_are_counted_by_kind() -> None:
     figures = Figures()
-    figures.doubted("repeated")
-    figures.doubted("repeated")
-    assert value(figures.text().decode(), 'heed_doubts_total{kind="repeated"}') == 2
+    figures.doubted("loop")
+    figures.doubted("loop")
+    assert value(figures.text().decode(), 'heed_doubts_total{kind="loop"}') == 2
 
 
 def test_invented_methods_make_no_labels() -> None:

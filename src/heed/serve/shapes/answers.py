@@ -68,6 +68,7 @@ def spelled_segment(segment: SegmentAnswer, *, details: bool) -> dict[str, Any]:
         "text": translation.text,
         "score": rounded(translation.score),
         "status": translation.status,
+        "confidence": rounded(translation.confidence),
     }
     if details:
         found["tokens"] = spelled_tokens(translation)

@@ -26,7 +26,9 @@ NUMBER_OR_NULL = {"type": ["number", "null"]}
 INTEGER_OR_NULL = {"type": ["integer", "null"]}
 
 _PIECE = {"piece": TEXT, "start": INTEGER, "end": INTEGER}
-_SEGMENT = record(source=TEXT, text=TEXT, score=NUMBER_OR_NULL, status=TEXT)
+_SEGMENT = record(
+    source=TEXT, text=TEXT, score=NUMBER_OR_NULL, status=TEXT, confidence=NUMBER_OR_NULL
+)
 SHARED: dict[str, dict[str, Any]] = {
     "Translation": record(
         text=TEXT,

@@ -22,6 +22,7 @@ from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.recipe import Recipe
 from heed.train.recipe.snapshot import make_bundle
 from heed.train.run import checkpoint
+from heed.train.run.calibrate import calibrate_after_training
 from heed.train.run.setup import make_trainer, take_over
 from heed.train.step.averages import copy_into, using_weights
 from heed.train.step.events import METRICS_FILE, Report
@@ -119,6 +120,9 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
         "training time (s)": round(trainer.elapsed_s),
     }
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
+    if recipe.task == "translate":
+        text = calibrate_after_training(out, recipe.training.threads or None)
+        report({"kind": "note", "step": trainer.progress.step, "text": text})
     report(
         {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}
     )

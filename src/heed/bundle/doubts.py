@@ -1,0 +1,188 @@
+"""What a model knows about good and bad translations: learned on development data, stored with it.
+
+`heed.translate.doubts.calibrate` learns it, `heed.translate.doubts.judge` uses it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.bundle.find import CHECKPOINTS, DOUBT_WORDS, DOUBTS, find_model_folder
+from heed.disk.files import parse_json, to_json
+from heed.disk.folders import read_manifest, update_directory
+from heed.disk.tensors import decode_tensors, encode_tensors
+from heed.errors import ConfigError, FormatError
+
+FORMAT = "heed doubts 1"
+
+LOWEST = -1000.0
+"""A mean log-probability that no translation has."""
+
+Arrays = dict[str, NDArray[Any]]
+
+WORD_ARRAYS = ("links.src", "links.tgt", "links.strict", "src.values", "tgt.values")
+"""The arrays of `Judgment.words`: see `heed.translate.doubts.words`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fit:
+    """A logistic regression.
+
+    Attributes:
+        weights: one a feature, in the order of `heed.translate.doubts.features.NAMES`.
+        bias: added to the weighted sum.
+        threshold: from which sum on a translation is doubtful.
+    """
+
+    weights: tuple[float, ...]
+    bias: float
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgment:
+    """What translations of a model are judged by.
+
+    Attributes:
+        fits: a regression for each kind of fault.
+        confidence: a regression for the probability that a translation is right; None = too few
+            development pairs.
+        low_confidence: a lower confidence is doubtful.
+        low_score: a lower mean log-probability of a given translation is doubtful.
+        right: sentence chrF2 from which a translation counted as right.
+        scripts: of the target language.
+        error: expected calibration error on development pairs that the regression had not seen.
+        n_pairs: development pairs that all this was learned from.
+        words: arrays about pieces, by the names of `WORD_ARRAYS`; empty = too few training pairs.
+    """
+
+    fits: dict[str, Fit] = field(default_factory=dict)
+    confidence: Fit | None = None
+    low_confidence: float = 0.0
+    low_score: float = LOWEST
+    right: float = 0.0
+    scripts: tuple[str, ...] = ()
+    error: float = 0.0
+    n_pairs: int = 0
+    words: Arrays = field(default_factory=dict)
+
+    def to_files(self) -> dict[str, bytes]:
+        """The content of its files, by name."""
+        values = {name: value for name, value in asdict(self).items() if name != "words"}
+        files = {DOUBTS: to_json({"format": FORMAT, **values})}
+        if self.words:
+            files[DOUBT_WORDS] = encode_tensors(self.words)
+        return files
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], where: Path) -> "Judgment":
+        """Read what `to_files` wrote.
+
+        Args:
+            files: with both or the first of them.
+            where: their folder, for errors.
+
+        Raises:
+            FormatError: they hold something else.
+        """
+        values = parse_json(files[DOUBTS], where / DOUBTS)
+        if values.pop("format", None) != FORMAT or not _is_sound(values):
+            raise FormatError(f"{where / DOUBTS} holds no doubts as heed writes them.")
+        words = {}
+        if DOUBT_WORDS in files:
+            words = decode_tensors(files[DOUBT_WORDS], where / DOUBT_WORDS)
+            if not _are_sound(words):
+                raise FormatError(f"{where / DOUBT_WORDS} holds no words as heed writes them.")
+        confidence = values.pop("confidence")
+        return cls(
+            **values
+            | {
+                "fits": {name: _fit(fit) for name, fit in values["fits"].items()},
+                "confidence": confidence and _fit(confidence),
+                "scripts": tuple(values["scripts"]),
+            },
+            words=words,
+        )
+
+
+def save_judgment(path: str | PathLike[str], judgment: Judgment) -> Path:
+    """Write what a model's translations are judged by beside its weights.
+
+    Args:
+        path: a model folder, or a run folder.
+        judgment: that later readers use.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: the run has not ended, so its model will be replaced.
+        FormatError: it is not a model folder.
+        RunError: the disk is full, read-only or not ours.
+    """
+    folder = find_model_folder(path)
+    if folder.parent.name == CHECKPOINTS:
+        raise ConfigError(
+            f"{folder} is a checkpoint of a run that has not ended, and will be replaced. "
+            "Finish the run first."
+        )
+    manifest = read_manifest(folder)
+    files = judgment.to_files()
+    old = {DOUBTS, DOUBT_WORDS}
+    others = {name: entry for name, entry in manifest.checked.items() if name not in old}
+    update_directory(folder, files, manifest.metadata, others=others)
+    return folder
+
+
+def _fit(values: Mapping[str, Any]) -> Fit:
+    return Fit(**{**values, "weights": tuple(values["weights"])})
+
+
+def _is_sound(values: Mapping[str, Any]) -> bool:
+    names = {each.name for each in fields(Judgment)} - {"words"}
+    return (
+        values.keys() == names
+        and isinstance(values["fits"], dict)
+        and all(map(_is_fit, values["fits"].values()))
+        and (values["confidence"] is None or _is_fit(values["confidence"]))
+        and all(
+            isinstance(values[name], int | float)
+            for name in ("low_confidence", "low_score", "right", "error", "n_pairs")
+        )
+        and isinstance(values["scripts"], list)
+        and all(isinstance(name, str) for name in values["scripts"])
+    )
+
+
+def _is_fit(values: object) -> bool:
+    return (
+        isinstance(values, dict)
+        and values.keys() == {"weights", "bias", "threshold"}
+        and isinstance(values["weights"], list)
+        and all(isinstance(w, int | float) for w in values["weights"])
+        and all(isinstance(values[name], int | float) for name in ("bias", "threshold"))
+    )
+
+
+def _are_sound(words: Arrays) -> bool:
+    """Whether arrays fit together; that ids fit the vocabularies is checked where both are."""
+    if words.keys() != set(WORD_ARRAYS):
+        return False
+    src, tgt, strict = (words[name] for name in WORD_ARRAYS[:3])
+    tables = [words[name] for name in WORD_ARRAYS[3:]]
+    return (
+        src.ndim == 1
+        and src.shape == tgt.shape == strict.shape
+        and all(array.dtype.kind == "i" for array in (src, tgt))
+        and all(table.ndim == 2 and table.dtype == np.float32 for table in tables)
+        and bool((src >= 0).all() and (tgt >= 0).all())
+        and all(
+            not len(ids) or int(ids.max()) < len(table)
+            for ids, table in zip((src, tgt), tables, strict=True)
+        )
+    )

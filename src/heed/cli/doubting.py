@@ -1,0 +1,192 @@
+"""What `heed translate` does with doubtful lines, and `heed calibrate`."""
+
+import json
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heed.cli.command import Session, command, options
+from heed.cli.models import ModelFlags, find_model, load_translator, model_options
+from heed.cli.streams import open_output
+from heed.cli.terminal import echo
+from heed.errors import DataError, UsageError
+from heed.translate.doubts.judge import is_doubtful
+from heed.translate.result import Translation, moved
+
+if TYPE_CHECKING:
+    from heed.translate.lines import Line
+    from heed.translate.translator import Translator
+
+MARK = "[?] "
+"""Stands before a doubtful line with `--on-doubt mark`."""
+
+CHOICES = ("keep", "mark", "source", "fail")
+
+EXAMPLES = """
+heed calibrate -m run/
+heed calibrate -m run/ dev.en dev.de
+"""
+
+option = options("Options")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubting:
+    """What is done with doubtful lines.
+
+    Attributes:
+        on_doubt: one of `CHOICES`.
+        report_path: a file for all doubtful lines; None = none.
+        second_search: whether a line in doubt is searched once more; None = as the model says.
+        with_confidence: whether each line's confidence is written.
+    """
+
+    on_doubt: str
+    report_path: str | None
+    second_search: bool | None
+    with_confidence: bool
+
+    def apply(self, translator: "Translator") -> None:
+        """Let a translator search as is wanted."""
+        if self.second_search is not None:
+            translator.searches_again = self.second_search
+
+
+class Doubtful:
+    """Looks through translations as they are written.
+
+    Args:
+        wanted: what is to be done.
+        stack: in which the report is open.
+    """
+
+    def __init__(self, wanted: Doubting, stack: ExitStack) -> None:
+        self._wanted = wanted
+        path = wanted.report_path
+        self._report = None if path is None else stack.enter_context(open_output(path))
+        self._sources: deque[str] = deque()
+        self._kinds: Counter[str] = Counter()
+        self._n_lines = self._n_doubtful = 0
+
+    def reading(self, lines: "Iterable[str | Line]") -> "Iterator[str | Line]":
+        """The same lines, remembered until their translations come."""
+        for line in lines:
+            self._sources.append(line if isinstance(line, str) else line.text)
+            yield line
+
+    def looked_at(self, found: Translation) -> Translation:
+        """The translation of the next line, as it is to be written.
+
+        Raises:
+            DataError: it is doubtful, and that ends everything.
+        """
+        source = self._sources.popleft()
+        self._n_lines += 1
+        if not is_doubtful(found):
+            return found
+        self._n_doubtful += 1
+        self._kinds.update({doubt.kind for doubt in found.doubts})
+        if self._report is not None:
+            self._report.write(self._reported(source, found))
+        return self._changed(source, found)
+
+    def summarize(self, session: Session) -> None:
+        """Say how many lines were doubtful, if any was."""
+        if not self._n_doubtful:
+            return
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._kinds.most_common())
+        path = self._wanted.report_path
+        where = f"see {path}" if path else "--report FILE lists them"
+        verb = "is" if self._n_doubtful == 1 else "are"
+        counted = f"{self._n_doubtful:,} of {self._n_lines:,} line{'s' * (self._n_lines > 1)}"
+        session.say(f"heed: {counted} {verb} doubtful ({kinds}): {where}.")
+
+    def _reported(self, source: str, found: Translation) -> str:
+        record = {
+            "line": self._n_lines,
+            "source": source,
+            "text": found.text,
+            "confidence": found.confidence,
+            "doubts": [asdict(doubt) for doubt in found.doubts],
+        }
+        return json.dumps(record, ensure_ascii=False)
+
+    def _changed(self, source: str, found: Translation) -> Translation:
+        if self._wanted.on_doubt == "fail":
+            reasons = " ".join(f"{doubt.kind}: {doubt.sentence}" for doubt in found.doubts)
+            raise DataError(
+                f"Line {self._n_lines} is doubtful ({reasons}), and --on-doubt fail was asked for. "
+                f"Its translation is: {found.text}"
+            )
+        if self._wanted.on_doubt == "mark":
+            doubts = tuple(moved(doubt, len(MARK)) for doubt in found.doubts)
+            return replace(found, text=MARK + found.text, doubts=doubts)
+        if self._wanted.on_doubt == "source":
+            doubts = tuple(replace(doubt, start=None, end=None) for doubt in found.doubts)
+            return replace(found, text=source, doubts=doubts)
+        return found
+
+
+@command("calibrate", "Learn when translations are doubtful.", examples=EXAMPLES)
+@click.argument("src", required=False)
+@click.argument("tgt", required=False)
+@option("--dry-run", bool, "Measure, and store nothing.")
+@option("--json as_json", bool, "Print JSON.")
+@model_options
+@click.pass_obj
+def calibrate(
+    session: Session,
+    /,
+    src: str | None,
+    tgt: str | None,
+    dry_run: bool,
+    as_json: bool,
+    opening: ModelFlags,
+) -> None:
+    """Learn on the lines of SRC and TGT which translations are doubtful, and how probably right.
+
+    Without files, the development pairs of the run are taken; heed train does that at its end. From
+    then on heed translate looks for what is left out, added or in another language, searches once
+    more where it finds that, and knows a confidence. At least 100 pairs are needed, that the model
+    was not trained on; the first 1,000 are read. Which words translate which is learned from the
+    training pairs in the run folder.
+    """
+    from heed.bundle.doubts import save_judgment
+    from heed.data.lines import read_lines
+    from heed.train.run.calibrate import development_pairs, learn_doubts, training_pairs
+    from heed.translate.lines import pairs_of
+
+    if src is not None and tgt is None:
+        raise UsageError("missing argument 'TGT': the translations of SRC.")
+    translator, target_lang = load_translator(session, opening)
+    folder = Path(find_model(opening.model))
+    if src is None or tgt is None:
+        pairs = development_pairs(folder, translator, target_lang)
+    else:
+        pairs = [*zip(*pairs_of([*read_lines(src)], [*read_lines(tgt)]), strict=True)]
+    training = training_pairs(folder, translator)
+    found = learn_doubts(translator, pairs, training, target_lang)
+    stored = None if dry_run else save_judgment(folder, found)
+    if as_json:
+        record: dict[str, Any] = {
+            "n_pairs": found.n_pairs,
+            "kinds": sorted({name.partition(".")[0] for name in found.fits}),
+            "right": found.right,
+            "calibration_error": found.error,
+            "low_confidence": found.low_confidence,
+        }
+        echo(json.dumps(record))
+        return
+    echo(
+        f"{found.n_pairs} pairs: confidence that sentence chrF2 is at least {found.right:.0f}, "
+        f"with a calibration error of {found.error:.3f}."
+    )
+    if not found.fits:
+        echo("There are no training pairs, so what is left out or added is not found.")
+    if stored is not None:
+        echo(f"Stored in {stored}.")

@@ -1,0 +1,119 @@
+"""Where a translation is in doubt, other searches, and which of the answers is kept.
+
+`heed.translate.search` searches; nothing here does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from heed.decode.options import DecodeOptions
+from heed.text.vocab import Vocab
+from heed.translate.lines import Chunk
+from heed.translate.result import Doubt, Translation
+
+HELPED = frozenset({"loop", "left_out", "max_length"})
+"""Kinds that another search may put right."""
+
+BEAM = 5
+"""Least width of another search."""
+
+NO_REPEAT = 3
+"""No n-gram of this size stands twice in another search because of a loop."""
+
+LONGER = 0.6
+"""What another search because of something left out adds to the length penalty."""
+
+MAX_PENALTY = 10.0
+"""The largest that `DecodeOptions` takes."""
+
+MOST_HYPOTHESES = 4
+"""Answers of another search that are looked at."""
+
+LEAST_PART = 4
+"""Fewest pieces of each part of a source that is cut in two."""
+
+_CLAUSE_ENDS = (",", ";", ":", "–", "—", "，", "、", "；", "：", "。")
+_WORD_START = "\u2581"
+
+
+def needs_help(found: Translation) -> bool:
+    """Whether another search may find something better."""
+    return any(doubt.kind in HELPED for doubt in found.doubts)
+
+
+def other_options(found: Translation, options: DecodeOptions) -> DecodeOptions:
+    """How to search once more for what is in doubt.
+
+    Args:
+        found: the first answer.
+        options: by which it was found.
+    """
+    beam_size = max(BEAM, options.beam_size)
+    changed = replace(
+        options, beam_size=beam_size, n_best=min(beam_size, max(MOST_HYPOTHESES, options.n_best))
+    )
+    if any(doubt.kind != "left_out" and doubt.kind in HELPED for doubt in found.doubts):
+        size = options.no_repeat_ngram_size
+        return replace(changed, no_repeat_ngram_size=min(size, NO_REPEAT) if size else NO_REPEAT)
+    longer = min(MAX_PENALTY, options.length_penalty + LONGER)
+    return replace(changed, length_penalty=longer)
+
+
+def halves(chunk: Chunk, vocab: Vocab) -> list[Chunk]:
+    """A part of a line in two, cut behind the mark of a clause; empty if there is no such place.
+
+    Args:
+        chunk: with protected spans or a prefix it is not cut.
+        vocab: its pieces.
+    """
+    ids = chunk.src_ids[:-1]
+    first = next((n for n, id in enumerate(ids) if not vocab.is_control(id)), len(ids))
+    pieces = vocab.pieces(ids)
+    if chunk.prefix or chunk.source is not None or any(map(vocab.is_control, ids[first:])):
+        return []
+    places = [
+        place
+        for place in range(first + LEAST_PART, len(ids) - LEAST_PART + 1)
+        if pieces[place - 1].removeprefix(_WORD_START) in _CLAUSE_ENDS
+    ]
+    if not places:
+        return []
+    middle = (first + len(ids)) / 2
+    cut = min(places, key=lambda place: abs(place - middle))
+    end = chunk.src_ids[-1]
+    return [
+        replace(chunk, src_ids=[*ids[:cut], end]),
+        replace(chunk, src_ids=[*ids[:first], *ids[cut:], end]),
+    ]
+
+
+def better(first: Translation, others: Sequence[Translation], how: str) -> Translation:
+    """The first answer, or the one against which fewer doubts are raised; it says so.
+
+    An answer that is less probably right is not taken, however few the doubts.
+
+    Args:
+        first: what the first search found.
+        others: what others found, the best of a search before the rest; all judged.
+        how: of the other search, in words.
+    """
+    most = _weight(first)
+    best = min(others, key=_weight, default=first)
+    if _weight(best) >= most or (best.confidence or 0.0) < (first.confidence or 0.0):
+        return first
+    kinds = ", ".join(dict.fromkeys(d.kind for d in first.doubts if d.kind in HELPED))
+    sentence = f"The first answer was in doubt ({kinds}); this one is from {how}."
+    repaired = Doubt(kind="repaired", sentence=sentence)
+    return replace(
+        best,
+        doubts=(*best.doubts, repaired),
+        alternatives=first.alternatives,
+        status="ok" if best.status == "split" else best.status,
+    )
+
+
+def _weight(found: Translation) -> int:
+    """The number of doubts, empty answers counted as the worst."""
+    if not found.text:
+        return 99
+    return len({doubt.kind for doubt in found.doubts if doubt.kind not in ("split", "repaired")})

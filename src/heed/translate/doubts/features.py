@@ -1,0 +1,108 @@
+"""Pairs of texts in numbers, from which regressions judge them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.translate.doubts.words import Coverage, Words
+from heed.translate.result import Translation
+
+NAMES = (
+    *("length_ratio", "length_difference", "src_length", "tgt_length"),
+    *("src_expected_ratio", "src_expected_difference"),
+    *("tgt_expected_ratio", "tgt_expected_difference"),
+    *("src_uncovered", "src_worst", "src_uncovered_strict", "src_worst_strict"),
+    *("tgt_uncovered", "tgt_worst", "tgt_uncovered_strict", "tgt_worst_strict"),
+    *("tgt_language", "tgt_language_sum", "tgt_surprise"),
+    *("src_language", "src_language_sum", "src_surprise"),
+    *("mean_log_prob", "lowest", "second_lowest", "last", "eos"),
+)
+"""Of a pair: the last five are of the model's probabilities, the others of the pieces alone."""
+
+TEXT = NAMES[:-5]
+"""Those that need no probabilities."""
+
+SOURCE = ("src_length", "src_language", "src_language_sum", "src_surprise")
+"""Those that the source has alone."""
+
+AT_ONCE = 64
+"""Pairs computed together: a byte for each of them and each piece has to fit into a cache."""
+
+Numbers = NDArray[np.float64]
+
+
+def places_of(names: Sequence[str]) -> list[int]:
+    """The columns of these features."""
+    return [NAMES.index(name) for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Some pairs in numbers.
+
+    Attributes:
+        values: a row a pair, in the order of `NAMES`, `(n, n_features)`.
+        blocks: how sources and translations are covered, `AT_ONCE` pairs each.
+    """
+
+    values: Numbers
+    blocks: list[tuple[Coverage, Coverage]]
+
+    def src_span(self, row: int) -> tuple[int, int]:
+        """The pieces of a source that its translation covers worst."""
+        return self.blocks[row // AT_ONCE][0].span(row % AT_ONCE)
+
+    def tgt_span(self, row: int) -> tuple[int, int]:
+        """The pieces of a translation that its source covers worst."""
+        return self.blocks[row // AT_ONCE][1].span(row % AT_ONCE)
+
+
+def measure(words: Words, found: Sequence[Translation]) -> Measured:
+    """The numbers of translations and their sources; some microseconds each.
+
+    Those of a pair do not depend on the others.
+
+    Args:
+        words: of the model.
+        found: with their pieces.
+    """
+    values, blocks = [np.zeros((0, len(NAMES)))], []
+    for start in range(0, len(found), AT_ONCE):
+        some = found[start : start + AT_ONCE]
+        block = words.cover([one.source_tokens for one in some], [one.tokens for one in some])
+        values.append(np.column_stack([*_of_pieces(*block), *_of_scores(some)]))
+        blocks.append(block)
+    return Measured(np.concatenate(values), blocks)
+
+
+def _of_pieces(src: Coverage, tgt: Coverage) -> list[Numbers]:
+    n_src, n_tgt = src.lengths, tgt.lengths
+    columns = [*_ratio(n_src, n_tgt), np.log1p(n_src), np.log1p(n_tgt)]
+    columns += [*_ratio(src.fertility, n_tgt), *_ratio(tgt.fertility, n_src)]
+    for side in (src, tgt):
+        columns += [side.total, side.worst, side.total_strict, side.worst_strict]
+    for side in (tgt, src):
+        n_more = side.lengths + 1
+        columns += [side.language / n_more, side.language, side.surprise / n_more]
+    return columns
+
+
+def _ratio(expected: Numbers, length: Numbers) -> tuple[Numbers, Numbers]:
+    """How much longer one side is, as a ratio and in standard deviations of a Poisson count."""
+    return np.log((expected + 1) / (length + 1)), (expected - length) / np.sqrt(expected + 1)
+
+
+def _of_scores(found: Sequence[Translation]) -> list[Numbers]:
+    """Mean and lowest log-probabilities, and those of the end."""
+    rows = [one.token_scores or [0.0] for one in found]
+    lowest = [sorted(row)[:2] for row in rows]
+    columns = [
+        [sum(row) / len(row) for row in rows],
+        [row[0] for row in lowest],
+        [row[-1] for row in lowest],
+        [min(row[-2:]) for row in rows],
+        [row[-1] for row in rows],
+    ]
+    return [np.array(column) for column in columns]

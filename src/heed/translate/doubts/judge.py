@@ -1,0 +1,248 @@
+"""`Judge`: what may be wrong with translations, and how probably they are right.
+
+Rules know loops, numbers and scripts; regressions that were learned on development pairs know what
+is left out, added or in another language (`calibrate.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+import numpy as np
+
+from heed.bundle.bundle import Bundle
+from heed.bundle.doubts import Judgment
+from heed.text.vocab import Vocab
+from heed.translate.doubts.features import Measured, measure
+from heed.translate.doubts.fit import chances, sums
+from heed.translate.doubts.loops import find_loops
+from heed.translate.doubts.numbers import different_numbers
+from heed.translate.doubts.scripts import is_in_foreign_script, is_untranslated
+from heed.translate.doubts.spelling import spelled, unknown_characters
+from heed.translate.doubts.words import Words
+from heed.translate.result import Doubt, Translation
+from heed.translate.words import piece_spans
+
+REMARKS = frozenset({"split", "low_probability", "repaired", "span_repeated"})
+"""Kinds that alone do not make a line doubtful."""
+
+LOW_SCORE = -4.0
+"""A lower mean log-probability is doubtful where nothing was learned on development pairs."""
+
+LENGTHS = (3.0, 12)
+"""A side that has more than so many times as many tokens as the other, and so many more."""
+
+SENTENCES = {
+    "left_out": "Something of the source seems to be missing",
+    "added": "Something seems to have been added",
+    "wrong_language": "The translation seems to be in another language.",
+    "source_language": "The source seems to be in another language than the model reads.",
+}
+"""What is said about the kinds that regressions find."""
+
+
+def is_doubtful(found: Translation) -> bool:
+    """Whether there is more to say against a translation than a remark."""
+    return any(doubt.kind not in REMARKS for doubt in found.doubts)
+
+
+class Judge:
+    """Looks at translations.
+
+    Args:
+        judgment: what was learned about the model; None = nothing, so that rules alone judge.
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
+        source_lang: code of the language of the sources; "" = unknown.
+        target_lang: code of the language of the translations; "" = unknown.
+    """
+
+    def __init__(
+        self,
+        judgment: Judgment | None,
+        src_vocab: Vocab,
+        tgt_vocab: Vocab,
+        *,
+        source_lang: str = "",
+        target_lang: str = "",
+    ) -> None:
+        self.judgment = judgment
+        self.languages = source_lang, target_lang
+        has_words = judgment is not None and bool(judgment.words)
+        self._words = (
+            Words(judgment.words, src_vocab, tgt_vocab)
+            if judgment is not None and has_words
+            else None
+        )
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether there is more than rules to judge by."""
+        return self._words is not None
+
+    def judge(
+        self,
+        found: Sequence[Translation],
+        sources: Sequence[str | None] = (),
+        *,
+        is_given: bool = False,
+    ) -> list[Translation]:
+        """The same translations with their doubts and their confidence.
+
+        Args:
+            found: translations with their pieces; blank and unwanted ones stay as they are, and
+                those that are a copy of their source by intention.
+            sources: the text of each source, where its pieces do not spell it.
+            is_given: they were written by others and are only scored by the model.
+        """
+        places = [
+            place
+            for place, each in enumerate(found)
+            if each.status not in ("empty", "unwanted") and each.source_tokens != [each.text]
+        ]
+        learned, confidences = self._learned([found[place] for place in places], is_given)
+        judged = list(found)
+        for number, place in enumerate(places):
+            source = (sources[place] if sources else None) or spelled(found[place].source_tokens)
+            doubts = [
+                *self._by_rules(source, found[place]),
+                *learned[number],
+                *self._about_confidence(found[place], confidences[number], is_given),
+            ]
+            if doubts or confidences[number] is not None:
+                judged[place] = _with(found[place], doubts, confidences[number])
+        return judged
+
+    def _learned(
+        self, found: Sequence[Translation], is_given: bool
+    ) -> tuple[list[list[Doubt]], list[float | None]]:
+        """Doubts by regressions, and the confidence of each."""
+        if self._words is None or self.judgment is None or not found:
+            return [[] for _ in found], [None for _ in found]
+        measured = measure(self._words, found)
+        doubts: list[list[Doubt]] = [[] for _ in found]
+        for name, fitted in self.judgment.fits.items():
+            kind, _, which = name.partition(".")
+            if which == ("searched" if is_given else "given"):
+                continue
+            for place in np.flatnonzero(sums(fitted, measured.values) > fitted.threshold).tolist():
+                if not _is_too_short(found[place]):
+                    doubts[place].append(_learned_doubt(kind, found[place], measured, place))
+        if self.judgment.confidence is None or is_given:
+            return doubts, [None for _ in found]
+        confidences = chances(self.judgment.confidence, measured.values).round(4).tolist()
+        return doubts, confidences
+
+    def _by_rules(self, source: str, found: Translation) -> Iterator[Doubt]:
+        text, tokens = found.text, found.tokens
+        if found.status == "max_length":
+            sentence = "The translation was cut off: it reached its length limit."
+            yield Doubt(kind="max_length", sentence=sentence, start=0, end=len(text))
+        loops = find_loops(found.source_tokens, tokens)
+        if loops:
+            spans = piece_spans(tokens, text)
+            for first, last in loops:
+                yield Doubt(
+                    kind="loop",
+                    sentence="The same words come again and again.",
+                    start=spans[first][0],
+                    end=spans[last - 1][1],
+                )
+        yield from _lengths(found, has_loop=bool(loops))
+        missing, extra = different_numbers(source, text, *self.languages)
+        if missing or extra:
+            yield Doubt(kind="numbers", sentence=_numbers_differ(missing, extra))
+        if is_untranslated(source, text):
+            sentence = "The translation is the source."
+            yield Doubt(kind="untranslated", sentence=sentence, start=0, end=len(text))
+        elif self.judgment and is_in_foreign_script(source, text, self.judgment.scripts):
+            sentence = "The translation is in a script that its language does not use."
+            yield Doubt(kind="wrong_script", sentence=sentence, start=0, end=len(text))
+        # Those that were copied all the same are where they should be.
+        unknown = [each for each in unknown_characters(found.source_tokens) if each not in text]
+        if unknown:
+            words = ", ".join(dict.fromkeys(unknown))
+            sentence = f"The model has not learned these characters: {words}"
+            yield Doubt(kind="unknown_word", sentence=sentence)
+
+    def _about_confidence(
+        self, found: Translation, confidence: float | None, is_given: bool
+    ) -> Iterator[Doubt]:
+        if confidence is not None and self.judgment is not None:
+            if confidence < self.judgment.low_confidence:
+                sentence = f"The translation is right with a probability of {confidence:.0%} only."
+                yield Doubt(kind="low_confidence", sentence=sentence)
+            return
+        scores = found.token_scores
+        least = self.judgment.low_score if self.judgment and is_given else LOW_SCORE
+        if scores and sum(scores) < least * len(scores):
+            sentence = "The model gives the words of the translation very low probabilities."
+            yield Doubt(kind="low_confidence", sentence=sentence)
+
+
+_FIELDS = tuple(field.name for field in fields(Translation))
+
+
+def _with(found: Translation, doubts: Sequence[Doubt], confidence: float | None) -> Translation:
+    """The same with more doubts and a confidence."""
+    # `replace` takes five times as long, and each line comes here.
+    copied = object.__new__(Translation)
+    for name in _FIELDS:
+        object.__setattr__(copied, name, getattr(found, name))
+    if doubts:
+        object.__setattr__(copied, "doubts", (*found.doubts, *doubts))
+    object.__setattr__(copied, "confidence", confidence)
+    return copied
+
+
+def judge_of(bundle: Bundle) -> Judge:
+    """The judge of the model of a folder."""
+    return Judge(
+        bundle.judgment,
+        bundle.src_vocab,
+        bundle.tgt_vocab,
+        source_lang=bundle.source_lang,
+        target_lang="" if bundle.target_langs else bundle.target_lang,
+    )
+
+
+def _is_too_short(found: Translation) -> bool:
+    """Whether there is too little to say what is missing, or which language it is."""
+    return min(len(found.source_tokens), len(found.tokens)) < 2
+
+
+def _lengths(found: Translation, *, has_loop: bool) -> Iterator[Doubt]:
+    n_src, n_tgt = len(found.source_tokens), len(found.tokens)
+    times, more = LENGTHS
+    if n_tgt > times * n_src + more and not has_loop:
+        sentence = "The translation is much longer than the source."
+        yield Doubt(kind="length", sentence=sentence, start=0, end=len(found.text))
+    elif n_src > times * n_tgt + more:
+        sentence = "The translation is much shorter than the source."
+        yield Doubt(kind="length", sentence=sentence, start=0, end=len(found.text))
+
+
+def _learned_doubt(kind: str, found: Translation, measured: Measured, row: int) -> Doubt:
+    sentence = SENTENCES[kind]
+    if kind == "left_out":
+        first, last = measured.src_span(row)
+        words = spelled(found.source_tokens[first:last])
+        return Doubt(kind=kind, sentence=f"{sentence}: {words}" if words else f"{sentence}.")
+    if kind == "added":
+        first, last = measured.tgt_span(row)
+        if first == last:
+            return Doubt(kind=kind, sentence=f"{sentence}.")
+        spans = piece_spans(found.tokens, found.text)
+        start, end = spans[first][0], spans[last - 1][1]
+        return Doubt(
+            kind=kind, sentence=f"{sentence}: {found.text[start:end]}", start=start, end=end
+        )
+    return Doubt(kind=kind, sentence=sentence)
+
+
+def _numbers_differ(missing: Sequence[str], extra: Sequence[str]) -> str:
+    parts = []
+    if missing:
+        parts.append(f"{', '.join(missing)} only in the source")
+    if extra:
+        parts.append(f"{', '.join(extra)} only in the translation")
+    return f"Numbers differ: {'; '.join(parts)}."

@@ -1,0 +1,96 @@
+"""Repetitions in a translation that its source does not have.
+
+Pieces are counted, because a search falls into loops of pieces; a loop need not hold a whole word.
+"""
+
+from collections.abc import Iterator, Sequence
+
+MIN_REPEATS = 3
+"""So many equal n-grams one after the other are a loop of the search."""
+
+MAX_REPEATED = 8
+"""Longest repeated n-gram, in tokens."""
+
+PHRASE = 4
+"""A stretch of so many tokens that stands twice is a repetition, if the source repeats one token at
+most."""
+
+TWICE = 2
+"""Least tokens that stand once more in a translation that is looked at."""
+
+_WORD_START = "\u2581"
+
+
+def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]]:
+    """Ranges of tokens in which a translation repeats itself as its source does not.
+
+    Args:
+        source_tokens: of the source.
+        tokens: of the translation.
+    """
+    n_again = len(tokens) - len(set(tokens))
+    # The cheaper question first: most translations hold hardly a piece twice.
+    if n_again < TWICE:
+        return []
+    direct = list(repeated(tokens))
+    often = [(a, b) for a, b, size in direct if b - a >= MIN_REPEATS * size]
+    if often and _most_repeats(source_tokens) < MIN_REPEATS:
+        return often
+    twice = [(a, b) for a, b, size in direct if _has_words(tokens[a : a + size])]
+    if twice and _most_repeats(source_tokens) < 2:
+        return twice[:1]
+    if n_again < PHRASE or (size := longest_again(tokens)) < PHRASE:
+        return []
+    if size < longest_again(source_tokens) + PHRASE - 1:
+        return []
+    places = _again(tokens, size)
+    return [places] if places else []
+
+
+def repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Ranges in which an n-gram follows itself at least once, and its size; none overlap."""
+    places: dict[str, int] = {}
+    start = 0
+    for place, token in enumerate(tokens):
+        before = places.get(token)
+        places[token] = place
+        if before is None or place - before > MAX_REPEATED or before < start:
+            continue
+        size, first, last = place - before, before, place + 1
+        while first > start and tokens[first - 1] == tokens[first - 1 + size]:
+            first -= 1
+        while last < len(tokens) and tokens[last] == tokens[last - size]:
+            last += 1
+        if last - first >= 2 * size:
+            yield first, last, size
+            start = last
+
+
+def longest_again(tokens: Sequence[str]) -> int:
+    """Tokens of the longest stretch that stands twice, without overlap with itself."""
+    size = 0
+    if len(tokens) - len(set(tokens)) > 1:
+        while _again(tokens, size + 1) is not None:
+            size += 1
+    return size
+
+
+def _most_repeats(tokens: Sequence[str]) -> int:
+    """How often an n-gram of a text follows itself, at most."""
+    return max(((last - first) // size for first, last, size in repeated(tokens)), default=1)
+
+
+def _again(tokens: Sequence[str], size: int) -> tuple[int, int] | None:
+    """The second place of a stretch of `size` tokens that stands twice."""
+    seen: dict[tuple[str, ...], int] = {}
+    for start, stretch in enumerate(zip(*(tokens[i:] for i in range(size)), strict=False)):
+        first = seen.setdefault(stretch, start)
+        if start >= first + size:
+            return start, start + size
+    return None
+
+
+def _has_words(tokens: Sequence[str]) -> bool:
+    """Whether a stretch holds two beginnings of words, or is of a script without blanks."""
+    starts = sum(token.startswith(_WORD_START) for token in tokens)
+    return starts >= 2 or (not starts and len(tokens) >= MIN_REPEATS)

@@ -1,0 +1,83 @@
+"""Numbers that a source and its translation do not share."""
+
+import re
+import unicodedata
+from collections import Counter
+
+_NUMBER = re.compile(r"\d+(?:[.,:’'\u00a0\u202f\u066b\u066c]\d+)*")
+_DIGIT = re.compile(r"\d")
+_SPELLED = 12
+"""Numbers up to this one are often written as words."""
+
+WORDS: dict[str, dict[str, str]] = {
+    language: {
+        word: value
+        for value, words in zip(
+            ("2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"), row.split(), strict=True
+        )
+        for word in words.split("/")
+    }
+    for language, row in {
+        "en": "two/both/couple/pair three four five six seven eight nine ten eleven twelve",
+        "de": "zwei/beide/beiden/paar/zweier drei/dreier vier fünf sechs sieben acht neun zehn "
+        "elf zwölf",
+        "fr": "deux trois quatre cinq six sept huit neuf dix onze douze",
+        "es": "dos/ambos/ambas tres cuatro cinco seis siete ocho nueve diez once doce",
+        "it": "due tre quattro cinque sei sette otto nove dieci undici dodici",
+        "nl": "twee/beide drie vier vijf zes zeven acht negen tien elf twaalf",
+    }.items()
+}
+"""Number words by language: word → digits. Other languages are compared by their digits alone."""
+
+
+def different_numbers(
+    source: str, translation: str, source_lang: str = "", target_lang: str = ""
+) -> tuple[list[str], list[str]]:
+    """Numbers that only the source has, and numbers that only the translation has.
+
+    Digits count in any script, signs between them do not: `1,234.50` is `1.234,50`. A small number
+    that one side may have spelled as a word is not missed alone, but two that differ are named.
+
+    Args:
+        source: a text.
+        translation: of it.
+        source_lang: code of its language, for number words.
+        target_lang: code of the translation's.
+
+    Returns:
+        Both lists are empty when nothing is doubtful.
+    """
+    has_digits = _DIGIT.search(source) or _DIGIT.search(translation)
+    words = WORDS.get(source_lang[:2]), WORDS.get(target_lang[:2])
+    if not has_digits and (words[0] is None or words[1] is None):
+        return [], []
+    ours, theirs = _numbers(source, words[0]), _numbers(translation, words[1])
+    if ours == theirs:
+        return [], []
+    missing, extra = _without(ours, theirs), _without(theirs, ours)
+    if missing and extra:
+        return missing, extra
+    # What one side alone has may be a word on the other.
+    return [n for n in missing if not _is_small(n)], [n for n in extra if not _is_small(n)]
+
+
+def _numbers(text: str, words: dict[str, str] | None) -> list[str]:
+    """The numbers of a text in ascending order, by their digits."""
+    found = [_canonical(match) for match in _NUMBER.findall(text)]
+    if words is not None:
+        parts = text.lower().replace(",", " ").replace(".", " ").split()
+        if not words.keys().isdisjoint(parts):
+            found += [words[part] for part in parts if part in words]
+    return sorted(found)
+
+
+def _without(ours: list[str], theirs: list[str]) -> list[str]:
+    return list((Counter(ours) - Counter(theirs)).elements())
+
+
+def _canonical(number: str) -> str:
+    return "".join(str(unicodedata.digit(c)) for c in number if c.isdigit()).lstrip("0") or "0"
+
+
+def _is_small(number: str) -> bool:
+    return len(number) <= 2 and int(number) <= _SPELLED

@@ -1,0 +1,37 @@
+"""The text of pieces, and the characters in it that a model has not learned."""
+
+import re
+from collections.abc import Sequence
+
+_BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
+_WORD_START = "\u2581"
+_UNKNOWN = "<unk>"
+
+
+def spelled(tokens: Sequence[str]) -> str:
+    """The text of pieces."""
+    joined = "".join(tokens)
+    if "<0x" in joined:
+        joined = _BYTES.sub(lambda match: _decoded(match[0]), joined)
+    return joined.replace(_WORD_START, " ").strip()
+
+
+def unknown_characters(source_tokens: Sequence[str]) -> list[str]:
+    """Characters of the source that the model reads as bytes, or not at all; those as `?`.
+
+    Args:
+        source_tokens: pieces of the source.
+    """
+    joined = "".join(source_tokens)
+    if "<0x" not in joined and _UNKNOWN not in joined:
+        return []
+    found: list[str] = []
+    for match in re.finditer(rf"{_BYTES.pattern}|{_UNKNOWN}", joined):
+        found += ["?"] if match[0] == _UNKNOWN else _decoded(match[0]).strip()
+    return found
+
+
+def _decoded(pieces: str) -> str:
+    """The characters of byte pieces in a row, such as `<0xC3><0xA4>`."""
+    data = bytes.fromhex(pieces.replace("<0x", "").replace(">", ""))
+    return data.decode("utf-8", errors="replace")

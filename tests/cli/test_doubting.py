@@ -1,0 +1,121 @@
+"""What `heed translate` does with doubtful lines; a model that has learned nothing doubts a lot."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LINES = "A man is riding a bike.\nTwo dogs play in the snow.\n\n"
+
+
+@pytest.fixture
+def translate(call: Callable[..., Any], model: str) -> Callable[..., tuple[int, str, str]]:
+    def run(*flags: str) -> tuple[int, str, str]:
+        found: tuple[int, str, str] = call(
+            "translate", "-m", model, "-b", "1", *flags, stdin=LINES.encode()
+        )
+        return found
+
+    return run
+
+
+def test_doubtful_lines_are_counted_kept_and_reported(
+    translate: Callable[..., Any], tmp_path: Path
+) -> None:
+    code, out, err = translate()
+    assert code == 0
+    assert "heed: 2 of 3 lines are doubtful (" in err and "--report FILE lists them." in err
+    report = tmp_path / "doubts.jsonl"
+    code, again, err = translate("--report", str(report))
+    assert (code, again) == (0, out) and f"see {report}." in err
+    records = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [record["line"] for record in records] == [1, 2]
+    assert [record["source"] for record in records] == LINES.splitlines()[:2]
+    assert [record["text"] for record in records] == out.splitlines()[:2]
+    for record in records:
+        assert "max_length" in [doubt["kind"] for doubt in record["doubts"]]
+        assert record["confidence"] is None
+
+
+def test_doubtful_lines_are_marked_or_replaced_by_their_source(
+    translate: Callable[..., Any],
+) -> None:
+    _, kept, _ = translate()
+    _, marked, _ = translate("--on-doubt", "mark")
+    first, second, blank = kept.splitlines()
+    assert marked.splitlines() == [f"[?] {first}", f"[?] {second}", blank]
+    _, sources, _ = translate("--on-doubt", "source")
+    assert sources == LINES
+
+
+def test_the_first_doubtful_line_ends_it_when_asked(translate: Callable[..., Any]) -> None:
+    code, out, err = translate("--on-doubt", "fail")
+    assert code == 1
+    assert out == ""
+    assert "Line 1 is doubtful (max_length: " in err
+
+
+def test_json_holds_all(translate: Callable[..., Any]) -> None:
+    _, out, _ = translate("--format", "jsonl")
+    first, _, blank = map(json.loads, out.splitlines())
+    assert blank["doubts"] == []
+    assert first["confidence"] is None
+    whole = [doubt for doubt in first["doubts"] if doubt["kind"] == "max_length"]
+    assert [(doubt["start"], doubt["end"]) for doubt in whole] == [(0, len(first["text"]))]
+    _, marked, _ = translate("--format", "jsonl", "--on-doubt", "mark")
+    found = json.loads(marked.splitlines()[0])
+    (doubt,) = [doubt for doubt in found["doubts"] if doubt["kind"] == "max_length"]
+    assert found["text"][doubt["start"] : doubt["end"]] == first["text"]
+
+
+def test_an_unknown_confidence_is_a_dash(translate: Callable[..., Any]) -> None:
+    _, out, _ = translate("--with-confidence")
+    assert [line.split("\t")[1] for line in out.splitlines()] == ["-", "-", "-"]
+    code, _, err = translate("--with-confidence", "--format", "text")
+    assert code == 2 and "confidence" in err
+
+
+def test_a_report_is_not_written_over_what_is_read(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text(LINES)
+    code, _, err = call("translate", "-m", model, "-i", str(source), "--report", str(source))
+    assert code == 2 and "in.txt" in err
+    assert source.read_text() == LINES
+
+
+def test_calibrating_needs_development_pairs(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    code, _, err = call("calibrate", "-m", model)
+    assert code == 1 and "has no development pairs; name files: SRC TGT." in err
+    few = tmp_path / "few"
+    few.write_text(LINES)
+    code, _, err = call("calibrate", "-m", model, str(few), str(few))
+    assert code == 1 and "At least 100 development pairs" in err
+    code, _, err = call("calibrate", "-m", model, str(few))
+    assert code == 2 and "TGT" in err
+
+
+def test_a_calibrated_model_knows_a_confidence(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    import shutil
+
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    for side, words in (("en", "A man rides."), ("de", "Ein Mann reitet.")):
+        (tmp_path / side).write_text(f"{words}\n" * 120)
+    files = [str(tmp_path / side) for side in ("en", "de")]
+    code, out, _ = call("calibrate", "-m", str(copy), *files, "--dry-run", "--json")
+    assert (code, json.loads(out)["n_pairs"], json.loads(out)["kinds"]) == (0, 120, [])
+    code, out, _ = call("calibrate", "-m", str(copy), *files)
+    assert code == 0 and "120 pairs: confidence that sentence chrF2 is at least 50" in out
+    _, out, _ = call(
+        "translate", "-m", str(copy), "-b", "1", "--with-confidence", stdin=b"A man rides.\n"
+    )
+    # None of the translations of random weights was right.
+    assert 0 <= float(out.split("\t")[1]) < 0.5

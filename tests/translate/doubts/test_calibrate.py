@@ -1,0 +1,123 @@
+"""What is learned from pairs of a toy language finds what is wrong in others of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.translate.doubts.word_for_word import (
+    ENGLISH,
+    GERMAN,
+    pairs,
+    sources,
+    spelled,
+    store,
+    vocab,
+)
+
+from heed.bundle.doubts import Judgment
+from heed.errors import DataError
+from heed.text.vocab import Vocab
+from heed.translate.doubts.calibrate import calibrate
+from heed.translate.doubts.faults import cut_stretch, in_no_language
+from heed.translate.doubts.features import AT_ONCE, NAMES, measure
+from heed.translate.doubts.judge import Judge, is_doubtful
+from heed.translate.doubts.words import Words
+
+
+@pytest.fixture(scope="module")
+def words() -> Vocab:
+    return vocab()
+
+
+@pytest.fixture(scope="module")
+def judgment(words: Vocab, tmp_path_factory: pytest.TempPathFactory) -> Judgment:
+    held_out = pairs(300, seed=3)
+    training = store(tmp_path_factory.mktemp("store"), words)
+    return calibrate(sources(words, held_out), held_out, training)
+
+
+def judged(words: Vocab, judgment: Judgment, given: list[tuple[str, str]]) -> list[set[str]]:
+    found = [spelled(words, *pair) for pair in given]
+    return [
+        {doubt.kind for doubt in each.doubts}
+        for each in Judge(judgment, words, words).judge(found, is_given=True)
+    ]
+
+
+def test_each_word_is_known_to_be_covered_by_its_translation(
+    words: Vocab, judgment: Judgment
+) -> None:
+    known = Words(judgment.words, words, words)
+    sources = [[f"▁{word}"] for word in ENGLISH]
+    own, _ = known.cover(sources, [[f"▁{word}"] for word in GERMAN])
+    other, _ = known.cover(sources, [[f"▁{word}"] for word in GERMAN[1:] + GERMAN[:1]])
+    assert (own.total < 0).all() and (own.worst == 0).all()
+    assert (other.total > 1).all() and (other.worst > 1).all()
+    assert own.fertility == pytest.approx(np.ones(15), abs=0.1)
+    assert (own.language > 1).all()
+
+
+def test_faults_are_found_in_sentences_never_seen(words: Vocab, judgment: Judgment) -> None:
+    good = pairs(200, seed=4)
+    random = np.random.default_rng(5)
+    alarms = judged(words, judgment, good)
+    assert sum(map(bool, alarms)) <= 0.03 * len(good)
+    cut = [(src, less) for src, tgt in good if (less := cut_stretch(tgt, random))]
+    assert np.mean(["left_out" in kinds for kinds in judged(words, judgment, cut)]) > 0.95
+    more = [(less, tgt) for src, tgt in good if (less := cut_stretch(src, random))]
+    assert np.mean(["added" in kinds for kinds in judged(words, judgment, more)]) > 0.95
+    copied = [(src, src) for src, _ in good]
+    assert all("wrong_language" in kinds for kinds in judged(words, judgment, copied))
+    odd = zip([s for s, _ in good], in_no_language([t for _, t in good], random), strict=True)
+    assert all("wrong_language" in kinds for kinds in judged(words, judgment, [*odd]))
+
+
+def test_what_is_left_out_is_named(words: Vocab, judgment: Judgment) -> None:
+    src, tgt = pairs(1, seed=8)[0]
+    tgt = " ".join(tgt.split()[3:])
+    (found,) = Judge(judgment, words, words).judge([spelled(words, src, tgt)], is_given=True)
+    (doubt,) = [each for each in found.doubts if each.kind == "left_out"]
+    assert doubt.sentence.endswith(": " + " ".join(src.split()[:3]))
+
+
+def test_confidence_follows_what_came_out_right(words: Vocab, judgment: Judgment) -> None:
+    held_out = pairs(150, seed=6)
+    own = sources(words, held_out).translate([src for src, _ in held_out])
+    found = Judge(judgment, words, words).judge(own)
+    is_right = np.arange(len(found)) % 3 > 0
+    confidence = np.array([each.confidence for each in found])
+    assert confidence[is_right].min() > 0.9 and confidence[~is_right].max() < 0.1
+    assert judgment.error < 0.05
+    assert all(is_doubtful(found[n]) for n in range(0, len(found), 3))
+
+
+def test_the_same_pairs_teach_the_same(words: Vocab, judgment: Judgment, tmp_path: Path) -> None:
+    held_out = pairs(300, seed=3)
+    again = calibrate(sources(words, held_out), held_out, store(tmp_path, words))
+    assert again.to_files() == judgment.to_files()
+
+
+def test_numbers_of_a_pair_do_not_depend_on_others(words: Vocab, judgment: Judgment) -> None:
+    known = Words(judgment.words, words, words)
+    found = [spelled(words, *pair) for pair in [*pairs(AT_ONCE + 9), ("", "Hund"), ("dog", "")]]
+    together = measure(known, found)
+    assert together.values.shape == (len(found), len(NAMES))
+    assert np.isfinite(together.values).all()
+    for row, each in enumerate(found):
+        alone = measure(known, [each])
+        assert (alone.values[0] == together.values[row]).all()
+        assert alone.src_span(0) == together.src_span(row)
+        assert alone.tgt_span(0) == together.tgt_span(row)
+
+
+def test_too_few_pairs_are_refused(words: Vocab) -> None:
+    few = pairs(99, seed=3)
+    with pytest.raises(DataError, match="At least 100 development pairs"):
+        calibrate(sources(words, few), few, None)
+
+
+def test_without_training_pairs_confidence_is_learned_all_the_same(words: Vocab) -> None:
+    held_out = pairs(150, seed=3)
+    found = calibrate(sources(words, held_out), held_out, None)
+    assert not found.fits
+    assert found.confidence is not None

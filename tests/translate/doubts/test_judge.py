@@ -1,0 +1,131 @@
+"""What rules say about single translations, and which of two answers is kept."""
+
+from dataclasses import replace
+
+import pytest
+from tests.translate.doubts.word_for_word import vocab
+
+from heed.decode.options import DecodeOptions
+from heed.text.vocab import train_vocab
+from heed.translate.doubts.again import better, halves, needs_help, other_options
+from heed.translate.doubts.judge import Judge, is_doubtful
+from heed.translate.lines import Chunk
+from heed.translate.result import Doubt, Status, Translation
+
+
+def made(source: str, text: str, *, status: Status = "ok", log_prob: float = -0.1) -> Translation:
+    source_tokens, tokens = (["▁" + word for word in side.split()] for side in (source, text))
+    return Translation(
+        text=text,
+        tokens=tokens,
+        token_scores=[log_prob] * (len(tokens) + 1),
+        source_tokens=source_tokens,
+        status=status,
+    )
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return Judge(None, vocab(), vocab(), source_lang="en", target_lang="de")
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "place"),
+    [
+        (made("a dog runs", "der Hund Hund Hund läuft"), "loop", "Hund Hund Hund"),
+        (made("a dog", "ein Hund", status="max_length"), "max_length", "ein Hund"),
+        (made("in 2007", "in 2008"), "numbers", None),
+        (made("the cat sleeps well", "the cat sleeps well"), "untranslated", "the cat sleeps well"),
+        (made("a", " ".join("abcdefghijklmnopqrst")), "length", " ".join("abcdefghijklmnopqrst")),
+        (made(" ".join("abcdefghijklmnopqrst"), "z"), "length", "z"),
+        (made("a dog", "ein Hund", log_prob=-5), "low_confidence", None),
+    ],
+)
+def test_rules_need_nothing_learned(
+    judge: Judge, found: Translation, kind: str, place: str | None
+) -> None:
+    (one,) = judge.judge([found])
+    (doubt,) = one.doubts
+    assert doubt.kind == kind
+    assert place == (None if doubt.start is None else found.text[doubt.start : doubt.end])
+    assert is_doubtful(one)
+
+
+def test_a_good_translation_stays_as_it_is(judge: Judge) -> None:
+    good = made("two dogs", "zwei Hunde")
+    assert judge.judge([good]) == [good]
+    blank = Translation(text="", status="empty")
+    assert judge.judge([blank]) == [blank]
+
+
+def test_characters_that_were_copied_are_no_doubt(judge: Judge) -> None:
+    smile = ["▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
+    lost = Translation(text="Hund", tokens=["▁Hund"], token_scores=[-0.1] * 2, source_tokens=smile)
+    kept = Translation(text="😀", tokens=smile, token_scores=[-0.1] * 6, source_tokens=smile)
+    assert [doubt.kind for doubt in judge.judge([lost])[0].doubts] == ["unknown_word"]
+    assert not judge.judge([kept])[0].doubts
+
+
+def doubtful(text: str, *kinds: str, confidence: float | None = None) -> Translation:
+    doubts = tuple(Doubt(kind=kind, sentence=kind) for kind in kinds)
+    return Translation(text=text, doubts=doubts, confidence=confidence)
+
+
+def test_the_answer_with_fewer_doubts_is_kept_and_says_so() -> None:
+    first = doubtful("a a a", "loop", "low_confidence")
+    kept = better(first, [doubtful("b b b", "loop"), doubtful("c")], "a second search")
+    assert kept.text == "c"
+    assert [doubt.kind for doubt in kept.doubts] == ["repaired"]
+    assert not is_doubtful(kept)
+    assert "loop" in kept.doubts[0].sentence and "a second search" in kept.doubts[0].sentence
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        doubtful("b", "loop", confidence=0.9),
+        doubtful("", confidence=0.9),
+        doubtful("b", confidence=0.1),
+    ],
+)
+def test_an_answer_that_is_no_better_is_not_taken(other: Translation) -> None:
+    first = doubtful("a a a", "loop", confidence=0.5)
+    assert better(first, [other], "a second search") is first
+    assert better(first, [], "a second search") is first
+
+
+def test_the_second_search_differs_by_what_was_wrong() -> None:
+    options = DecodeOptions(beam_size=1, length_penalty=1.0)
+    looping = other_options(doubtful("a", "loop"), options)
+    assert (looping.no_repeat_ngram_size, looping.beam_size, looping.length_penalty) == (3, 5, 1.0)
+    short = other_options(doubtful("a", "left_out"), options)
+    assert (short.no_repeat_ngram_size, short.beam_size) == (0, 5)
+    assert short.length_penalty > 1.0
+    other_options(doubtful("a", "left_out"), DecodeOptions(length_penalty=10.0))
+    assert not needs_help(doubtful("a", "numbers"))
+
+
+def test_a_source_is_cut_behind_the_clause_nearest_to_its_middle() -> None:
+    words = [
+        "one",
+        "two",
+        "three",
+        "four",
+        ",",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        ",",
+        "nine",
+        "ten",
+    ]
+    known = train_vocab([" ".join(words)] * 5, size=300, kind="word")
+    chunk = Chunk([*known.encode(" ".join(words)), known.eos_id], [], 7)
+    first, second = halves(chunk, known)
+    assert known.decode(first.src_ids[:-1]) == "one two three four ,"
+    assert known.decode(second.src_ids[:-1]) == "five six seven eight , nine ten"
+    assert {first.src_ids[-1], second.src_ids[-1]} == {known.eos_id}
+    assert halves(replace(chunk, prefix=[5]), known) == []
+    short = Chunk([*known.encode("one two , three"), known.eos_id], [], 0)
+    assert halves(short, known) == []
