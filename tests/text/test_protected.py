@@ -45,6 +45,8 @@ def test_printf_fields(text: str, expected: list[str]) -> None:
         ("{% if x %}a{{{raw}}}", ["{% if x %}", "{{{raw}}}"]),
         ("Set $HOME and $column$", ["$HOME", "$column$"]),
         ("{Broken Image}, {, }", []),
+        (r"one\ntwo \"x\" \u00e4 in C:\new", [r"\n", r"\"", r"\"", r"\u00e4", r"C:\new"]),
+        ("{0, number, #,##0.00}", ["{0, number, #,##0.00}"]),
         ("&amp; &#160; but not &File", ["&amp;", "&#160;"]),
     ],
 )
@@ -89,7 +91,9 @@ def test_addresses(text: str, expected: list[str]) -> None:
         ("DE89 3704 0044 0532 0130 00", ["DE89 3704 0044 0532 0130 00"]),
         ("#ff00ff 0xFF 1a2b3c4", ["#ff00ff", "0xFF", "1a2b3c4"]),
         ("1.Yí and 2.Ölflasche", ["1", "2"]),
-        ("decade, deadbeef, +49 30 1234567", ["+49", "30", "1234567"]),
+        ("decade, deadbeef", []),
+        ("+49 30 1234567, +1 800 555-1234", ["+49 30 1234567", "+1 800 555-1234"]),
+        ("+44 (0)20 7946 0000, +1 000 000 €", ["+44 (0)20 7946 0000", "+1 000 000 €"]),
     ],
 )
 def test_numbers_and_identifiers(text: str, expected: list[str]) -> None:
@@ -131,6 +135,7 @@ def test_crossing_tags_do_not_become_crossing_pairs() -> None:
         ("<a href='x > y' id=3>t</a>", ["<a href='x > y' id=3>", "</a>"]),
         ("a <!-- <b> --> b <?php x ?>", ["<!-- <b> -->", "<?php x ?>"]),
         ("<![CDATA[ text ]]>", ["<![CDATA[", "]]>"]),
+        ("<%= x %>a", ["<%= x %>"]),
         ("<0>x</0> <1/>", ["<0>", "</0>", "<1/>"]),
         ("<none>, <file name>, <<unknown>>", []),
         ("a < b and c > d, <3", ["3"]),
@@ -382,6 +387,7 @@ def test_nested_tags_of_any_depth_find_their_partners(tokens: list[str]) -> None
             "é\u0301",
             "5 %",
             "<?a",
+            *("<%", "<% ", "+1 22", "+1 2 ", "\\n", "{a,", "{a, b"),
             "'",
             "www.",
             "~~a",

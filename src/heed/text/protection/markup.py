@@ -16,6 +16,7 @@ _BARE = r"\s++(?:checked|disabled|hidden|selected|required|readonly|async|defer|
 TAG = re.compile(
     r"<!--(?:[^<\-]++|<(?!!--)|-(?!->))*+-->"
     r"|<!\[CDATA\[|\]\]>"
+    r"|<%(?:[^<>%]++|%(?!>))*+%>"
     r"|<\?[A-Za-z](?:[^<>?]++|\?(?!>))*+\?>"
     r"|<!(?:DOCTYPE|doctype)\b[^<>]*+>"
     r"|</(?P<closed>[A-Za-z_][\w:.\-]*+|\d{1,3})\s*+>"

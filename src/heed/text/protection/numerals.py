@@ -32,8 +32,11 @@ UNIT = (
 _SIGN = r"[+\-\u2212\u00b1]"
 _DIGITS = r"\d++(?:[ \u00a0\u202f]\d{3}(?!\d))*+(?:[.,:'\u2019/x×\u2013\-]\d++)*+"
 _START = rf"(?<!{LETTER})(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
+# A telephone number with its country is one number, `+1 000 000` is another.
+_TELEPHONE = r"\+(?!\d{1,3}(?: \d{3})++(?!\d))\d{1,3}(?:[ \-./]\(?\d++\)?(?:\d++)?){2,8}"
 _NUMBER = re.compile(
-    rf"{_START}(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?= )) ?)?{_SIGN}?{_DIGITS}"
+    rf"{_START}{_TELEPHONE}(?!{LETTER})"
+    rf"|{_START}(?:{_SIGN}?(?:{CURRENCY}|(?:{_CODES})(?= )) ?)?{_SIGN}?{_DIGITS}"
     rf"(?:[ \u00a0\u202f]?{UNIT}|(?!{LETTER}))"
 )
 _COUNT = re.compile(rf"(?<![^\s(\"'„“‚‘«»¿¡])\d(?= (?!{UNIT})[^\W\dA-Z_]{{2}})")
