@@ -103,7 +103,10 @@ def install(packages: Sequence[str], folder: Path) -> Path:
 
 
 def write_pieces(corpus: dict[str, str], folder: Path) -> None:
-    """Clean and cut the corpus as heed does by default, in the form that the peers read."""
+    """Clean and cut the corpus as heed does by default, in the form that the peers read.
+
+    Without slots: these stand for spans that a peer has to spell, and it needs pieces for them.
+    """
     from heed.data.corpus import Corpus, DataConfig
     from heed.data.lines import read_lines
     from heed.data.prepare import prepare
@@ -115,7 +118,9 @@ def write_pieces(corpus: dict[str, str], folder: Path) -> None:
         return (ParallelFiles(files=(corpus[f"{prefix}src"], corpus[f"{prefix}tgt"])),)
 
     whole = Corpus(train=parts(""), dev=parts("dev_"))
-    data = prepare(whole, folder / "heed", config=DataConfig(), tokenizer=TokenizerConfig(), seed=1)
+    data = prepare(
+        whole, folder / "heed", config=DataConfig(), tokenizer=TokenizerConfig(slots=False), seed=1
+    )
     vocab = data.src_vocab
 
     def write(name: str, rows: Any) -> None:
