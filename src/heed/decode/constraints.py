@@ -5,7 +5,7 @@ A constraint decides which tokens are allowed; the reported log-probs stay the m
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,6 +20,10 @@ from heed.model.interface import Changes, Floats, Ids, NextTokens
 _LEAST = -1e4
 
 _FREE = -1
+
+# What a model loses that ends without a slot, a natural log: one that does not know where the slot
+# belongs would write nonsense until it fits somewhere. Alignment finds a better place.
+_MISSING = 4.0
 
 
 def repeated_ngrams(tokens: Ids, *, size: int) -> tuple[Ids, Ids]:
@@ -54,6 +58,7 @@ class Choice:
             are free.
         eos_id: ends a row without any allowed token; None = this cannot happen.
         is_penalized: some scores are finite and not the model's own.
+        eos_penalties: subtracted from the score of `eos_id`, `(rows,)`; None = nothing is.
     """
 
     following: NextTokens
@@ -61,6 +66,7 @@ class Choice:
     required_ids: Ids | None
     eos_id: int | None
     is_penalized: bool
+    eos_penalties: Floats | None = None
 
     def top(self, count: int) -> tuple[Floats, Ids]:
         """Find the best of each row; minus infinity marks a forbidden entry.
@@ -113,6 +119,8 @@ class Choice:
         rows = (only != _FREE).nonzero()[0]
         if len(rows):
             scores = self.following.log_probs_of(np.maximum(only, 0)[:, None])[rows, 0]
+            if self.eos_penalties is not None:
+                scores -= np.where(only[rows] == self.eos_id, self.eos_penalties[rows], 0)
             return rows, only[rows], np.maximum(scores, np.float32(_LEAST))
         return rows, rows, best[rows]
 
@@ -217,23 +225,23 @@ class Constraints:
             or self.slots is not None
             or len(never.forbidden) >= following.vocab_size
         )
-        return Choice(
+        choice = Choice(
             following=following,
-            changes=self._with_entries(never, following, tokens, sources),
+            changes=self._with_entries(never, following, tokens),
             required_ids=required_ids,
             eos_id=self.eos_id if may_be_stuck else None,
             is_penalized=self.repetition_penalty != 1.0,
         )
+        if self.slots is None:
+            return choice
+        return _with_slots(choice, self.slots, tokens, sources.repeat(n_rows // len(sources)))
 
-    def _with_entries(
-        self, never: Changes, following: NextTokens, tokens: Ids, sources: Ids
-    ) -> Changes:
+    def _with_entries(self, never: Changes, following: NextTokens, tokens: Ids) -> Changes:
         """Add the constraints that depend on the tokens so far, `(rows, length)`.
 
         Source of the penalty: Keskar et al. 2019, section 4.1.
         """
-        is_free = self.repetition_penalty == 1.0 and self.no_repeat_ngram_size == 0
-        if is_free and self.slots is None:
+        if self.repetition_penalty == 1.0 and self.no_repeat_ngram_size == 0:
             return never
         rows, ids, scores = [never.rows], [never.ids], [never.scores]
         if self.repetition_penalty != 1.0:
@@ -245,11 +253,6 @@ class Constraints:
             rows.append(again[0])
             ids.append(again[1])
             scores.append(np.full(len(again[0]), -math.inf, dtype=np.float32))
-        if self.slots is not None:
-            closed = self._closed_slots(self.slots, tokens, sources)
-            rows.append(closed[0])
-            ids.append(closed[1])
-            scores.append(np.full(len(closed[0]), -math.inf, dtype=np.float32))
         return Changes(
             forbidden=never.forbidden,
             rows=np.concatenate(rows),
@@ -257,22 +260,57 @@ class Constraints:
             scores=np.concatenate(scores),
         )
 
-    def _closed_slots(self, slots: SlotRules, tokens: Ids, sources: Ids) -> tuple[Ids, Ids]:
-        """The rows and ids of slots that may not come next, and of `<eos>` where some are missing.
 
-        Args:
-            slots: of all sources.
-            tokens: predicted so far, `(rows, length)`.
-            sources: the source of the call for each group of rows, `(n_sources,)`.
-        """
-        of_rows = sources.repeat(len(tokens) // len(sources))
-        is_forbidden, is_missing = slots.forbidden(tokens, of_rows)
-        rows, columns = is_forbidden.nonzero()
-        waiting = is_missing.nonzero()[0]
-        return (
-            np.concatenate([rows, waiting]),
-            np.concatenate([slots.ids[columns], np.full(len(waiting), self.eos_id)]),
-        )
+def _with_slots(choice: Choice, slots: SlotRules, tokens: Ids, sources: Ids) -> Choice:
+    """The candidates of a step where slots have to come once.
+
+    A row that would end without some of its slots takes the best of those that may come, or ends
+    all the same if that is likelier in spite of a penalty.
+
+    Args:
+        choice: without regard to slots.
+        slots: of all sources.
+        tokens: predicted so far, `(rows, length)`.
+        sources: the source of the call for each row, `(rows,)`.
+    """
+    following, eos_id = choice.following, choice.eos_id
+    assert eos_id is not None, "slots may leave a row without any token"
+    may_come, n_missing = slots.next(tokens, sources)
+    rows, columns = (~may_come).nonzero()
+    changes = _with(choice.changes, rows, slots.ids[columns], -math.inf)
+    waiting = n_missing.nonzero()[0]
+    if not len(waiting):
+        return replace(choice, changes=changes)
+    penalties = (_MISSING * n_missing).astype(np.float32)
+    end = following.log_probs_of(np.full((len(tokens), 1), eos_id))[:, 0] - penalties
+    required = np.full(len(tokens), _FREE)
+    best = following.top_k(1, changes)[1][:, 0]
+    ending = waiting[best[waiting] == eos_id]
+    if len(ending):
+        scores = following.log_probs_of(np.tile(slots.ids, (len(tokens), 1)))[ending]
+        scores = np.where(may_come[ending], scores, -math.inf)
+        likeliest = slots.ids[scores.argmax(axis=1)]
+        required[ending] = np.where(scores.max(axis=1) > end[ending], likeliest, eos_id)
+    if choice.required_ids is not None:
+        required = np.where(choice.required_ids == _FREE, required, choice.required_ids)
+    return replace(
+        choice,
+        changes=_with(changes, waiting, np.full(len(waiting), eos_id), end[waiting]),
+        required_ids=required,
+        is_penalized=True,
+        eos_penalties=penalties,
+    )
+
+
+def _with(changes: Changes, rows: Ids, ids: Ids, scores: Floats | float) -> Changes:
+    """Changes with more entries; one score holds for all of them."""
+    more = np.broadcast_to(np.asarray(scores, dtype=np.float32), rows.shape)
+    return replace(
+        changes,
+        rows=np.concatenate([changes.rows, rows]),
+        ids=np.concatenate([changes.ids, ids]),
+        scores=np.concatenate([changes.scores, more]),
+    )
 
 
 def _forbid(ids: set[int]) -> Changes:

@@ -38,8 +38,8 @@ class SlotRules:
 
     Attributes:
         ids: of the columns, `(n_columns,)`.
-        columns: the column of each id up to the highest of them, -1 where it has none,
-            `(highest + 1,)`.
+        columns: the column of each id up to one more than the highest of them, -1 where it has
+            none, `(highest + 2,)`.
         is_slot: whether a source has the slot, `(n_sources, n_columns)`.
         parents: the column of the pair around it, -1 where there is none,
             `(n_sources, n_columns)`; of a closing slot, the column of its pair.
@@ -68,7 +68,7 @@ class SlotRules:
         ids = np.array(sorted(set().union(*of_sources)), dtype=np.int64)
         if not len(ids):
             return None
-        columns = np.full(ids[-1] + 1, -1)
+        columns = np.full(ids[-1] + 2, -1)
         columns[ids] = np.arange(len(ids))
         shape = len(slots), len(ids)
         found = cls(
@@ -100,8 +100,8 @@ class SlotRules:
                 self.is_slot[source, closer] = self.is_closer[source, closer] = True
                 self.parents[source, closer] = column
 
-    def forbidden(self, tokens: Ids, sources: Ids) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The slots that no row may take next, and the rows that still miss some.
+    def next(self, tokens: Ids, sources: Ids) -> tuple[NDArray[np.bool_], Ids]:
+        """Which slots may come next in each row, and how many it misses.
 
         Args:
             tokens: predicted so far, `(rows, length)`.
@@ -111,9 +111,7 @@ class SlotRules:
             `(rows, n_columns)` and `(rows,)`.
         """
         missing = self.is_slot[sources]
-        columns = np.where(
-            tokens < len(self.columns), self.columns[np.minimum(tokens, len(self.columns) - 1)], -1
-        )
+        columns = self.columns[np.minimum(tokens, len(self.columns) - 1)]
         rows, places = (columns >= 0).nonzero()
         missing[rows, columns[rows, places]] = False
         every = np.arange(len(tokens))[:, None]
@@ -125,5 +123,4 @@ class SlotRules:
         is_closer = self.is_closer[sources]
         has_others = (may_come & ~is_closer).any(axis=1)
         may_come &= ~(is_closer & has_others[:, None])
-        is_missing = np.asarray(missing.any(axis=1), dtype=np.bool_)
-        return ~may_come, is_missing
+        return may_come, missing.sum(axis=1)

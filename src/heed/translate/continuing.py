@@ -5,7 +5,8 @@ from collections.abc import Callable
 from heed.decode.options import DecodeOptions
 from heed.model.interface import Decodable
 from heed.translate.inspect import next_ids
-from heed.translate.lines import Chunk, LineReader, require_text
+from heed.translate.lines import LineReader, require_text
+from heed.translate.parts import Chunk
 from heed.translate.result import Continuation, NextToken
 from heed.translate.search import Searcher
 

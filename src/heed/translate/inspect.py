@@ -9,7 +9,8 @@ from heed.errors import ConfigError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.lines import Chunk, LineReader, require_whole
+from heed.translate.lines import LineReader, require_whole
+from heed.translate.parts import Chunk
 from heed.translate.result import Alignment, PairScore, Translation
 
 Weights = list[list[float]]
@@ -136,7 +137,7 @@ def is_shown(vocab: Vocab, id: int) -> bool:
 def shown_pieces(vocab: Vocab, chunk: Chunk) -> list[str]:
     """The pieces of a source that a person typed; a span in place of its slot."""
     spans = () if chunk.source is None else chunk.source.spans
-    texts = {span.slots[0]: span.text for span in spans if span.slots is not None}
+    texts = {span.slots[0]: span.written for span in spans if span.slots is not None}
     ids = [id for id in chunk.src_ids if is_shown(vocab, id)]
     return [texts.get(id, piece) for id, piece in zip(ids, vocab.pieces(ids), strict=True)]
 

@@ -4,28 +4,23 @@ The ids of a part: a language tag if the model has several target languages, pie
 `text/segment.py` decides where a line may be cut.
 """
 
-import functools
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
-from heed.text.capitals import in_small_letters, is_in_capitals
 from heed.text.normalize import normalize
-from heed.text.protected import Rules, Span, find_spans
-from heed.text.segment import cut
-from heed.text.slots import encode_with
+from heed.text.numbers import localize
+from heed.text.protected import Rules
 from heed.text.vocab import Vocab
-from heed.translate.source import (
-    Source,
-    make_source,
-    prefix_marks,
-    stretches_around,
-    within,
-)
+from heed.translate.parts import Chunk, PartCutter
 
 Text = TypeVar("Text", bound="str | Line")
+
+Protect = Rules | str | Sequence[str]
+"""What is protected: rules, or wishes for `Rules.of`."""
 
 MAX_SOURCE_TOKENS = 256
 """Longest source translated in one piece when the model folder does not say otherwise.
@@ -58,6 +53,8 @@ class Line:
         prefix: how the translation must begin; "" leaves it free.
         target_lang: one of the model's target languages; None = that of the call.
         rules: what is protected in it; None = what the translator protects.
+        localize_numbers: write its numbers as the target language does; None = as the translator
+            does.
 
     Raises:
         UsageError: the text or the prefix is not a string.
@@ -67,38 +64,10 @@ class Line:
     prefix: str = ""
     target_lang: str | None = None
     rules: Rules | None = None
+    localize_numbers: bool | None = None
 
     def __post_init__(self) -> None:
         require_text(text=self.text, prefix=self.prefix)
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A part of one line that is translated in one piece.
-
-    Attributes:
-        src_ids: input of the encoder.
-        prefix: target ids that the translation must begin with.
-        key: of the part in the stream; seeds its random draws.
-        source: the part with its protected spans; None = it has none, and was not in capitals.
-        begun: the prefix as text, where there are protected spans.
-    """
-
-    src_ids: list[int]
-    prefix: list[int]
-    key: int
-    source: Source | None = None
-    begun: str = ""
-
-    @property
-    def question(self) -> tuple[object, ...]:
-        """Equal for parts that a search without sampling translates equally."""
-        return tuple(self.src_ids), tuple(self.prefix), self.source
-
-    @property
-    def is_copied(self) -> bool:
-        """Whether it is its own translation: there is nothing but protected spans and signs."""
-        return self.source is not None and not self.prefix and not self.source.has_words
 
 
 class LineReader:
@@ -111,6 +80,7 @@ class LineReader:
         target_langs: all target languages of a model that has several.
         max_source_tokens: a line of more pieces is cut.
         rules: what is protected in lines that do not say it themselves.
+        source_lang: language of the lines, where known.
 
     Raises:
         ConfigError: `max_source_tokens` is not such a number.
@@ -125,6 +95,7 @@ class LineReader:
         target_langs: Sequence[str] = (),
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         rules: Rules | None = None,
+        source_lang: str = "",
     ) -> None:
         if type(max_source_tokens) is not int or max_source_tokens < 1:
             raise ConfigError(
@@ -137,8 +108,8 @@ class LineReader:
         self.target_langs = tuple(target_langs)
         self.max_source_tokens = max_source_tokens
         self.rules = Rules.default() if rules is None else rules
-        slots = src_vocab.slots, tgt_vocab.slots
-        self._slots = None if slots[0] is None or slots[1] is None else (slots[0], slots[1])
+        self.localize_numbers = False
+        self.source_lang = source_lang
 
     def line(self, text: str, target_lang: str) -> Line:
         """A line in this target language, if the model has several."""
@@ -209,6 +180,28 @@ class LineReader:
                 f"piece, but has {n_tokens}. Give one sentence of it."
             )
 
+    def all_parts(
+        self, lines: Sequence[Line], first_line: int, target_lang: str | None, max_length: int
+    ) -> list[list[Chunk]]:
+        """The parts of each line.
+
+        Args:
+            lines: of a call.
+            first_line: number of the first in the stream.
+            target_lang: of lines without one of their own.
+            max_length: most tokens of a translation.
+
+        Raises:
+            ConfigError: the model does not translate into the language.
+            DataError: nor into that of a line, or a prefix leaves no room.
+        """
+        tag = self.tag(target_lang)
+        found = []
+        for number, line in enumerate(lines, first_line):
+            found.append(self.parts(line, number, tag))
+            require_room(found[-1], number, max_length)
+        return found
+
     def parts(self, line: Line, number: int, tag: list[int]) -> list[Chunk]:
         """The parts of a line: one, several if it is too long, none if it is blank.
 
@@ -225,86 +218,28 @@ class LineReader:
                 tag = self.tag(line.target_lang)
             except ConfigError as error:
                 raise DataError(f"Line {number + 1}: {error}") from None
-        text = normalize(line.text)
-        if not text:
-            return []
         rules = self.rules if line.rules is None else line.rules
-        spans = find_spans(text, rules)
-        begun = normalize(line.prefix)
-        key = number * PARTS_PER_LINE
-        # The translation would not begin with this prefix any more if it were put in capitals.
-        small = None if begun else self._in_small_letters(text, spans)
-        if spans or small is not None:
-            sources = self._sources(small or text, spans, rules, in_capitals=small is not None)
-            return [
-                self._chunk(source, tag, "" if part else begun, key + part)
-                for part, source in enumerate(sources)
-            ]
-        whole = self.src_vocab.encode(text)
-        fits = len(whole) <= self.max_source_tokens
-        return [
-            Chunk(
-                [*tag, *ids, self.src_vocab.eos_id],
-                [] if part else self.tgt_ids(begun),
-                key + part,
-            )
-            for part, ids in ([(0, whole)] if fits else self._stretches(text))
-        ]
-
-    def _chunk(self, source: Source, tag: list[int], begun: str, key: int) -> Chunk:
-        """A part with protected spans, ready to be searched."""
-        ids = encode_with(self.src_vocab, source.read, source.marks)
-        prefix = encode_with(self.tgt_vocab, begun, prefix_marks(begun, source)) if begun else []
-        return Chunk([*tag, *ids, self.src_vocab.eos_id], prefix, key, source, begun)
-
-    def _in_small_letters(self, text: str, spans: list[Span]) -> str | None:
-        """A line in capitals as the model reads it; None if it is not, or reads better so."""
-        kept = [(span.start, span.end) for span in spans]
-        if not is_in_capitals(text, kept):
-            return None
-        small = in_small_letters(text, kept)
-        if small is None or len(self.src_vocab.encode(small)) >= len(self.src_vocab.encode(text)):
-            return None  # the model has learned from text in capitals
-        return small
-
-    def _sources(
-        self, text: str, spans: list[Span], rules: Rules, *, in_capitals: bool
-    ) -> list[Source]:
-        """The parts of a text with protected spans, or in capitals; no span is cut."""
-        whole = make_source(text, spans, rules, self._slots, in_capitals=in_capitals)
-        if len(encode_with(self.src_vocab, whole.read, whole.marks)) <= self.max_source_tokens:
-            return [whole]
-        encoded = functools.cache(lambda stretch: self.src_vocab.encode(stretch))
-        stretches = cut(
-            text,
-            max_length=self.max_source_tokens,
-            length=lambda stretch: len(encoded(stretch.strip())),
+        localizes = (
+            self.localize_numbers if line.localize_numbers is None else line.localize_numbers
         )
-        return [
-            make_source(
-                text[start:end],
-                within(spans, start, end),
-                rules,
-                self._slots,
-                in_capitals=in_capitals,
-            )
-            for start, end in stretches_around(text, stretches, spans)
-        ]
-
-    def _stretches(self, text: str) -> list[tuple[int, list[int]]]:
-        """The number and ids of each part of a text that is too long; blank ones are left out."""
-        # Each stretch is encoded once: to be measured, and then to be read.
-        encoded = functools.cache(lambda stretch: self.src_vocab.encode(stretch))
-        stretches = cut(
-            text,
-            max_length=self.max_source_tokens,
-            length=lambda stretch: len(encoded(stretch.strip())),
+        cutter = PartCutter(
+            src_vocab=self.src_vocab,
+            tgt_vocab=self.tgt_vocab,
+            max_source_tokens=self.max_source_tokens,
+            tag=tag,
+            rules=rules,
+            write_number=self._localizer(tag) if localizes else str,
         )
-        return [
-            (part, encoded(stretch.strip()))
-            for part, stretch in enumerate(stretches)
-            if stretch.strip()
-        ]
+        return cutter.parts(line.text, line.prefix, count(number * PARTS_PER_LINE))
+
+    def _localizer(self, tag: list[int]) -> Callable[[str], str]:
+        """Writes numbers as the target language does."""
+        langs = {self.src_vocab.language_id(lang): lang for lang in self.target_langs}
+        target = langs[tag[0]] if tag else self.target_lang
+        source = self.source_lang
+        if source == target and (others := [lang for lang in self.target_langs if lang != target]):
+            source = others[0]
+        return lambda number: localize(number, source, target)
 
 
 def require_room(parts: Sequence[Chunk], number: int, max_length: int) -> None:
@@ -393,6 +328,50 @@ def lines_of(texts: Iterable[str | Line], prefixes: Iterable[str] | None = None)
                 f"and {len(prefixes)} prefixes."
             )
     return list(with_prefixes(texts, prefixes))
+
+
+def protected(
+    lines: Sequence[Line], protect: Protect | None, localize_numbers: bool | None
+) -> list[Line]:
+    """Lines with what a call wants of them, where they have no wishes of their own.
+
+    Args:
+        lines: of the call.
+        protect: rules, or wishes for them; None = the translator's.
+        localize_numbers: write numbers as the target language does; None = as the translator does.
+
+    Raises:
+        ConfigError: an expression is invalid.
+        UsageError: an argument is of a wrong type.
+    """
+    if localize_numbers is not None and not isinstance(localize_numbers, bool):
+        raise UsageError(f"localize_numbers must be True or False, but is {localize_numbers!r}.")
+    rules = rules_of(protect)
+    if rules is None and localize_numbers is None:
+        return list(lines)
+    return [
+        replace(
+            line,
+            rules=rules if line.rules is None else line.rules,
+            localize_numbers=(
+                localize_numbers if line.localize_numbers is None else line.localize_numbers
+            ),
+        )
+        for line in lines
+    ]
+
+
+def rules_of(protect: Protect | None) -> Rules | None:
+    """The rules of wishes; None stays None.
+
+    Raises:
+        ConfigError: an expression is invalid.
+        UsageError: it is something else.
+    """
+    if protect is None or isinstance(protect, Rules):
+        return protect
+    wishes = [protect] if isinstance(protect, str) else protect
+    return Rules.of(texts_of(wishes, "protect"))
 
 
 def pairs_of(src: Iterable[str], tgt: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -8,16 +8,18 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from heed.decode.state import Hypothesis
 from heed.text.capitals import in_capitals
 from heed.text.disturb import upper
 from heed.text.normalize import BLANKS, normalize
 from heed.text.protected import find_spans
+from heed.text.protection.icu import with_texts
 from heed.text.slots import decode_with
 from heed.text.vocab import Vocab
 from heed.translate.result import Doubt, Translation
-from heed.translate.source import Source
+from heed.translate.source import Kept, Source
 from heed.translate.tape import Atom, Tape
 from heed.translate.words import WORD_START, Links, link_spans, piece_spans, words_around
 
@@ -57,7 +59,9 @@ class Draft:
         fixed = len(self.prefix) if self.text.startswith(self.prefix) else 0
         atoms = [
             Atom(
-                self.text[start:end],
+                self.source.spans[spans[start, end]].text
+                if (start, end) in spans
+                else self.text[start:end],
                 is_spaced=self.text[start - 1 : start] == " ",
                 span=spans.get((start, end)),
                 word=number,
@@ -128,7 +132,8 @@ def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
     missing: dict[str, list[int]] = {}
     for index, span in enumerate(source.spans):
         if index not in there:
-            missing.setdefault(span.text, []).append(index)
+            for spelling in {span.text, span.written}:
+                missing.setdefault(spelling, []).append(index)
     if not missing:
         return sorted(marks)
     taken = [(start, end) for start, end, _ in marks]
@@ -139,7 +144,10 @@ def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
         waiting = missing.get(text[start:end])
         if waiting and not any(a < end and start < b for a, b in taken):
             taken.append((start, end))
-            marks.append((start, end, waiting.pop(0)))
+            index = waiting[0]
+            marks.append((start, end, index))
+            for spelling in {source.spans[index].text, source.spans[index].written}:
+                missing[spelling].remove(index)
     return sorted(marks)
 
 
@@ -242,6 +250,31 @@ def as_source(source: Source) -> str:
     return "".join([*parts, source.text[place:]])
 
 
+def with_inner(translation: Translation, span: Kept, translated: Sequence[str]) -> Translation:
+    """A translation with translated texts inside one of its spans.
+
+    The texts of the source stay if the translated ones would break the span.
+
+    Args:
+        translation: which holds the span.
+        span: of the source.
+        translated: one text for each inner one of the span.
+    """
+    changed = with_texts(span.text, translated)
+    if changed is None:
+        sentence = "A translated text would have broken its message, so the source stands there."
+        doubt = Doubt(kind="untranslated", sentence=sentence)
+        return replace(translation, doubts=(*translation.doubts, doubt))
+    return replace(
+        translation,
+        text=translation.text.replace(span.text, changed),
+        tokens=[token.replace(span.text, changed) for token in translation.tokens],
+        alternatives=tuple(
+            with_inner(other, span, translated) for other in translation.alternatives
+        ),
+    )
+
+
 def _words_from(starts: Sequence[int], read: tuple[int, int]) -> tuple[int, int]:
     first = sum(start < read[0] for start in starts)
     return first, sum(start < read[1] for start in starts) if read[0] < read[1] else first
@@ -271,15 +304,22 @@ def _repair(tape: Tape, source: Source) -> int | None:
         How many copies were taken out; None if the text cannot be made right.
     """
     n_removed = 0
+    swapped: set[tuple[int, int]] = set()
     for _ in range(_MOST_REPAIRS):
         text, places = tape.write()
         if _part(tape, text, places, source):
             continue
         doomed, is_copy = _doomed(tape, text, places, source)
-        if not doomed:
+        if doomed:
+            tape.remove(doomed)
+            n_removed += is_copy
+            continue
+        # Two spans that are not read as such side by side may be in the other order.
+        clashes = [each for each in _clashes(tape, text, places, source) if each not in swapped]
+        clash = next((each for each in clashes if tape.swap(*each)), None)
+        if clash is None:
             return n_removed
-        tape.remove(doomed)
-        n_removed += is_copy
+        swapped |= {clash, clash[::-1]}
     return None
 
 
@@ -339,6 +379,19 @@ def _doomed(
         if has_pairs and found.rule == "tag":
             return words, True
     return [], False
+
+
+def _clashes(
+    tape: Tape, text: str, places: list[tuple[int, int]], source: Source
+) -> list[tuple[int, int]]:
+    """The indices of neighboring spans of which one is not found as such."""
+    found = {(span.start, span.end) for span in find_spans(text, source.rules)}
+    lost = {atom.span for atom, place in zip(tape.atoms, places, strict=True) if place not in found}
+    return [
+        (one.span, other.span)
+        for one, other in pairwise(tape.atoms)
+        if one.span is not None and other.span is not None and {one.span, other.span} & lost
+    ]
 
 
 def finished(draft: Draft, restored: Restored, translation: Translation) -> Translation:
@@ -431,8 +484,9 @@ def _order(draft: Draft, restored: Restored) -> list[int | str]:
             of_words[number].append(token)
     order: list[int | str] = []
     for atom in restored.atoms:
-        if atom.word is None:
+        is_new = atom.word is None or atom.text != draft.text[slice(*words[atom.word])]
+        if is_new:
             order.append(f"{WORD_START if atom.is_spaced else ''}{atom.text}")
-        else:
+        elif atom.word is not None:
             order += of_words[atom.word]
     return order

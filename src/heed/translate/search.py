@@ -3,7 +3,7 @@
 `lines.py` makes the parts; `decode/search.py` searches ids.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +21,12 @@ from heed.text.vocab import Vocab
 from heed.translate.doubts.again import better, halves, needs_help, other_options
 from heed.translate.doubts.judge import Judge
 from heed.translate.inspect import Weights, cross_attention, never_written, shown_pieces
-from heed.translate.lines import Chunk
-from heed.translate.protect import Draft, as_source, read_draft, with_spans
+from heed.translate.parts import Chunk
+from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
 from heed.translate.result import Translation, join_parts
+
+BATCH_TOKENS = 4096
+"""Source positions times beam of a batch: bounds memory, does not change results."""
 
 IsWanted = Callable[[int], bool]
 """Whether the item of this index is still wanted; called often, from the thread that searches."""
@@ -70,6 +73,28 @@ class Searcher:
             is_wanted: asked after every step; a part that is not wanted any more leaves the search
                 at once, and has the status `unwanted`.
         """
+        if not any(chunk.inner for chunk in chunks):
+            return self._judged(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        every = [(place, each) for place, part in enumerate(chunks) for each in part.with_inner()]
+        done = iter(
+            self._judged(
+                [part for _, part in every],
+                options,
+                alignment=alignment,
+                is_wanted=None if is_wanted is None else lambda part: is_wanted(every[part][0]),
+            )
+        )
+        return [_filled(chunk, done) for chunk in chunks]
+
+    def _judged(
+        self,
+        chunks: Sequence[Chunk],
+        options: DecodeOptions,
+        *,
+        alignment: bool,
+        is_wanted: IsWanted | None,
+    ) -> list[Translation]:
+        """Translate parts, and search again for those in doubt."""
         found = self._searched(chunks, options, alignment=alignment, is_wanted=is_wanted)
         if self.judge is None:
             return found
@@ -300,6 +325,27 @@ class Searcher:
                 raise
             return [[None] * len(found) for found in ranked]
         return [[next(weights) if flag else None for flag in flags] for flags in needed]
+
+
+def _filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
+    """The translation of a part, with those of the texts inside its spans.
+
+    Args:
+        chunk: the part.
+        done: translations in the order of `Chunk.with_inner`.
+    """
+    found = next(done)
+    texts: dict[int, list[str]] = {}
+    for inner in chunk.inner:
+        whole = join_parts([_filled(part, done) for part in inner.parts])
+        if whole.status == "unwanted":
+            found = whole
+        texts.setdefault(inner.span, []).append(whole.text)
+    if found.status == "unwanted" or chunk.source is None:
+        return found
+    for index, translated in texts.items():
+        found = with_inner(found, chunk.source.spans[index], translated)
+    return found
 
 
 UNWANTED = Translation(text="", status="unwanted")

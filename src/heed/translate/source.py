@@ -3,7 +3,7 @@
 `text.protected` finds the spans; `protect.py` puts them into the translation.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -14,7 +14,7 @@ from heed.text.slots import Mark, Slots
 Place = tuple[int, int]
 
 # What a model without slots reads as it stands: it may have learned to repeat it.
-_READ_RULES = frozenset(("number", "printf", "braces", "term", "regex"))
+_READ_RULES = frozenset(("number", "count", "printf", "braces", "term", "regex"))
 _LONGEST_READ = 24
 
 
@@ -24,6 +24,7 @@ class Kept:
 
     Attributes:
         text: as it must stand in the translation.
+        written: as it stands in the source.
         kind: `open` and `close` are the two marks of a pair.
         rule: that found it.
         place: in `Source.text`.
@@ -31,9 +32,11 @@ class Kept:
         partner: of the mark of a pair: the index of the other one.
         inside: the index of the opening mark of the pair around it; None = there is none.
         slots: the ids that stand for it in the source and in the translation; None = none do.
+        inner: stretches of its text that are translated by themselves.
     """
 
     text: str
+    written: str
     kind: Kind
     rule: str
     place: Place
@@ -41,6 +44,7 @@ class Kept:
     partner: int | None = None
     inside: int | None = None
     slots: tuple[int, int] | None = None
+    inner: tuple[Place, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -128,6 +132,7 @@ def make_source(
     spans: Sequence[Span],
     rules: Rules,
     slots: tuple[Slots, Slots] | None,
+    localize: Callable[[str], str] = str,
     *,
     in_capitals: bool = False,
 ) -> Source:
@@ -138,12 +143,13 @@ def make_source(
         spans: of the text; what is a pair by its kind and has no partner here is a thing.
         rules: that found them.
         slots: of the source and the target vocabulary; None = the model has none.
+        localize: a number as the target language writes it.
         in_capitals: the line was in capitals, and `text` is in small letters.
     """
-    kept = _nested(text, spans)
+    kept = _nested(text, spans, localize)
     if slots is not None:
         kept = _with_slots(kept, slots)
-    shown = ["" if span.slots is None and not _is_readable(span) else span.text for span in kept]
+    shown = ["" if span.slots is None and not _is_readable(span) else span.written for span in kept]
     read, places = _joined(text, [span.place for span in kept], shown)
     spans_read = zip(kept, places, strict=True)
     return Source(
@@ -176,7 +182,7 @@ def _after(read: str, text: str) -> str:
     return text[1:] if text[:1] == " " and read[-1:] in ("", " ") else text
 
 
-def _nested(text: str, spans: Sequence[Span]) -> list[Kept]:
+def _nested(text: str, spans: Sequence[Span], localize: Callable[[str], str]) -> list[Kept]:
     """The spans with the pairs that are around them."""
     found: list[Kept] = []
     around: list[int] = []
@@ -186,15 +192,18 @@ def _nested(text: str, spans: Sequence[Span]) -> list[Kept]:
             kind = "thing"
         if kind == "close":
             around.pop()
+        written = text[span.start : span.end]
         found.append(
             Kept(
-                text=text[span.start : span.end],
+                text=localize(written) if kind == "number" else written,
+                written=written,
                 kind=kind,
                 rule=span.rule,
                 place=(span.start, span.end),
                 read=(span.start, span.end),
                 partner=partner,
                 inside=around[-1] if around else None,
+                inner=tuple((start - span.start, end - span.start) for start, end in span.inner),
             )
         )
         if kind == "open":
@@ -228,7 +237,7 @@ def _with_slots(spans: Sequence[Kept], slots: tuple[Slots, Slots]) -> list[Kept]
 def _is_readable(span: Kept) -> bool:
     """Whether a model without a slot for it reads it as it stands."""
     return span.kind in ("number", "thing") and (
-        span.rule in _READ_RULES and len(span.text) <= _LONGEST_READ
+        span.rule in _READ_RULES and len(span.written) <= _LONGEST_READ
     )
 
 

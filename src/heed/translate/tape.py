@@ -87,6 +87,16 @@ class Tape:
                 is_spaced = False
         self.atoms = kept
 
+    def swap(self, first: int, second: int) -> bool:
+        """Exchange two spans; False if either is a mark of a pair."""
+        if any(self.spans[index].partner is not None for index in (first, second)):
+            return False
+        one, other = (next(a for a in self.atoms if a.span == i) for i in (first, second))
+        one.span, other.span = other.span, one.span
+        one.text, other.text = other.text, one.text
+        one.word, other.word = other.word, one.word
+        return True
+
     def remove_misplaced(self) -> None:
         """Take out the spans that are not where they were: outside their pair, or crossing one."""
         while (wrong := self._misplaced()) is not None:

@@ -21,10 +21,11 @@ from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Line,
     LineReader,
+    Protect,
     buffers,
     lines_of,
     pairs_of,
-    require_room,
+    protected,
     require_text,
     require_whole,
     texts_of,
@@ -40,15 +41,12 @@ from heed.translate.result import (
     join_parts,
     keep_distinct,
 )
-from heed.translate.search import IsWanted, Searcher
+from heed.translate.search import BATCH_TOKENS, IsWanted, Searcher
 from heed.translate.twin import Twin, edited, open_with_twin, traceable
 
 if TYPE_CHECKING:
     from heed.model.trace import Edit
     from heed.translate.trace import BatchTrace, Trace
-
-BATCH_TOKENS = 4096
-"""Source positions times beam of a batch: bounds memory, does not change results."""
 
 
 def load(
@@ -160,6 +158,7 @@ class Translator:
             target_lang=target_lang,
             target_langs=target_langs,
             max_source_tokens=max_source_tokens,
+            source_lang=source_lang,
         )
 
     @overload
@@ -187,10 +186,12 @@ class Translator:
         alignment: bool = False,
         alternatives: int = 0,
         first_line: int = 0,
+        protect: Protect | None = None,
+        localize_numbers: bool | None = None,
         is_wanted: IsWanted | None = None,
         **options: Any,
     ) -> list[Translation]:
-        """Translate lines, each independent of the others.
+        r"""Translate lines, each independent of the others.
 
         Args:
             texts: lines in the source language; a `Line` may have options of its own.
@@ -198,10 +199,11 @@ class Translator:
             target_lang: one of the model's target languages.
             alignment: also record cross-attention (one more pass over each translation).
             alternatives: the largest number of other translations of each line, all different.
-            first_line: number of the first text. A line's random draws depend on the seed and
-                its number, so a stream gives the same samples whatever its portions.
-            is_wanted: asked with the index of a text, after every step of the search; a text that
-                is not wanted any more leaves it at once, and has the status `unwanted`.
+            first_line: number of the first text, which with the seed decides random draws.
+            protect: what must stay unchanged: `Rules`, or wishes for `Rules.of`, such as `"none"`
+                or `r"ACME-\d+"`; None = all that `Rules.default()` finds.
+            localize_numbers: write numbers as the target language does: `1.234,50` for `1,234.50`.
+            is_wanted: asked with the index of a text after every step; False ends it (`unwanted`).
             **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
 
         Returns:
@@ -212,18 +214,12 @@ class Translator:
             DataError: not as many prefixes as texts, or a line's own language is unknown.
             UsageError: an argument is of a wrong type or out of range.
         """
-        wanted = lines_of(texts, prefixes)
-        require_whole(alternatives, "alternatives", 0)
-        require_whole(first_line, "first_line", 0)
+        wanted = protected(lines_of(texts, prefixes), protect, localize_numbers)
+        for name, number in (("alternatives", alternatives), ("first_line", first_line)):
+            require_whole(number, name, 0)
         chosen = options_from(self.options, options)
-        if alternatives:
-            chosen = with_alternatives(chosen, alternatives)
-        tag = self.reader.tag(target_lang)
-        lines = [
-            self.reader.parts(line, number, tag) for number, line in enumerate(wanted, first_line)
-        ]
-        for number, parts in enumerate(lines, first_line):
-            require_room(parts, number, chosen.max_length)
+        chosen = with_alternatives(chosen, alternatives) if alternatives else chosen
+        lines = self.reader.all_parts(wanted, first_line, target_lang, chosen.max_length)
         line_of = [place for place, parts in enumerate(lines) for _ in parts]
         done = iter(
             self.searcher.search(
@@ -247,6 +243,8 @@ class Translator:
         target_lang: str | None = None,
         alignment: bool = False,
         alternatives: int = 0,
+        protect: Protect | None = None,
+        localize_numbers: bool | None = None,
         **options: Any,
     ) -> Iterator[Translation]:
         """Translate a stream of any length in bounded memory.
@@ -256,11 +254,12 @@ class Translator:
             prefixes: how each translation must begin, one for each of `lines`.
             buffer_lines: lines gathered, sorted by length and translated together.
             buffer_chars: a portion also ends when it holds this many characters.
-            has_paused: called after each line; True ends the portion, because the next line has
-                not arrived yet.
+            has_paused: called after each line; True ends the portion: the next is not there yet.
             target_lang: one of the model's target languages.
             alignment: also record cross-attention.
             alternatives: the largest number of other translations of each line.
+            protect: as in `translate`, and so is `localize_numbers`.
+            localize_numbers: write numbers as the target language does.
             **options: fields of `DecodeOptions`.
 
         Yields:
@@ -276,6 +275,8 @@ class Translator:
                 alignment=alignment,
                 alternatives=alternatives,
                 first_line=n_done,
+                protect=protect,
+                localize_numbers=localize_numbers,
                 **options,
             )
             n_done += len(portion)

@@ -21,7 +21,7 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.text.vocab import Vocab
-from heed.translate.lines import Chunk
+from heed.translate.parts import Chunk
 from heed.translate.translator import Translator
 
 Make = Callable[..., Translator]

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 from heed.decode.options import DecodeOptions
 from heed.serve.work.job import Call, Job
 from heed.serve.work.results import Results
-from heed.translate.lines import Chunk
+from heed.translate.parts import Chunk
 from heed.translate.result import Translation
 from heed.translate.translator import Translator
 

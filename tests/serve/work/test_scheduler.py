@@ -13,7 +13,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.work.job import Errand, Job
 from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler, Searched
-from heed.translate.lines import Chunk
+from heed.translate.parts import Chunk
 
 Start = Callable[..., Scheduler]
 

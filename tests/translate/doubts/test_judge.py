@@ -9,7 +9,7 @@ from heed.decode.options import DecodeOptions
 from heed.text.vocab import train_vocab
 from heed.translate.doubts.again import better, halves, needs_help, other_options
 from heed.translate.doubts.judge import Judge, is_doubtful
-from heed.translate.lines import Chunk
+from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Status, Translation
 
 

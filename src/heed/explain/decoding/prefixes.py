@@ -15,7 +15,8 @@ from heed.decode.options import DecodeOptions
 from heed.errors import DataError
 from heed.explain.render import Palette, heatmap
 from heed.model.interface import Ids
-from heed.translate.lines import Chunk, pairs_of, require_text
+from heed.translate.lines import pairs_of, require_text
+from heed.translate.parts import Chunk
 from heed.translate.translator import Translator
 
 MASK = "<mask>"

@@ -23,7 +23,8 @@ from heed.explain.decoding.record import (
 from heed.explain.decoding.tree import tree_lines
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.lines import Chunk, require_room, require_text
+from heed.translate.lines import require_room, require_text
+from heed.translate.parts import Chunk
 from heed.translate.translator import Translator
 
 MAX_BYTES = 64 << 20

@@ -10,7 +10,7 @@ from typing import Any
 
 from heed.decode.options import DecodeOptions
 from heed.serve.work.results import Results
-from heed.translate.lines import Chunk
+from heed.translate.parts import Chunk
 from heed.translate.result import Translation, join_parts, keep_distinct
 from heed.translate.search import rows_of
 from heed.translate.translator import Translator
@@ -54,7 +54,7 @@ class Part:
     @property
     def n_tokens(self) -> int:
         """Source tokens."""
-        return len(self.chunk.src_ids)
+        return self.chunk.n_tokens
 
 
 class Job:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from heed.decode.options import DecodeOptions
 from heed.text.vocab import Vocab
-from heed.translate.lines import Chunk
+from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Translation
 
 HELPED = frozenset({"loop", "left_out", "max_length"})

@@ -1,0 +1,185 @@
+"""The parts of a line: what is searched in one piece, with its protected spans.
+
+`source.py` says what the model reads of a part with spans; `text/segment.py` where a line is cut.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from heed.text.capitals import in_small_letters, is_in_capitals
+from heed.text.normalize import normalize
+from heed.text.protected import Rules, Span, find_spans
+from heed.text.segment import cut
+from heed.text.slots import Slots, encode_with
+from heed.text.vocab import Vocab
+from heed.translate.source import (
+    Source,
+    make_source,
+    prefix_marks,
+    stretches_around,
+    within,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of one line that is translated in one piece.
+
+    Attributes:
+        src_ids: input of the encoder.
+        prefix: target ids that the translation must begin with.
+        key: of the part in the stream; seeds its random draws.
+        source: the part with its protected spans; None = it has none, and was not in capitals.
+        begun: the prefix as text, where there are protected spans.
+        inner: texts inside protected spans.
+    """
+
+    src_ids: list[int]
+    prefix: list[int]
+    key: int
+    source: Source | None = None
+    begun: str = ""
+    inner: tuple["Inner", ...] = ()
+
+    @property
+    def n_tokens(self) -> int:
+        """Source tokens, those of inner texts included."""
+        return len(self.src_ids) + sum(part.n_tokens for text in self.inner for part in text.parts)
+
+    def with_inner(self) -> Iterator["Chunk"]:
+        """The part, and those of the texts inside it."""
+        yield self
+        for text in self.inner:
+            for part in text.parts:
+                yield from part.with_inner()
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """Equal for parts that a search without sampling translates equally."""
+        return tuple(self.src_ids), tuple(self.prefix), self.source
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether it is its own translation: there is nothing but protected spans and signs."""
+        return self.source is not None and not self.prefix and not self.source.has_words
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A text inside a protected span, such as one of an ICU message, that is translated by itself.
+
+    Attributes:
+        span: the index of the span.
+        parts: of the text.
+    """
+
+    span: int
+    parts: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartCutter:
+    """Makes the parts of one line, and of the texts inside its protected spans.
+
+    Attributes:
+        src_vocab: pieces of the source side.
+        tgt_vocab: pieces of the target side.
+        max_source_tokens: a text of more pieces is cut.
+        tag: in front of each source.
+        rules: what is protected.
+        write_number: a number as it stands in the translation.
+    """
+
+    src_vocab: Vocab
+    tgt_vocab: Vocab
+    max_source_tokens: int
+    tag: list[int]
+    rules: Rules
+    write_number: Callable[[str], str]
+
+    @property
+    def slots(self) -> tuple[Slots, Slots] | None:
+        """Those of the source and of the target vocabulary, if both have any."""
+        src, tgt = self.src_vocab.slots, self.tgt_vocab.slots
+        return None if src is None or tgt is None else (src, tgt)
+
+    def parts(self, text: str, prefix: str, keys: Iterator[int]) -> list[Chunk]:
+        """The parts of a text: one, several if it is too long, none if it is blank.
+
+        Args:
+            text: as it was written.
+            prefix: how its translation must begin.
+            keys: one for each part.
+        """
+        text, begun = normalize(text), normalize(prefix)
+        if not text:
+            return []
+        spans = find_spans(text, self.rules)
+        # The translation would not begin with this prefix any more if it were put in capitals.
+        small = None if begun else self._in_small_letters(text, spans)
+        if spans or small is not None:
+            sources = self._sources(small or text, spans, in_capitals=small is not None)
+            return [
+                self._chunk(source, begun if number == 0 else "", keys)
+                for number, source in enumerate(sources)
+            ]
+        whole = self.src_vocab.encode(text)
+        fits = len(whole) <= self.max_source_tokens
+        return [
+            Chunk(
+                [*self.tag, *ids, self.src_vocab.eos_id],
+                [] if number or not begun else self.tgt_vocab.encode(begun),
+                next(keys),
+            )
+            for number, ids in enumerate([whole] if fits else self._stretches(text))
+        ]
+
+    def _chunk(self, source: Source, begun: str, keys: Iterator[int]) -> Chunk:
+        """A part with protected spans, ready to be searched."""
+        ids = encode_with(self.src_vocab, source.read, source.marks)
+        prefix = encode_with(self.tgt_vocab, begun, prefix_marks(begun, source)) if begun else []
+        key = next(keys)
+        of_inner = replace(self, rules=self.rules.within_icu())
+        inner = tuple(
+            Inner(index, tuple(of_inner.parts(span.written[slice(*place)], "", keys)))
+            for index, span in enumerate(source.spans)
+            for place in span.inner
+        )
+        return Chunk([*self.tag, *ids, self.src_vocab.eos_id], prefix, key, source, begun, inner)
+
+    def _in_small_letters(self, text: str, spans: list[Span]) -> str | None:
+        """A line in capitals as the model reads it; None if it is not, or reads better so."""
+        kept = [(span.start, span.end) for span in spans]
+        if not is_in_capitals(text, kept):
+            return None
+        small = in_small_letters(text, kept)
+        if small is None or len(self.src_vocab.encode(small)) >= len(self.src_vocab.encode(text)):
+            return None  # the model has learned from text in capitals
+        return small
+
+    def _sources(self, text: str, spans: list[Span], *, in_capitals: bool) -> list[Source]:
+        """The parts of a text with protected spans, or in capitals; no span is cut."""
+        whole = self._source(text, spans, in_capitals=in_capitals)
+        if len(encode_with(self.src_vocab, whole.read, whole.marks)) <= self.max_source_tokens:
+            return [whole]
+        return [
+            self._source(text[start:end], within(spans, start, end), in_capitals=in_capitals)
+            for start, end in stretches_around(text, self._cut(text), spans)
+        ]
+
+    def _source(self, text: str, spans: list[Span], *, in_capitals: bool) -> Source:
+        return make_source(
+            text, spans, self.rules, self.slots, self.write_number, in_capitals=in_capitals
+        )
+
+    def _stretches(self, text: str) -> list[list[int]]:
+        """The ids of each part of a text that is too long; blank ones are left out."""
+        return [self.src_vocab.encode(part) for each in self._cut(text) if (part := each.strip())]
+
+    def _cut(self, text: str) -> list[str]:
+        """Stretches of a text that are short enough."""
+        return cut(
+            text,
+            max_length=self.max_source_tokens,
+            length=lambda stretch: len(self.src_vocab.encode(stretch.strip())),
+        )
