@@ -9,6 +9,7 @@ from heed.cli.terminal import echo
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
     from heed.evaluate.survival import Answer
+    from heed.translate.doubts.judge import is_doubtful
     from heed.translate.survival import Original
     from heed.translate.translator import Translator
 
@@ -36,6 +37,7 @@ def answers_of(
 ) -> "list[Answer]":
     """The model's translations."""
     from heed.evaluate.survival import Answer
+    from heed.translate.doubts.judge import is_doubtful
 
     found = translator.translate_stream(sources, **search)
-    return [Answer(each.text, is_doubted=bool(each.doubts)) for each in found]
+    return [Answer(each.text, is_doubted=is_doubtful(each)) for each in found]
