@@ -319,13 +319,14 @@ USUAL = settings(
 
 @given(batch=batches(), search=st.sampled_from(SEARCHES))
 @settings(USUAL, max_examples=30)
-def test_some_hundred_sentences_keep_their_spans(
+def test_a_hundred_sentences_keep_their_spans(
     translators: list[Translator], batch: list[tuple[Part, ...]], search: dict[str, Any]
 ) -> None:
     require_kept(translators, batch, search)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)  # minutes of work, an hour on a crowded machine
 @given(batch=batches(), search=st.sampled_from(SEARCHES))
 @settings(USUAL, max_examples=2500)
 def test_ten_thousand_sentences_keep_their_spans(
@@ -358,6 +359,7 @@ def test_messages_keep_their_structure(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)  # minutes of work, an hour on a crowded machine
 @given(line=messages(), search=st.sampled_from(SEARCHES))
 @settings(USUAL, max_examples=1000)
 def test_a_thousand_messages_keep_their_structure(

@@ -9,7 +9,6 @@ from heed.cli.terminal import echo
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
     from heed.evaluate.survival import Answer
-    from heed.translate.doubts.judge import is_doubtful
     from heed.translate.survival import Original
     from heed.translate.translator import Translator
 
