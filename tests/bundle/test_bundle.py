@@ -39,6 +39,7 @@ from heed.errors import ConfigError, FormatError, RunError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.families import stored_shapes, ties
+from heed.text.known import KnownWords
 from heed.text.vocab import Vocab, train_vocab
 
 SENTENCES = ["a man rides a bike", "two dogs run in the snow", "ein Mann", "zwei Hunde"]
@@ -493,3 +494,15 @@ def test_a_checkpoint_translates_with_its_averaged_weights(tmp_path: Path, bundl
     write_directory(tmp_path / "checkpoints" / "step-000001", files)
     weights = load_bundle(tmp_path).weights
     assert all((tensor == 1).all() for tensor in weights.values())
+
+
+def test_known_words_are_kept_with_the_model(tmp_path: Path) -> None:
+    vocab = train_vocab(SENTENCES, size=300)
+    vocab.known_words = known = KnownWords.learn(lambda: [("two dogs run", "zwei Hunde")] * 2)
+    save_bundle(tmp_path / "model", make(vocab, vocab))
+    found = load_bundle(tmp_path / "model").src_vocab.known_words
+    assert found is not None
+    assert found.to_bytes() == known.to_bytes()
+    vocab.known_words = None
+    save_bundle(tmp_path / "model", make(vocab, vocab))
+    assert load_bundle(tmp_path / "model").src_vocab.known_words is None

@@ -27,6 +27,7 @@ from heed.bundle.find import (
     DOUBTS,
     INT8,
     JOINT_VOCAB,
+    KNOWN_WORDS,
     MODEL_FILES,
     SHORTLIST,
     SRC_VOCAB,
@@ -53,6 +54,7 @@ from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
 from heed.model.families import config_from, stored_shapes, ties
+from heed.text.known import KnownWords
 from heed.text.vocab import N_SPECIAL, Vocab
 
 FORMAT = "heed"
@@ -62,7 +64,7 @@ FORMAT_VERSION = 1
 MAX_CONFIG_BYTES = 1 << 20
 """Far more than the configuration of any model takes."""
 _DESCRIPTION = (
-    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS),
+    *(CONFIG, ALIGNMENT_HEADS, DOUBTS, DOUBT_WORDS, KNOWN_WORDS),
     *(JOINT_VOCAB, SRC_VOCAB, TGT_VOCAB),
 )
 """The files of a model other than its weights."""
@@ -186,6 +188,8 @@ def description_files(
         files[ALIGNMENT_HEADS] = bundle.alignment_heads.to_bytes()
     if bundle.judgment is not None:
         files |= bundle.judgment.to_files()
+    if bundle.src_vocab.known_words is not None:
+        files[KNOWN_WORDS] = bundle.src_vocab.known_words.to_bytes()
     if bundle.src_vocab.hash == bundle.tgt_vocab.hash:
         return {**files, JOINT_VOCAB: bundle.src_vocab.to_bytes()}
     return {
@@ -320,6 +324,9 @@ def _from_files(folder: Path, files: Mapping[str, bytes], *, has_weights: bool) 
             f"{folder / CONFIG} lists the target languages {', '.join(sorted(unknown))}, which the "
             "source vocabulary has no tags for."
         )
+    if KNOWN_WORDS in files:
+        where = folder / KNOWN_WORDS
+        src_vocab.known_words = KnownWords.from_bytes(files[KNOWN_WORDS], where)
     return Bundle(
         config=config,
         weights=_read_weights(folder, files, config) if has_weights else {},

@@ -23,6 +23,8 @@ DOUBTS = "doubts.json"
 """What translations are judged by: see `heed.bundle.doubts`."""
 DOUBT_WORDS = "doubts.safetensors"
 """The arrays about pieces that belong to it."""
+KNOWN_WORDS = "words.dat"
+"""The words of the sources a model learned from: see `heed.text.known`."""
 ALIGNMENT = 64
 """Bytes of a cache line; all int8 arrays but learned positions are multiples of it."""
 JOINT_VOCAB = "spm.model"
@@ -36,6 +38,7 @@ MODEL_FILES = (
     ALIGNMENT_HEADS,
     DOUBTS,
     DOUBT_WORDS,
+    KNOWN_WORDS,
     JOINT_VOCAB,
     SRC_VOCAB,
     TGT_VOCAB,

@@ -28,6 +28,7 @@ from heed.data.prepared import (
     STDIN_FILE,
     TEST_FILE,
     TRAIN_FILE,
+    WORDS_FILE,
     Prepared,
     open_prepared,
     read_report,
@@ -54,6 +55,7 @@ from heed.disk.files import (
 from heed.disk.folders import remove_temporaries
 from heed.errors import ConfigError, DataError
 from heed.text.extend import with_controls
+from heed.text.known import KnownWords
 from heed.text.normalize import normalize
 from heed.text.vocab import MAX_CHARACTERS, TokenizerConfig, Vocab
 
@@ -192,6 +194,8 @@ def _write_all(
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
+        if tokenizer.slots and (base is None or tokenizer.vocab_from):
+            _write_words(kept, directory, config)
         mono = write_mono(
             corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
         )
@@ -336,6 +340,18 @@ def _make_vocabs(
         characters=(facts.src_characters, facts.tgt_characters),
         languages=languages,
     )
+
+
+def _write_words(kept: Spool, directory: Path, config: DataConfig) -> None:
+    """Write the words of the sources; a model that goes on from another knows that one's too."""
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for pair in kept.pairs(TRAIN):
+            yield pair.src, pair.tgt
+            if config.both_directions:
+                yield pair.tgt, pair.src
+
+    write_atomically(directory / WORDS_FILE, KnownWords.learn(pairs).to_bytes())
 
 
 def _held_out(parts: tuple[ParallelFiles, ...]) -> tuple[list[Pair], CleanReport]:

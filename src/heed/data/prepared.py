@@ -15,6 +15,7 @@ from heed.data.store import Store
 from heed.data.vocabularies import VOCAB_FILES, read_vocabs
 from heed.disk.files import parse_json, read_bytes
 from heed.errors import FormatError
+from heed.text.known import KnownWords
 from heed.text.vocab import N_SPECIAL, Vocab
 
 DATA = "data"
@@ -25,10 +26,12 @@ DEV_FILE = "dev.tsv"
 TEST_FILE = "test.tsv"
 DEV_STORE = "dev.bin"
 STDIN_FILE = "stdin.tsv"
+WORDS_FILE = "words.dat"
 SPOOL_FILE = "spool.tsv"
 OWN_FILES = (
     *(REPORT_FILE, TRAIN_FILE, DEV_FILE, TEST_FILE, DEV_STORE, STDIN_FILE, MONO_FILES, SPOOL_FILE),
     *VOCAB_FILES,
+    WORDS_FILE,
 )
 """Names of all files written here; `*` stands for any characters."""
 _REPORT_KEYS = {"vocabulary.joint": bool, "train": int, "test": int, "leaks.train_in_dev": int}
@@ -84,6 +87,8 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
     directory = Path(directory)
     report = read_report(directory)
     src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
+    if (words := directory / WORDS_FILE).exists():
+        src_vocab.known_words = KnownWords.from_bytes(read_bytes(words), words)
     source_langs = {part.source_lang for part in corpus.train}
     target_langs = {part.target_lang for part in corpus.train}
     return Prepared(

@@ -218,3 +218,17 @@ def _with_partner(span: Span, moved: dict[int, int]) -> Span:
     if span.partner in moved:
         return replace(span, partner=moved[span.partner])
     return replace(span, kind="thing", partner=None)
+
+
+def with_things(spans: Sequence[Span], places: Sequence[tuple[int, int]], rule: str) -> list[Span]:
+    """Spans and further ones, which stand alone, in order.
+
+    Args:
+        spans: as `find_spans` gives them.
+        places: of the further ones, which touch none of them.
+        rule: that found these.
+    """
+    every = [*spans, *(Span(start, end, "thing", rule) for start, end in places)]
+    order = sorted(range(len(every)), key=lambda number: every[number].start)
+    moved = {number: place for place, number in enumerate(order)}
+    return [_with_partner(every[number], moved) for number in order]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from heed.config import Range, check
 from heed.errors import ConfigError, DataError, FormatError
 from heed.machine.threads import count_cores
+from heed.text.known import KnownWords
 from heed.text.languages import require_language
 from heed.text.normalize import replace_surrogates
 from heed.text.slots import SLOT_PIECES, Slots, find_slots
@@ -140,6 +141,8 @@ class Vocab:
         control_ids: ids that stand for no text, `unk_id` and language tags included, ascending.
         languages: the languages that have a tag.
         slots: the ids that stand for protected spans; None = there are none.
+        known_words: of the sources that a model with this vocabulary learned from, which stand in
+            a file of their own; None = nobody has counted them.
         blank_id: the id of a blank alone.
     """
 
@@ -178,6 +181,7 @@ class Vocab:
             tag[1]: id for id in self.control_ids if (tag := _LANGUAGE_PIECE.fullmatch(pieces[id]))
         }
         self.languages = tuple(self._language_ids)
+        self.known_words: KnownWords | None = None
         self.slots: Slots | None = find_slots({pieces[id]: id for id in self.control_ids})
         self._byte_ids = tuple(processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self._sign, self._stand_in, self._blank = map(self.byte_ids, (_BLANK_SIGN, _STAND_IN, " "))

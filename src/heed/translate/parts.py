@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from heed.text.capitals import in_small_letters, is_in_capitals
 from heed.text.normalize import normalize
-from heed.text.protected import Rules, Span, find_spans
+from heed.text.protected import Rules, Span, find_spans, with_things
 from heed.text.segment import cut
 from heed.text.slots import Slots, encode_with
 from heed.text.vocab import Vocab
@@ -117,6 +117,8 @@ class PartCutter:
         spans = find_spans(text, self.rules)
         # The translation would not begin with this prefix any more if it were put in capitals.
         small = None if begun else self._in_small_letters(text, spans)
+        if small is None and not self.rules.is_empty:
+            text, spans = self._with_names(text, spans)
         if spans or small is not None:
             sources = self._sources(small or text, spans, in_capitals=small is not None)
             return [
@@ -133,6 +135,16 @@ class PartCutter:
             )
             for number, ids in enumerate([whole] if fits else self._stretches(text))
         ]
+
+    def _with_names(self, text: str, spans: list[Span]) -> tuple[str, list[Span]]:
+        """A text and its spans, with the names in it, which the model cannot know."""
+        known = self.src_vocab.known_words
+        if known is None or self.slots is None:
+            return text, spans
+        kept = [(span.start, span.end) for span in spans]
+        text = known.untitled(text, kept) or text
+        names = known.names(text, kept)
+        return text, with_things(spans, names, "name") if names else spans
 
     def _chunk(self, source: Source, begun: str, keys: Iterator[int]) -> Chunk:
         """A part with protected spans, ready to be searched."""

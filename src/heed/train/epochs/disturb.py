@@ -34,20 +34,6 @@ def _of_source(kind: str) -> Change:
     return change
 
 
-def _of_both(kind: str) -> Change:
-    """The same disturbance of both sides."""
-
-    def change(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
-        seed = int(random.random() * 2**32)
-        src, tgt = (
-            KINDS[kind](text, np.random.Generator(np.random.PCG64(seed)))
-            for text in (pair.src, pair.tgt)
-        )
-        return None if (src == pair.src) != (tgt == pair.tgt) else (src, tgt)
-
-    return change
-
-
 def _shouted(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
     """One to three words of the source in capitals."""
     words = pair.src.split(" ")
@@ -58,19 +44,17 @@ def _shouted(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
 
 
 SHARES: dict[str, tuple[float, Change]] = {
-    "typo": (0.26, _of_source("typo")),
-    "name": (0.20, with_name),
-    "spans": (0.20, with_spans),
-    "terms": (0.15, with_terms),
-    "lower": (0.12, _of_source("lower")),
-    "title": (0.03, _of_source("title")),
-    "shouted": (0.03, _shouted),
-    "no_end": (0.04, _of_both("no_end")),
-    "double_end": (0.02, _of_both("double_end")),
+    "typo": (0.46, _of_source("typo")),
+    "spans": (0.26, with_spans),
+    "terms": (0.10, with_terms),
+    "title": (0.05, _of_source("title")),
+    "lower": (0.02, _of_source("lower")),
+    "shouted": (0.02, _shouted),
+    "name": (0.02, with_name),
+    "raw_span": (0.02, with_raw_span),
+    "copied": (0.01, copied),
     "spaces": (0.02, _of_source("spaces")),
     "quotes": (0.02, _of_source("quotes")),
-    "raw_span": (0.03, with_raw_span),
-    "copied": (0.03, copied),
 }
 """Kinds of disturbances, and the share of each among the pairs that are disturbed."""
 

@@ -186,10 +186,12 @@ def _at_end(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
     chance = random.random()
     if chance < 0.2:
         form, at_end = f"{slot} ", False
-    elif chance < 0.35:
+    elif chance < 0.4:
         form, at_end = f"{slot}: ", False
-    elif chance < 0.55:
+    elif chance < 0.5:
         form, at_end = f": {slot}", True
+    elif chance < 0.65:
+        form, at_end = f", {slot}", True
     elif chance < 0.8:
         form, at_end = f" {slot}", True
     else:

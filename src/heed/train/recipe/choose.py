@@ -47,7 +47,7 @@ FAMILIES_OF_TASK = {"lm": ("decoder",), "mlm": ("encoder",), "classify": ("bag",
 _OF_TEXT = {"metric": "loss", "first_embeddings": "random"}
 # A language model is measured in nats of the text itself, so its labels are not smoothed.
 _OF_TOKENS = {"model": {"positions": "rotary"}, "training": {**_OF_TEXT, "label_smoothing": 0.0}}
-DISTURB = 0.25
+DISTURB = 0.2
 """Share of the pairs of an epoch that are disturbed, for a translator that survives real text."""
 
 BY_TASK: dict[str, Values] = {

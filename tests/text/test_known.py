@@ -1,0 +1,127 @@
+"""`KnownWords`: names that a model cannot know, and words that it can."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.errors import FormatError
+from heed.text.known import KnownWords, has_word
+from heed.text.protected import Rules, find_spans, with_things
+
+WORDS = [
+    "the",
+    "a",
+    "man",
+    "woman",
+    "with",
+    "dog",
+    "sees",
+    "file",
+    "warning",
+    "select",
+    "previous",
+    "street",
+    "and",
+    "in",
+    "house",
+]
+PAIRS = [(f"The {one} {two}", f"Ein {one} {two}") for one in WORDS for two in WORDS] + [
+    (f"A man sees {name} in the house.", f"Ein Mann sieht {name} im Haus.")
+    for name in ("Marika", "Obeto", "Quilloz", "Serrapin")
+]
+
+
+@pytest.fixture(scope="module")
+def known() -> KnownWords:
+    return KnownWords.learn(lambda: PAIRS)
+
+
+def names(known: KnownWords, text: str) -> list[str]:
+    spans = [(span.start, span.end) for span in find_spans(text, Rules.default())]
+    return [text[start:end] for start, end in known.names(text, spans)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The man sees Trondheim.", ["Trondheim"]),
+        ("The man sees Tron-Vandar and Olgrip's dog.", ["Tron-Vandar", "Olgrip"]),
+        ("Trondheim: the man sees the dog.", ["Trondheim"]),
+        ("The man (Trondheim) sees.", ["Trondheim"]),
+        ("The man sees the dog, Trondheim.", ["Trondheim"]),
+        ("Seeing the dog.", []),
+        ("The dog. Walking in the street.", []),
+        ("The man sees the trondheim.", []),
+        ("The man sees the Stret.", []),
+        ("The Mna sees the dog.", []),
+        ("Stereet: the file", []),
+        ("Showing Every Kind Of Thing", []),
+        ("The man sees https://Trondheim.example/ now", []),
+        ("The man sees Пример и Слово in the house.", ["Пример и Слово"]),
+        ("Пример, слово.", ["Пример, слово"]),
+    ],
+)
+def test_words_with_a_capital_or_in_another_script_are_names(
+    known: KnownWords, text: str, found: list[str]
+) -> None:
+    assert known.has_names
+    assert names(known, text) == found
+
+
+def test_a_word_counts_as_known_from_its_second_time_on(known: KnownWords) -> None:
+    assert "house" in known
+    assert "HOUSE" in known
+    assert "Marika" not in known
+
+
+def test_where_targets_do_not_repeat_such_words_they_are_no_names() -> None:
+    pairs = [(f"das alte H{a}{b}us", "the house") for a in "abcdef" for b in "ghijkl"] * 1
+    known = KnownWords.learn(lambda: pairs)
+    assert not known.has_names
+    assert names(known, "das alte Trondheim") == []
+    assert names(known, "das alte Слово") == ["Слово"]
+
+
+def test_latin_letters_among_chinese_ones_are_copied_unless_they_are_known() -> None:
+    pairs = [("Tom昨天看了电视", "Tom watched TV yesterday")] * 3
+    known = KnownWords.learn(lambda: pairs)
+    assert known.script == "han"
+    assert names(known, "Tom昨天看了Trondheim") == ["Trondheim"]
+
+
+def test_it_is_written_and_read(known: KnownWords) -> None:
+    again = KnownWords.from_bytes(known.to_bytes(), "words.dat")
+    assert np.array_equal(again.hashes, known.hashes)
+    for name in ("has_names", "script", "has_titles"):
+        assert getattr(again, name) == getattr(known, name)
+    for broken in (b"", b"{}\n1234", known.to_bytes()[:-1], b"\xff\n"):
+        with pytest.raises(FormatError, match=r"words\.dat does not hold known words"):
+            KnownWords.from_bytes(broken, "words.dat")
+
+
+@given(st.text())
+def test_names_of_any_text_are_disjoint_and_inside(known: KnownWords, text: str) -> None:
+    spans = find_spans(text, Rules.default())
+    places = known.names(text, [(span.start, span.end) for span in spans])
+    every = with_things(spans, places, "name")
+    ends = [place for span in every for place in (span.start, span.end)]
+    assert ends == sorted(ends)
+    for index, span in enumerate(every):
+        assert span.partner is None or every[span.partner].partner == index
+
+
+def test_a_part_of_a_word_is_not_the_word() -> None:
+    assert has_word("Ein Tom-Boy.", "Tom")
+    assert not has_word("Atom Tomate", "Tom")
+    assert not has_word("", "Tom")
+
+
+def test_title_case_is_read_in_small_letters_unless_the_model_knows_it(known: KnownWords) -> None:
+    text = "The Woman Sees {Name} In This Street With Dogs"
+    assert not known.has_titles
+    assert known.untitled(text, [(15, 21)]) == "The woman sees {Name} in this street with dogs"
+    assert known.untitled("The woman sees Every Dog", []) is None
+    titles = KnownWords.learn(lambda: [("Select Every Previous File", "x")] * 5 + PAIRS)
+    assert titles.has_titles
+    assert titles.untitled(text, []) is None
