@@ -165,6 +165,8 @@ def early(run: Path, src: list[str], tgt: list[str], threads: int) -> None:
     print("| step | loops, by trying all | not called doubtful | doubtful | example |")
     print("|--:|--:|--:|--:|---|")
     for step, folder in reversed(step_folders(run)):
+        if not step:
+            continue  # what an untrained model writes is no language
         found = load(folder, threads=threads).translate(src)
         loops = [
             each

@@ -19,6 +19,7 @@ def pieces(text: str) -> list[str]:
     [
         ("he walks", "er geht und geht und geht und", (1, 7)),
         ("a dog", "Hund Hund Hund", (0, 3)),
+        ("a - b - b - b", "a - b - - - - -", (3, 8)),
         ("a man with a hat", "ein Mann mit Hut mit Hut", (2, 6)),
         ("a man in a park and a child", "ein Mann in dem Park und ein Mann in dem Park", (6, 11)),
     ],

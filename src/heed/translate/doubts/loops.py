@@ -33,12 +33,14 @@ def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tupl
     if n_again < TWICE:
         return []
     direct = list(repeated(tokens))
-    often = [(a, b) for a, b, size in direct if b - a >= MIN_REPEATS * size]
-    if often and _most_repeats(source_tokens) < MIN_REPEATS:
-        return often
-    twice = [(a, b) for a, b, size in direct if _has_words(tokens[a : a + size])]
-    if twice and _most_repeats(source_tokens) < 2:
-        return twice[:1]
+    if direct:
+        usual = _most_repeats(source_tokens)
+        least = max(MIN_REPEATS, usual + 1)
+        if often := [(a, b) for a, b, size in direct if b - a >= least * size]:
+            return often
+        twice = [(a, b) for a, b, size in direct if _has_words(tokens[a : a + size])]
+        if twice and usual < 2:
+            return twice[:1]
     if n_again < PHRASE or (size := longest_again(tokens)) < PHRASE:
         return []
     if size < longest_again(source_tokens) + PHRASE - 1:
