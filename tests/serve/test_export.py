@@ -40,7 +40,8 @@ def test_a_page_holds_the_trace_with_numbers_of_16_bits(en_de: str, tmp_path: Pa
     trace = load(en_de).trace(SENTENCE)
     answer = held["answers"]["trace"]
     assert answer["translation"] == trace.translation
-    assert [node["name"] for node in answer["nodes"]] == [*trace] == [*held["places"]]
+    places = [name for name in held["places"] if not name.startswith("search/")]
+    assert [node["name"] for node in answer["nodes"]] == [*trace] == places
     for name in trace:
         np.testing.assert_array_equal(numbers(held, name), trace[name].ravel().astype("<f2"))
     assert held["answers"]["positions"]["kind"] == "sinusoidal"
@@ -50,6 +51,23 @@ def test_a_page_holds_the_trace_with_numbers_of_16_bits(en_de: str, tmp_path: Pa
 def test_a_given_translation_is_held(en_de: str, tmp_path: Path) -> None:
     _, held = written(tmp_path / "page.html", en_de, translation="Schnee", target="de")
     assert (held["forced"], held["answers"]["trace"]["translation"]) == ("Schnee", "Schnee")
+
+
+def test_searches_and_causes_are_held(en_de: str, tmp_path: Path) -> None:
+    _, held = written(tmp_path / "page.html", en_de)
+    first, greedy = held["searches"]
+    translator = load(en_de)
+    assert first["answer"]["translation"] == translator(SENTENCE)
+    assert greedy["answer"]["strategy"] == "greedy"
+    id = first["answer"]["id"]
+    for number, step in enumerate(first["answer"]["steps"]):
+        shares = np.exp(numbers(held, f"search/{id}/step/{number}").astype(np.float32))
+        rows = shares.reshape(len(step["rows"]), -1, translator.tgt_vocab.size)[:, 0]
+        np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-2)
+    trace = held["answers"]["trace"]["id"]
+    held_about = [key for key in held["answers"] if key.startswith(f"trace/{trace}/")]
+    for part in ("importance?features=12", "lens?k=8", "attribute?method=erasure", "edit"):
+        assert f"trace/{trace}/{part}" in held_about
 
 
 def test_several_lines_are_one_batch(en_de: str, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import gzip
 import json
 from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import numpy as np
 from starlette.types import ASGIApp
 
 from heed import __version__
@@ -27,8 +29,30 @@ from heed.serve.settings import ServeSettings
 MAX_BYTES = 2_000_000
 """Of a file, so that it can be sent by mail."""
 
-SCREENS = ("attention", "steps", "positions")
-"""Screens that need nothing but a trace, its vocabulary and tables."""
+SCREENS = ("attention", "steps", "decoding", "causes", "positions")
+"""Screens of a file about one sentence."""
+
+BATCHED = ("attention", "steps")
+"""Those of a file about several."""
+
+SEARCH: dict[str, Any] = {
+    "n_best": 1,
+    "sample": False,
+    "temperature": 1,
+    "top_k": 0,
+    "top_p": 1,
+    "min_p": 0,
+}
+"""The options of the search that the screen of decoding begins with: `decoding-search.js`."""
+
+CAUSES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("importance", {"features": 12}),
+    # Each of the other methods computes the sentence many times.
+    ("attribute", {"method": "erasure"}),
+    ("attribute", {"method": "gradient"}),
+    ("lens", {"k": 8}),
+)
+"""What the screen of causes asks about a trace: `causes-*.js`."""
 
 FIRST = ("attention.weights", "attention.scores", "attention.masked", "attention.products")
 """Endings of the tensors that a file holds before all others; then the smaller ones."""
@@ -152,10 +176,8 @@ def _page(held: dict[str, Any], char_limit: int) -> str:
         f"{what} in {model}, with heed {__version__}. Numbers have 16 bits. This file asks no "
         "network."
     )
-    # Positions are those of one sentence.
-    screens = SCREENS if count == 1 else [name for name in SCREENS if name != "positions"]
     return single_page(
-        screens,
+        SCREENS if count == 1 else BATCHED,
         held,
         title=f"{first} · heed",
         note=note,
@@ -177,13 +199,17 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         "languages": [source | {"targets": [into]}],
         "models": models[:1],
         "trace": trace,
-        **await _optional(inner, "positions", "positions", length=N_POSITIONS),
     }
-    states, pieces = f"embeddings/states/{trace['id']}", f"trace/{trace['id']}/pieces"
-    for path, sides in ((states, ("source", "target")), (pieces, ("src", "tgt"))):
-        for side in sides:
-            answers |= await _optional(inner, path, f"{path}?side={side}", side=side)
-    same = {}
+    id = trace["id"]
+    searches: list[dict[str, Any]] = []
+    steps: dict[str, bytes] = {}
+    if not is_batch:
+        answers |= await _of_one(inner, id)
+        searches, steps = await _searches(inner, asked)
+    pieces = f"trace/{id}/pieces"
+    for side in ("src", "tgt"):
+        answers |= await _optional(inner, pieces, side=side)
+    same = {f"search/{found['answer']['id']}/pieces": f"{pieces}?side=tgt" for found in searches}
     if answers[f"{pieces}?side=src"] == answers[f"{pieces}?side=tgt"]:
         same[f"{pieces}?side=src"] = f"{pieces}?side=tgt"
         del answers[f"{pieces}?side=src"]
@@ -196,14 +222,52 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         "forced": translation,
         "answers": answers,
         "same": same,
-        "tensors": tensors,
+        "searches": searches,
+        "tensors": tensors | steps,
     }
 
 
-async def _optional(inner: _Inner, path: str, key: str, **query: Any) -> dict[str, Any]:
-    """An answer by its key, if the model has what is asked for."""
+async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:
+    """What is asked about the trace of one sentence besides its tensors."""
+    found: dict[str, Any] = {}
+    for side in ("source", "target"):
+        found |= await _optional(inner, f"embeddings/states/{id}", side=side)
+    for path, query in CAUSES:
+        found |= await _optional(inner, f"trace/{id}/{path}", **query)
+    found |= await _optional(inner, f"trace/{id}/edit", {"changes": []})
+    with suppress(HeedError):  # a model without positions
+        found["positions"] = await inner.json("positions", length=N_POSITIONS)
+    return found
+
+
+async def _searches(
+    inner: _Inner, asked: dict[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+    """The search that the screen of decoding begins with, and greedy search.
+
+    Returns:
+        Each with its options, and by address the distributions of the steps, with 16 bits.
+    """
+    searches: list[dict[str, Any]] = []
+    steps: dict[str, bytes] = {}
+    for options in (SEARCH, SEARCH | {"beam_size": 1}):
+        answer = await inner.json("search", asked | {"options": options})
+        searches.append({"options": options, "answer": answer})
+    first = searches[0]["answer"]
+    for number, step in enumerate(first["steps"]):
+        path = f"search/{first['id']}/step/{number}"
+        numbers = np.frombuffer(await inner.bytes(path), "<f4")
+        # What constraints leave stands beside what the model says: gzip sees that it is the same.
+        pairs = numbers.reshape(2, len(step["rows"]), -1).swapaxes(0, 1)
+        steps[path] = pairs.astype("<f2").tobytes()
+    return searches, steps
+
+
+async def _optional(inner: _Inner, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
+    """An answer by its address, if the model has what is asked for."""
+    key = f"{path}?{urlencode(query)}" if query else path
     try:
-        return {key: await inner.json(path, **query)}
+        return {key: await inner.json(path, body, **query)}
     except HeedError:
         return {}
 
@@ -227,8 +291,9 @@ def _fitting(
         kept.add(name)
     places: dict[str, list[int]] = {}
     start = 0
-    for node in nodes:
-        if (name := node["name"]) in kept:
+    order = [node["name"] for node in nodes]
+    for name in [*order, *(name for name in tensors if name not in order)]:
+        if name in kept:
             count = len(tensors[name]) // 2
             places[name] = [start, count]
             start += count

@@ -55,6 +55,27 @@ def offline(browser: Browser, file: Path) -> Iterator[Page]:
     assert complaints == []
 
 
+def test_the_search_of_the_file_is_shown_with_its_probabilities(page: Page, file: Path) -> None:
+    page.goto(f"{file.as_uri()}#/decoding")
+    expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+    expect(page.locator(".distribution .facts")).to_contain_text("Entropy")
+    page.goto(f"{file.as_uri()}#/decoding?strategy=greedy")
+    expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
+    page.goto(f"{file.as_uri()}#/decoding?beam=2")
+    expect(page.get_by_text("heed inspect has all").first).to_be_visible()
+
+
+def test_causes_of_the_file_are_shown(page: Page, file: Path) -> None:
+    page.goto(f"{file.as_uri()}#/causes")
+    expect(page.locator(".stack .part").first).to_be_visible()
+    expect(page.locator(".result")).to_contain_text(TRANSLATION)
+    page.locator(".stack .part").first.click()
+    expect(page.locator(".result")).to_contain_text("heed inspect has all")
+    for view in ("attribution", "layers"):
+        page.goto(f"{file.as_uri()}#/causes?view={view}")
+        expect(page.locator("main .causes")).to_contain_text("Park")
+
+
 def test_a_file_of_a_batch_shows_each_sentence(batch_page: Page, models: tuple[str, str]) -> None:
     batch = load(models[0], threads=1).trace([SENTENCE, "A man"])
     for number, part in enumerate(batch.sentences):
@@ -76,9 +97,10 @@ def test_the_file_shows_the_sentence_and_its_attention(page: Page) -> None:
 
 
 def test_each_screen_of_the_file_opens(page: Page, file: Path) -> None:
+    shown = {"steps": ".step-tensor", "decoding": ".tree svg", "causes": ".stack"}
     for screen in SCREENS:
         page.goto(f"{file.as_uri()}#/{screen}")
-        expect(page.locator("main canvas, main .step-tensor").first).to_be_visible()
+        expect(page.locator(f"main {shown.get(screen, 'canvas')}").first).to_be_visible()
     page.goto(f"{file.as_uri()}#/steps?node=encoder.0.self_attention.value")
     expect(page.get_by_text("heed inspect has all")).to_be_visible()
     page.goto(f"{file.as_uri()}#/positions?view=states&side=target")

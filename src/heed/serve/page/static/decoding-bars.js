@@ -51,12 +51,23 @@ export function barsView(onForce) {
   async function show({ number, slot, filters, draws, taken, forbidden }) {
     wanted += 1;
     const mine = wanted;
-    const [rows, pieces, numbers] = await Promise.all([
-      distributions(number),
-      vocabulary(),
-      draws.isOn ? numbersAt(number, draws.seed, N_DRAWS) : [],
-    ]);
+    let read;
+    try {
+      read = await Promise.all([
+        distributions(number),
+        vocabulary(),
+        draws.isOn ? numbersAt(number, draws.seed, N_DRAWS) : [],
+      ]);
+    } catch (error) {
+      if (mine !== wanted) return;
+      // A page that is a file holds some steps only.
+      const said = [make("dt", {}, "No numbers"), make("dd", {}, error.message)];
+      facts.replaceChildren(make("div", {}, ...said));
+      list.replaceChildren();
+      return;
+    }
     if (mine !== wanted) return;
+    const [rows, pieces, numbers] = read;
     const row = rows.find((one) => one.slot === slot) ?? rows[0];
     const found = filtered(row.logProbs, row.scores, filters);
     for (const [id, reason] of forbidden) if (found.removed[id]) found.removed[id] = reason;

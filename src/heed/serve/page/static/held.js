@@ -39,8 +39,26 @@
     return new Response(dtype === "f16" ? all : fromHalf(all));
   }
 
+  /** A step as the server sends it: first the distributions of all rows, then those that are left. */
+  async function inBlocks(response, path) {
+    const [, id, , number] = path.split("/");
+    const { answer: record } = held.searches.find(({ answer: one }) => one.id === id);
+    const pairs = new Float32Array(await response.arrayBuffer());
+    const all = new Float32Array(pairs.length);
+    const { length } = record.steps[number].rows;
+    const size = record.vocab_size;
+    for (let place = 0; place < 2 * length; place += 1) {
+      const to = (place % 2) * length + Math.floor(place / 2);
+      all.set(pairs.subarray(place * size, (place + 1) * size), to * size);
+    }
+    return new Response(all);
+  }
+
   /** Several texts as one, a text in each line. */
   const lines = (texts) => [texts].flat().join("\n");
+
+  /** An object as text that does not depend on the order of its fields. */
+  const sorted = (object) => JSON.stringify(Object.entries(object).sort());
 
   const json = (value) => Response.json(value);
   const refused = () => Response.json({ error: { sentence: SENTENCE } }, { status: 404 });
@@ -55,6 +73,13 @@
       const isHeld = lines(text) === held.text && lines(translation).trim() === held.forced.trim();
       return isHeld ? json(held.answers.trace) : refused();
     }
+    if (path === "search") {
+      const { text, prefix_ids: prefix, options: wanted } = JSON.parse(options.body);
+      const found = held.searches.find((one) => sorted(one.options) === sorted(wanted));
+      return found && text === held.text && !prefix ? json(found.answer) : refused();
+    }
+    if (path.endsWith("/edit") && JSON.parse(options.body).changes.length) return refused();
+    if (held.places[path]) return inBlocks(await tensors([path], asked), path);
     const [, id, name] = path.split("/");
     if (path.startsWith("trace/") && id === held.answers.trace.id) {
       if (!name) {
