@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from heed.cli.json_input import json_lines
 from heed.errors import DataError
+from heed.text.protected import Rules
 from heed.translate.lines import Line
 
 TEXTS = st.text(max_size=8)
@@ -70,3 +71,21 @@ def test_a_line_is_read_when_it_is_asked_for() -> None:
 def test_a_wrong_line_is_named_with_what_is_wrong(line: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
         read('"fine"', line)
+
+
+def test_a_line_says_what_is_protected_in_it() -> None:
+    (lines, _) = read('{"text": "a", "protect": ["none", "x+"], "localize_numbers": true}', '"b"')
+    assert lines == [Line("a", rules=Rules.of(["none", "x+"]), localize_numbers=True), Line("b")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('"protect": 3', '"protect" must be a string or a list of strings, but is 3'),
+        ('"protect": "("', "in line 1: .*is not a valid regular expression"),
+        ('"localize_numbers": 1', '"localize_numbers" must be true or false, but is 1'),
+    ],
+)
+def test_wrong_wishes_for_protection_are_refused(keys: str, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        read(f'{{"text": "a", {keys}}}')

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from heed.errors import DataError
+from heed.errors import ConfigError, DataError
+from heed.text.protected import Rules
 
 if TYPE_CHECKING:
     from heed.translate.lines import Line
 
-WISHES = ("target_lang", "prefix")
+TEXTS = ("target_lang", "prefix")
+"""Keys with a text that an object may have beside `text` and `id`."""
+
+WISHES = (*TEXTS, "protect", "localize_numbers")
 """Keys an object may have beside `text` and `id`."""
 
 
@@ -79,8 +83,33 @@ def _line(value: Any, where: str) -> "Line":
             raise DataError(f'{where}: "{key}" is not a key; did you mean "{near[0]}"?')
     if "text" not in value:
         raise DataError(f'{where} has no "text" to translate.')
-    wishes = {key: value[key] for key in WISHES if value.get(key) is not None}
+    wishes = {key: value[key] for key in TEXTS if value.get(key) is not None}
     for key, text in {"text": value["text"], **wishes}.items():
         if not isinstance(text, str):
             raise DataError(f'{where}: "{key}" must be a string, but is {json.dumps(text)[:40]}.')
-    return Line(value["text"], **wishes)
+    return Line(value["text"], **wishes, **_protection(value, where))
+
+
+def _protection(value: dict[str, Any], where: str) -> dict[str, Any]:
+    """What of a line must stay as it is."""
+    found: dict[str, Any] = {}
+    wishes, localizes = value.get("protect"), value.get("localize_numbers")
+    if wishes is not None:
+        listed = [wishes] if isinstance(wishes, str) else wishes
+        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+            raise DataError(
+                f'{where}: "protect" must be a string or a list of strings, but is '
+                f"{json.dumps(wishes)[:40]}."
+            )
+        try:
+            found["rules"] = Rules.of(listed)
+        except ConfigError as error:
+            raise DataError(f"{where}: {error}") from None
+    if localizes is not None:
+        if not isinstance(localizes, bool):
+            raise DataError(
+                f'{where}: "localize_numbers" must be true or false, but is '
+                f"{json.dumps(localizes)[:40]}."
+            )
+        found["localize_numbers"] = localizes
+    return found

@@ -24,6 +24,7 @@ from heed.cli.models import (
     model_files,
     model_options,
 )
+from heed.cli.protect import Protection, protect_options
 from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
 from heed.cli.traced import token_bars
 from heed.errors import UsageError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EXAMPLES = """
+EXAMPLES = r"""
 heed translate -m run/ < news.en > news.de
 heed translate -m run/ "A man is riding a bike."
 heed translate -m run/ -b 10 --n-best 5 -i news.en -o news.nbest
@@ -43,6 +44,7 @@ heed translate -m run/ --sample --temperature 0.8 --seed 7 < news.en
 heed translate -m run/ --format jsonl --alignment hard < news.en
 heed translate -m run/ --alternatives 3 "A man is riding a bike."
 heed translate -m run/ --on-doubt source --report doubts.jsonl < news.en > news.de
+heed translate -m run/ --protect 'ACME-\d+' --protect-terms names.txt < news.en
 heed translate -m run/ --json-input --format jsonl < news.jsonl > news.de.jsonl
 """
 
@@ -136,7 +138,7 @@ MAX_ALTERNATIVES = 1023
     "--json-input",
     bool,
     'Each line is a JSON string, or an object with "text" and, if wanted, "id" (kept in jsonl), '
-    '"target_lang" and "prefix".',
+    '"target_lang", "prefix", "protect" and "localize_numbers".',
 )
 @text_option("--format format_name", SHAPES, "Default: the simplest that holds the output wanted.")
 @text_option("--with-scores", bool, "Also write each line's score.")
@@ -174,6 +176,7 @@ MAX_ALTERNATIVES = 1023
 @as_one(Batching, "batching")
 @as_one(Doubting, "doubting")
 @model_options
+@protect_options
 @search_option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @search_option("--n-best --nbest-size --nbest", int, "Translations written for each line.")
 @search_option(
@@ -210,6 +213,7 @@ def translate(
     batching: Batching,
     doubting: Doubting,
     opening: ModelFlags,
+    protection: Protection,
     **search: Any,
 ) -> None:
     """Translate standard input, a file, or TEXT, line by line.
@@ -234,7 +238,11 @@ def translate(
         if source.json_input:
             name = "TEXT" if text else shown_name(source.input_path)
             lines = json_lines(texts, name, passed_on)
-        read = [*([] if text else [source.input_path]), *filter(None, [source.prefix_path])]
+        read = [
+            *([] if text else [source.input_path]),
+            *filter(None, [source.prefix_path]),
+            *protection.inputs,
+        ]
         _require_apart([*read, *model_files(opening.model)], output, doubting)
         translator, target_lang = load_translator(session, opening)
         search = checked_search(translator, _search_options(search))
@@ -252,6 +260,7 @@ def translate(
             target_lang=target_lang,
             alignment=output.alignment is not None,
             alternatives=output.alternatives,
+            **protection.arguments(),
             **search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):

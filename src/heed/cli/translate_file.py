@@ -16,6 +16,7 @@ from heed.cli.models import (
     model_files,
     model_options,
 )
+from heed.cli.protect import Protection, protect_options
 from heed.disk.files import read_bytes, write_atomically
 from heed.documents.encoding import decode
 from heed.documents.files import open_document
@@ -34,6 +35,7 @@ option = options("Options")
 @click.argument("input_path", metavar="IN")
 @click.argument("output_path", metavar="OUT")
 @model_options
+@protect_options
 @option("-b --beam-size --beam", int, "Hypotheses kept at each step; 1 is greedy.")
 @option(
     "--glossary glossary_path",
@@ -48,6 +50,7 @@ def translate_file(
     input_path: str,
     output_path: str,
     opening: ModelFlags,
+    protection: Protection,
     beam_size: int | None,
     glossary_path: str | None,
 ) -> None:
@@ -58,7 +61,7 @@ def translate_file(
     """
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = _glossary(Path(glossary_path)) if glossary_path else None
-    inputs = [input_path, *([glossary_path] if glossary_path else [])]
+    inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
     require_not_read(output_path, [*inputs, *model_files(opening.model)])
     translator, target_lang = load_translator(session, opening)
     search = checked_search(translator, {"beam_size": beam_size})
@@ -66,6 +69,7 @@ def translate_file(
         [segment.text for segment in document.segments],
         target_lang=target_lang,
         alignment=glossary is not None or any(s.needs_alignment for s in document.segments),
+        **protection.arguments(),
         **search,
     )
     if glossary:

@@ -67,6 +67,8 @@ class Request:
         markup: which tags of `html` and `xml` mean what.
         options: fields of `DecodeOptions`, by name.
         model: name of the model; None = the first that translates the direction.
+        protect: what must stay as it is, as `Rules.of` takes it; None = heed's own rules.
+        localize_numbers: write numbers as the target language does.
     """
 
     texts: Sequence[str]
@@ -81,6 +83,8 @@ class Request:
     markup: MarkupOptions = field(default_factory=MarkupOptions)
     options: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
+    protect: Sequence[str] | None = None
+    localize_numbers: bool = False
 
     @property
     def direction(self) -> Direction:

@@ -27,6 +27,7 @@ from heed.serve.work.models import Models
 from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.translating import Translating, call_of
+from heed.text.protected import Rules
 from heed.translate.lines import Line
 from heed.translate.result import Alignment, Continuation, NextToken, PairScore
 from heed.translate.translator import Translator
@@ -315,6 +316,7 @@ def _languages_of(routes: Sequence[Route]) -> dict[str, Language]:
 def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[int, Line]]:
     """The segments of all texts, by the model and whether they need an alignment."""
     groups: dict[tuple[str, bool], dict[int, Line]] = {}
+    rules = None if request.protect is None else Rules.of(request.protect)
     for index, text in enumerate(texts):
         if (route := text.source.route) is None:
             continue
@@ -323,6 +325,10 @@ def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[
             alignment = request.alignment or text.needs_alignment(place)
             group = groups.setdefault((route.model, alignment), {})
             group[text.first + place] = Line(
-                segment.text, prefix="" if place else prefix, target_lang=route.target
+                segment.text,
+                prefix="" if place else prefix,
+                target_lang=route.target,
+                rules=rules,
+                localize_numbers=request.localize_numbers or None,
             )
     return groups

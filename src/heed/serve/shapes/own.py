@@ -100,6 +100,18 @@ TRANSLATE = (
         kind="text",
         about="How the translation must begin.",
     ),
+    Field(
+        name="protect",
+        kind="texts",
+        about="What must stay as it is, beside heed's own rules: regular expressions, or `none`.",
+        example=["ACME-[0-9]+"],
+    ),
+    Field(
+        name="localize_numbers",
+        kind="flag",
+        about="Whether to write numbers as the target language does.",
+        default=False,
+    ),
     MODEL,
 )
 
@@ -132,6 +144,8 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
         glossary=_terms(values["glossary"], service.settings.store.glossary_terms),
         options=values["options"],
         model=values["model"],
+        protect=None if values["protect"] is None else as_list(values["protect"]),
+        localize_numbers=values["localize_numbers"],
     )
 
 

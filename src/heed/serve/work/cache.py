@@ -78,6 +78,9 @@ class Keys:
             return None
         whole = self._begun.copy()
         whole.update(_json([line.text, line.prefix, line.target_lang]))
+        if line.rules is not None or line.localize_numbers is not None:
+            rules = line.rules and [*line.rules.names, 0, *line.rules.patterns]
+            whole.update(_json([rules, line.localize_numbers]))
         return whole.digest()
 
 
