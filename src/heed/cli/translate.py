@@ -5,7 +5,7 @@ Formats are in `formats.py`, bytes in `streams.py`, translation in `translate/tr
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,6 +64,10 @@ class Source:
     prefix_path: str | None
     json_input: bool
     encoding_errors: str
+
+    def inputs(self, text: Sequence[str]) -> list[str]:
+        """The files that are read; with TEXT only that of prefixes."""
+        return [*([] if text else [self.input_path]), *filter(None, [self.prefix_path])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,9 +222,8 @@ def translate(
 ) -> None:
     """Translate standard input, a file, or TEXT, line by line.
 
-    Every input line becomes exactly one output line, and an empty line an empty one. With --n-best
-    or --alternatives a line becomes several, except in jsonl. When the input pauses, the lines read
-    so far are translated and written.
+    Every input line becomes exactly one output line, an empty line an empty one; with --n-best or
+    --alternatives several, except in jsonl. When the input pauses, what was read is written.
     """
     details = output.details(search["n_best"], has_confidence=doubting.with_confidence)
     write = choose_format(output.format_name, details)
@@ -238,14 +241,10 @@ def translate(
         if source.json_input:
             name = "TEXT" if text else shown_name(source.input_path)
             lines = json_lines(texts, name, passed_on)
-        read = [
-            *([] if text else [source.input_path]),
-            *filter(None, [source.prefix_path]),
-            *protection.inputs,
-        ]
-        _require_apart([*read, *model_files(opening.model)], output, doubting)
+        read = source.inputs(text) + protection.inputs + model_files(opening.model)
+        _require_apart(read, output, doubting)
         translator, target_lang = load_translator(session, opening)
-        search = checked_search(translator, _search_options(search))
+        search = protection.arguments() | checked_search(translator, _search_options(search))
         _set_batch_size(translator, batching)
         doubting.apply(translator)
         writer = stack.enter_context(open_output(output.output_path))
@@ -260,7 +259,6 @@ def translate(
             target_lang=target_lang,
             alignment=output.alignment is not None,
             alternatives=output.alternatives,
-            **protection.arguments(),
             **search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):
