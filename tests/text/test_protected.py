@@ -21,6 +21,7 @@ def found(text: str, rules: Rules | None = None) -> list[str]:
         ("%s %d %1$s %-12.12s %5.2f", ["%s", "%d", "%1$s", "%-12.12s", "%5.2f"]),
         ("%(name)s, %@ and %ld%%", ["%(name)s", "%@", "%ld", "%%"]),
         ("%sKB in %dx%d", ["%s", "%d", "%d"]),
+        ("95,234.50 %% of 7 %s", ["95,234.50", "%%", "7", "%s"]),
         ("Left (%1).", ["%1"]),
         ("with %1custom%2 quotes", ["%1", "%2"]),
         ("%PRODUCTNAME starts", ["%PRODUCTNAME"]),
