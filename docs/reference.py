@@ -27,7 +27,7 @@ else is imported from the file where it lives.
 ::: heed.documents.files
 ::: heed.documents.markup
 ::: heed.documents.passages
-::: heed.documents.glossary
+::: heed.translate.glossary.glossary
 ::: heed.documents.segment
 ::: heed.vectors.table
 ::: heed.vectors.formats

@@ -7,15 +7,16 @@ Start with `heed.load("model-folder")("text")`; read on in `translate/translator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heed.translate.glossary.glossary import Glossary as Glossary
     from heed.translate.result import Translation as Translation
     from heed.translate.translator import Translator as Translator
     from heed.translate.translator import load as load
 
 __version__ = "0.1.0"
 
-__all__ = ["Translation", "Translator", "__version__", "load"]
+__all__ = ["Glossary", "Translation", "Translator", "__version__", "load"]
 
-_IN_TRANSLATE = ("Translation", "Translator", "load")
+_IN_TRANSLATE = ("Glossary", "Translation", "Translator", "load")
 
 
 def __getattr__(name: str) -> Any:

@@ -45,7 +45,7 @@ def test_terms_without_a_place_are_named(
     terms.write_text("snow\tPulverschnee\n")
     arguments = ("translate-file", str(source), str(tmp_path / "b.txt"), "-m", model)
     _, _, err = call(*arguments, "--glossary", str(terms))
-    assert "no place was found for every snow." in err
+    assert "no place for the glossary's translation of snow." in err
 
 
 @pytest.mark.parametrize(

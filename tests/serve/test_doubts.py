@@ -80,7 +80,9 @@ def test_a_place_that_markup_has_torn_apart_is_not_guessed() -> None:
 
 
 def test_a_term_without_a_place_is_named() -> None:
-    applied = replace(segment("ein Hund", ["ein", "Hund"], []), unplaced=("bakery",))
-    (doubt,) = find_doubts("ein Hund", [applied])
+    plain = segment("ein Hund", ["ein", "Hund"], [])
+    unplaced = translated.Doubt(kind="glossary_not_placed", sentence="No place for bakery.")
+    translation = replace(plain.translation, doubts=(unplaced,))
+    (doubt,) = find_doubts("ein Hund", [replace(plain, translation=translation)])
     assert doubt.kind == "glossary_not_placed"
     assert "bakery" in doubt.sentence

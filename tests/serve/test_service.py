@@ -15,7 +15,6 @@ from tests.serve.conftest import SENTENCES, Serve, make_model
 
 import heed
 from heed.bundle.bundle import read_folder_config
-from heed.documents.glossary import Glossary, apply_glossary
 from heed.serve import describe
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction, Request
@@ -24,6 +23,7 @@ from heed.serve.service import Service
 from heed.serve.settings import ServeSettings, Work
 from heed.serve.work import models as models_module
 from heed.serve.work.versions import Opened, open_version
+from heed.translate.glossary.glossary import Glossary
 
 
 def test_a_list_is_translated_as_the_translator_does(serve: Serve, en_de: str) -> None:
@@ -323,35 +323,25 @@ def test_a_language_is_detected_beside_the_event_loop(using: Using, en_de: str) 
     assert found.best.code == "de"
 
 
-def test_terms_of_a_glossary_are_put_in_their_places(using: Using, en_de: str) -> None:
+def test_terms_of_a_glossary_stand_in_the_answer_and_nowhere_else(using: Using, en_de: str) -> None:
     async def run() -> None:
         service = using(en_de)
+        glossary = Glossary.of({"dogs": "Rüden", "snow": "Neuschnee"})
         request = Request(
             texts=["Two dogs play in the snow.", "A man."],
             source="en",
             target="de",
-            glossary={"dogs": "Rüden", "snow": "Neuschnee"},
-            alternatives=1,
+            glossary=glossary,
         )
         first, second = await service.translate(request)
-        (plain,) = heed.load(en_de).translate(request.texts[:1], alternatives=1, alignment=True)
-        applied = apply_glossary(Glossary(dict(request.glossary)), request.texts[0], plain)
-        assert first.text == applied.text
-        assert first.segments[0].unplaced == tuple(applied.unplaced)
-        placed = [term for term in request.glossary.values() if term in first.text]
-        assert len(placed) + len(applied.unplaced) == len(request.glossary)
-        kinds = [doubt.kind for doubt in first.doubts]
-        assert kinds.count("glossary_not_placed") == len(applied.unplaced)
-        assert second == (await service.translate(replace(request, glossary={})))[1]
+        (wanted,) = heed.load(en_de).translate(request.texts[:1], glossary=glossary)
+        assert first.text == wanted.text
+        assert "Rüden" in first.text and "Neuschnee" in first.text
+        assert second == (await service.translate(replace(request, glossary=None)))[1]
+        # The same text without terms is not answered from the cache.
+        assert "Rüden" not in (await service.translate(replace(request, glossary=None)))[0].text
 
     asyncio.run(run())
-
-
-def test_a_term_without_a_translation_is_refused(using: Using, en_de: str) -> None:
-    request = Request(texts=["A man."], source="en", target="de", glossary={"man": " "})
-    with pytest.raises(Refusal, match="glossary") as caught:
-        asyncio.run(using(en_de).translate(request))
-    assert caught.value.status == 400
 
 
 def test_a_model_that_is_read_slowly_does_not_outlast_the_deadline(

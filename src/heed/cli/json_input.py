@@ -8,18 +8,20 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError, DataError
 from heed.text.protected import Rules
 
 if TYPE_CHECKING:
+    from heed.translate.glossary.glossary import Glossary
     from heed.translate.lines import Line
 
 TEXTS = ("target_lang", "prefix")
 """Keys with a text that an object may have beside `text` and `id`."""
 
-WISHES = (*TEXTS, "protect", "localize_numbers")
+WISHES = (*TEXTS, "glossary", "protect", "localize_numbers")
 """Keys an object may have beside `text` and `id`."""
 
 
@@ -87,7 +89,12 @@ def _line(value: Any, where: str) -> "Line":
     for key, text in {"text": value["text"], **wishes}.items():
         if not isinstance(text, str):
             raise DataError(f'{where}: "{key}" must be a string, but is {json.dumps(text)[:40]}.')
-    return Line(value["text"], **wishes, **_protection(value, where))
+    return Line(
+        value["text"],
+        **wishes,
+        **_protection(value, where),
+        glossary=_glossary(value.get("glossary"), where),
+    )
 
 
 def _protection(value: dict[str, Any], where: str) -> dict[str, Any]:
@@ -113,3 +120,26 @@ def _protection(value: dict[str, Any], where: str) -> dict[str, Any]:
             )
         found["localize_numbers"] = localizes
     return found
+
+
+def _glossary(terms: Any, where: str) -> "Glossary | None":
+    if terms is None:
+        return None
+    is_object = isinstance(terms, dict) and all(isinstance(each, str) for each in terms.values())
+    if not is_object:
+        raise DataError(
+            f'{where}: "glossary" must be an object such as {{"dog": "Dackel"}}, but is '
+            f"{json.dumps(terms)[:40]}."
+        )
+    try:
+        return _compiled(tuple(terms.items())) if terms else None
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _compiled(terms: tuple[tuple[str, str], ...]) -> "Glossary":
+    """A glossary; that of the line before is mostly the same."""
+    from heed.translate.glossary.glossary import Glossary
+
+    return Glossary.of(dict(terms))

@@ -16,6 +16,7 @@ from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, as_one, command, options
 from heed.cli.doubting import CHOICES, Doubtful, Doubting
 from heed.cli.formats import FORMATS, Details, choose_format
+from heed.cli.glossary import note_terms, open_glossary
 from heed.cli.json_input import json_lines
 from heed.cli.models import (
     ModelFlags,
@@ -31,7 +32,6 @@ from heed.errors import UsageError
 from heed.translate.result import Translation
 
 if TYPE_CHECKING:
-    from heed.translate.lines import Line
     from heed.translate.translator import Translator
 
 T = TypeVar("T")
@@ -45,6 +45,7 @@ heed translate -m run/ --format jsonl --alignment hard < news.en
 heed translate -m run/ --alternatives 3 "A man is riding a bike."
 heed translate -m run/ --on-doubt source --report doubts.jsonl < news.en > news.de
 heed translate -m run/ --protect 'ACME-\d+' --protect-terms names.txt < news.en
+heed translate -m run/ --glossary terms.tsv < news.en > news.de
 heed translate -m run/ --json-input --format jsonl < news.jsonl > news.de.jsonl
 """
 
@@ -56,18 +57,21 @@ class Source:
     Attributes:
         input_path: `-` = standard input.
         prefix_path: a file of beginnings; None = none.
+        glossary_path: a file of terms; None = none.
         json_input: whether each line is JSON.
         encoding_errors: `strict` or `replace`.
     """
 
     input_path: str
     prefix_path: str | None
+    glossary_path: str | None
     json_input: bool
     encoding_errors: str
 
     def inputs(self, text: Sequence[str]) -> list[str]:
-        """The files that are read; with TEXT only that of prefixes."""
-        return [*([] if text else [self.input_path]), *filter(None, [self.prefix_path])]
+        """The files that are read; with TEXT only those of prefixes and terms."""
+        others = filter(None, [self.prefix_path, self.glossary_path])
+        return [*([] if text else [self.input_path]), *others]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +146,7 @@ MAX_ALTERNATIVES = 1023
     "--json-input",
     bool,
     'Each line is a JSON string, or an object with "text" and, if wanted, "id" (kept in jsonl), '
-    '"target_lang", "prefix", "protect" and "localize_numbers".',
+    '"target_lang", "prefix", "glossary", "protect" and "localize_numbers".',
 )
 @text_option("--format format_name", SHAPES, "Default: the simplest that holds the output wanted.")
 @text_option("--with-scores", bool, "Also write each line's score.")
@@ -153,6 +157,12 @@ MAX_ALTERNATIVES = 1023
     "--prefix prefix_path",
     str,
     "File of prefixes, one for each line's translation.",
+    metavar="FILE",
+)
+@text_option(
+    "--glossary glossary_path",
+    str,
+    "File of terms: source, tab, what must stand for it (.csv: commas).",
     metavar="FILE",
 )
 @text_option(
@@ -237,10 +247,9 @@ def translate(
         texts, has_paused = _input_lines(
             stack, text, source.input_path, on_invalid=replaced.add if is_replacing else None
         )
-        lines: Iterator[str | Line] = texts
-        if source.json_input:
-            name = "TEXT" if text else shown_name(source.input_path)
-            lines = json_lines(texts, name, passed_on)
+        name = "TEXT" if text else shown_name(source.input_path)
+        lines = json_lines(texts, name, passed_on) if source.json_input else texts
+        glossary = open_glossary(session, source.glossary_path)
         read = source.inputs(text) + protection.inputs + model_files(opening.model)
         _require_apart(read, output, doubting)
         translator, target_lang = load_translator(session, opening)
@@ -254,6 +263,7 @@ def translate(
         results = translator.translate_stream(
             doubtful.reading(_flushing(lines, writer)),
             prefixes=_prefixes(stack, source.prefix_path),
+            glossary=glossary,
             buffer_lines=1 if is_interactive else batching.buffer_size,
             has_paused=has_paused,
             target_lang=target_lang,
@@ -350,6 +360,7 @@ def _noted(
     session: Session, results: Iterator[Translation], replaced: set[int]
 ) -> Iterator[Translation]:
     """Pass results on, and print remarks afterwards."""
+    of_terms: list[Translation] = []
     counts = dict.fromkeys(("split", "max_length", "replaced_bytes"), 0)
     for number, result in enumerate(results, start=1):
         if number in replaced:
@@ -357,7 +368,10 @@ def _noted(
             result = replace(result, status="replaced_bytes")
         if result.status in counts:
             counts[result.status] += 1
+        if any(doubt.kind.startswith("glossary_") for doubt in result.doubts):
+            of_terms.append(result)
         yield result
+    note_terms(session, of_terms)
     for status, meaning in (
         ("split", "too long for the model and translated in parts"),
         ("max_length", "cut off at the longest length allowed (see --max-length)"),

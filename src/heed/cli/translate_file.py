@@ -9,6 +9,7 @@ import click
 
 from heed.bundle.outputs import require_not_read
 from heed.cli.command import Session, command, options
+from heed.cli.glossary import note_terms, open_glossary
 from heed.cli.models import (
     ModelFlags,
     checked_search,
@@ -18,9 +19,7 @@ from heed.cli.models import (
 )
 from heed.cli.protect import Protection, protect_options
 from heed.disk.files import read_bytes, write_atomically
-from heed.documents.encoding import decode
 from heed.documents.files import open_document
-from heed.documents.glossary import Glossary, apply_glossary, read_glossary
 
 EXAMPLES = """
 heed translate-file page.html page.de.html -m run/
@@ -60,7 +59,7 @@ def translate_file(
     of Office (.docx, .pptx) or OpenDocument, or an EPUB book; its ending says which.
     """
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
-    glossary = _glossary(Path(glossary_path)) if glossary_path else None
+    glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]
     require_not_read(output_path, [*inputs, *model_files(opening.model)])
     translator, target_lang = load_translator(session, opening)
@@ -68,22 +67,11 @@ def translate_file(
     translations = translator.translate(
         [segment.text for segment in document.segments],
         target_lang=target_lang,
-        alignment=glossary is not None or any(s.needs_alignment for s in document.segments),
+        alignment=any(s.needs_alignment for s in document.segments),
+        glossary=glossary,
         **protection.arguments(),
         **search,
     )
-    if glossary:
-        applied = [
-            apply_glossary(glossary, segment.text, translation)
-            for segment, translation in zip(document.segments, translations, strict=True)
-        ]
-        translations = [one.translation for one in applied]
-        if unplaced := sorted({term for one in applied for term in one.unplaced}):
-            session.say(f"heed: no place was found for every {', '.join(unplaced)}.")
+    note_terms(session, translations)
     write_atomically(output_path, document.join(translations))
     session.say(f"{output_path}: {len(document.segments)} texts translated")
-
-
-def _glossary(path: Path) -> Glossary:
-    text, _, _ = decode(str(path), read_bytes(path))
-    return read_glossary(text, "csv" if path.suffix.lower() == ".csv" else "tsv")

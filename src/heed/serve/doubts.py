@@ -61,9 +61,6 @@ def _of_segment(segment: SegmentAnswer) -> Iterator[Found]:
     if translation.status == "split":
         sentence = "The sentence was too long for the model and was translated in parts."
         yield "split", sentence, whole
-    for term in segment.unplaced:
-        sentence = f"There was no place for the glossary's translation of {term}."
-        yield "glossary_not_placed", sentence, None
     loops = []
     for doubt in translation.doubts:
         place = None

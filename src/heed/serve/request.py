@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation
 
 AUTO = "auto"
@@ -63,7 +64,7 @@ class Request:
         alignment: also record cross-attention.
         prefixes: how the translation of each text's first segment must begin; None leaves all
             free.
-        glossary: term → translation; empty = none.
+        glossary: terms and their translations; None = none.
         markup: which tags of `html` and `xml` mean what.
         options: fields of `DecodeOptions`, by name.
         model: name of the model; None = the first that translates the direction.
@@ -79,7 +80,7 @@ class Request:
     alternatives: int = 0
     alignment: bool = False
     prefixes: Sequence[str] | None = None
-    glossary: Mapping[str, str] = field(default_factory=dict)
+    glossary: Glossary | None = None
     markup: MarkupOptions = field(default_factory=MarkupOptions)
     options: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
@@ -99,12 +100,10 @@ class SegmentAnswer:
     Attributes:
         source: in the language of the text.
         translation: with the terms of the glossary.
-        unplaced: terms of the glossary that occur in it and could not be placed.
     """
 
     source: str
     translation: Translation
-    unplaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,9 @@
 """`Text`: a text of a request, from its segments to its answer."""
 
-import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Protocol
 
-from heed.documents.glossary import Glossary, apply_glossary, make_glossary
 from heed.documents.markup import parse_markup
 from heed.documents.passages import Passage, split_passage
 from heed.documents.segment import Segment
@@ -17,6 +14,7 @@ from heed.serve.source import Source, find_source
 from heed.serve.work.aside import run_aside
 from heed.serve.work.directions import Route
 from heed.serve.work.translating import Translating
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation
 
 
@@ -49,7 +47,7 @@ class Text:
         self.source = source
         self.document = document
         self.first = first
-        self._glossary = glossary
+        self.glossary = glossary
         self._translating: dict[int, Translating] = {}
 
     def take(self, translating: Translating, numbers: Collection[int]) -> None:
@@ -64,11 +62,8 @@ class Text:
         Raises:
             Refusal: the request failed, or its time is over.
         """
-        source = self.document.segments[place].text
         translation = await self._translating[place].get(self.first + place)
-        if self._glossary is None or not self._glossary.occurrences(source):
-            return SegmentAnswer(source=source, translation=translation)
-        return await asyncio.to_thread(_with_terms, self._glossary, source, translation)
+        return SegmentAnswer(source=self.document.segments[place].text, translation=translation)
 
     async def answer(self) -> Answer:
         """Wait for all segments, and join them.
@@ -81,9 +76,7 @@ class Text:
 
     def needs_alignment(self, place: int) -> bool:
         """Whether something has to be placed in the translation of a segment."""
-        segment = self.document.segments[place]
-        has_terms = self._glossary is not None and bool(self._glossary.occurrences(segment.text))
-        return segment.needs_alignment or has_terms
+        return self.document.segments[place].needs_alignment
 
     def _joined(self, segments: Sequence[SegmentAnswer]) -> Answer:
         found = [segment.translation for segment in segments]
@@ -109,7 +102,7 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
 
     Raises:
         Refusal: there is no such direction.
-        DataError: XML is malformed, or an entry of the glossary.
+        DataError: XML is malformed.
         UsageError: there is no such format or way to split.
     """
     documents = [_document(text, request) for text in request.texts]
@@ -126,9 +119,7 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
         if source.route is None:  # it stays as it is
             documents[place] = Passage([], [request.texts[place]])
     firsts = accumulate((len(document.segments) for document in documents), initial=0)
-    terms = request.glossary.items()
-    glossary = make_glossary((n, *term) for n, term in enumerate(terms, 1)) if terms else None
-    return [Text(*each, glossary) for each in zip(sources, documents, firsts, strict=False)]
+    return [Text(*each, request.glossary) for each in zip(sources, documents, firsts, strict=False)]
 
 
 def _document(text: str, request: Request) -> Document:
@@ -142,19 +133,6 @@ def _document(text: str, request: Request) -> Document:
         splitting_tags=request.markup.splitting_tags,
         non_splitting_tags=request.markup.non_splitting_tags,
         outline_detection=request.markup.outline_detection,
-    )
-
-
-def _with_terms(glossary: Glossary, source: str, translation: Translation) -> SegmentAnswer:
-    """A segment and its alternatives with the terms of a glossary."""
-    applied = apply_glossary(glossary, source, translation)
-    others = (
-        apply_glossary(glossary, source, other).translation for other in translation.alternatives
-    )
-    return SegmentAnswer(
-        source=source,
-        translation=replace(applied.translation, alternatives=tuple(others)),
-        unplaced=tuple(applied.unplaced),
     )
 
 

@@ -15,7 +15,8 @@ from heed.text.normalize import normalize
 from heed.text.numbers import localize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
-from heed.translate.parts import Chunk, PartCutter
+from heed.translate.glossary.glossary import Glossary
+from heed.translate.parts import Chunk, PartCutter, with_terms
 
 Text = TypeVar("Text", bound="str | Line")
 
@@ -55,6 +56,7 @@ class Line:
         rules: what is protected in it; None = what the translator protects.
         localize_numbers: write its numbers as the target language does; None = as the translator
             does.
+        glossary: terms and their translations; None = none.
 
     Raises:
         UsageError: the text or the prefix is not a string.
@@ -65,6 +67,7 @@ class Line:
     target_lang: str | None = None
     rules: Rules | None = None
     localize_numbers: bool | None = None
+    glossary: Glossary | None = None
 
     def __post_init__(self) -> None:
         require_text(text=self.text, prefix=self.prefix)
@@ -230,7 +233,8 @@ class LineReader:
             rules=rules,
             write_number=self._localizer(tag) if localizes else str,
         )
-        return cutter.parts(line.text, line.prefix, count(number * PARTS_PER_LINE))
+        found = cutter.parts(line.text, line.prefix, count(number * PARTS_PER_LINE))
+        return with_terms(found, line.glossary) if line.glossary else found
 
     def _localizer(self, tag: list[int]) -> Callable[[str], str]:
         """Writes numbers as the target language does."""
@@ -240,6 +244,11 @@ class LineReader:
         if source == target and (others := [lang for lang in self.target_langs if lang != target]):
             source = others[0]
         return lambda number: localize(number, source, target)
+
+
+def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:
+    """Lines, with a glossary where they have none of their own."""
+    return [line if line.glossary else replace(line, glossary=glossary) for line in lines]
 
 
 def require_room(parts: Sequence[Chunk], number: int, max_length: int) -> None:

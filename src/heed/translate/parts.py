@@ -3,15 +3,17 @@
 `source.py` says what the model reads of a part with spans; `text/segment.py` where a line is cut.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from heed.decode.phrases import Phrases
 from heed.text.capitals import in_small_letters, is_in_capitals
 from heed.text.normalize import normalize
 from heed.text.protected import Rules, Span, find_spans, with_things
 from heed.text.segment import cut
 from heed.text.slots import Slots, encode_with
 from heed.text.vocab import Vocab
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.source import (
     Source,
     make_source,
@@ -32,6 +34,8 @@ class Chunk:
         source: the part with its protected spans; None = it has none, and was not in capitals.
         begun: the prefix as text, where there are protected spans.
         inner: texts inside protected spans.
+        glossary: terms and their translations; None = none.
+        phrases: what the translation must contain and must not; None = nothing.
     """
 
     src_ids: list[int]
@@ -40,6 +44,8 @@ class Chunk:
     source: Source | None = None
     begun: str = ""
     inner: tuple["Inner", ...] = ()
+    glossary: Glossary | None = None
+    phrases: Phrases | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -56,7 +62,7 @@ class Chunk:
     @property
     def question(self) -> tuple[object, ...]:
         """Equal for parts that a search without sampling translates equally."""
-        return tuple(self.src_ids), tuple(self.prefix), self.source
+        return tuple(self.src_ids), tuple(self.prefix), self.source, self.glossary, self.phrases
 
     @property
     def is_copied(self) -> bool:
@@ -75,6 +81,20 @@ class Inner:
 
     span: int
     parts: tuple[Chunk, ...]
+
+
+def with_terms(chunks: Iterable[Chunk], glossary: Glossary) -> list[Chunk]:
+    """Parts, and the texts inside them, with the terms of a glossary."""
+    return [
+        replace(
+            chunk,
+            glossary=glossary,
+            inner=tuple(
+                replace(text, parts=tuple(with_terms(text.parts, glossary))) for text in chunk.inner
+            ),
+        )
+        for chunk in chunks
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

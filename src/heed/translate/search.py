@@ -24,6 +24,7 @@ from heed.translate.inspect import Weights, cross_attention, never_written, show
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
 from heed.translate.result import Translation, join_parts
+from heed.translate.term_search import TermSearch
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, does not change results."""
@@ -180,7 +181,19 @@ class Searcher:
             self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
         ):
             found.update(translations)
-        return [found.get(place, UNWANTED) for place in same]
+        results = [found.get(place, UNWANTED) for place in same]
+        if not any(chunk.glossary for chunk in chunks):
+            return results
+
+        def again(
+            parts: list[Chunk], changed: DecodeOptions, items: list[int]
+        ) -> list[Translation]:
+            wanted = None if is_wanted is None else lambda part: is_wanted(items[part])
+            return self._searched(parts, changed, alignment=alignment, is_wanted=wanted)
+
+        vocabs = self.src_vocab, self.tgt_vocab
+        terms = TermSearch(self.model, vocabs, self.alignment_heads, options, again)
+        return terms.applied(chunks, results)
 
     def _translations(
         self,
@@ -249,6 +262,7 @@ class Searcher:
             prefixes=[chunk.prefix for chunk in chunks],
             slots=slots if any(slots) else (),
             keys=[chunk.key for chunk in chunks],
+            phrases=[chunk.phrases for chunk in chunks] if any(c.phrases for c in chunks) else None,
             observer=observer,
             is_wanted=is_wanted,
         )

@@ -16,6 +16,7 @@ from heed.model.interface import Decodable
 from heed.text.vocab import Vocab
 from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.inspect import aligned, score_lines, scored_translations
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
@@ -29,6 +30,7 @@ from heed.translate.lines import (
     require_text,
     require_whole,
     texts_of,
+    with_glossary,
     with_prefixes,
 )
 from heed.translate.load import Traceable
@@ -188,6 +190,7 @@ class Translator:
         first_line: int = 0,
         protect: Protect | None = None,
         localize_numbers: bool | None = None,
+        glossary: Glossary | None = None,
         is_wanted: IsWanted | None = None,
         **options: Any,
     ) -> list[Translation]:
@@ -203,6 +206,7 @@ class Translator:
             protect: what must stay unchanged: `Rules`, or wishes for `Rules.of`, such as `"none"`
                 or `r"ACME-\d+"`; None = all that `Rules.default()` finds.
             localize_numbers: write numbers as the target language does: `1.234,50` for `1,234.50`.
+            glossary: terms and what must stand for them; a `Line` may have its own.
             is_wanted: asked with the index of a text after every step; False ends it (`unwanted`).
             **options: fields of `DecodeOptions`: beam_size, n_best, sample, temperature, …
 
@@ -214,7 +218,8 @@ class Translator:
             DataError: not as many prefixes as texts, or a line's own language is unknown.
             UsageError: an argument is of a wrong type or out of range.
         """
-        wanted = protected(lines_of(texts, prefixes), protect, localize_numbers)
+        wanted = with_glossary(lines_of(texts, prefixes), glossary)
+        wanted = protected(wanted, protect, localize_numbers)
         for name, number in (("alternatives", alternatives), ("first_line", first_line)):
             require_whole(number, name, 0)
         chosen = options_from(self.options, options)
@@ -245,6 +250,7 @@ class Translator:
         alternatives: int = 0,
         protect: Protect | None = None,
         localize_numbers: bool | None = None,
+        glossary: Glossary | None = None,
         **options: Any,
     ) -> Iterator[Translation]:
         """Translate a stream of any length in bounded memory.
@@ -260,6 +266,7 @@ class Translator:
             alternatives: the largest number of other translations of each line.
             protect: as in `translate`, and so is `localize_numbers`.
             localize_numbers: write numbers as the target language does.
+            glossary: terms and what must stand for them.
             **options: fields of `DecodeOptions`.
 
         Yields:
@@ -277,6 +284,7 @@ class Translator:
                 first_line=n_done,
                 protect=protect,
                 localize_numbers=localize_numbers,
+                glossary=glossary,
                 **options,
             )
             n_done += len(portion)
@@ -300,14 +308,9 @@ class Translator:
             UsageError: they are not lists of strings.
         """
         src, tgt = pairs_of(src, tgt)
+        tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
         return score_lines(
-            self.model,
-            self.reader,
-            src,
-            tgt,
-            self.reader.tag(target_lang),
-            max_tokens=self.batch_tokens,
-            max_rows=self.batch_lines,
+            self.model, self.reader, src, tgt, tag, max_tokens=limits[0], max_rows=limits[1]
         )
 
     def judged(
@@ -375,15 +378,9 @@ class Translator:
             DataError: the source or the prefix is too long to be read in one piece.
             UsageError: an argument is of a wrong type or out of range.
         """
+        chosen, tag = options_from(self.options, options), self.reader.tag(target_lang)
         return continued(
-            self.searcher,
-            self.reader,
-            text,
-            prefix,
-            k,
-            options_from(self.options, options),
-            tag=self.reader.tag(target_lang),
-            is_wanted=is_wanted,
+            self.searcher, self.reader, text, prefix, k, chosen, tag=tag, is_wanted=is_wanted
         )
 
     def alternatives(self, text: str, *arguments: Any, **options: Any) -> list[Continuation]:

@@ -27,6 +27,7 @@ _SOLID += "\U00020000-\U0003ffff"
 _LETTER = "\\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:(?![{_SOLID}])[{_LETTER}\u200c\u200d])"
 _WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
+_SOLID_CHARACTER = re.compile(f"[{_SOLID}]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 WORD_START = "\u2581"
 # How far a piece is looked for when the text is not what was expected at its place.
@@ -104,6 +105,11 @@ def word_spans(text: str) -> list[Span]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+def is_solid(character: str) -> bool:
+    """Whether a character is a word of its own, because its script has no blanks."""
+    return _SOLID_CHARACTER.fullmatch(character) is not None
+
+
 def best_stretch(shares: Matrix, free: NDArray[np.bool_]) -> Span:
     """From which up to which of the free words of a translation a stretch of the source goes.
 
@@ -131,7 +137,7 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
     """
     spans: list[Span] = []
     place = 0
-    for is_byte, group in groupby(pieces, key=_is_byte):
+    for is_byte, group in groupby(pieces, key=is_byte_piece):
         run = list(group)
         # The bytes of a character are of no use alone.
         surfaces = [_decoded(run)] if is_byte else [piece.strip(WORD_START) for piece in run]
@@ -145,7 +151,8 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
     return spans
 
 
-def _is_byte(piece: str) -> bool:
+def is_byte_piece(piece: str) -> bool:
+    """Whether a piece is a byte of a character that has no piece."""
     return piece.startswith("<0x") and bool(_BYTE.fullmatch(piece))
 
 

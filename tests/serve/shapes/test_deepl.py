@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import SENTENCES, Serve
 
 import heed
-from heed.documents.glossary import Glossary, apply_glossary
 from heed.serve.settings import Limits, Store
+from heed.translate.glossary.glossary import Glossary
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_terms_of_a_glossary_stand_in_the_translation(
     client = serve(en_de, de_en, store=Store(folder=str(tmp_path)))
     glossary = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": "bike\tDrahtesel"}
     id = client.post("/v2/glossaries", json=glossary).json()["glossary_id"]
-    (plain,) = heed.load(en_de).translate(["dogs bike"], alignment=True)
-    wanted = apply_glossary(Glossary({"bike": "Drahtesel"}), "dogs bike", plain)
+    terms = Glossary.of({"bike": "Drahtesel"})
+    (wanted,) = heed.load(en_de).translate(["dogs bike"], glossary=terms)
     assert "Drahtesel" in wanted.text
     answer = translate(client, text="dogs bike", glossary_id=id)
     assert answer.json()["translations"][0]["text"] == wanted.text

@@ -3,6 +3,7 @@
 Source: DeepL's API reference, and its Python client `deepl` 1.32.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +16,9 @@ from heed.serve.shapes.directions import NotServedError, resolve_direction, tran
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
-from heed.serve.shapes.stored import find_glossary
+from heed.serve.shapes.stored import compiled, find_glossary
 from heed.serve.shapes.style import Style
+from heed.translate.glossary.glossary import Glossary
 
 TAG = "DeepL"
 PREFIX = "/v2"
@@ -176,17 +178,17 @@ async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
     return {"character_count": usage.n_chars, "character_limit": UNLIMITED}
 
 
-async def find_terms(service: Service, asked: Asked, source: str, target: str) -> Mapping[str, str]:
+async def find_terms(service: Service, asked: Asked, source: str, target: str) -> Glossary | None:
     """The terms of the glossary of a request, if it names one."""
     id = asked.values["glossary_id"]
     if id is None:
-        return {}
+        return None
     if source == AUTO:
         raise _wrong("source_lang", "Parameter 'source_lang' is needed with 'glossary_id'.")
     glossary = await find_glossary(service, asked, id)
     if (glossary.source, glossary.target) != (_base(source), _base(target)):
         raise _wrong("glossary_id", "The glossary is for another pair of languages.")
-    return glossary.terms
+    return await asyncio.to_thread(compiled, glossary)
 
 
 def _base(code: str) -> str:

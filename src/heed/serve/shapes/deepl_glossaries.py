@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from heed.documents.glossary import read_glossary
 from heed.errors import DataError
 from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
@@ -17,6 +16,8 @@ from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Storage, StoredGlossary
 from heed.serve.shapes.stored import find_glossary, no_such_glossary
+from heed.translate.glossary.glossary import Glossary
+from heed.translate.glossary.reading import rows_of
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
@@ -44,7 +45,7 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
 
 def _read_terms(entries: str, entries_format: str, limit: int) -> Mapping[str, str]:
     try:
-        terms = read_glossary(entries, entries_format).entries
+        terms = Glossary(rows_of(entries, entries_format)).entries
     except DataError as error:
         raise Refusal(400, str(error), code="wrong_value", field="entries") from None
     if len(terms) > limit:

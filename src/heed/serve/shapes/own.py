@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Direction, Request
 from heed.serve.service import Service
@@ -16,6 +17,7 @@ from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.events import Event, event_stream
 from heed.serve.shapes.fields import SOURCE, TARGET, Field, as_list
 from heed.serve.shapes.style import Style
+from heed.translate.glossary.glossary import Glossary
 
 TAG = "heed"
 PREFIX = "/api/v1"
@@ -90,7 +92,7 @@ TRANSLATE = (
     Field(
         name="glossary",
         kind="object",
-        about="Terms and their translations.",
+        about="Terms and their translations: forms with | between them, = keeps, !word forbids.",
         default={},
         example={"bike": "Rad"},
     ),
@@ -165,7 +167,7 @@ def require_at_most(limit: int, size: int, unit: str, field: str) -> None:
         )
 
 
-def _terms(glossary: Mapping[str, Any], limit: int) -> Mapping[str, str]:
+def _terms(glossary: Mapping[str, Any], limit: int) -> Glossary | None:
     require_at_most(limit, len(glossary), "terms", "glossary")
     for term, translation in glossary.items():
         if not (term.strip() and isinstance(translation, str) and translation.strip()):
@@ -175,7 +177,10 @@ def _terms(glossary: Mapping[str, Any], limit: int) -> Mapping[str, str]:
                 code="wrong_value",
                 field="glossary",
             )
-    return glossary
+    try:
+        return Glossary.of(glossary) if glossary else None
+    except DataError as error:
+        raise Refusal(400, str(error), code="wrong_value", field="glossary") from None
 
 
 async def translate(service: Service, request: Request, *, details: bool) -> dict[str, Any]:

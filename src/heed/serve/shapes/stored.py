@@ -1,11 +1,13 @@
 """A stored glossary, found for the client that it belongs to."""
 
 import asyncio
+from functools import lru_cache
 
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked
 from heed.serve.shapes.storage import Storage, StoredGlossary
+from heed.translate.glossary.glossary import Glossary
 
 
 async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossary:
@@ -19,6 +21,16 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
     if found is None:
         raise no_such_glossary()
     return found
+
+
+def compiled(glossary: StoredGlossary) -> Glossary:
+    """A stored glossary, ready to be matched; compiled when it is first used."""
+    return _compiled(tuple(glossary.terms.items()))
+
+
+@lru_cache(maxsize=64)
+def _compiled(terms: tuple[tuple[str, str], ...]) -> Glossary:
+    return Glossary.of(dict(terms))
 
 
 def no_such_glossary() -> Refusal:

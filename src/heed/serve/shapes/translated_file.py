@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from starlette.datastructures import UploadFile
@@ -15,6 +14,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Request
 from heed.serve.service import Service
 from heed.serve.shapes.directions import translate_or_keep
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation, join_parts
 
 MAX_NAME_CHARS = 100
@@ -43,12 +43,12 @@ class FileOrder:
     Attributes:
         source: language code, or `AUTO`.
         target: language code.
-        glossary: term → translation.
+        glossary: terms and their translations; None = none.
     """
 
     source: str
     target: str
-    glossary: Mapping[str, str] = field(default_factory=dict)
+    glossary: Glossary | None = None
 
 
 async def translate_file(service: Service, file: UploadFile, order: FileOrder) -> TranslatedFile:

@@ -77,11 +77,18 @@ class Keys:
         if self._is_random:
             return None
         whole = self._begun.copy()
-        whole.update(_json([line.text, line.prefix, line.target_lang]))
+        whole.update(_json([line.text, line.prefix, line.target_lang, _terms(line)]))
         if line.rules is not None or line.localize_numbers is not None:
             rules = line.rules and [*line.rules.names, 0, *line.rules.patterns]
             whole.update(_json([rules, line.localize_numbers]))
         return whole.digest()
+
+
+def _terms(line: Line) -> str | None:
+    """What stands for its glossary; None where that changes nothing."""
+    glossary = line.glossary
+    is_used = glossary and (glossary.banned or glossary.occurrences(line.text))
+    return glossary.digest if glossary and is_used else None
 
 
 def size_of(translation: Translation) -> int:

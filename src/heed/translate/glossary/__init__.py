@@ -1,0 +1,1 @@
+"""Terms of a user: read, found in sources, and made to stand in translations."""

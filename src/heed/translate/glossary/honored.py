@@ -1,0 +1,107 @@
+"""Whether a translation has the terms that it should have, and nothing that it must not have."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from heed.translate.glossary.glossary import Glossary, Occurrence
+from heed.translate.words import Span, word_spans
+
+# Parts of words with hyphens count here: `E-Mail` stands in `E-Mail-Adresse`.
+_JOINERS = re.compile(r"[-’'.,]")
+
+
+def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | None]:
+    """For each occurrence the place of one of its forms in a translation, if it is there.
+
+    No two occurrences have the same place; long forms choose first.
+
+    Args:
+        text: of the translation.
+        occurrences: of terms in its source.
+    """
+    spans = small_words(text)
+    words = [text[start:end] for start, end in spans]
+    folded = [word.casefold() for word in words]
+    is_free = [True] * len(words)
+    found: list[Span | None] = [None] * len(occurrences)
+    forms = [
+        (number, form, one)
+        for number, one in enumerate(occurrences)
+        for form in map(_split, one.targets)
+    ]
+    forms.sort(key=lambda each: -len(each[1]))
+    for number, form, one in forms:
+        if found[number] is not None:
+            continue
+        wanted = [word.casefold() for word in form]
+        n = len(form)
+        for start in range(len(words) - n + 1):
+            if folded[start : start + n] != wanted or not all(is_free[start : start + n]):
+                continue
+            is_exact = one.is_exact and not text.isupper()  # a line in capitals
+            if is_exact and not _is_exact(words[start : start + n], form, is_first=not start):
+                continue
+            is_free[start : start + n] = [False] * n
+            found[number] = (spans[start][0], spans[start + n - 1][1])
+            break
+    return found
+
+
+def find_banned(
+    text: str, occurrences: Sequence[Occurrence], glossary: Glossary, kept: Sequence[Span] = ()
+) -> list[str]:
+    """What stands in a translation and must not.
+
+    Args:
+        text: of the translation.
+        occurrences: of terms in its source.
+        glossary: whose terms they are.
+        kept: where required terms stand, which may hold words that are forbidden elsewhere.
+    """
+    found = []
+    if glossary.banned:
+        found += [match.entries[0] for match in glossary.never.find(text, kept)]
+    banned = dict.fromkeys(each for one in occurrences for each in one.banned)
+    if not banned:
+        return found
+    spans = small_words(text)
+    folded = [text[start:end].casefold() for start, end in spans]
+    for each in banned:
+        wanted = [word.casefold() for word in _split(each)]
+        n = len(wanted)
+        for start in range(len(folded) - n + 1):
+            first, last = spans[start][0], spans[start + n - 1][1]
+            if folded[start : start + n] == wanted and not _touches(kept, first, last):
+                found.append(each)
+                break
+    return found
+
+
+def small_words(text: str) -> list[Span]:
+    """Where the words of a text begin and end; those with hyphens are divided."""
+    return [part for span in word_spans(text) for part in _parts(text, span)]
+
+
+def _touches(taken: Iterable[Span], start: int, end: int) -> bool:
+    return any(a < end and start < b for a, b in taken)
+
+
+def _split(text: str) -> list[str]:
+    return [text[start:end] for start, end in small_words(text)]
+
+
+def _parts(text: str, span: Span) -> list[Span]:
+    start, end = span
+    if end - start == 1 or not (joiners := list(_JOINERS.finditer(text, start, end))):
+        return [span]
+    parts: list[Span] = []
+    for joiner in joiners:
+        parts += ((start, joiner.start()), joiner.span())
+        start = joiner.end()
+    return [part for part in [*parts, (start, end)] if part[0] < part[1]]
+
+
+def _is_exact(words: Sequence[str], form: Sequence[str], *, is_first: bool) -> bool:
+    """Whether words are those of a form; at the beginning of a text with a capital, too."""
+    capital = [form[0][:1].upper() + form[0][1:], *form[1:]]
+    return list(words) == form or (is_first and list(words) == capital)

@@ -1,0 +1,89 @@
+"""Where the terms of a glossary stand in a text: whole words, of two that overlap the longer one.
+
+The words of a text are looked up by the first word of each term. With a million terms this takes
+as long as an Aho-Corasick automaton of a library, which finds parts of words that have to be
+thrown away, and no more memory; `docs/terms.md` has the figures.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+from heed.translate.words import Span, word_spans
+
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Generic[Entry]):
+    """Words of a text that are those of entries.
+
+    Attributes:
+        entries: all that have these words, in any case.
+        start: where the words begin in the text.
+        end: where they end.
+        first: the number of the first word.
+        n_words: how many they are.
+    """
+
+    entries: Sequence[Entry]
+    start: int
+    end: int
+    first: int
+    n_words: int
+
+
+class Matcher(Generic[Entry]):
+    """Finds entries by their words, in any case.
+
+    Args:
+        entries: with their texts.
+    """
+
+    def __init__(self, entries: Iterable[tuple[str, Entry]]) -> None:
+        self._by_words: dict[str, list[Entry]] = {}
+        lengths: dict[str, set[int]] = {}
+        for text, entry in entries:
+            words = folded_words(text)
+            if words:
+                self._by_words.setdefault(" ".join(words), []).append(entry)
+                lengths.setdefault(words[0], set()).add(len(words))
+        self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+
+    def find(self, text: str, taken: Sequence[Span] = ()) -> list[Match[Entry]]:
+        """The entries in a text, without overlap, in order.
+
+        Args:
+            text: any text.
+            taken: stretches of it that no entry may touch, in order.
+        """
+        spans = word_spans(text)
+        words = [text[start:end].casefold() for start, end in spans]
+        lengths = self._lengths
+        if not any(word in lengths for word in words):
+            return []
+        # Terms are compared as stretches of this: shorter to cut out than lists of words.
+        joined = " ".join(words)
+        starts = [0, *accumulate(len(word) + 1 for word in words)]
+        found: list[Match[Entry]] = []
+        place = 0
+        while place < len(words):
+            match = None
+            for n in lengths.get(words[place], ()):
+                if place + n > len(words):
+                    continue
+                entries = self._by_words.get(joined[starts[place] : starts[place + n] - 1])
+                start, end = spans[place][0], spans[place + n - 1][1]
+                if entries and not any(a < end and start < b for a, b in taken):
+                    match = Match(entries, start, end, place, n)
+                    break
+            if match:
+                found.append(match)
+            place += match.n_words if match else 1
+        return found
+
+
+def folded_words(text: str) -> list[str]:
+    """The words of a text as they are compared, whatever their case."""
+    return [text[start:end].casefold() for start, end in word_spans(text)]

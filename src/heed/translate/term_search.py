@@ -1,0 +1,243 @@
+"""Translations made to have the terms of a glossary, in the order of what it costs.
+
+What the model writes by itself stays if it has the terms. Else each missing term takes the place of
+the words that belong to it, by the alignment. Where none do, or something stands there that must
+not, the part is searched once more, and the search is told what must be found and what must not.
+`docs/terms.md` has the measurements behind this order.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from heed.bundle.alignment import AlignmentHeads
+from heed.decode.options import DecodeOptions
+from heed.errors import ConfigError
+from heed.model.interface import Decodable, Inspectable
+from heed.text.protected import find_spans
+from heed.text.slots import encode_with
+from heed.text.vocab import Vocab
+from heed.translate.glossary.glossary import Glossary, Occurrence
+from heed.translate.glossary.honored import find_banned, find_targets
+from heed.translate.glossary.pieces import phrases_of
+from heed.translate.glossary.placing import place_terms
+from heed.translate.inspect import cross_attention, shown_pieces
+from heed.translate.parts import Chunk
+from heed.translate.result import Doubt, Translation
+from heed.translate.source import prefix_marks
+from heed.translate.words import Span
+
+Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]
+"""Translates parts, which have phrases and no glossary; also gets their places in the call."""
+
+LEAST_BEAM = 8
+"""A narrower beam hardly finds places for what it has to write."""
+_MOST_SEARCHES = 3
+"""Each forbids the spelling in pieces that the one before has found for a forbidden word."""
+
+
+class TermSearch:
+    """Makes translations have the terms of their glossaries.
+
+    Args:
+        model: for alignments.
+        vocabs: pieces of the sources and of the translations.
+        heads: what is read as an alignment.
+        options: of the search.
+        search: translates parts once more.
+    """
+
+    def __init__(
+        self,
+        model: Decodable,
+        vocabs: tuple[Vocab, Vocab],
+        heads: AlignmentHeads | None,
+        options: DecodeOptions,
+        search: Search,
+    ) -> None:
+        self._model, self._heads, self._search = model, heads, search
+        self._vocabs = vocabs
+        self._options = _with_beam(options)
+
+    def applied(self, chunks: Sequence[Chunk], found: list[Translation]) -> list[Translation]:
+        """The translations with the terms of their parts' glossaries.
+
+        Args:
+            chunks: what was translated.
+            found: a translation of each.
+        """
+        found = list(found)
+        lacking = [
+            (place, _Wanted(chunk, chunk.glossary, self._text(chunk)))
+            for place, chunk in enumerate(chunks)
+            if chunk.glossary is not None and found[place].status != "unwanted"
+        ]
+        lacking = [(place, wanted) for place, wanted in lacking if not wanted.is_met(found[place])]
+        self._place(found, lacking)
+        again = [(place, wanted) for place, wanted in lacking if not wanted.is_met(found[place])]
+        self._search_again(found, again)
+        self._place(found, again)
+        for place, wanted in lacking:
+            best = wanted.doubted(found[place])
+            found[place] = replace(
+                best, alternatives=tuple(wanted.placed(other) for other in best.alternatives)
+            )
+        return found
+
+    def _text(self, chunk: Chunk) -> str:
+        return self._vocabs[0].decode(chunk.src_ids) if chunk.source is None else chunk.source.text
+
+    def _place(self, found: list[Translation], lacking: list[tuple[int, "_Wanted"]]) -> None:
+        """Put missing terms in the place of the words that belong to them."""
+        missing = [(place, wanted) for place, wanted in lacking if wanted.lacks(found[place].text)]
+        for (place, wanted), aligned in zip(missing, self._aligned(found, missing), strict=True):
+            placed = wanted.placed(aligned)
+            if placed.text != aligned.text:
+                found[place] = placed if found[place].alignment else replace(placed, alignment=None)
+
+    def _aligned(
+        self, found: list[Translation], missing: list[tuple[int, "_Wanted"]]
+    ) -> list[Translation]:
+        """Translations with alignments, from one forced pass where they have none."""
+        src_vocab, tgt_vocab = self._vocabs
+        without = [(place, wanted) for place, wanted in missing if not found[place].alignment]
+        ids = {place: self._ids(wanted.chunk, found[place].text) for place, wanted in without}
+        without = [(place, wanted) for place, wanted in without if ids[place]]
+        weights = []
+        if without and isinstance(self._model, Inspectable):
+            try:
+                weights = cross_attention(
+                    self._model,
+                    self._vocabs,
+                    [wanted.chunk.src_ids for _, wanted in without],
+                    [ids[place] for place, _ in without],
+                    self._heads,
+                )
+            except ConfigError:  # A model without attention: words are linked by their places.
+                weights = []
+        aligned = {
+            place: replace(
+                found[place],
+                tokens=tgt_vocab.pieces(ids[place]),
+                source_tokens=shown_pieces(src_vocab, wanted.chunk),
+                alignment=matrix,
+            )
+            for (place, wanted), matrix in zip(without, weights, strict=False)
+        }
+        return [aligned.get(place, found[place]) for place, _ in missing]
+
+    def _ids(self, chunk: Chunk, text: str) -> list[int]:
+        vocab = self._vocabs[1]
+        if text.isupper():
+            text = text.lower()  # as it was read, and written before it was put in capitals
+        if chunk.source is None:
+            return vocab.encode(text)
+        return encode_with(vocab, text, prefix_marks(text, chunk.source))
+
+    def _search_again(self, found: list[Translation], again: list[tuple[int, "_Wanted"]]) -> None:
+        """Search for what must be found, and keep what is better."""
+        vocab = self._vocabs[1]
+        never: dict[int, list[str]] = {}
+        for _ in range(_MOST_SEARCHES):
+            if not again:
+                return
+            parts = [
+                replace(
+                    wanted.chunk,
+                    glossary=None,
+                    phrases=phrases_of(
+                        wanted.occurrences, wanted.text, vocab, wanted.never(found[place].text)
+                    ),
+                )
+                for place, wanted in again
+            ]
+            others = self._search(parts, self._options, [place for place, _ in again])
+            for (place, wanted), other in zip(again, others, strict=True):
+                if other.status == "unwanted" or wanted.faults(other) < wanted.faults(found[place]):
+                    found[place] = other
+            still = [(place, wanted) for place, wanted in again if wanted.banned(found[place].text)]
+            if [never.get(place) for place, _ in still] == [
+                wanted.never(found[place].text) for place, wanted in still
+            ]:
+                return
+            never = {place: wanted.never(found[place].text) for place, wanted in still}
+            again = still
+
+
+class _Wanted:
+    """What a glossary wants of the translation of a part."""
+
+    def __init__(self, chunk: Chunk, glossary: Glossary, text: str) -> None:
+        self.chunk, self.text = chunk, text
+        self._glossary = glossary
+        taken = [span.place for span in chunk.source.spans] if chunk.source else []
+        self.occurrences: list[Occurrence] = glossary.occurrences(text, taken)
+        self._targets = [one for one in self.occurrences if one.targets]
+        self._never: dict[str, None] = {}
+
+    def lacks(self, text: str) -> list[Occurrence]:
+        """The occurrences of which no form stands in a translation."""
+        places = find_targets(text, self._targets)
+        return [one for one, place in zip(self._targets, places, strict=True) if place is None]
+
+    def banned(self, text: str) -> list[str]:
+        """What stands in a translation and must not."""
+        if not self._glossary.banned and not any(one.banned for one in self.occurrences):
+            return []
+        kept = [place for place in find_targets(text, self._targets) if place is not None]
+        return find_banned(text, self.occurrences, self._glossary, kept)
+
+    def never(self, text: str) -> list[str]:
+        """What must not be found, after `text` was: all that stood in one so far."""
+        self._never.update(dict.fromkeys(self.banned(text)))
+        return list(self._never)
+
+    def faults(self, found: Translation) -> int:
+        """How many terms a translation lacks, and how many forbidden words it has."""
+        return len(self.lacks(found.text)) + len(self.banned(found.text))
+
+    def is_met(self, found: Translation) -> bool:
+        """Whether nothing is to be done."""
+        return not self.lacks(found.text) and not self.banned(found.text)
+
+    def placed(self, found: Translation) -> Translation:
+        """A translation with missing terms in the place of the words that belong to them."""
+        if not self.lacks(found.text):
+            return found
+        taken = self._taken(found.text)
+        return place_terms(self._targets, self.text, found, taken).translation
+
+    def _taken(self, text: str) -> list[Span]:
+        """The protected spans of a translation, which are not to be replaced."""
+        if self.chunk.source is None:
+            return []
+        return [(span.start, span.end) for span in find_spans(text, self.chunk.source.rules)]
+
+    def doubted(self, found: Translation) -> Translation:
+        """A translation that says what of the glossary it does not follow."""
+        doubts = [
+            Doubt(
+                kind="glossary_not_placed",
+                sentence=f"There was no place for the glossary's translation of {one.term}.",
+            )
+            for one in self.lacks(found.text)
+        ]
+        doubts += [
+            Doubt(kind="glossary_forbidden", sentence=f"The glossary forbids {word} here.")
+            for word in self.banned(found.text)
+        ]
+        return replace(found, doubts=(*found.doubts, *doubts)) if doubts else found
+
+
+def _with_beam(options: DecodeOptions) -> DecodeOptions:
+    """The same for a beam search that is wide enough."""
+    beam_size = max(LEAST_BEAM, options.beam_size)
+    return replace(
+        options,
+        sample=False,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
+        min_p=0.0,
+        beam_size=beam_size,
+        n_best=min(options.n_best, beam_size),
+    )

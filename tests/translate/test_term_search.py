@@ -1,0 +1,134 @@
+"""Translations with the terms of a glossary, by any model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heed.model.build import build_model
+from heed.model.config import ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.text.vocab import Vocab, train_vocab
+from heed.translate.glossary.glossary import Glossary
+from heed.translate.glossary.honored import find_banned, find_targets
+from heed.translate.glossary.reading import rows_of
+from heed.translate.lines import Line
+from heed.translate.translator import Translator
+from heed.translate.words import word_spans
+
+SENTENCES = [
+    "the old man sees a dog near the house",
+    "der alte Mann sieht einen Hund beim Haus",
+    "Press OK to save 12 files (see the log).",
+    "Zum Speichern von 12 Dateien OK drücken (siehe Protokoll).",
+]
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Vocab:
+    return train_vocab(SENTENCES * 3, size=400)
+
+
+def random_translator(vocab: Vocab, seed: int = 0, **options: Any) -> Translator:
+    torch.manual_seed(seed)
+    config = ModelConfig(
+        src_vocab_size=vocab.size,
+        tgt_vocab_size=vocab.size,
+        d_model=16,
+        n_heads=2,
+        d_ff=32,
+        n_encoder_layers=1,
+        n_decoder_layers=1,
+    )
+    model = build_model(config).eval()
+    return Translator(TorchDecodable(model, torch.device("cpu")), vocab, vocab, **options)
+
+
+@pytest.fixture(scope="module")
+def translator(vocab: Vocab) -> Translator:
+    return random_translator(vocab)
+
+
+GLOSSARY = Glossary.of(
+    {
+        "dog": "Dackel|Dackeln",
+        "old man": "Greis",
+        "house": "Haus am See",
+        "OK": "=",
+        "log": "Protokoll|!Log",
+        "files": "Dateien",
+    }
+)
+WORDS = ["the", "old man", "dog", "house", "OK", "log", "files", "sees", "(", ")", ".", "%s", "12"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=7), st.integers(0, 3))
+def test_a_model_with_random_weights_writes_every_term(
+    vocab: Vocab, words: list[str], seed: int
+) -> None:
+    text = " ".join(words)
+    translator = random_translator(vocab, seed)
+    (found,) = translator.translate([text], glossary=GLOSSARY, max_length=60, beam_size=2)
+    occurrences = GLOSSARY.occurrences(text)
+    doubts = [doubt for doubt in found.doubts if doubt.kind.startswith("glossary_")]
+    named = " ".join(doubt.sentence for doubt in doubts)
+    for one, place in zip(occurrences, find_targets(found.text, occurrences), strict=True):
+        assert place is not None or f"{one.term}." in named
+    # Random weights write signs around a field, between which a term may find no place.
+    assert not named or "%s" in words
+    assert text.count("%s") == found.text.count("%s")
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"sample": True, "seed": 3}, {}])
+def test_terms_stand_in_the_answers_of_every_kind_of_search(
+    translator: Translator, options: dict[str, Any]
+) -> None:
+    (found,) = translator.translate(["the dog"], glossary=GLOSSARY, max_length=30, **options)
+    assert "dackel" in found.text.casefold()
+
+
+def test_the_answer_to_a_line_does_not_depend_on_the_others(translator: Translator) -> None:
+    texts = ["the dog", "a log and the house", "no term here", "the old man"]
+    together = translator.translate(texts, glossary=GLOSSARY, max_length=30)
+    alone = [translator.translate([text], glossary=GLOSSARY, max_length=30)[0] for text in texts]
+    assert [one.text for one in together] == [one.text for one in alone]
+
+
+def test_lines_without_terms_are_what_they_are_without_a_glossary(translator: Translator) -> None:
+    texts = ["near the man", "12 (see)"]
+    assert translator.translate(texts, glossary=GLOSSARY) == translator.translate(texts)
+
+
+def test_a_line_may_have_a_glossary_of_its_own(translator: Translator) -> None:
+    own = Line("the dog", glossary=Glossary.of({"dog": "Pudel"}))
+    found = translator.translate([own, "the dog"], glossary=GLOSSARY, max_length=30)
+    assert "pudel" in found[0].text.casefold() and "dackel" in found[1].text.casefold()
+
+
+def test_a_forbidden_word_is_not_written_where_another_can_be(translator: Translator) -> None:
+    (plain,) = translator.translate(["the dog"], max_length=20)
+    spans = word_spans(plain.text)
+    words = [plain.text[start:end] for start, end in spans if plain.text[start:end].isalnum()]
+    assert words, "the model says something"
+    glossary = Glossary(rows_of(f"\t!{words[0]}"))
+    (found,) = translator.translate(["the dog"], glossary=glossary, max_length=20)
+    banned = find_banned(found.text, [], glossary)
+    assert not banned or any(doubt.kind == "glossary_forbidden" for doubt in found.doubts)
+    assert found.text != plain.text
+
+
+def test_a_glossary_is_read_and_passed_as_one_object(
+    translator: Translator, tmp_path: Path
+) -> None:
+    import heed
+
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tDackel\n", encoding="utf-8")
+    glossary = heed.Glossary.read(path)
+    assert "dackel" in translator("the dog", glossary=glossary, max_length=30).casefold()
+    (found,) = translator.translate_stream(["the dog"], glossary=glossary, max_length=30)
+    assert "dackel" in found.text.casefold()
