@@ -336,10 +336,15 @@ def test_terms_of_a_glossary_stand_in_the_answer_and_nowhere_else(using: Using, 
         first, second = await service.translate(request)
         (wanted,) = heed.load(en_de).translate(request.texts[:1], glossary=glossary)
         assert first.text == wanted.text
-        assert "Rüden" in first.text and "Neuschnee" in first.text
+        # A model of random weights may have no room for a term below its longest length.
+        lacking = [term for term in ("Rüden", "Neuschnee") if term not in first.text]
+        kinds = [doubt.kind for doubt in first.doubts]
+        assert kinds.count("glossary_not_placed") == len(lacking)
         assert second == (await service.translate(replace(request, glossary=None)))[1]
         # The same text without terms is not answered from the cache.
-        assert "Rüden" not in (await service.translate(replace(request, glossary=None)))[0].text
+        plain = (await service.translate(replace(request, glossary=None)))[0]
+        assert "glossary_not_placed" not in [doubt.kind for doubt in plain.doubts]
+        assert "Rüden" not in plain.text
 
     asyncio.run(run())
 
