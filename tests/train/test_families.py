@@ -45,7 +45,8 @@ TGT = [" ".join(word[::-1] for word in line.split()) for line in SRC]
 def settings(kind: str, max_steps: int, **training: Any) -> Asked:
     return Asked(
         {
-            "tokenizer": {"kind": "word", "vocab_size": 330},
+            "data": {"disturb": 0.0},
+            "tokenizer": {"kind": "word", "vocab_size": 330, "slots": False},
             "model": {"dropout": 0.0, **{**KINDS, **VARIANTS}[kind]},
             "training": {
                 "max_steps": max_steps,

@@ -125,7 +125,8 @@ def alarms(
             found.append(event["name"])
 
     asked = {
-        "tokenizer": tokenizer or {"kind": "word", "vocab_size": 330},
+        "data": {"disturb": 0.0},
+        "tokenizer": {"slots": False, **(tokenizer or {"kind": "word", "vocab_size": 330})},
         "training": {**settings, **training},
         **({"preset": preset} if preset else {"model": own}),
     }
