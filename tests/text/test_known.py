@@ -86,14 +86,14 @@ def test_where_targets_do_not_repeat_such_words_they_are_no_names() -> None:
 def test_latin_letters_among_chinese_ones_are_copied_unless_they_are_known() -> None:
     pairs = [("Tom昨天看了电视", "Tom watched TV yesterday")] * 3
     known = KnownWords.learn(lambda: pairs)
-    assert known.script == "han"
+    assert known.scripts == ("han",)
     assert names(known, "Tom昨天看了Trondheim") == ["Trondheim"]
 
 
 def test_it_is_written_and_read(known: KnownWords) -> None:
     again = KnownWords.from_bytes(known.to_bytes(), "words.dat")
     assert np.array_equal(again.hashes, known.hashes)
-    for name in ("has_names", "script", "has_titles"):
+    for name in ("has_names", "scripts", "has_titles"):
         assert getattr(again, name) == getattr(known, name)
     for broken in (b"", b"{}\n1234", known.to_bytes()[:-1], b"\xff\n"):
         with pytest.raises(FormatError, match=r"words\.dat does not hold known words"):
@@ -125,3 +125,11 @@ def test_title_case_is_read_in_small_letters_unless_the_model_knows_it(known: Kn
     titles = KnownWords.learn(lambda: [("Select Every Previous File", "x")] * 5 + PAIRS)
     assert titles.has_titles
     assert titles.untitled(text, []) is None
+
+
+def test_a_model_of_several_languages_reads_all_their_scripts() -> None:
+    pairs = [("New York is a city", "纽约是一座城市"), ("纽约是一座城市", "New York is a city")]
+    known = KnownWords.learn(lambda: pairs * 5)
+    assert known.scripts == ("han", "latin")
+    assert known.names("他想在公园里唱歌", ()) == []
+    assert known.names("Москва is a city", ()) == [(0, 6)]

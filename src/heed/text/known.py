@@ -36,12 +36,16 @@ Multi30k and 53,000 strings of programs: 0.74 and 0.43 from English, 0.05 and 0.
 MOST_TITLES = 0.01
 """Largest share of training sources in Title Case for a model that does not know it."""
 
+LEAST_SCRIPT = 0.01
+"""Least share of the training sources in a script whose words are read as text, not copied."""
+
 _N_COMPARED = 1_000
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _BEGINS = re.compile(r"(?:^|[.!?…:;。！？]\s*)[\s\"'“”„«»‘’(\[¿¡]*$")
 _INNER_CAPITAL = re.compile(r"(?<=.)[^\W\d_a-zäöüß]")
 _SOLID = frozenset(("han", "kana", "thai"))
+_EAST_ASIAN = frozenset(("han", "kana"))
 _CALLS = re.compile(r"\s*:")
 
 Place = tuple[int, int]
@@ -55,13 +59,13 @@ class KnownWords:
     Attributes:
         hashes: CRC-32 of each word without case, ascending, `(n_words,)`.
         has_names: whether unknown words with a capital inside a sentence are names.
-        script: what most sources are written in, as `scripts.main_script` calls it.
+        scripts: what sources are written in, as `scripts.main_script` calls it, without rare ones.
         has_titles: whether the model has learned from Lines Written Like This.
     """
 
     hashes: NDArray[np.uint32]
     has_names: bool
-    script: str
+    scripts: tuple[str, ...]
     has_titles: bool = True
 
     @classmethod
@@ -80,8 +84,8 @@ class KnownWords:
             n_titles += _is_title(src)
         common = [word for word, count in counts.most_common(MOST_WORDS) if count > 1]
         hashes = np.unique(np.array([_hash(word) for word in common], dtype=np.uint32))
-        script = max(scripts, key=lambda name: scripts[name], default="other")
-        known = cls(hashes, True, script)
+        own = tuple(sorted(name for name in scripts if scripts[name] >= LEAST_SCRIPT * n_lines))
+        known = cls(hashes, True, own)
         n_rare = n_copied = 0
         for src, tgt in pairs():
             if n_rare >= _N_COMPARED:
@@ -90,7 +94,7 @@ class KnownWords:
                 n_rare += 1
                 n_copied += has_word(tgt, src[start:end])
         has_titles = n_titles > MOST_TITLES * n_lines
-        return cls(hashes, n_copied > LEAST_COPIED * max(1, n_rare), script, has_titles)
+        return cls(hashes, n_copied > LEAST_COPIED * max(1, n_rare), own, has_titles)
 
     def __contains__(self, word: str) -> bool:
         place = int(np.searchsorted(self.hashes, hash_ := _hash(word.casefold())))
@@ -119,7 +123,7 @@ class KnownWords:
         found: list[Place] = []
         if self.has_names and (_INNER_CAPITAL.search(text) or ":" in text):
             found += self._capitalized(text)
-        if not text.isascii() or self.script != "latin":
+        if not text.isascii() or "latin" not in self.scripts:
             found += self._of_other_scripts(text)
         return _disjoint(found, taken) if found else found
 
@@ -131,7 +135,7 @@ class KnownWords:
             word = text[start:end]
             if end - start < 2 or not word[0].isupper():
                 continue
-            if script_of(word[0]) != self.script or self._has_part(word):
+            if script_of(word[0]) not in self.scripts or self._has_part(word):
                 continue
             calls = _CALLS.match(text, end) is not None
             is_apart = text[start - 1 : start] == "(" or text[:start].endswith(", ")
@@ -159,7 +163,8 @@ class KnownWords:
             yield begin, end
 
     def _is_own(self, script: str) -> bool:
-        return script == self.script or {script, self.script} <= {"han", "kana"}
+        is_east_asian = script in _EAST_ASIAN and not _EAST_ASIAN.isdisjoint(self.scripts)
+        return script in self.scripts or is_east_asian
 
     def _is_misspelled(self, word: str) -> bool:
         """Whether a known word is one typing error away."""
@@ -172,7 +177,7 @@ class KnownWords:
         facts = {
             "format": FORMAT,
             "has_names": self.has_names,
-            "script": self.script,
+            "scripts": self.scripts,
             "has_titles": self.has_titles,
         }
         return json.dumps(facts).encode() + b"\n" + self.hashes.astype("<u4").tobytes()
@@ -189,13 +194,15 @@ class KnownWords:
             facts = json.loads(head)
             is_sound = facts["format"] == FORMAT and type(facts["has_names"]) is bool
             is_sound = is_sound and type(facts["has_titles"]) is bool
-            is_sound = is_sound and type(facts["script"]) is str and len(rest) % 4 == 0
+            scripts = facts["scripts"]
+            is_sound = is_sound and isinstance(scripts, list) and len(rest) % 4 == 0
+            is_sound = is_sound and all(isinstance(script, str) for script in scripts)
         except (ValueError, KeyError, TypeError):
             is_sound = False
         if not is_sound:
             raise FormatError(f"{where} does not hold known words as heed writes them.")
         hashes = np.frombuffer(rest, dtype="<u4")
-        return cls(hashes, facts["has_names"], facts["script"], facts["has_titles"])
+        return cls(hashes, facts["has_names"], tuple(scripts), facts["has_titles"])
 
 
 def _is_title(text: str) -> bool:
