@@ -153,4 +153,5 @@ def test_every_phase_of_the_preparation_is_stopped_within_a_second(tmp_path: Pat
         "report.json",
         "spm.model",
         "train.bin",
+        "words.dat",
     ]

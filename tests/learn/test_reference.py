@@ -33,7 +33,8 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
         train=tuple(write_parts(folder, "train", train)),
         dev=tuple(write_parts(folder, "dev", dev)),
     )
-    asked = Asked(SETTINGS).plus("training.max_steps", 450)
+    asked = Asked(SETTINGS).plus("training.max_steps", 450).plus("data.disturb", 0.0)
+    asked = asked.plus("tokenizer.slots", False)
     run_training(asked, corpus, folder / "run", report=lambda _: None)
     return load(folder / "run", threads=1)
 
