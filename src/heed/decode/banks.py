@@ -99,7 +99,6 @@ class Banks:
         top: tuple[Floats, Ids],
         totals: Sums,
         sources: Ids,
-        length: int,
     ) -> None:
         """Replace the candidates of sources with phrases by those of all their banks.
 
@@ -109,7 +108,6 @@ class Banks:
             top: scores and ids of the likeliest tokens of each row, both `(rows, n)`.
             totals: of the hypotheses that are continued, `(n_sources, beam_size)`.
             sources: still searched, `(n_sources,)`.
-            length: ids of each hypothesis.
         """
         each = self._each(sources)
         wanted = self._wanted(each, choice)
@@ -136,7 +134,7 @@ class Banks:
                     log_prob = log_probs[row, column]
                     score = float(np.maximum(log_prob, _LEAST))
                     ways[slot, id] = _Way(total + score, slot, id, float(log_prob))
-            chosen = self._shared([*ways.values()], progress, states, length + 1)
+            chosen = self._shared([*ways.values()], progress, states)
             _write(found, place, chosen, not_eos=0 if self._eos_id else 1)
 
     def advance(self, chosen: Candidates, sources: Ids, is_cut: Flags) -> None:
@@ -184,9 +182,7 @@ class Banks:
             if is_forced is None or is_forced[row] == _FREE
         }
 
-    def _shared(
-        self, ways: list[_Way], progress: Progress, states: Sequence[State], length: int
-    ) -> list[_Way]:
+    def _shared(self, ways: list[_Way], progress: Progress, states: Sequence[State]) -> list[_Way]:
         """The ways of each bank in turn until the beam is full, and those that end; best first."""
         ways.sort(key=lambda way: (-way.total, way.parent, way.id))
         ending = [way for way in ways if way.id == self._eos_id]
@@ -195,9 +191,6 @@ class Banks:
             if way.id != self._eos_id:
                 lacking = progress.remaining(progress.step(states[way.parent], way.id))
                 banks.setdefault(lacking, []).append(way)
-        start_by = progress.phrases.start_by
-        if start_by is not None and length > start_by and len(banks) > 1:
-            banks.pop(progress.remaining(START), None)
         chosen: list[_Way] = []
         for rank in range(len(states)):
             for lacking in sorted(banks):

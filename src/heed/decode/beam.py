@@ -142,7 +142,7 @@ def beam_search(model: Decodable, src: Ids, task: Task) -> list[list[Hypothesis]
         top = choice.top(beam_size + 1)
         found = expand(beam, choice, top, ended)
         if banks is not None:
-            banks.share(found, choice, top, beam.totals, beam.sources, beam.length)
+            banks.share(found, choice, top, beam.totals, beam.sources)
         is_eos = found.ids == task.eos_id
         if np.count_nonzero(is_eos):
             end(ended, beam, found, is_eos, task)

@@ -33,13 +33,11 @@ class Phrases:
             occurrence.
         banned: sequences of ids that must not occur.
         edges: which ids are within words, so that a phrase is not part of one.
-        start_by: when there are so many ids, a required phrase must have begun; None = any time.
     """
 
     required: tuple[tuple[Form, ...], ...] = ()
     banned: tuple[Form, ...] = ()
     edges: WordEdges = WordEdges()
-    start_by: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.required or self.banned)
