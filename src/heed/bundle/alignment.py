@@ -9,10 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from heed.bundle.find import ALIGNMENT_HEADS, CHECKPOINTS, find_model_folder
+from heed.bundle.beside import save_beside
+from heed.bundle.find import ALIGNMENT_HEADS
 from heed.disk.files import parse_json, to_json
-from heed.disk.folders import read_manifest, update_directory
-from heed.errors import ConfigError, FormatError
+from heed.errors import FormatError
 
 FORMAT = "heed alignment heads 1"
 
@@ -83,17 +83,7 @@ def save_alignment_heads(path: str | PathLike[str], heads: AlignmentHeads) -> Pa
         FormatError: it is not a model folder.
         RunError: the disk is full, read-only or not ours.
     """
-    folder = find_model_folder(path)
-    if folder.parent.name == CHECKPOINTS:
-        raise ConfigError(
-            f"{folder} is a checkpoint of a run that has not ended, and will be replaced. "
-            "Finish the run first."
-        )
-    manifest = read_manifest(folder)
-    others = {name: entry for name, entry in manifest.checked.items() if name != ALIGNMENT_HEADS}
-    files = {ALIGNMENT_HEADS: heads.to_bytes()}
-    update_directory(folder, files, manifest.metadata, others=others)
-    return folder
+    return save_beside(path, {ALIGNMENT_HEADS: heads.to_bytes()}, replaced=(ALIGNMENT_HEADS,))
 
 
 def _is_sound(values: Mapping[str, Any]) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.bundle.find import CHECKPOINTS, DOUBT_WORDS, DOUBTS, find_model_folder
+from heed.bundle.beside import save_beside
+from heed.bundle.find import DOUBT_WORDS, DOUBTS
 from heed.disk.files import parse_json, to_json
-from heed.disk.folders import read_manifest, update_directory
 from heed.disk.tensors import decode_tensors, encode_tensors
-from heed.errors import ConfigError, FormatError
+from heed.errors import FormatError
 
 FORMAT = "heed doubts 1"
 
@@ -125,18 +125,7 @@ def save_judgment(path: str | PathLike[str], judgment: Judgment) -> Path:
         FormatError: it is not a model folder.
         RunError: the disk is full, read-only or not ours.
     """
-    folder = find_model_folder(path)
-    if folder.parent.name == CHECKPOINTS:
-        raise ConfigError(
-            f"{folder} is a checkpoint of a run that has not ended, and will be replaced. "
-            "Finish the run first."
-        )
-    manifest = read_manifest(folder)
-    files = judgment.to_files()
-    old = {DOUBTS, DOUBT_WORDS}
-    others = {name: entry for name, entry in manifest.checked.items() if name not in old}
-    update_directory(folder, files, manifest.metadata, others=others)
-    return folder
+    return save_beside(path, judgment.to_files(), replaced=(DOUBTS, DOUBT_WORDS))
 
 
 def _fit(values: Mapping[str, Any]) -> Fit:
