@@ -3,6 +3,7 @@
 `source.py` says what the model reads of a part with spans; `text/segment.py` where a line is cut.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -194,9 +195,10 @@ class PartCutter:
         whole = self._source(text, spans, in_capitals=in_capitals)
         if len(encode_with(self.src_vocab, whole.read, whole.marks)) <= self.max_source_tokens:
             return [whole]
+        encoded = functools.cache(self.src_vocab.encode)
         return [
             self._source(text[start:end], within(spans, start, end), in_capitals=in_capitals)
-            for start, end in stretches_around(text, self._cut(text), spans)
+            for start, end in stretches_around(text, self._cut(text, encoded), spans)
         ]
 
     def _source(self, text: str, spans: list[Span], *, in_capitals: bool) -> Source:
@@ -206,12 +208,14 @@ class PartCutter:
 
     def _stretches(self, text: str) -> list[list[int]]:
         """The ids of each part of a text that is too long; blank ones are left out."""
-        return [self.src_vocab.encode(part) for each in self._cut(text) if (part := each.strip())]
+        # Each stretch is encoded once: to be measured, and then to be read.
+        encoded = functools.cache(self.src_vocab.encode)
+        return [encoded(part) for each in self._cut(text, encoded) if (part := each.strip())]
 
-    def _cut(self, text: str) -> list[str]:
-        """Stretches of a text that are short enough."""
+    def _cut(self, text: str, encoded: Callable[[str], list[int]]) -> list[str]:
+        """Stretches of a text that are short enough, measured by their ids."""
         return cut(
             text,
             max_length=self.max_source_tokens,
-            length=lambda stretch: len(self.src_vocab.encode(stretch.strip())),
+            length=lambda stretch: len(encoded(stretch.strip())),
         )
