@@ -2,8 +2,7 @@
 
 Terms are words of the test sources with the words of the references that a statistical aligner
 links with them, both ways, if training has them rarely: at most two a line. Some links are wrong,
-so some terms do not fit. The roads: no glossary; what `heed translate --glossary` does; and, where
-a model has learned it, terms shown in the source, alone and before what the glossary does.
+so some terms do not fit. The roads: no glossary, and what `heed translate --glossary` does.
 
     python benchmarks/glossary.py MODEL --test test.en test.de --train train.en train.de --lines 500
 """
@@ -13,14 +12,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import sacrebleu
 
 from heed.data.lines import read_lines
 from heed.explain.attention.statistical import reference
-from heed.text.slots import encode_with
-from heed.text.terms import Shown, show_terms
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.glossary.honored import find_targets
 from heed.translate.lines import Line
@@ -34,7 +30,6 @@ SHORTEST = 4
 N_TRAIN = 12_000
 """Pairs of the training corpus that help to align the test set."""
 
-_SIGNS = ("\ue000", "\ue001", "\ue002")
 Pairs = tuple[list[str], list[str]]
 
 
@@ -69,33 +64,19 @@ def _is_term(word: str) -> bool:
     return word.isalpha() and len(word) >= SHORTEST
 
 
-def with_shown(translator: Translator, chunk: Chunk, text: str, glossary: Glossary | None) -> Chunk:
-    """A part with its terms shown in the source, if it holds no protected spans."""
-    slots = translator.src_vocab.slots
-    if glossary is None or slots is None or chunk.source is not None:
-        return chunk
-    terms = [Shown(one.start, one.end, one.target) for one in glossary.occurrences(text)]
-    shown, places = show_terms(text, terms, _SIGNS)
-    marks = [(at, at + 1, slots.of_terms[n % 3]) for n, at in enumerate(places)]
-    vocab = translator.src_vocab
-    return replace(chunk, src_ids=[*encode_with(vocab, shown, marks), vocab.eos_id])
-
-
 def translate(
     translator: Translator,
     texts: Sequence[str],
     glossaries: Sequence[Glossary | None],
     *,
     applies: bool,
-    shows: bool,
 ) -> tuple[list[str], float]:
     """The translations by a road, and the seconds that they took."""
     start = time.perf_counter()
     chunks: list[Chunk] = []
     for number, (text, glossary) in enumerate(zip(texts, glossaries, strict=True)):
         line = Line(text, glossary=glossary if applies else None)
-        (chunk,) = translator.reader.parts(line, number, [])
-        chunks.append(with_shown(translator, chunk, text, glossary) if shows else chunk)
+        chunks += translator.reader.parts(line, number, [])
     found = translator.searcher.search(chunks, translator.options)
     return [one.text for one in found], time.perf_counter() - start
 
@@ -119,12 +100,10 @@ def main() -> None:
     n_lines = sum(map(bool, occurrences))
     sys.stdout.write(f"{n_terms} terms in {n_lines} of {len(src)} lines\n")
     translator = load(given.model)
-    roads = {"no glossary": (False, False), "glossary": (True, False)}
-    if translator.src_vocab.slots is not None:
-        roads |= {"shown": (False, True), "shown, then glossary": (True, True)}
-    translate(translator, src, glossaries, applies=False, shows=False)  # reads the weights
-    for name, (applies, shows) in roads.items():
-        texts, seconds = translate(translator, src, glossaries, applies=applies, shows=shows)
+    roads = {"no glossary": False, "glossary": True}
+    translate(translator, src, glossaries, applies=False)  # reads the weights
+    for name, applies in roads.items():
+        texts, seconds = translate(translator, src, glossaries, applies=applies)
         n_used = sum(
             place is not None
             for text, wanted in zip(texts, occurrences, strict=True)

@@ -19,10 +19,9 @@ _NUMBERS = tuple(f"<n{i}>" for i in range(1, N_NUMBERS + 1))
 _THINGS = tuple(f"<x{i}>" for i in range(1, N_THINGS + 1))
 _OPENS = tuple(f"<o{i}>" for i in range(1, N_PAIRS + 1))
 _CLOSES = tuple(f"<c{i}>" for i in range(1, N_PAIRS + 1))
-_TERM = ("<term>", "<is>", "</term>")
 
-SLOT_PIECES = (*_NUMBERS, *_THINGS, *_OPENS, *_CLOSES, *_TERM)
-"""The control pieces that a vocabulary needs for slots and for terms of a glossary."""
+SLOT_PIECES = (*_NUMBERS, *_THINGS, *_OPENS, *_CLOSES)
+"""The control pieces that a vocabulary needs for slots."""
 
 Mark = tuple[int, int, int]
 """Where a span begins and ends in a text, in characters, and the id of its slot."""
@@ -40,28 +39,17 @@ class Slots:
         things: for other spans that stand alone.
         opens: for the first mark of a pair, such as `<b>`.
         closes: for the second mark of the pair of the same place.
-        term: begins a term of a glossary in a source.
-        is_translated: stands between the term and its translation.
-        end_of_term: ends the translation.
     """
 
     numbers: tuple[int, ...]
     things: tuple[int, ...]
     opens: tuple[int, ...]
     closes: tuple[int, ...]
-    term: int
-    is_translated: int
-    end_of_term: int
 
     @cached_property
     def ids(self) -> frozenset[int]:
         """All ids that stand for spans."""
         return frozenset((*self.numbers, *self.things, *self.opens, *self.closes))
-
-    @property
-    def of_terms(self) -> tuple[int, int, int]:
-        """The ids that show a term of a glossary and its translation."""
-        return self.term, self.is_translated, self.end_of_term
 
     def partner(self, id: int) -> int | None:
         """The id that closes a pair, of the one that opens it, and the reverse; else None."""
@@ -76,11 +64,11 @@ def find_slots(ids_of_controls: Mapping[str, int]) -> Slots | None:
     """The slots among a vocabulary's control pieces; None unless all of them are there."""
     if not all(piece in ids_of_controls for piece in SLOT_PIECES):
         return None
-    numbers, things, opens, closes, (term, is_translated, end) = (
+    numbers, things, opens, closes = (
         tuple(ids_of_controls[piece] for piece in pieces)
-        for pieces in (_NUMBERS, _THINGS, _OPENS, _CLOSES, _TERM)
+        for pieces in (_NUMBERS, _THINGS, _OPENS, _CLOSES)
     )
-    return Slots(numbers, things, opens, closes, term, is_translated, end)
+    return Slots(numbers, things, opens, closes)
 
 
 def encode_with(

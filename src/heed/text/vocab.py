@@ -102,7 +102,7 @@ class TokenizerConfig:
         vocab_from: folder of a model whose pieces are taken over unchanged; "" = learn pieces.
         subword_alpha: subword regularization in training, see `Vocab.sample`; 0 = off.
         slots: of a translator, pieces that stand for what must not change, such as `%s` or a URL
-            (`text/slots.py`), and for terms of a glossary.
+            (`text/slots.py`).
 
     Raises:
         ConfigError: a value is out of its range.

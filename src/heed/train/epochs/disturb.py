@@ -18,7 +18,6 @@ from heed.train.epochs.anchors import Anchors
 from heed.train.epochs.insert import Texts, copied, with_name, with_raw_span, with_spans
 from heed.train.epochs.marked import MarkedPair, SlotText, in_order
 from heed.train.epochs.replaced import ReplacedPairs, Replacement
-from heed.train.epochs.terms import with_terms
 from heed.train.step.trainer import EpochPairs
 
 Change = Callable[[MarkedPair, np.random.Generator], Texts | None]
@@ -44,21 +43,20 @@ def _shouted(pair: MarkedPair, random: np.random.Generator) -> Texts | None:
 
 
 SHARES: dict[str, tuple[float, Change]] = {
-    "typo": (0.46, _of_source("typo")),
-    "spans": (0.26, with_spans),
-    "terms": (0.10, with_terms),
-    "title": (0.05, _of_source("title")),
+    "typo": (0.51, _of_source("typo")),
+    "spans": (0.28, with_spans),
+    "title": (0.06, _of_source("title")),
     "lower": (0.02, _of_source("lower")),
     "shouted": (0.02, _shouted),
     "name": (0.02, with_name),
-    "raw_span": (0.02, with_raw_span),
-    "copied": (0.01, copied),
+    "raw_span": (0.03, with_raw_span),
+    "copied": (0.02, copied),
     "spaces": (0.02, _of_source("spaces")),
     "quotes": (0.02, _of_source("quotes")),
 }
 """Kinds of disturbances, and the share of each among the pairs that are disturbed."""
 
-_NEED_SLOTS = frozenset(("spans", "terms"))
+_NEED_SLOTS = frozenset({"spans"})
 
 
 class Disturber:

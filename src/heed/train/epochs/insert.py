@@ -100,7 +100,7 @@ def _put(
         wanted: each with whether it takes the place of a word.
         random: chooses.
     """
-    anchors = content_words(pair)
+    anchors = _content_words(pair)
     if not anchors:
         return None
     order = random.permutation(len(anchors))[: len(wanted)]
@@ -123,7 +123,7 @@ def _put(
                 changes.append((place, text))
             else:
                 changes.append(((place[1], place[1]), f"{blank}{before}{text}{after}"))
-    return replaced(pair.src, src_changes), replaced(pair.tgt, tgt_changes)
+    return _replaced(pair.src, src_changes), _replaced(pair.tgt, tgt_changes)
 
 
 def _brackets(random: np.random.Generator) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def _brackets(random: np.random.Generator) -> tuple[str, str]:
     return pair[0], pair[1]
 
 
-def content_words(pair: MarkedPair) -> list[Anchor]:
+def _content_words(pair: MarkedPair) -> list[Anchor]:
     """Anchors of longer words, if there are any: articles have no name in their place."""
     long = [a for a in pair.anchors if _width(a.src) > 3 or _width(a.tgt) > 3]
     return long or pair.anchors
@@ -141,7 +141,7 @@ def _width(place: Place) -> int:
     return place[1] - place[0]
 
 
-def replaced(text: str, changes: list[tuple[Place, str]]) -> str:
+def _replaced(text: str, changes: list[tuple[Place, str]]) -> str:
     """A text with other words at some places."""
     for (start, end), new in sorted(changes, reverse=True):
         text = text[:start] + new + text[end:]

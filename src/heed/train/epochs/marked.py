@@ -11,7 +11,7 @@ from heed.train.epochs.anchors import Anchor
 
 _FIRST = 0xF880
 """Private characters stand for slots; a text that holds one of them itself is left alone."""
-_KINDS = ("number", "thing", "open", "close", "term")
+_KINDS = ("number", "thing", "open", "close")
 _WIDTH = 16
 _PLACES = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + len(_KINDS) * _WIDTH - 1)}]")
 
@@ -35,11 +35,7 @@ class SlotText:
 
     def __init__(self, vocab: Vocab) -> None:
         self._vocab, slots = vocab, vocab.slots
-        by_kind = (
-            (slots.numbers, slots.things, slots.opens, slots.closes, slots.of_terms)
-            if slots
-            else ()
-        )
+        by_kind = (slots.numbers, slots.things, slots.opens, slots.closes) if slots else ()
         self.characters = {
             id: character(kind, number)
             for kind, ids in zip(_KINDS, by_kind, strict=False)
@@ -115,7 +111,7 @@ def in_order(src: str, tgt: str) -> tuple[str, str]:
         if sign in numbers:
             continue
         kind = _KINDS[(ord(sign) - _FIRST) // _WIDTH]
-        if kind in ("close", "term"):
+        if kind == "close":
             continue
         numbers[sign] = character(kind, counts[kind])
         if kind == "open":
