@@ -21,8 +21,14 @@ _LEAST = -1e4
 
 _FREE = -1
 
-# What a model loses that ends without a slot, a natural log: one that does not know where the slot
-# belongs would write nonsense until it fits somewhere. Alignment finds a better place.
+# What a single path loses that ends without a slot, a natural log. A beam may not end so at all: it
+# has other paths in which the slot stands where it belongs. A single path would put it behind its
+# last mark, where alignment finds a better place afterwards.
+#
+# Measured with a model of 15 minutes on 601 development and test lines of program strings that hold
+# 967 spans: those placed by the search itself, BLEU and chrF2 (at 0, at 4, never).
+#   beam of 5: 93.4 %, 98.7 %, 99.8 %; 35.18, 35.59, 35.52; 49.90, 50.19, 50.17
+#   greedy: 93.0 %, 94.8 %, 100 %; 33.95, 34.01, 33.83; 48.87, 48.93, 48.89
 _MISSING = 4.0
 
 
@@ -138,6 +144,7 @@ class Constraints:
         no_repeat_ngram_size: 0 is off.
         repetition_penalty: 1 is off.
         slots: ids that have to come once; None = no source has any.
+        missing_cost: what ending costs for each slot that has not come; infinite = not allowed.
     """
 
     eos_id: int
@@ -148,6 +155,7 @@ class Constraints:
     no_repeat_ngram_size: int
     repetition_penalty: float
     slots: SlotRules | None = None
+    missing_cost: float = _MISSING
 
     @classmethod
     def of(
@@ -184,6 +192,7 @@ class Constraints:
             no_repeat_ngram_size=options.no_repeat_ngram_size,
             repetition_penalty=options.repetition_penalty,
             slots=slot_rules,
+            missing_cost=_MISSING if options.sample or options.beam_size == 1 else math.inf,
         )
 
     def required_ids(self) -> Ids:
@@ -234,7 +243,8 @@ class Constraints:
         )
         if self.slots is None:
             return choice
-        return _with_slots(choice, self.slots, tokens, sources.repeat(n_rows // len(sources)))
+        of_rows = sources.repeat(n_rows // len(sources))
+        return _with_slots(choice, self.slots, self.missing_cost, tokens, of_rows)
 
     def _with_entries(self, never: Changes, following: NextTokens, tokens: Ids) -> Changes:
         """Add the constraints that depend on the tokens so far, `(rows, length)`.
@@ -261,7 +271,9 @@ class Constraints:
         )
 
 
-def _with_slots(choice: Choice, slots: SlotRules, tokens: Ids, sources: Ids) -> Choice:
+def _with_slots(
+    choice: Choice, slots: SlotRules, missing_cost: float, tokens: Ids, sources: Ids
+) -> Choice:
     """The candidates of a step where slots have to come once.
 
     A row that would end without some of its slots takes the best of those that may come, or ends
@@ -270,6 +282,7 @@ def _with_slots(choice: Choice, slots: SlotRules, tokens: Ids, sources: Ids) -> 
     Args:
         choice: without regard to slots.
         slots: of all sources.
+        missing_cost: of ending without one of them.
         tokens: predicted so far, `(rows, length)`.
         sources: the source of the call for each row, `(rows,)`.
     """
@@ -281,7 +294,8 @@ def _with_slots(choice: Choice, slots: SlotRules, tokens: Ids, sources: Ids) -> 
     waiting = n_missing.nonzero()[0]
     if not len(waiting):
         return replace(choice, changes=changes)
-    penalties = (_MISSING * n_missing).astype(np.float32)
+    penalties = np.zeros(len(tokens), dtype=np.float32)
+    penalties[waiting] = missing_cost * n_missing[waiting]
     end = following.log_probs_of(np.full((len(tokens), 1), eos_id))[:, 0] - penalties
     required = np.full(len(tokens), _FREE)
     best = following.top_k(1, changes)[1][:, 0]
