@@ -47,7 +47,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def most_repeats(units: Sequence[str]) -> int:
+def most_repeats(units: Sequence[object]) -> int:
     """How often a stretch of some units follows itself, at most; by trying all."""
     most = 1
     for size in range(1, LONG + 1):
@@ -62,7 +62,8 @@ def is_loop(text: str, *others: str) -> bool:
     """Whether words or letters come again and again, as in none of the other texts."""
 
     def counts(line: str) -> tuple[int, int]:
-        letters = "".join(c for c in line if c.isalpha())
+        # Marks do not keep equal letters apart, digits do.
+        letters = [place if c.isdigit() else c for place, c in enumerate(line) if c.isalnum()]
         return most_repeats(line.split()), most_repeats(letters)
 
     words, letters = counts(text)

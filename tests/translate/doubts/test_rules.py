@@ -22,6 +22,11 @@ def pieces(text: str) -> list[str]:
         ("a - b - b - b", "a - b - - - - -", (3, 8)),
         ("a man with a hat", "ein Mann mit Hut mit Hut", (2, 6)),
         ("a man in a park and a child", "ein Mann in dem Park und ein Mann in dem Park", (6, 11)),
+        # What training wrote on the way, after 300 to 1,200 steps.
+        ("it exists , overwrite ?", "Namen bereits bereits , bereits bereits ?", (1, 6)),
+        ("a : - b - b - b", "a b - b - b - - - -", (6, 10)),
+        ("a light of 3", "3 , x 3 , x weiß x weiß x weiß", (5, 11)),
+        ("many others .", "Jeder andere andere er andere er andere er .", (2, 8)),
     ],
 )
 def test_what_comes_again_is_found(source: str, text: str, loop: tuple[int, int]) -> None:
@@ -41,6 +46,12 @@ def test_what_comes_again_is_found(source: str, text: str, loop: tuple[int, int]
 )
 def test_what_the_source_repeats_may_be_repeated(source: str, text: str) -> None:
     assert not find_loops(pieces(source), pieces(text))
+
+
+def test_marks_do_not_hide_a_loop() -> None:
+    tokens = ["▁Standard", ":", "▁'", "Standard", ":▁'", "Standard", ":", "1"]
+    assert find_loops(["▁default", "▁1"], tokens) == [(0, 6)]
+    assert not find_loops(["▁a", "▁a", "▁a"], tokens)
 
 
 def test_a_loop_of_letters_is_a_loop() -> None:

@@ -35,12 +35,13 @@ def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tupl
     direct = list(repeated(tokens))
     if direct:
         usual = _most_repeats(source_tokens)
-        least = max(MIN_REPEATS, usual + 1)
-        if often := [(a, b) for a, b, size in direct if b - a >= least * size]:
+        if often := _often(direct, usual):
             return often
         twice = [(a, b) for a, b, size in direct if _has_words(tokens[a : a + size])]
         if twice and usual < 2:
             return twice[:1]
+    if n_again >= MIN_REPEATS - 1 and (among_marks := _among_marks(source_tokens, tokens)):
+        return among_marks
     if n_again < PHRASE or (size := longest_again(tokens)) < PHRASE:
         return []
     if size < longest_again(source_tokens) + PHRASE - 1:
@@ -50,7 +51,10 @@ def find_loops(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tupl
 
 
 def repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-    """Ranges in which an n-gram follows itself at least once, and its size; none overlap."""
+    """Ranges in which an n-gram follows itself at least once, and its size.
+
+    A range may begin with the last token of the one before: a loop seldom waits for a clean start.
+    """
     places: dict[str, int] = {}
     start = 0
     for place, token in enumerate(tokens):
@@ -65,7 +69,7 @@ def repeated(tokens: Sequence[str]) -> Iterator[tuple[int, int, int]]:
             last += 1
         if last - first >= 2 * size:
             yield first, last, size
-            start = last
+            start = last - 1
 
 
 def longest_again(tokens: Sequence[str]) -> int:
@@ -75,6 +79,37 @@ def longest_again(tokens: Sequence[str]) -> int:
         while _again(tokens, size + 1) is not None:
             size += 1
     return size
+
+
+def _often(found: Sequence[tuple[int, int, int]], usual: int) -> list[tuple[int, int]]:
+    """Ranges that repeat something more often than a source does, of those that `repeated` gives.
+
+    Args:
+        found: ranges and the sizes of what they repeat.
+        usual: how often an n-gram of the source follows itself.
+    """
+    least = max(MIN_REPEATS, usual + 1)
+    ranges: list[tuple[int, int]] = []
+    for first, last, size in found:
+        if last - first >= least * size and (not ranges or first >= ranges[-1][1]):
+            ranges.append((first, last))
+    return ranges
+
+
+def _among_marks(source_tokens: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]]:
+    """Ranges in which words or their parts repeat themselves with marks between them."""
+    places = [place for place, token in enumerate(tokens) if _bare(token)]
+    found = list(repeated([_bare(tokens[place]) for place in places]))
+    if not found:
+        return []
+    usual = _most_repeats([bare for token in source_tokens if (bare := _bare(token))])
+    return [(places[a], places[b - 1] + 1) for a, b in _often(found, usual)]
+
+
+def _bare(token: str) -> str:
+    """The letters and digits of a token."""
+    token = token.removeprefix(_WORD_START)
+    return token if token.isalnum() else "".join(c for c in token if c.isalnum())
 
 
 def _most_repeats(tokens: Sequence[str]) -> int:
