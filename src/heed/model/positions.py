@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.errors import DataError
+from heed.model.fast.rotation import can_turn, turn
 
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the rotary angles, each `(length, d_k)`."""
@@ -99,6 +100,8 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
         rotation: cosines and sines, each `(length, d_k)`.
     """
     cosines, sines = rotation
+    if can_turn(x):
+        return turn(x, cosines, sines)
     first, second = x.chunk(2, dim=-1)
     return x * cosines + torch.cat([-second, first], dim=-1) * sines
 

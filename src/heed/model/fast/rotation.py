@@ -1,0 +1,57 @@
+"""Rotary positions in two passes over queries or keys in training, instead of six each way."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+class _Turn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        ctx.save_for_backward(cosines, sines)
+        return _turn(x, cosines, sines, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        cosines, sines = ctx.saved_tensors
+        # A rotation is orthogonal: its transpose turns by the negative angles.
+        return _turn(grad, cosines, sines, -1), None, None
+
+
+def _turn(x: Tensor, cosines: Tensor, sines: Tensor, sign: int) -> Tensor:
+    """x cos + sign (-second, first) sin, for heads that lie beside each other in memory."""
+    _, n_heads, length, width = x.shape
+    # All heads of a position are one row: torch needs long rows to be fast.
+    rows = x.transpose(1, 2)
+    turned = rows.flatten(2) * cosines.repeat(1, n_heads)
+    halves = turned.unflatten(2, (n_heads, 2, width // 2))
+    first, second = rows.chunk(2, dim=-1)
+    by = sines[:, None, : width // 2]
+    halves[:, :, :, 0].addcmul_(second, by, value=-sign)
+    halves[:, :, :, 1].addcmul_(first, by, value=sign)
+    return turned.unflatten(2, (n_heads, width)).transpose(1, 2)
+
+
+def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """As `positions.rotate`.
+
+    Args:
+        x: `(batch, n_heads, length, d_k)`.
+        cosines: `(length, d_k)`; both halves are the same.
+        sines: `(length, d_k)`.
+    """
+    turned: Tensor = _Turn.apply(x, cosines, sines)  # type: ignore[no-untyped-call]
+    return turned
+
+
+def can_turn(x: Tensor) -> bool:
+    """Whether `turn` serves: training on a CPU, where a pass over memory costs as a product does."""
+    return (
+        x.requires_grad
+        and x.device.type == "cpu"
+        and torch.is_grad_enabled()
+        and not torch.compiler.is_compiling()
+    )
