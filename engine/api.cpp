@@ -230,26 +230,26 @@ HEED_API const char *heed_state_shorten(heed::Model *model, heed::State *state, 
 
 HEED_API void heed_state_delete(heed::State *state) { delete state; }
 
-HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, const heed::Best *best, float *weights) {
+HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_tokens, const heed::Best *best) {
     return guarded([&]() -> std::string {
         check_best(state->config(), *best);
         if (n_tokens != state->rows()) return "there must be one token for each row";
         check_positions(state->config(), *positions, state->taken() + 1, "the target");
         check_targets(state->config(), tokens, n_tokens);
-        state->step(*positions, tokens, *best, weights);
+        state->step(*positions, tokens, *best);
         return "";
     });
 }
 
 // Further tokens (n_rows, count), and the log-probs after each of them, if `log_probs` is not null:
 // (n_rows, count, tgt_vocab_size).
-HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, float *log_probs) {
+HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, float *log_probs, float *weights) {
     return guarded([&]() -> std::string {
         if (n_rows != state->rows()) return "there must be one token for each row";
         if (count < 1 || int64_t(n_rows) * count > INT_MAX / 4) return "too few or too many tokens at once";
         check_positions(state->config(), *positions, state->taken() + count, "the target");
         check_targets(state->config(), tokens, int64_t(n_rows) * count);
-        state->extend(*positions, tokens, count, log_probs);
+        state->extend(*positions, tokens, count, log_probs, weights);
         return "";
     });
 }

@@ -394,17 +394,17 @@ void State::make_pages(int count) {
     }
 }
 
-void State::step(const Positions &positions, const int64_t *tokens, const Best &best, float *weights) {
+void State::step(const Positions &positions, const int64_t *tokens, const Best &best) {
     positions_ = positions;
     make_room();
-    if (!weights && are_equal(tokens)) return step_of_equals(tokens, best);
-    advance_and_score(tokens, best, weights);
+    if (are_equal(tokens)) return step_of_equals(tokens, best);
+    advance_and_score(tokens, best);
 }
 
-void State::advance_and_score(const int64_t *tokens, const Best &best, float *weights) {
+void State::advance_and_score(const int64_t *tokens, const Best &best) {
     make_pages(1);
     split([&](int) { return beam_size_; }, [&](int first, int last, Work &work) {
-        advance({tokens, 1, 1, false, weights}, first, last, work);
+        advance({tokens, 1, 1, false, nullptr}, first, last, work);
         if (own_.empty()) score(first, last, best, work);
         else choose(first, last, best, work);
     });
@@ -430,7 +430,7 @@ void State::step_of_equals(const int64_t *tokens, const Best &best) {
     for (int r = 0; r < rows(); r += beam_size_) firsts.push_back(tokens[r]);
     try {
         const OneRow one(beam_size_);
-        advance_and_score(firsts.data(), {}, nullptr);
+        advance_and_score(firsts.data(), {});
     } catch (...) {
         // A page without a row for each of the batch must not stay.
         pages_.clear();
@@ -445,7 +445,7 @@ void State::step_of_equals(const int64_t *tokens, const Best &best) {
     find(best);
 }
 
-void State::extend(const Positions &positions, const int64_t *tokens, int count, float *log_probs) {
+void State::extend(const Positions &positions, const int64_t *tokens, int count, float *log_probs, float *weights) {
     positions_ = positions;
     totals_.clear();
     const size_t n = model_.config.tgt_vocab_size;
@@ -453,7 +453,8 @@ void State::extend(const Positions &positions, const int64_t *tokens, int count,
         some = std::min(kRowsAtOnce, count - done);
         make_pages(some);
         split([&](int) { return beam_size_ * some; }, [&](int first, int last, Work &work) {
-            advance({tokens + done, some, size_t(count), !log_probs, nullptr}, first, last, work);
+            float *of_these = weights ? weights + size_t(done) * longest() : nullptr;
+            advance({tokens + done, some, size_t(count), !log_probs && !weights, of_these}, first, last, work);
             if (!log_probs) return;
             std::vector<float *> to;
             for (int r = first * beam_size_; r < last * beam_size_; r++)
@@ -502,7 +503,7 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
                 for (int row = r * count; row < (r + 1) * count; row++) {
                     const int n_keys = before(r) + begin + row % count + 1;
                     work.attend(heads + row * stride, n_keys, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
-                    if (kept) write_weights(l, first + r, kept, n_keys, before(r), tokens.weights);
+                    if (kept) write_weights(tokens, l, first + r, row % count, kept, n_keys, before(r));
                 }
             }
         });
@@ -521,7 +522,7 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
                 for (int row = s * at_once - first * count; row < (s + 1) * at_once - first * count; row++) {
                     float *kept = tokens.weights ? scratch.weights.data() : nullptr;
                     work.attend(queries + row * stride, length, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
-                    if (kept) write_weights(l, first + row, kept, length, length, tokens.weights);
+                    if (kept) write_weights(tokens, l, first + row / count, row % count, kept, length, length);
                 }
             }
             work.project(layer.cross.out, rows);
@@ -569,11 +570,12 @@ void State::recur(int l, float *x, int first, int n_rows, int count, Work &work)
     work.gate(layer.self.in, rows);
 }
 
-// The first `length` of each head's weights `kept`, (n_heads, n_keys), to their place.
-void State::write_weights(int l, int row, const float *kept, int n_keys, int length, float *weights) {
+// The first `length` of each head's weights `kept`, (n_heads, n_keys), to their place: those of the
+// token `t` of a row.
+void State::write_weights(const Tokens &tokens, int l, int row, int t, const float *kept, int n_keys, int length) {
     const int n_heads = model_.config.n_heads;
     for (int h = 0; h < n_heads; h++) {
-        float *to = weights + ((size_t(l) * rows() + row) * n_heads + h) * longest();
+        float *to = tokens.weights + (((size_t(l) * rows() + row) * n_heads + h) * tokens.stride + t) * longest();
         std::fill(std::copy_n(kept + size_t(h) * n_keys, length, to), to + longest(), 0.0f);
     }
 }

@@ -154,12 +154,12 @@ class State {
     int64_t taken() const { return int64_t(position_) + (are_prompts_ ? longest() : 0); }
 
     // One more token for each row, and the largest log-probs of the next.
-    // `weights`, if not null: with which each row reads the source, (n_decoder_layers, rows, n_heads,
-    // longest()), zeros behind each source.
-    void step(const Positions &, const int64_t *tokens, const Best &, float *weights);
+    void step(const Positions &, const int64_t *tokens, const Best &);
     // `count` more tokens for each row, (rows, count), all at once. `log_probs`, if not null: of the
-    // next tokens after each, (rows, count, tgt_vocab_size), without shortlists.
-    void extend(const Positions &, const int64_t *tokens, int count, float *log_probs);
+    // next tokens after each, (rows, count, tgt_vocab_size), without shortlists. `weights`, if not
+    // null: with which each token reads the source, (n_decoder_layers, rows, n_heads, count,
+    // longest()), zeros behind each source.
+    void extend(const Positions &, const int64_t *tokens, int count, float *log_probs, float *weights);
 
     // Rows of the last step, none after a selection; the largest log-probs of the next tokens,
     // and all of them, (scored(), tgt_vocab_size).
@@ -189,7 +189,7 @@ class State {
         int count;
         size_t stride;  // from row to row
         bool is_last_layer_silent;  // nothing follows them, so only their keys and values are wanted
-        float *weights;             // see `step`; null if not wanted
+        float *weights;             // of the first of them, see `extend`; null if not wanted
     };
 
     Span span(int first_source, int last_source) const;
@@ -205,11 +205,11 @@ class State {
     void make_room();
     void make_pages(int count);
     void recur(int layer, float *x, int first, int n_rows, int count, Work &);
-    void advance_and_score(const int64_t *tokens, const Best &, float *weights);
+    void advance_and_score(const int64_t *tokens, const Best &);
     bool are_equal(const int64_t *tokens) const;
     void step_of_equals(const int64_t *tokens, const Best &);
     void advance(const Tokens &, int first, int last, Work &);
-    void write_weights(int layer, int row, const float *kept, int n_keys, int length, float *weights);
+    void write_weights(const Tokens &, int layer, int row, int t, const float *kept, int n_keys, int length);
     void write_log_probs(int rows, float *const *to, Work &);
     void score(int first, int last, const Best &, Work &);
     void choose(int first, int last, const Best &, Work &);

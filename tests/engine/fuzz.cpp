@@ -25,8 +25,8 @@ const char *heed_model_new(const Config *, const Matrix *, int32_t, const float 
 void heed_model_delete(heed::Model *);
 const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **, int32_t);
 void heed_state_delete(heed::State *);
-const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *, float *);
-const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, float *);
+const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *);
+const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, float *, float *);
 const char *heed_state_log_probs(heed::State *, float *, int32_t);
 const char *heed_state_best(heed::State *, const heed::Best *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
@@ -222,14 +222,11 @@ struct Batch {
 
     void step(Bytes &bytes, const Positions &positions, const Config &c) {
         const size_t rows = lengths.size() * beam_size;
-        int32_t longest = 0;
-        for (int32_t length : lengths) longest = std::max(longest, length);
         std::vector<int64_t> tokens(bytes.is_rare() ? bytes.up_to(20) : rows);
         for (int64_t &token : tokens) token = bytes.number(0, c.tgt_vocab_size - 1);
-        std::vector<float> weights(c.n_decoder_layers * rows * c.n_heads * longest);
         Largest largest(bytes, c, rows);
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), &largest.wanted, bytes.up_to(1) ? weights.data() : nullptr);
+        heed_state_step(state, &positions, tokens.data(), int(tokens.size()), &largest.wanted);
         allocations_left = -1;
     }
 
@@ -240,9 +237,12 @@ struct Batch {
         if (count > 9 && count <= std::numeric_limits<int32_t>::max() / 4) return;
         std::vector<int64_t> tokens(size_t(rows) * std::max(0, std::min(count, 9)));
         for (int64_t &token : tokens) token = bytes.number(0, c.tgt_vocab_size - 1);
+        int32_t longest = 0;
+        for (int32_t length : lengths) longest = std::max(longest, length);
         std::vector<float> log_probs(tokens.size() * c.tgt_vocab_size);
+        std::vector<float> weights(tokens.size() * c.n_decoder_layers * c.n_heads * longest);
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? log_probs.data() : nullptr);
+        heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? log_probs.data() : nullptr, bytes.up_to(1) ? weights.data() : nullptr);
         allocations_left = -1;
     }
 

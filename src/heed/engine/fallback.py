@@ -206,7 +206,13 @@ class FallbackState:
         self._own = [_Columns.of(take(output, own), own) for own in each]
 
     def step(self, tokens: Ids, *, weights: Floats | None = None) -> None:
-        """Advance every row by one token; see `NativeState.step`."""
+        """Advance every row by one token; see `NativeState.step`.
+
+        Args:
+            tokens: the last of each row, `(rows,)`.
+            weights: filled with those by which each row reads the source,
+                `(n_decoder_layers, rows, n_heads, longest source)`.
+        """
         model, config = self.model, self.model.config
         if len(tokens) and (tokens.min() < 0 or tokens.max() >= config.tgt_vocab_size):
             raise HeedError("engine: a target id is not in the vocabulary.")
@@ -249,10 +255,12 @@ class FallbackState:
             self._shortened(x) if self._own else log_softmax(model.linear("output", x))
         )
 
-    def extend(self, tokens: Ids, *, log_probs: Floats | None = None) -> None:
+    def extend(
+        self, tokens: Ids, *, log_probs: Floats | None = None, weights: Floats | None = None
+    ) -> None:
         """Advance every row by several tokens, one after another; see `NativeState.extend`."""
         for t, column in enumerate(tokens.T):
-            self.step(column)
+            self.step(column, weights=None if weights is None else weights[:, :, :, t])
             if log_probs is not None:
                 log_probs[:, t] = self._log_probs
 

@@ -117,9 +117,12 @@ def functions() -> ctypes.CDLL:
         "state_delete": (None, [handle]),
         "state_step": (
             words,
-            [handle, POINTER(PositionsRecord), ids, c_int32, POINTER(BestRecord), floats],
+            [handle, POINTER(PositionsRecord), ids, c_int32, POINTER(BestRecord)],
         ),
-        "state_extend": (words, [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, floats]),
+        "state_extend": (
+            words,
+            [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, floats, floats],
+        ),
         "state_log_probs": (words, [handle, floats, c_int32]),
         "state_best": (words, [handle, POINTER(BestRecord), c_int32]),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),

@@ -202,26 +202,18 @@ class NativeState:
             )
         )
 
-    def step(self, tokens: Ids, *, weights: Floats | None = None) -> None:
+    def step(self, tokens: Ids) -> None:
         """Advance every row by one token.
 
         Args:
             tokens: the last of each row, `(rows,)`.
-            weights: filled with those by which each row reads the source in this step,
-                `(n_decoder_layers, rows, n_heads, longest source)`.
         """
-        config, n_rows = self.model.network.config, len(tokens)
+        n_rows = len(tokens)
         if n_rows > self._tokens.n_rows:
             self._tokens = _Tokens(n_rows)
             self._largest = _Largest(n_rows, self._largest.count, self._largest.forbidden)
         found = self._largest
         self._tokens.array[:n_rows] = tokens
-        if weights is not None:
-            n_layers = self.model.network.stacks.n_decoder_layers
-            shape = (n_layers, n_rows, config.n_heads, int(self.lengths.max()))
-            assert weights.shape == shape
-            assert weights.dtype == np.float32
-            assert weights.flags.c_contiguous
         places = self._next_positions(1)
         self._log_probs = None
         check(
@@ -231,24 +223,29 @@ class NativeState:
                 self._tokens.address,
                 n_rows,
                 byref(found.wanted),
-                address_of(weights),
             )
         )
         self.position = found.position = self.position + 1
 
-    def extend(self, tokens: Ids, *, log_probs: Floats | None = None) -> None:
+    def extend(
+        self, tokens: Ids, *, log_probs: Floats | None = None, weights: Floats | None = None
+    ) -> None:
         """Advance every row by several tokens at once; there are no `log_probs` or `best` then.
 
         Args:
             tokens: the next of each row, `(rows, n_tokens)`.
             log_probs: filled with those after each token, over the whole vocabulary,
                 `(rows, n_tokens, tgt_vocab_size)`; None = not wanted.
+            weights: filled with those by which each token reads the source,
+                `(n_decoder_layers, rows, n_heads, n_tokens, longest source)`; None = not wanted.
         """
         n_rows, n_tokens = tokens.shape
+        network = self.model.network
         if log_probs is not None:
-            assert log_probs.shape == (*tokens.shape, self.model.network.config.tgt_vocab_size)
-            assert log_probs.dtype == np.float32
-            assert log_probs.flags.c_contiguous
+            _require_array(log_probs, (n_rows, n_tokens, network.config.tgt_vocab_size))
+        if weights is not None:
+            shape = (network.stacks.n_decoder_layers, n_rows, network.config.n_heads)
+            _require_array(weights, (*shape, n_tokens, int(self.lengths.max())))
         tokens = np.ascontiguousarray(tokens, np.int64)
         places = self._next_positions(n_tokens)
         self._log_probs, self._largest.position = None, 0
@@ -260,6 +257,7 @@ class NativeState:
                 n_rows,
                 n_tokens,
                 address_of(log_probs),
+                address_of(weights),
             )
         )
         self.position += n_tokens
@@ -332,3 +330,9 @@ class NativeState:
         self.n_sources = n_sources
         if sources is not None:
             self.lengths = self.lengths[sources]
+
+
+def _require_array(array: Floats, shape: tuple[int, ...]) -> None:
+    assert array.shape == shape
+    assert array.dtype == np.float32
+    assert array.flags.c_contiguous

@@ -165,13 +165,11 @@ class Engine:
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
         config, state = self.config, self._start(src)
         longest = int(state.lengths.max())
-        shape = (self.network.stacks.n_decoder_layers, batch, config.n_heads)
-        weights = np.zeros((*shape, tgt_len, src_len), np.float32)
-        step = np.empty((*shape, longest), np.float32)
-        for t in range(tgt_len):
-            state.step(tgt_in[:, t], weights=step)
-            weights[:, :, :, t, :longest] = step
-        return list(weights)
+        shape = (self.network.stacks.n_decoder_layers, batch, config.n_heads, tgt_len)
+        weights = np.empty((*shape, longest), np.float32)
+        state.extend(tgt_in, weights=weights)
+        behind = [(0, 0)] * len(shape) + [(0, src_len - longest)]
+        return list(weights if longest == src_len else np.pad(weights, behind))
 
 
 def _in_array(log_probs: Floats) -> ArrayNextTokens:

@@ -15,6 +15,9 @@ from heed.translate.result import Alignment, PairScore, Translation
 
 Weights = list[list[float]]
 
+_FORCED_TOKENS = 4096
+"""Positions of given pairs that are computed at once: bounds memory, does not change results."""
+
 
 def score_lines(
     model: Decodable,
@@ -165,25 +168,37 @@ def cross_attention(
         ConfigError: the model has no such layer or head, or no attention to the source.
     """
     chosen = chosen or AlignmentHeads()
+    first = int(chosen.is_shifted)
+    found: list[Weights] = [[]] * len(sources)
+    lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
+    for batch in batches(lengths, _FORCED_TOKENS):
+        pairs = [(sources[i], targets[i]) for i in batch]
+        for i, weights in zip(batch, _attention(model, vocabs, pairs, chosen), strict=True):
+            shown = [n for n, token in enumerate(sources[i]) if is_shown(vocabs[0], token)]
+            # Row t is the step that read target token t - 1 and wrote token t.
+            found[i] = weights[first : first + len(targets[i]), shown].tolist()
+    return found
+
+
+def _attention(
+    model: Decodable,
+    vocabs: tuple[Vocab, Vocab],
+    pairs: list[tuple[list[int], list[int]]],
+    chosen: AlignmentHeads,
+) -> Floats:
+    """The mean over the chosen heads for pairs of one batch, `(batch, tgt_len + 1, src_len)`."""
     src_vocab, tgt_vocab = vocabs
     layers = []
     if isinstance(model, Inspectable):
         layers = model.cross_attention(
-            padded(sources, src_vocab.pad_id),
-            padded([[tgt_vocab.bos_id, *ids] for ids in targets], tgt_vocab.pad_id),
+            padded([src for src, _ in pairs], src_vocab.pad_id),
+            padded([[tgt_vocab.bos_id, *tgt] for _, tgt in pairs], tgt_vocab.pad_id),
         )
     if not layers:
         raise ConfigError(
             "this model has no attention to the source, so there is no alignment to show."
         )
-    mean = _mean_of(layers, chosen)
-    first = int(chosen.is_shifted)
-    matrices = []
-    for weights, src_ids, tgt_ids in zip(mean, sources, targets, strict=True):
-        shown = [i for i, token in enumerate(src_ids) if is_shown(src_vocab, token)]
-        # Row t is the step that read target token t - 1 and wrote token t.
-        matrices.append(weights[first : first + len(tgt_ids), shown].tolist())
-    return matrices
+    return _mean_of(layers, chosen)
 
 
 def aligned(
