@@ -23,16 +23,16 @@ class _Turn(torch.autograd.Function):
 
 def _turn(x: Tensor, cosines: Tensor, sines: Tensor, sign: int) -> Tensor:
     """x cos + sign (-second, first) sin, for heads that lie beside each other in memory."""
-    _, n_heads, length, width = x.shape
+    _, n_heads, _, width = x.shape
     # All heads of a position are one row: torch needs long rows to be fast.
     rows = x.transpose(1, 2)
     turned = rows.flatten(2) * cosines.repeat(1, n_heads)
-    halves = turned.unflatten(2, (n_heads, 2, width // 2))
+    halves = turned.view(*turned.shape[:2], n_heads, 2, width // 2)
     first, second = rows.chunk(2, dim=-1)
     by = sines[:, None, : width // 2]
     halves[:, :, :, 0].addcmul_(second, by, value=-sign)
     halves[:, :, :, 1].addcmul_(first, by, value=sign)
-    return turned.unflatten(2, (n_heads, width)).transpose(1, 2)
+    return turned.view(*turned.shape[:2], n_heads, width).transpose(1, 2)
 
 
 def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
 
 def can_turn(x: Tensor) -> bool:
-    """Whether `turn` serves: training on a CPU, where a pass over memory costs as a product does."""
+    """Whether `turn` serves: training on a CPU, where a pass over memory costs like a product."""
     return (
         x.requires_grad
         and x.device.type == "cpu"
