@@ -118,6 +118,37 @@ def test_a_speed_measured_a_tenth_higher_hardly_changes_dropout() -> None:
     assert choose.choose_dropout(14.0) == 0.2
 
 
+@pytest.mark.parametrize(
+    ("settings", "positions"),
+    [
+        ({}, "rotary"),
+        ({"family": "decoder"}, "rotary"),
+        ({"positions": "learned"}, "learned"),
+        ({"n_heads": 8, "d_k": 3}, "sinusoidal"),
+        ({"attention": "linear"}, "sinusoidal"),
+        ({"decoder_attention": "merged"}, "sinusoidal"),
+        ({"decoder_self": "average"}, "sinusoidal"),
+        ({"normalize_positions": True}, "sinusoidal"),
+        ({"family": "conv"}, "sinusoidal"),
+    ],
+)
+def test_positions_are_rotary_where_the_other_settings_allow_it(
+    settings: dict[str, Any], positions: str
+) -> None:
+    assert resolve({"model": settings}).model.positions == positions
+
+
+def test_fewer_pairs_are_disturbed_in_a_short_run() -> None:
+    shares = [
+        resolve({"training": {"max_steps": steps}}).data.disturb
+        for steps in (100, 600, 2400, 20_000)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] == 0.05
+    assert shares[-1] == 0.15
+    assert resolve({"task": "lm"}).data.disturb == 0
+
+
 def test_a_run_of_few_steps_has_small_batches() -> None:
     few, many = (
         resolve({"training": {"max_steps": n}}).training.batch_tokens for n in (100, 100_000)

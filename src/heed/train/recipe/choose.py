@@ -28,6 +28,13 @@ Values = dict[str, Any]
 DEFAULT_TIME_S = 1800.0
 """Length of a run without --time and --max-steps."""
 
+ROTARY = ("transformer", "decoder", "encoder")
+"""Families whose attention knows rotary positions.
+
+Multi30k, 600 steps of `tiny`, sinusoidal and rotary: development loss 2.135 and 2.027, BLEU 29.9
+and 32.5, chrF2 54.5 and 56.2; a step takes 2 % longer.
+"""
+
 MIN_TOKENS_PER_WEIGHT = 1.5
 """A model that learns from fewer target tokens a weight in the time given is too large for it.
 
@@ -46,16 +53,13 @@ FAMILIES_OF_TASK = {"lm": ("decoder",), "mlm": ("encoder",), "classify": ("bag",
 
 _OF_TEXT = {"metric": "loss", "first_embeddings": "random"}
 # A language model is measured in nats of the text itself, so its labels are not smoothed.
-_OF_TOKENS = {"model": {"positions": "rotary"}, "training": {**_OF_TEXT, "label_smoothing": 0.0}}
-DISTURB = 0.2
-"""Share of the pairs of an epoch that are disturbed, for a translator that survives real text."""
-
+_OF_TOKENS = {"training": {**_OF_TEXT, "label_smoothing": 0.0}}
 BY_TASK: dict[str, Values] = {
-    "translate": {"data": {"disturb": DISTURB}, "tokenizer": {"slots": True}},
+    "translate": {"tokenizer": {"slots": True}},
     "lm": _OF_TOKENS,
     "mlm": _OF_TOKENS,
     "classify": {
-        "model": {"positions": "rotary", "pooling": "mean", "tied": "none"},
+        "model": {"pooling": "mean", "tied": "none"},
         "training": {**_OF_TEXT, "metric": "accuracy"},
     },
 }
@@ -109,6 +113,8 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     is_joint = is_joint and facts.src_vocab_size == facts.tgt_vocab_size
     epochs = n_tokens_by_steps / facts.n_tgt_tokens or expected_epochs(model, facts, budget_s)
     model |= family.usual(is_joint)
+    if family.name in ROTARY and can_turn_queries(asked, model):
+        model["positions"] = "rotary"
     if preset is None:
         model["dropout"] = choose_dropout(epochs)
     n_tokens = max_steps * 4096.0 if n_tokens_by_steps else epochs * facts.n_tgt_tokens
@@ -127,15 +133,33 @@ def choose(asked: Asked, facts: Facts, preset: str | None) -> Values:
     # Beam search prefers short texts, the more so the less a model has learned: 0.6 lost 7 % of the
     # words.
     chosen: Values = {"model": model, "training": batches, "decoding": {"length_penalty": 1.4}}
+    if _task(asked) == "translate":
+        chosen["data"] = {"disturb": choose_disturb(epochs)}
     if family.name == "bag":
         model |= choose_bag_sizes(facts.tgt_vocab_size - N_SPECIAL)
         batches |= choose_bag_training(training, facts)
     chosen = merge(chosen, _of_task(asked, family))
-    if asked.get("model.attention", "") == "linear" and "positions" in chosen["model"]:
-        chosen["model"]["positions"] = "sinusoidal"  # its products would not tell rotary distances
     if not has_budget:
         chosen["training"]["time_s"] = DEFAULT_TIME_S
     return chosen
+
+
+def can_turn_queries(asked: Asked, sizes: Mapping[str, Any]) -> bool:
+    """Whether rotary positions go with the settings that were made by hand.
+
+    Args:
+        asked: settings made by hand.
+        sizes: d_model and n_heads, resolved.
+    """
+    section = asked.section("model")
+    d_k = _number(section, "d_k", sizes["d_model"] // sizes["n_heads"])
+    return (
+        d_k % 2 == 0
+        and section.get("attention") != "linear"
+        and section.get("decoder_attention") != "merged"
+        and section.get("decoder_self") not in ("average", "ssru")
+        and section.get("normalize_positions") is not True
+    )
 
 
 def _of_task(asked: Asked, family: Family) -> Values:
@@ -347,3 +371,14 @@ def choose_dropout(epochs: float) -> float:
     low, high = 5.0, 40.0
     share = math.log(max(low, min(high, epochs)) / low) / math.log(high / low)
     return round(0.1 + 0.2 * share, 2)
+
+
+def choose_disturb(epochs: float) -> float:
+    """Share of pairs that are disturbed, for a translator that survives text as people write it.
+
+    A pair that is disturbed teaches less about the others, which counts most in a short run: a
+    twentieth up to 2 epochs, rising with their logarithm to 0.15 from 20 on.
+    """
+    low, high = 2.0, 20.0
+    share = math.log(max(low, min(high, epochs)) / low) / math.log(high / low)
+    return round(0.05 + 0.1 * share, 2)
