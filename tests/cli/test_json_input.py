@@ -74,8 +74,10 @@ def test_a_wrong_line_is_named_with_what_is_wrong(line: str, words: str) -> None
 
 
 def test_a_line_says_what_is_protected_in_it() -> None:
-    (lines, _) = read('{"text": "a", "protect": ["none", "x+"], "localize_numbers": true}', '"b"')
-    assert lines == [Line("a", rules=Rules.of(["none", "x+"]), localize_numbers=True), Line("b")]
+    wishes = '"protect": ["none", "x+"], "localize_numbers": true, "keep_typos": true'
+    (lines, _) = read(f'{{"text": "a", {wishes}}}', '"b"')
+    rules = Rules.of(["none", "x+"])
+    assert lines == [Line("a", rules=rules, localize_numbers=True, keep_typos=True), Line("b")]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,7 @@ def test_a_line_says_what_is_protected_in_it() -> None:
         ('"protect": 3', '"protect" must be a string or a list of strings, but is 3'),
         ('"protect": "("', "in line 1: .*is not a valid regular expression"),
         ('"localize_numbers": 1', '"localize_numbers" must be true or false, but is 1'),
+        ('"keep_typos": "no"', '"keep_typos" must be true or false, but is "no"'),
     ],
 )
 def test_wrong_wishes_for_protection_are_refused(keys: str, words: str) -> None:

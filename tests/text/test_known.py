@@ -73,6 +73,8 @@ def test_a_word_counts_as_known_from_its_second_time_on(known: KnownWords) -> No
     assert "house" in known
     assert "HOUSE" in known
     assert "Marika" not in known
+    assert known.place_of("Marika") >= 0
+    assert known.place_of("Trondheim") < 0
 
 
 def test_where_targets_do_not_repeat_such_words_they_are_no_names() -> None:
@@ -92,8 +94,9 @@ def test_latin_letters_among_chinese_ones_are_copied_unless_they_are_known() -> 
 
 def test_it_is_written_and_read(known: KnownWords) -> None:
     again = KnownWords.from_bytes(known.to_bytes(), "words.dat")
-    assert np.array_equal(again.hashes, known.hashes)
-    for name in ("has_names", "scripts", "has_titles"):
+    for name in ("hashes", "levels", "capitals", "larges"):
+        assert np.array_equal(getattr(again, name), getattr(known, name))
+    for name in ("letters", "has_names", "scripts", "begins_large", "limits"):
         assert getattr(again, name) == getattr(known, name)
     for broken in (b"", b"{}\n1234", known.to_bytes()[:-1], b"\xff\n"):
         with pytest.raises(FormatError, match=r"words\.dat does not hold known words"):
@@ -115,16 +118,6 @@ def test_a_part_of_a_word_is_not_the_word() -> None:
     assert has_word("Ein Tom-Boy.", "Tom")
     assert not has_word("Atom Tomate", "Tom")
     assert not has_word("", "Tom")
-
-
-def test_title_case_is_read_in_small_letters_unless_the_model_knows_it(known: KnownWords) -> None:
-    text = "The Woman Sees {Name} In This Street With Dogs"
-    assert not known.has_titles
-    assert known.untitled(text, [(15, 21)]) == "The woman sees {Name} in this street with dogs"
-    assert known.untitled("The woman sees Every Dog", []) is None
-    titles = KnownWords.learn(lambda: [("Select Every Previous File", "x")] * 5 + PAIRS)
-    assert titles.has_titles
-    assert titles.untitled(text, []) is None
 
 
 def test_a_model_of_several_languages_reads_all_their_scripts() -> None:

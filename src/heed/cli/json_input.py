@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TEXTS = ("target_lang", "prefix")
 """Keys with a text that an object may have beside `text` and `id`."""
 
-WISHES = (*TEXTS, "glossary", "protect", "localize_numbers")
+WISHES = (*TEXTS, "glossary", "protect", "localize_numbers", "keep_typos")
 """Keys an object may have beside `text` and `id`."""
 
 
@@ -100,7 +100,7 @@ def _line(value: Any, where: str) -> "Line":
 def _protection(value: dict[str, Any], where: str) -> dict[str, Any]:
     """What of a line must stay as it is."""
     found: dict[str, Any] = {}
-    wishes, localizes = value.get("protect"), value.get("localize_numbers")
+    wishes = value.get("protect")
     if wishes is not None:
         listed = [wishes] if isinstance(wishes, str) else wishes
         if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
@@ -112,13 +112,15 @@ def _protection(value: dict[str, Any], where: str) -> dict[str, Any]:
             found["rules"] = Rules.of(listed)
         except ConfigError as error:
             raise DataError(f"{where}: {error}") from None
-    if localizes is not None:
-        if not isinstance(localizes, bool):
+    for key in ("localize_numbers", "keep_typos"):
+        flag = value.get(key)
+        if flag is None:
+            continue
+        if not isinstance(flag, bool):
             raise DataError(
-                f'{where}: "localize_numbers" must be true or false, but is '
-                f"{json.dumps(localizes)[:40]}."
+                f'{where}: "{key}" must be true or false, but is {json.dumps(flag)[:40]}.'
             )
-        found["localize_numbers"] = localizes
+        found[key] = flag
     return found
 
 

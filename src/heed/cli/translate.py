@@ -146,7 +146,7 @@ MAX_ALTERNATIVES = 1023
     "--json-input",
     bool,
     'Each line is a JSON string, or an object with "text" and, if wanted, "id" (kept in jsonl), '
-    '"target_lang", "prefix", "glossary", "protect" and "localize_numbers".',
+    '"target_lang", "prefix", "glossary", "protect", "localize_numbers" and "keep_typos".',
 )
 @text_option("--format format_name", SHAPES, "Default: the simplest that holds the output wanted.")
 @text_option("--with-scores", bool, "Also write each line's score.")
@@ -253,7 +253,7 @@ def translate(
         read = source.inputs(text) + protection.inputs + model_files(opening.model)
         _require_apart(read, output, doubting)
         translator, target_lang = load_translator(session, opening)
-        search = protection.arguments() | checked_search(translator, _search_options(search))
+        search = checked_search(translator, _search_options(search))
         _set_batch_size(translator, batching)
         doubting.apply(translator)
         writer = stack.enter_context(open_output(output.output_path))
@@ -269,7 +269,7 @@ def translate(
             target_lang=target_lang,
             alignment=output.alignment is not None,
             alternatives=output.alternatives,
-            **search,
+            **protection.applied(translator) | search,
         )
         for number, result in enumerate(_noted(session, results, replaced)):
             result = doubtful.looked_at(result)

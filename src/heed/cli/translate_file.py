@@ -69,7 +69,7 @@ def translate_file(
         target_lang=target_lang,
         alignment=any(s.needs_alignment for s in document.segments),
         glossary=glossary,
-        **protection.arguments(),
+        **protection.applied(translator),
         **search,
     )
     note_terms(session, translations)

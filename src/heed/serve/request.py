@@ -70,6 +70,7 @@ class Request:
         model: name of the model; None = the first that translates the direction.
         protect: what must stay as it is, as `Rules.of` takes it; None = heed's own rules.
         localize_numbers: write numbers as the target language does.
+        keep_typos: read misspelled words as they stand.
     """
 
     texts: Sequence[str]
@@ -86,6 +87,7 @@ class Request:
     model: str | None = None
     protect: Sequence[str] | None = None
     localize_numbers: bool = False
+    keep_typos: bool = False
 
     @property
     def direction(self) -> Direction:

@@ -330,6 +330,7 @@ def _groups(texts: list[Text], request: Request) -> dict[tuple[str, bool], dict[
                 target_lang=route.target,
                 rules=rules,
                 localize_numbers=request.localize_numbers or None,
+                keep_typos=request.keep_typos or None,
                 glossary=text.glossary,
             )
     return groups

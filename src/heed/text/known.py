@@ -2,7 +2,8 @@
 
 A word counts as known if the sources of the training pairs have it more than once. Whether unknown
 words with a capital are names is counted, too: in English most of them are, in German most are not.
-Not here: what becomes of a name; it is a protected span like others.
+Not here: what becomes of a name; it is a protected span like others. How a line is read whose words
+are misspelled or in unusual case: `readings.py`.
 """
 
 import json
@@ -11,21 +12,23 @@ import string
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import groupby, islice
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.errors import FormatError
-from heed.text.capitals import in_small_letters
 from heed.text.scripts import main_script, script_of
+from heed.text.typos import LIMITS, MOST_FALSE, MOST_LETTERS, Limits, correct, level_of
 
-FORMAT = "heed known words 1"
+FORMAT = "heed known words 2"
 
 MOST_WORDS = 250_000
-"""Words that are remembered, the most frequent ones: a megabyte."""
+"""Words that are remembered, the most frequent ones: two megabytes."""
 
 LEAST_COPIED = 0.3
 """Least share of rare words with a capital that the targets repeat, for unknown ones to be names.
@@ -33,40 +36,55 @@ LEAST_COPIED = 0.3
 Multi30k and 53,000 strings of programs: 0.74 and 0.43 from English, 0.05 and 0.02 from German.
 """
 
-MOST_TITLES = 0.01
-"""Largest share of training sources in Title Case for a model that does not know it."""
-
 LEAST_SCRIPT = 0.01
 """Least share of the training sources in a script whose words are read as text, not copied."""
 
 _N_COMPARED = 1_000
+_N_CASED = 200_000
+_N_RARE = 1_000
+_AT_HAND = 1 << 14
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _BEGINS = re.compile(r"(?:^|[.!?…:;。！？]\s*)[\s\"'“”„«»‘’(\[¿¡]*$")
 _INNER_CAPITAL = re.compile(r"(?<=.)[^\W\d_a-zäöüß]")
-_SOLID = frozenset(("han", "kana", "thai"))
+SOLID = frozenset(("han", "kana", "thai"))
+"""Scripts without blanks between words."""
+
 _EAST_ASIAN = frozenset(("han", "kana"))
+_ENDS = frozenset(".!?:…。！？")
+_UNCLEAR = 128
 _CALLS = re.compile(r"\s*:")
 
 Place = tuple[int, int]
 Pairs = Callable[[], Iterable[tuple[str, str]]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class KnownWords:
-    """Words by their checksums.
+    """Words by their checksums, and how they are written; a word seen once is there, too.
 
     Attributes:
         hashes: CRC-32 of each word without case, ascending, `(n_words,)`.
+        levels: how often each was seen, as `typos.level_of` has it, `(n_words,)`.
+        capitals: which letters of each are usually capitals, the first letter as the lowest bit,
+            `(n_words,)`.
+        larges: how often each begins with a capital inside a line, in 255ths, `(n_words,)`.
+        letters: of the words, the most frequent ones, in order.
         has_names: whether unknown words with a capital inside a sentence are names.
         scripts: what sources are written in, as `scripts.main_script` calls it, without rare ones.
-        has_titles: whether the model has learned from Lines Written Like This.
+        begins_large: whether most sources begin with a capital.
+        limits: what a word must be for a misspelled one to be read as it; None = none is.
     """
 
     hashes: NDArray[np.uint32]
+    levels: NDArray[np.uint8]
+    capitals: NDArray[np.uint16]
+    larges: NDArray[np.uint8]
+    letters: str
     has_names: bool
     scripts: tuple[str, ...]
-    has_titles: bool = True
+    begins_large: bool
+    limits: Limits | None
 
     @classmethod
     def learn(cls, pairs: Pairs) -> "KnownWords":
@@ -75,17 +93,10 @@ class KnownWords:
         Args:
             pairs: sources and targets, from the first pair at each call.
         """
-        counts, scripts = Counter[str](), Counter[str]()
-        n_lines = n_titles = 0
+        counted = _Counts()
         for src, _ in pairs():
-            counts.update(src[start:end].casefold() for start, end in _words(src))
-            scripts[main_script(src)] += 1
-            n_lines += 1
-            n_titles += _is_title(src)
-        common = [word for word, count in counts.most_common(MOST_WORDS) if count > 1]
-        hashes = np.unique(np.array([_hash(word) for word in common], dtype=np.uint32))
-        own = tuple(sorted(name for name in scripts if scripts[name] >= LEAST_SCRIPT * n_lines))
-        known = cls(hashes, True, own)
+            counted.add(src)
+        known = counted.known()
         n_rare = n_copied = 0
         for src, tgt in pairs():
             if n_rare >= _N_COMPARED:
@@ -93,21 +104,47 @@ class KnownWords:
             for start, end in known.names(src, ()):
                 n_rare += 1
                 n_copied += has_word(tgt, src[start:end])
-        has_titles = n_titles > MOST_TITLES * n_lines
-        return cls(hashes, n_copied > LEAST_COPIED * max(1, n_rare), own, has_titles)
+        return replace(known, has_names=n_copied > LEAST_COPIED * max(1, n_rare))
 
     def __contains__(self, word: str) -> bool:
-        place = int(np.searchsorted(self.hashes, hash_ := _hash(word.casefold())))
-        return place < len(self.hashes) and int(self.hashes[place]) == hash_
+        place = self.place_of(word)
+        return place >= 0 and bool(self.levels[place])
 
-    def untitled(self, text: str, taken: Sequence[Place]) -> str | None:
-        """A Line Written Like This in small letters, if the model knows no such lines; else None.
+    def place_of(self, word: str) -> int:
+        """Where a word stands in the arrays; -1 = it was never seen."""
+        return self._places(word)
 
-        Args:
-            text: a source.
-            taken: stretches that stay as they are, in order.
-        """
-        return None if self.has_titles or not _is_title(text) else in_small_letters(text, taken)
+    @cached_property
+    def _places(self) -> Callable[[str], int]:
+        """`place_of`; most words of a text have been looked for before."""
+
+        def find(word: str) -> int:
+            place = int(np.searchsorted(self.hashes, hash_ := _hash(word.casefold())))
+            is_there = place < len(self.hashes) and int(self.hashes[place]) == hash_
+            return place if is_there else -1
+
+        return lru_cache(_AT_HAND)(find)
+
+    def levels_of(self, words: Sequence[str]) -> list[int]:
+        """How often words were seen, as levels; 0 = once or never."""
+        hashes = np.array([_hash(word.casefold()) for word in words], dtype=np.uint32)
+        places = np.searchsorted(self.hashes, hashes).clip(max=max(0, len(self.hashes) - 1))
+        if not len(self.hashes):
+            return [0] * len(words)
+        found: list[int] = np.where(self.hashes[places] == hashes, self.levels[places], 0).tolist()
+        return found
+
+    @cached_property
+    def correct(self) -> Callable[[str], str | None]:
+        """The word that was meant by one that was never seen; None = it is not clear."""
+        limits = self.limits
+
+        def find(word: str) -> str | None:
+            if limits is None:
+                return None
+            return correct(word, self.letters, self.levels_of, limits)
+
+        return lru_cache(_AT_HAND)(find)
 
     def names(self, text: str, taken: Sequence[Place]) -> list[Place]:
         """Where words stand that the model cannot know and has to copy.
@@ -139,8 +176,7 @@ class KnownWords:
                 continue
             calls = _CALLS.match(text, end) is not None
             is_apart = text[start - 1 : start] == "(" or text[:start].endswith(", ")
-            is_first = _BEGINS.search(text, max(0, start - 12), start) is not None
-            is_name = calls or is_apart or not (is_first or is_title)
+            is_name = calls or is_apart or not (begins_sentence(text, start) or is_title)
             if is_name and not self._is_misspelled(word):
                 yield start, end
 
@@ -151,7 +187,7 @@ class KnownWords:
     def _of_other_scripts(self, text: str) -> Iterator[Place]:
         """Stretches of unknown words in other scripts, with what stands between them."""
         begin = end = -1
-        for first, last in _words(text):
+        for first, last in word_places(text):
             word = text[first:last]
             if not self._is_own(script_of(word[0])) and word not in self:
                 begin = first if begin < 0 else begin
@@ -169,18 +205,21 @@ class KnownWords:
     def _is_misspelled(self, word: str) -> bool:
         """Whether a known word is one typing error away."""
         word = word.casefold()
-        hashes = np.array([_hash(other) for other in _neighbors(word)], dtype=np.uint32)
-        return bool(np.isin(hashes, self.hashes).any())
+        return any(self.levels_of(list(_neighbors(word))))
 
     def to_bytes(self) -> bytes:
         """The content of a file."""
         facts = {
             "format": FORMAT,
+            "n_words": len(self.hashes),
+            "letters": self.letters,
             "has_names": self.has_names,
             "scripts": self.scripts,
-            "has_titles": self.has_titles,
+            "begins_large": self.begins_large,
+            "limits": self.limits and asdict(self.limits),
         }
-        return json.dumps(facts).encode() + b"\n" + self.hashes.astype("<u4").tobytes()
+        arrays = [getattr(self, name).astype(kind).tobytes() for name, kind in _ARRAYS.items()]
+        return b"".join([json.dumps(facts).encode(), b"\n", *arrays])
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str | PathLike[str]) -> "KnownWords":
@@ -192,33 +231,153 @@ class KnownWords:
         head, _, rest = data.partition(b"\n")
         try:
             facts = json.loads(head)
-            is_sound = facts["format"] == FORMAT and type(facts["has_names"]) is bool
-            is_sound = is_sound and type(facts["has_titles"]) is bool
-            scripts = facts["scripts"]
-            is_sound = is_sound and isinstance(scripts, list) and len(rest) % 4 == 0
-            is_sound = is_sound and all(isinstance(script, str) for script in scripts)
+            if facts["format"] != FORMAT:
+                raise ValueError(facts["format"])
+            limits = facts["limits"]
+            return cls(
+                **_arrays(rest, int(facts["n_words"])),
+                letters=str(facts["letters"]),
+                has_names=bool(facts["has_names"]),
+                scripts=tuple(map(str, facts["scripts"])),
+                begins_large=bool(facts["begins_large"]),
+                limits=limits and Limits(int(limits["least"]), int(limits["ratio"])),
+            )
         except (ValueError, KeyError, TypeError):
-            is_sound = False
-        if not is_sound:
-            raise FormatError(f"{where} does not hold known words as heed writes them.")
-        hashes = np.frombuffer(rest, dtype="<u4")
-        return cls(hashes, facts["has_names"], tuple(scripts), facts["has_titles"])
+            raise FormatError(f"{where} does not hold known words as heed writes them.") from None
 
 
-def _is_title(text: str) -> bool:
-    """Whether all longer words of a line, four at least, begin with a capital."""
-    words = [word for word in _WORD.findall(text) if len(word) > 3]
-    return len(words) > 3 and all(word[0].isupper() and word[1:].islower() for word in words)
+_ARRAYS = {"hashes": "<u4", "capitals": "<u2", "levels": "u1", "larges": "u1"}
+"""The arrays in the order of the file."""
 
 
-def _words(text: str) -> Iterator[Place]:
+def _arrays(data: bytes, n_words: int) -> dict[str, Any]:
+    """The arrays of a file.
+
+    Raises:
+        ValueError: they are not as long as they should be.
+    """
+    found: dict[str, Any] = {}
+    for name, kind in _ARRAYS.items():
+        size = n_words * np.dtype(kind).itemsize
+        found[name] = np.frombuffer(data[:size], dtype=kind, count=n_words)
+        data = data[size:]
+    if data:
+        raise ValueError(f"{len(data)} bytes too many")
+    return found
+
+
+class _Counts:
+    """Words counted, line by line."""
+
+    def __init__(self) -> None:
+        self.words = Counter[str]()
+        self.scripts = Counter[str]()
+        self.inner = Counter[str]()
+        """Words inside lines, as they are written."""
+        self.running = Counter[str]()
+        """Those of lines in which most begin with a small letter."""
+        self.n_lines = self.n_large = 0
+
+    def add(self, text: str) -> None:
+        """Count the words of a source."""
+        places = list(word_places(text))
+        words = [text[start:end] for start, end in places]
+        self.words.update([word.casefold() for word in words])
+        self.scripts[main_script(text)] += 1
+        self.n_lines += 1
+        self.n_large += bool(words) and words[0][0].isupper()
+        if self.n_lines <= _N_CASED:
+            inner = [
+                word
+                for word, (start, _) in zip(words[1:], places[1:], strict=True)
+                if text[max(0, start - 2)] not in _ENDS
+            ]
+            self.inner.update(inner)
+            if 2 * sum(word[0].isupper() for word in inner) <= len(inner):
+                self.running.update(inner)
+
+    def known(self) -> KnownWords:
+        """What was counted; unknown words with a capital are taken for names."""
+        common = [word for word, _ in self.words.most_common(MOST_WORDS)]
+        by_hash = {_hash(word): word for word in reversed(common)}
+        hashes = np.array(sorted(by_hash), dtype=np.uint32)
+        words = [by_hash[hash_] for hash_ in hashes.tolist()]
+        least = LEAST_SCRIPT * self.n_lines
+        larges, capitals = self._larges(), self._capitals()
+        letters = self._letters()
+        return KnownWords(
+            hashes=hashes,
+            levels=np.array([level_of(self.words[word]) for word in words], dtype=np.uint8),
+            capitals=np.array([capitals.get(word, 0) for word in words], dtype=np.uint16),
+            larges=np.array([larges.get(word, _UNCLEAR) for word in words], dtype=np.uint8),
+            letters=letters,
+            has_names=True,
+            scripts=tuple(sorted(name for name in self.scripts if self.scripts[name] >= least)),
+            begins_large=2 * self.n_large > self.n_lines,
+            limits=self._limits(letters),
+        )
+
+    def _larges(self) -> dict[str, int]:
+        """How often words begin with a capital inside lines, in 255ths; rare ones are unclear."""
+        seen, large = Counter[str](), Counter[str]()
+        for word, count in self.inner.items():
+            seen[folded := word.casefold()] += count
+            large[folded] += count * word[0].isupper()
+        return {word: round(255 * (large[word] + 0.5) / (n + 1)) for word, n in seen.items()}
+
+    def _capitals(self) -> dict[str, int]:
+        """Which letters of words are usually capitals, as bits."""
+        seen = Counter[str]()
+        best: dict[str, tuple[int, str]] = {}
+        for word, count in self.running.items():
+            seen[folded := word.casefold()] += count
+            best[folded] = max(best.get(folded, (0, "")), (count, word))
+        return {
+            folded: capitals_of(word)
+            for folded, (count, word) in best.items()
+            if 2 * count > seen[folded] and not word.islower()
+        }
+
+    def _letters(self) -> str:
+        counts = Counter[str]()
+        for word, count in (self.inner or self.words).items():
+            for letter in filter(str.isalpha, set(word.lower())):
+                counts[letter] += count
+        return "".join(sorted(letter for letter, _ in counts.most_common(MOST_LETTERS)))
+
+    def _limits(self, letters: str) -> Limits | None:
+        """The least careful limits by which few words that were seen once are misspelled."""
+        rare = [word for word, count in self.words.items() if count == 1]
+        some = list(islice(rare, 0, None, max(1, len(rare) // _N_RARE)))
+
+        def levels(words: Sequence[str]) -> list[int]:
+            return [level_of(self.words[word.casefold()]) for word in words]
+
+        for limits in LIMITS:
+            n_wrong = sum(correct(word, letters, levels, limits) is not None for word in some)
+            if n_wrong * len(rare) <= MOST_FALSE * self.n_lines * max(1, len(some)):
+                return limits
+        return None
+
+
+def capitals_of(word: str) -> int:
+    """Which of the first 16 letters of a word are capitals, the first one as the lowest bit."""
+    return sum(letter.isupper() << place for place, letter in enumerate(word[:16]))
+
+
+def begins_sentence(text: str, start: int) -> bool:
+    """Whether a word that starts there is the first one of a sentence."""
+    return _BEGINS.search(text, max(0, start - 12), start) is not None
+
+
+def word_places(text: str) -> Iterator[Place]:
     """Runs of letters; those of a script without blanks are parted from others."""
     for match in _WORD.finditer(text):
         if match[0].isascii():
             yield match.span()
             continue
         start = match.start()
-        for _, letters in groupby(match[0], lambda c: script_of(c) in _SOLID):
+        for _, letters in groupby(match[0], lambda c: script_of(c) in SOLID):
             end = start + sum(1 for _ in letters)
             yield start, end
             start = end

@@ -57,6 +57,7 @@ class Line:
         localize_numbers: write its numbers as the target language does; None = as the translator
             does.
         glossary: terms and their translations; None = none.
+        keep_typos: read misspelled words as they stand; None = as the translator does.
 
     Raises:
         UsageError: the text or the prefix is not a string.
@@ -68,6 +69,7 @@ class Line:
     rules: Rules | None = None
     localize_numbers: bool | None = None
     glossary: Glossary | None = None
+    keep_typos: bool | None = None
 
     def __post_init__(self) -> None:
         require_text(text=self.text, prefix=self.prefix)
@@ -75,6 +77,8 @@ class Line:
 
 class LineReader:
     """Turns lines into the ids that a model reads.
+
+    `localize_numbers` and `keep_typos` count for lines that do not say it themselves.
 
     Args:
         src_vocab: pieces of the source side.
@@ -112,6 +116,7 @@ class LineReader:
         self.max_source_tokens = max_source_tokens
         self.rules = Rules.default() if rules is None else rules
         self.localize_numbers = False
+        self.keep_typos = False
         self.source_lang = source_lang
 
     def line(self, text: str, target_lang: str) -> Line:
@@ -232,6 +237,8 @@ class LineReader:
             tag=tag,
             rules=rules,
             write_number=self._localizer(tag) if localizes else str,
+            keep_typos=self.keep_typos if line.keep_typos is None else line.keep_typos,
+            glossary=line.glossary,
         )
         found = cutter.parts(line.text, line.prefix, count(number * PARTS_PER_LINE))
         return with_terms(found, line.glossary) if line.glossary else found

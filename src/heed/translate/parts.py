@@ -11,6 +11,7 @@ from heed.decode.phrases import Phrases
 from heed.text.capitals import in_small_letters, is_in_capitals
 from heed.text.normalize import normalize
 from heed.text.protected import Rules, Span, find_spans, with_things
+from heed.text.readings import corrections, in_usual_case, with_usual_capitals
 from heed.text.segment import cut
 from heed.text.slots import Slots, encode_with
 from heed.text.vocab import Vocab
@@ -18,6 +19,7 @@ from heed.translate.glossary.glossary import Glossary
 from heed.translate.source import (
     Source,
     make_source,
+    moved,
     prefix_marks,
     stretches_around,
     within,
@@ -37,6 +39,8 @@ class Chunk:
         inner: texts inside protected spans.
         glossary: terms and their translations; None = none.
         phrases: what the translation must contain and must not; None = nothing.
+        corrected: misspelled words of the line, of which this is the first part, and what each is
+            read as.
     """
 
     src_ids: list[int]
@@ -47,6 +51,7 @@ class Chunk:
     inner: tuple["Inner", ...] = ()
     glossary: Glossary | None = None
     phrases: Phrases | None = None
+    corrected: tuple[tuple[str, str], ...] = ()
 
     @property
     def n_tokens(self) -> int:
@@ -109,6 +114,8 @@ class PartCutter:
         tag: in front of each source.
         rules: what is protected.
         write_number: a number as it stands in the translation.
+        keep_typos: read misspelled words as they stand.
+        glossary: terms, which are never misspelled.
     """
 
     src_vocab: Vocab
@@ -117,6 +124,8 @@ class PartCutter:
     tag: list[int]
     rules: Rules
     write_number: Callable[[str], str]
+    keep_typos: bool = False
+    glossary: Glossary | None = None
 
     @property
     def slots(self) -> tuple[Slots, Slots] | None:
@@ -138,14 +147,19 @@ class PartCutter:
         spans = find_spans(text, self.rules)
         # The translation would not begin with this prefix any more if it were put in capitals.
         small = None if begun else self._in_small_letters(text, spans)
+        read = self._as_usual(text, spans) if small is None else self._recased(small, spans)
+        read, spans, corrected = self._corrected(read, spans)
         if small is None and not self.rules.is_empty:
-            text, spans = self._with_names(text, spans)
-        if spans or small is not None:
-            sources = self._sources(small or text, spans, in_capitals=small is not None)
-            return [
-                self._chunk(source, begun if number == 0 else "", keys)
-                for number, source in enumerate(sources)
-            ]
+            spans = self._with_names(read, spans)
+        found = (
+            self._with_spans(read, spans, begun, keys, in_capitals=small is not None)
+            if spans or small is not None
+            else self._plain(read, begun, keys)
+        )
+        return [replace(found[0], corrected=corrected), *found[1:]] if corrected else found
+
+    def _plain(self, text: str, begun: str, keys: Iterator[int]) -> list[Chunk]:
+        """The parts of a text without protected spans."""
         whole = self.src_vocab.encode(text)
         fits = len(whole) <= self.max_source_tokens
         return [
@@ -157,15 +171,55 @@ class PartCutter:
             for number, ids in enumerate([whole] if fits else self._stretches(text))
         ]
 
-    def _with_names(self, text: str, spans: list[Span]) -> tuple[str, list[Span]]:
-        """A text and its spans, with the names in it, which the model cannot know."""
+    def _with_spans(
+        self, text: str, spans: list[Span], begun: str, keys: Iterator[int], *, in_capitals: bool
+    ) -> list[Chunk]:
+        """The parts of a text with protected spans, or in capitals."""
+        return [
+            self._chunk(source, begun if number == 0 else "", keys)
+            for number, source in enumerate(self._sources(text, spans, in_capitals=in_capitals))
+        ]
+
+    def _as_usual(self, text: str, spans: list[Span]) -> str:
+        """A text as it is read: in the case that its words usually have."""
+        known = self.src_vocab.known_words
+        # Texts inside a message are parts of a sentence.
+        if known is None or self.rules.is_within_icu:
+            return text
+        return in_usual_case(known, text, [(span.start, span.end) for span in spans]) or text
+
+    def _recased(self, text: str, spans: list[Span]) -> str:
+        """A text in small letters with the capitals that its words usually have."""
+        known = self.src_vocab.known_words
+        kept = [(span.start, span.end) for span in spans]
+        return text if known is None else with_usual_capitals(known, text, kept)
+
+    def _corrected(
+        self, text: str, spans: list[Span]
+    ) -> tuple[str, list[Span], tuple[tuple[str, str], ...]]:
+        """A text without its typing errors, its spans, and which words were read as which."""
+        known = self.src_vocab.known_words
+        if known is None or self.keep_typos:
+            return text, spans, ()
+        taken = [(span.start, span.end) for span in spans]
+        found = corrections(known, text, taken)
+        if found and self.glossary:
+            terms = self.glossary.occurrences(text, taken)
+            taken = sorted([*taken, *((term.start, term.end) for term in terms)])
+            found = corrections(known, text, taken)
+        for one in reversed(found):
+            start, end = one.place
+            text = f"{text[:start]}{one.meant}{text[end:]}"
+            spans = moved(spans, end, len(one.meant) - len(one.word))
+        return text, spans, tuple((one.word, one.meant) for one in found)
+
+    def _with_names(self, text: str, spans: list[Span]) -> list[Span]:
+        """The spans of a text, with the names in it, which the model cannot know."""
         known = self.src_vocab.known_words
         if known is None or self.slots is None:
-            return text, spans
-        kept = [(span.start, span.end) for span in spans]
-        text = known.untitled(text, kept) or text
-        names = known.names(text, kept)
-        return text, with_things(spans, names, "name") if names else spans
+            return spans
+        names = known.names(text, [(span.start, span.end) for span in spans])
+        return with_things(spans, names, "name") if names else spans
 
     def _chunk(self, source: Source, begun: str, keys: Iterator[int]) -> Chunk:
         """A part with protected spans, ready to be searched."""

@@ -23,7 +23,7 @@ from heed.translate.doubts.judge import Judge
 from heed.translate.inspect import Weights, cross_attention, never_written, shown_pieces
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
-from heed.translate.result import Translation, join_parts
+from heed.translate.result import Doubt, Translation, join_parts
 from heed.translate.term_search import TermSearch
 
 BATCH_TOKENS = 4096
@@ -75,7 +75,8 @@ class Searcher:
                 at once, and has the status `unwanted`.
         """
         if not any(chunk.inner for chunk in chunks):
-            return self._judged(chunks, options, alignment=alignment, is_wanted=is_wanted)
+            found = self._judged(chunks, options, alignment=alignment, is_wanted=is_wanted)
+            return list(map(_with_corrections, chunks, found))
         every = [(place, each) for place, part in enumerate(chunks) for each in part.with_inner()]
         done = iter(
             self._judged(
@@ -85,7 +86,7 @@ class Searcher:
                 is_wanted=None if is_wanted is None else lambda part: is_wanted(every[part][0]),
             )
         )
-        return [_filled(chunk, done) for chunk in chunks]
+        return [_with_corrections(chunk, _filled(chunk, done)) for chunk in chunks]
 
     def _judged(
         self,
@@ -360,6 +361,16 @@ def _filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
     for index, translated in texts.items():
         found = with_inner(found, chunk.source.spans[index], translated)
     return found
+
+
+def _with_corrections(chunk: Chunk, found: Translation) -> Translation:
+    """The translation of a part that says which words were not read as they were typed."""
+    corrected = [each for part in chunk.with_inner() for each in part.corrected]
+    if not corrected or found.status == "unwanted":
+        return found
+    words = ", ".join(f"{word} as {meant}" for word, meant in dict(corrected).items())
+    doubt = Doubt(kind="read_as", sentence=f"Misspelled words were read as others: {words}")
+    return replace(found, doubts=(*found.doubts, doubt))
 
 
 UNWANTED = Translation(text="", status="unwanted")

@@ -258,6 +258,21 @@ def within(spans: Sequence[Span], start: int, end: int) -> list[Span]:
     return found
 
 
+def moved(spans: Sequence[Span], place: int, by: int) -> list[Span]:
+    """The spans of a text, of which those behind a place have moved by so many characters."""
+    return [
+        replace(
+            span,
+            start=span.start + by,
+            end=span.end + by,
+            inner=tuple((a + by, b + by) for a, b in span.inner),
+        )
+        if by and span.start >= place
+        else span
+        for span in spans
+    ]
+
+
 def stretches_around(text: str, stretches: Sequence[str], spans: Sequence[Span]) -> Iterator[Place]:
     """Where the parts of a text begin and end without blanks around them; none cuts a span.
 

@@ -114,6 +114,12 @@ TRANSLATE = (
         about="Whether to write numbers as the target language does.",
         default=False,
     ),
+    Field(
+        name="keep_typos",
+        kind="flag",
+        about="Whether to read misspelled words as they stand, not as what was probably meant.",
+        default=False,
+    ),
     MODEL,
 )
 
@@ -148,6 +154,7 @@ def request_of(service: Service, values: Mapping[str, Any]) -> Request:
         model=values["model"],
         protect=None if values["protect"] is None else as_list(values["protect"]),
         localize_numbers=values["localize_numbers"],
+        keep_typos=values["keep_typos"],
     )
 
 

@@ -81,6 +81,8 @@ class Keys:
         if line.rules is not None or line.localize_numbers is not None:
             rules = line.rules and [*line.rules.names, 0, *line.rules.patterns]
             whole.update(_json([rules, line.localize_numbers]))
+        if line.keep_typos is not None:
+            whole.update(_json(["keep_typos", line.keep_typos]))
         return whole.digest()
 
 

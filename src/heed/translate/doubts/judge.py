@@ -18,11 +18,12 @@ from heed.translate.doubts.loops import find_loops
 from heed.translate.doubts.numbers import different_numbers
 from heed.translate.doubts.scripts import is_in_foreign_script, is_untranslated
 from heed.translate.doubts.spelling import spelled, unknown_characters
+from heed.translate.doubts.unseen import is_of_unseen_words
 from heed.translate.doubts.words import Words
 from heed.translate.result import Doubt, Translation
 from heed.translate.words import piece_spans
 
-REMARKS = frozenset({"split", "low_probability", "repaired", "span_repeated"})
+REMARKS = frozenset({"split", "low_probability", "repaired", "span_repeated", "read_as"})
 """Kinds that alone do not make a line doubtful."""
 
 LOW_SCORE = -4.0
@@ -67,6 +68,7 @@ class Judge:
     ) -> None:
         self.judgment = judgment
         self.languages = source_lang, target_lang
+        self._known = src_vocab.known_words
         has_words = judgment is not None and bool(judgment.words)
         self._words = (
             Words(judgment.words, src_vocab, tgt_vocab)
@@ -106,6 +108,7 @@ class Judge:
             doubts = [
                 *self._by_rules(source, found[place]),
                 *learned[number],
+                *self._about_source(source, learned[number]),
                 *self._about_confidence(found[place], confidences[number], is_given),
             ]
             if doubts or confidences[number] is not None:
@@ -163,6 +166,14 @@ class Judge:
             words = ", ".join(dict.fromkeys(unknown))
             sentence = f"The model has not learned these characters: {words}"
             yield Doubt(kind="unknown_word", sentence=sentence)
+
+    def _about_source(self, source: str, learned: Sequence[Doubt]) -> Iterator[Doubt]:
+        """The language of the source, by its words, where its pieces have not told it."""
+        kind = "source_language"
+        if self._known is None or any(doubt.kind == kind for doubt in learned):
+            return
+        if is_of_unseen_words(self._known, source):
+            yield Doubt(kind=kind, sentence=SENTENCES[kind])
 
     def _about_confidence(
         self, found: Translation, confidence: float | None, is_given: bool

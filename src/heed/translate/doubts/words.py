@@ -163,12 +163,21 @@ class _Side:
 
     def rows(self, texts: Sequence[Sequence[str]]) -> _Rows:
         """The ids of some texts."""
-        unknown, find = len(self._values) - 1, self._ids.get
+        find = self._find
         lengths = np.array([len(text) for text in texts], np.int64)
-        ids = np.array([find(piece, unknown) for text in texts for piece in text], np.int64)
+        ids = np.array([find(piece) for text in texts for piece in text], np.int64)
         rows = np.arange(len(texts)).repeat(lengths)
         places = np.arange(len(ids)) - (np.cumsum(lengths) - lengths).repeat(lengths)
         return _Rows(ids, rows, places, lengths)
+
+    def _find(self, piece: str) -> int:
+        """The id of a piece; of a translation in capitals, as the model wrote it."""
+        id = self._ids.get(piece)
+        if id is None and piece.isupper():
+            id = self._ids.get(piece.lower())
+            if id is None:
+                id = self._ids.get(piece[:2] + piece[2:].lower())
+        return len(self._values) - 1 if id is None else id
 
     def present(self, texts: _Rows) -> NDArray[np.bool_]:
         """Which pieces stand in each text, `(n, vocab_size + 1)`."""

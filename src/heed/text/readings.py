@@ -1,0 +1,142 @@
+"""How a model reads a line: misspelled words as what was meant, odd case as the usual one.
+
+A line of usual words in usual case is read as it stands. Not here: how words are counted, and which
+of them are names (`known.py`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heed.text.capitals import in_small_letters
+from heed.text.known import SOLID, KnownWords, Place, begins_sentence, word_places
+from heed.text.scripts import script_of
+from heed.text.typos import is_plain, stands_alone
+
+MAX_UNKNOWN = 0.5
+"""A line of more unknown words than this share is in another language, not misspelled."""
+
+MIN_TITLE_WORDS = 3
+"""Fewest words of a Line Written Like This."""
+
+NEVER_LARGE = 12
+"""A word with a capital in fewer than so many 255ths of its places is written small."""
+
+OFTEN_LARGE = 25
+"""One with at least so many may be meant by a misspelled word with a capital inside a line."""
+
+
+_TAGS = "<*"
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A word that is read as another one.
+
+    Attributes:
+        place: where it stands in the text.
+        word: as it was typed.
+        meant: as it is read.
+    """
+
+    place: Place
+    word: str
+    meant: str
+
+
+def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Correction]:
+    """The misspelled words of a line.
+
+    Args:
+        known: the words of the model.
+        text: a source.
+        taken: stretches to leave alone, in order.
+    """
+    if known.limits is None:
+        return []
+    places = list(word_places(text))
+    unknown = [
+        (start, end)
+        for start, end in places
+        if end - start > 1 and known.place_of(text[start:end]) < 0
+    ]
+    if not unknown or (len(unknown) > 1 and len(unknown) > MAX_UNKNOWN * len(places)):
+        return []
+    n_large = sum(text[start].isupper() for start, _ in places)
+    is_title = len(places) > 2 and n_large > 0.6 * len(places)
+    found = []
+    for start, end in unknown:
+        word = text[start:end]
+        if not is_plain(word) or script_of(word[0]) in SOLID:
+            continue
+        if not stands_alone(text, *_with_tags(text, start, end, taken)):
+            continue
+        if any(start < stop and begin < end for begin, stop in taken):
+            continue
+        meant = known.correct(word)
+        if meant is None:
+            continue
+        is_free = is_title or word.islower() or begins_sentence(text, start)
+        if is_free or known.larges[known.place_of(meant)] >= OFTEN_LARGE:
+            found.append(Correction((start, end), word, meant))
+    return found
+
+
+def _with_tags(text: str, start: int, end: int, taken: Sequence[Place]) -> Place:
+    """A stretch with the tags that touch it."""
+    for first, last in reversed(taken):
+        if last == start and text[first] in _TAGS:
+            start = first
+    for first, last in taken:
+        if first == end and text[first] in _TAGS:
+            end = last
+    return start, end
+
+
+def in_usual_case(known: KnownWords, text: str, taken: Sequence[Place]) -> str | None:
+    """A line Written Like This, or without any capital, in the case that is usual; else None.
+
+    A model may know Titles Like This: a line counts as one if a word in it has a capital that it
+    does not have in lines of the training text.
+
+    Args:
+        known: the words of the model.
+        text: a source.
+        taken: stretches that stay as they are, in order.
+    """
+    if text == text.lower():
+        small = in_small_letters(text, taken) if known.begins_large else None
+        return small and with_usual_capitals(known, small, taken)
+    n_words, is_title = 0, False
+    for start, end in word_places(text):
+        if any(start < stop and begin < end for begin, stop in taken):
+            continue
+        if text[start].islower():
+            return None
+        n_words += 1
+        is_title = is_title or (
+            is_small(known, text[start:end]) and not begins_sentence(text, start)
+        )
+    if n_words < MIN_TITLE_WORDS or not is_title:
+        return None
+    small = in_small_letters(text, taken)
+    return small and with_usual_capitals(known, small, taken)
+
+
+def is_small(known: KnownWords, word: str) -> bool:
+    """Whether a word is known without a capital only."""
+    place = known.place_of(word)
+    return place >= 0 and int(known.larges[place]) < NEVER_LARGE
+
+
+def with_usual_capitals(known: KnownWords, text: str, taken: Sequence[Place]) -> str:
+    """A text in small letters, with the capitals that its words usually have."""
+    letters = list(text)
+    for start, end in word_places(text):
+        if any(start < stop and begin < end for begin, stop in taken):
+            continue
+        place = known.place_of(text[start:end])
+        if place >= 0 and (capitals := int(known.capitals[place])):
+            for i in range(start, min(end, start + 16)):
+                if capitals >> (i - start) & 1 and len(large := letters[i].upper()) == 1:
+                    letters[i] = large
+    return "".join(letters)
