@@ -1,5 +1,6 @@
 """Translations with the terms of a glossary, by any model."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
+from heed.text.extend import with_controls
+from heed.text.protected import Rules, find_spans
+from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.glossary.honored import find_banned, find_targets
@@ -81,6 +85,30 @@ def test_a_model_with_random_weights_writes_every_term(
     # Random weights write signs around a field, between which a term may find no place.
     assert not named or "%s" in words
     assert text.count("%s") == found.text.count("%s")
+
+
+FIELDS = Glossary.of(
+    {"dog": "Dackel %s", "house": "<b>Haus</b>", "log": "http://a.b/c|Log {x}", "OK": "="}
+)
+SPANS = ["%s", "{x}", "<b>", "</b>", "http://a.b/c", "12", "dog", "house", "log", "OK", "sees"]
+
+
+@pytest.mark.parametrize("has_slots", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(words=st.lists(st.sampled_from(SPANS), min_size=1, max_size=7), seed=st.integers(0, 3))
+def test_terms_with_fields_of_their_own_leave_those_of_the_source(
+    vocab: Vocab, has_slots: bool, words: list[str], seed: int
+) -> None:
+    text = " ".join(words)
+    spoken = with_controls(vocab, SLOT_PIECES) if has_slots else vocab
+    translator = random_translator(spoken, seed)
+    (found,) = translator.translate([text], glossary=FIELDS, max_length=60, beam_size=2)
+    wanted = Counter(text[span.start : span.end] for span in find_spans(text, Rules.default()))
+    forms = [form for one in FIELDS.occurrences(text) for form in one.targets]
+    named = " ".join(doubt.sentence for doubt in found.doubts)
+    for span, n in wanted.items():
+        n_more = sum(form.count(span) for form in forms)
+        assert n <= found.text.count(span) <= n + n_more or span in named
 
 
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"sample": True, "seed": 3}, {}])

@@ -201,6 +201,33 @@ def _attention(
     return _mean_of(layers, chosen)
 
 
+def mean_log_probs(
+    model: Decodable, vocabs: tuple[Vocab, Vocab], pairs: Sequence[tuple[list[int], list[int]]]
+) -> list[float]:
+    """The mean log-prob of the tokens of given targets, `<eos>` included.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        vocabs: of the source and of the target.
+        pairs: source ids, `<eos>` included, and target ids without.
+    """
+    src_vocab, vocab = vocabs
+    targets = [[vocab.bos_id, *tgt, vocab.eos_id] for _, tgt in pairs]
+    found = [0.0] * len(pairs)
+    lengths = [max(len(src), len(tgt)) for (src, _), tgt in zip(pairs, targets, strict=True)]
+    for batch in batches(lengths, _FORCED_TOKENS):
+        log_probs = score_pairs(
+            model,
+            padded([pairs[i][0] for i in batch], src_vocab.pad_id),
+            padded([targets[i][:-1] for i in batch], vocab.pad_id),
+            padded([targets[i][1:] for i in batch], vocab.pad_id),
+            pad_id=vocab.pad_id,
+        )
+        for i, row in zip(batch, log_probs, strict=True):
+            found[i] = float(row.sum()) / (len(targets[i]) - 1)
+    return found
+
+
 def aligned(
     model: Decodable,
     reader: LineReader,

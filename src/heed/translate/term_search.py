@@ -1,11 +1,14 @@
 """Translations made to have the terms of a glossary, in the order of what it costs.
 
 What the model writes by itself stays if it has the terms. Else each missing term takes the place of
-the words that belong to it, by the alignment. Where none do, or something stands there that must
-not, the part is searched once more, and the search is told what must be found and what must not.
-`docs/terms.md` has the measurements behind this order.
+the words that belong to it, by the alignment. Where none do, or a term has several forms, the model
+scores translations with the term at each place and in each form that may be right, and the one that
+it finds likeliest is taken. Where something stands that must not, the part is searched once more,
+and the search is told what must be found and what must not. `docs/terms.md` has the measurements
+behind this order.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -19,8 +22,8 @@ from heed.text.vocab import Vocab
 from heed.translate.glossary.glossary import Glossary, Occurrence
 from heed.translate.glossary.honored import find_banned, find_targets
 from heed.translate.glossary.pieces import phrases_of
-from heed.translate.glossary.placing import place_terms
-from heed.translate.inspect import cross_attention, shown_pieces
+from heed.translate.glossary.placing import place_terms, variants
+from heed.translate.inspect import cross_attention, mean_log_probs, shown_pieces
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Translation
 from heed.translate.source import prefix_marks
@@ -29,10 +32,13 @@ from heed.translate.words import Span
 Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]
 """Translates parts, which have phrases and no glossary; also gets their places in the call."""
 
+Part = tuple[int, "_Wanted"]
+"""The place of a part in the call, and what is wanted of its translation."""
+
 LEAST_BEAM = 8
 """A narrower beam hardly finds places for what it has to write."""
 _MOST_SEARCHES = 3
-"""Each forbids the spelling in pieces that the one before has found for a forbidden word."""
+"""Each forbids what the one before has found of what must not stand there."""
 
 
 class TermSearch:
@@ -86,17 +92,42 @@ class TermSearch:
     def _text(self, chunk: Chunk) -> str:
         return self._vocabs[0].decode(chunk.src_ids) if chunk.source is None else chunk.source.text
 
-    def _place(self, found: list[Translation], lacking: list[tuple[int, "_Wanted"]]) -> None:
-        """Put missing terms in the place of the words that belong to them."""
-        missing = [(place, wanted) for place, wanted in lacking if wanted.lacks(found[place].text)]
-        for (place, wanted), aligned in zip(missing, self._aligned(found, missing), strict=True):
-            placed = wanted.placed(aligned)
-            if placed.text != aligned.text:
-                found[place] = placed if found[place].alignment else replace(placed, alignment=None)
+    def _place(self, found: list[Translation], lacking: list[Part]) -> None:
+        """Put missing terms in the place of the words that belong to them, or where they fit."""
+        waiting = [(place, wanted) for place, wanted in lacking if wanted.lacks(found[place].text)]
+        aligned = self._aligned(found, waiting)
+        done = {place: each for (place, _), each in zip(waiting, aligned, strict=True)}
+        while waiting:
+            options: list[list[Translation]] = []
+            for place, wanted in waiting:
+                done[place] = wanted.placed(done[place], is_certain=True)
+                options.append(wanted.variants(done[place]))
+            chosen = self._likeliest(waiting, options)
+            waiting = [part for part, best in zip(waiting, chosen, strict=True) if best]
+            done.update(
+                (part[0], best) for part, best in zip(waiting, filter(None, chosen), strict=True)
+            )
+        for place, each in done.items():
+            if each.text != found[place].text:
+                found[place] = each if found[place].alignment else replace(each, alignment=None)
 
-    def _aligned(
-        self, found: list[Translation], missing: list[tuple[int, "_Wanted"]]
-    ) -> list[Translation]:
+    def _likeliest(
+        self, parts: list[Part], options: list[list[Translation]]
+    ) -> list[Translation | None]:
+        """Of each part's options the one that the model finds likeliest; None if it has none."""
+        rows = [
+            (wanted.chunk.src_ids, self._ids(wanted.chunk, each.text))
+            for (_, wanted), some in zip(parts, options, strict=True)
+            if len(some) > 1
+            for each in some
+        ]
+        scores = iter(mean_log_probs(self._model, self._vocabs, rows))
+        return [
+            max(some, key=lambda each: next(scores)) if len(some) > 1 else next(iter(some), None)
+            for some in options
+        ]
+
+    def _aligned(self, found: list[Translation], missing: list[Part]) -> list[Translation]:
         """Translations with alignments, from one forced pass where they have none."""
         src_vocab, tgt_vocab = self._vocabs
         without = [(place, wanted) for place, wanted in missing if not found[place].alignment]
@@ -133,34 +164,20 @@ class TermSearch:
             return vocab.encode(text)
         return encode_with(vocab, text, prefix_marks(text, chunk.source))
 
-    def _search_again(self, found: list[Translation], again: list[tuple[int, "_Wanted"]]) -> None:
+    def _search_again(self, found: list[Translation], again: list[Part]) -> None:
         """Search for what must be found, and keep what is better."""
-        vocab = self._vocabs[1]
-        never: dict[int, list[str]] = {}
+        for place, wanted in again:
+            wanted.forbid(found[place].text)
         for _ in range(_MOST_SEARCHES):
             if not again:
                 return
-            parts = [
-                replace(
-                    wanted.chunk,
-                    glossary=None,
-                    phrases=phrases_of(
-                        wanted.occurrences, wanted.text, vocab, wanted.never(found[place].text)
-                    ),
-                )
-                for place, wanted in again
-            ]
+            parts = [wanted.searched(self._vocabs[1]) for _, wanted in again]
             others = self._search(parts, self._options, [place for place, _ in again])
             for (place, wanted), other in zip(again, others, strict=True):
                 if other.status == "unwanted" or wanted.faults(other) < wanted.faults(found[place]):
                     found[place] = other
-            still = [(place, wanted) for place, wanted in again if wanted.banned(found[place].text)]
-            if [never.get(place) for place, _ in still] == [
-                wanted.never(found[place].text) for place, wanted in still
-            ]:
-                return
-            never = {place: wanted.never(found[place].text) for place, wanted in still}
-            again = still
+            # With nothing more to forbid, a search would find the same.
+            again = [part for part in again if part[1].forbid(found[part[0]].text)]
 
 
 class _Wanted:
@@ -172,12 +189,17 @@ class _Wanted:
         taken = [span.place for span in chunk.source.spans] if chunk.source else []
         self.occurrences: list[Occurrence] = glossary.occurrences(text, taken)
         self._targets = [one for one in self.occurrences if one.targets]
-        self._never: dict[str, None] = {}
+        self._forbidden: dict[str, None] = {}
+        self._lacking: dict[str, list[Occurrence]] = {}
 
     def lacks(self, text: str) -> list[Occurrence]:
         """The occurrences of which no form stands in a translation."""
-        places = find_targets(text, self._targets)
-        return [one for one, place in zip(self._targets, places, strict=True) if place is None]
+        if text not in self._lacking:
+            places = find_targets(text, self._targets)
+            self._lacking[text] = [
+                one for one, place in zip(self._targets, places, strict=True) if place is None
+            ]
+        return self._lacking[text]
 
     def banned(self, text: str) -> list[str]:
         """What stands in a translation and must not."""
@@ -186,10 +208,17 @@ class _Wanted:
         kept = [place for place in find_targets(text, self._targets) if place is not None]
         return find_banned(text, self.occurrences, self._glossary, kept)
 
-    def never(self, text: str) -> list[str]:
-        """What must not be found, after `text` was: all that stood in one so far."""
-        self._never.update(dict.fromkeys(self.banned(text)))
-        return list(self._never)
+    def forbid(self, text: str) -> bool:
+        """Forbid what stands in a translation and must not; False if all of it is already."""
+        found = dict.fromkeys(self.banned(text))
+        is_new = not found.keys() <= self._forbidden.keys()
+        self._forbidden.update(found)
+        return is_new
+
+    def searched(self, vocab: Vocab) -> Chunk:
+        """The part with what its translation must contain, and what must not stand there."""
+        phrases = phrases_of(self.occurrences, self.text, vocab, self._forbidden)
+        return replace(self.chunk, glossary=None, phrases=phrases)
 
     def faults(self, found: Translation) -> int:
         """How many terms a translation lacks, and how many forbidden words it has."""
@@ -199,12 +228,48 @@ class _Wanted:
         """Whether nothing is to be done."""
         return not self.lacks(found.text) and not self.banned(found.text)
 
-    def placed(self, found: Translation) -> Translation:
-        """A translation with missing terms in the place of the words that belong to them."""
+    def placed(self, found: Translation, *, is_certain: bool = False) -> Translation:
+        """A translation with missing terms in the place of the words that belong to them.
+
+        Args:
+            found: the translation.
+            is_certain: leave out terms of several forms.
+        """
         if not self.lacks(found.text):
             return found
         taken = self._taken(found.text)
-        return place_terms(self._targets, self.text, found, taken).translation
+        applied = place_terms(self._targets, self.text, found, taken, is_certain=is_certain)
+        return applied.translation if self._keeps_spans(found, applied.translation) else found
+
+    def variants(self, found: Translation) -> list[Translation]:
+        """Translations with one more term; none where no term is missing, or none has a place."""
+        n_missing = len(self.lacks(found.text))
+        if not n_missing:
+            return []
+        return [
+            other
+            for other in variants(self._targets, self.text, found, self._taken(found.text))
+            if len(self.lacks(other.text)) < n_missing and self._keeps_spans(found, other)
+        ]
+
+    def _keeps_spans(self, found: Translation, other: Translation) -> bool:
+        """Whether a translation has the spans of another, and besides only those of terms."""
+        if self.chunk.source is None:
+            return True
+        rules = self.chunk.source.rules
+        before, after = (
+            Counter(each.text[span.start : span.end] for span in find_spans(each.text, rules))
+            for each in (found, other)
+        )
+        if before == after:
+            return True
+        of_terms = {
+            form[span.start : span.end]
+            for one in self._targets
+            for form in one.targets
+            for span in find_spans(form, rules)
+        }
+        return before <= after and of_terms.issuperset(after - before)
 
     def _taken(self, text: str) -> list[Span]:
         """The protected spans of a translation, which are not to be replaced."""

@@ -7,15 +7,19 @@ from tests.documents.fakes import changed, reversed_words
 from heed.documents.markup import parse_markup
 from heed.documents.segment import Segment
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.glossary.placing import apply_glossary
+from heed.translate.glossary.placing import Applied, place_terms, variants
 from heed.translate.result import Translation
+
+
+def apply_glossary(glossary: Glossary, source: str, translation: Translation) -> Applied:
+    return place_terms(glossary.occurrences(source), source, translation)
 
 
 def applied(entries: dict[str, str], source: str, *, backwards: bool = False) -> str:
     """The terms put into `source`, as if each word were translated by itself."""
     segment = Segment(source)
     translation = reversed_words(segment) if backwards else changed(segment, str)
-    return apply_glossary(Glossary.of(entries), source, translation).text
+    return apply_glossary(Glossary.of(entries), source, translation).translation.text
 
 
 # Finding
@@ -56,16 +60,15 @@ def test_scripts_without_blanks_are_matched_by_characters() -> None:
         alignment=[[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]],
     )
     done = apply_glossary(Glossary.of({"男孩": "lad"}), "一个男孩吃", translation)
-    assert done.text == "a lad eats"
+    assert done.translation.text == "a lad eats"
     translation = Translation(
         text="一个男孩吃",
         tokens=["一个", "男孩", "吃"],
         source_tokens=["▁a", "▁boy", "▁eats"],
         alignment=[[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]],
     )
-    assert (
-        apply_glossary(Glossary.of({"boy": "小子"}), "a boy eats", translation).text == "一个小子吃"
-    )
+    done = apply_glossary(Glossary.of({"boy": "小子"}), "a boy eats", translation)
+    assert done.translation.text == "一个小子吃"
 
 
 def test_a_term_that_finds_no_words_is_named() -> None:
@@ -73,13 +76,13 @@ def test_a_term_that_finds_no_words_is_named() -> None:
     done = apply_glossary(glossary, "man dog", Translation(text="x"))
     assert len(done.unplaced) == 1
     done = apply_glossary(glossary, "man", Translation(text=""))
-    assert (done.text, done.unplaced) == ("", ["man"])
+    assert (done.translation.text, done.unplaced) == ("", ["man"])
 
 
 def test_a_text_too_long_to_be_aligned_is_left_as_it_is() -> None:
     text = "man " * 3000
     done = apply_glossary(Glossary.of({"man": "Herr"}), text, Translation(text=text))
-    assert (done.text, len(done.unplaced)) == (text, 3000)
+    assert (done.translation.text, len(done.unplaced)) == (text, 3000)
 
 
 def test_tags_are_placed_around_terms_that_were_put_in() -> None:
@@ -87,7 +90,7 @@ def test_tags_are_placed_around_terms_that_were_put_in() -> None:
     (segment,) = markup.segments
     glossary = Glossary.of({"blue shirt": "Hemd, das blau ist", "man": "Herr"})
     done = apply_glossary(glossary, segment.text, reversed_words(segment))
-    assert done.text == "Herr a on Hemd, das blau ist a"
+    assert done.translation.text == "Herr a on Hemd, das blau ist a"
     assert markup.join([done.translation]) == "<i>Herr</i> a on <b>Hemd, das blau ist</b> a"
 
 
@@ -97,5 +100,67 @@ def test_any_texts_give_the_term_or_name_it(source: str, said: str) -> None:
     found = glossary.occurrences(source)
     done = apply_glossary(glossary, source, Translation(text=said))
     placed = len(found) - len(done.unplaced)
-    text = done.text.casefold()
+    text = done.translation.text.casefold()
     assert placed == text.count("x y") + text.count("z") + text.count("w")
+
+
+# Variants
+
+
+def of(entries: dict[str, str], source: str, said: Translation) -> list[str]:
+    return [each.text for each in variants(Glossary.of(entries).occurrences(source), source, said)]
+
+
+def test_all_forms_are_named_for_the_words_that_belong_to_a_term() -> None:
+    source = "a man here"
+    said = changed(Segment(source), str)
+    assert of({"man": "Herr|Herrn"}, source, said) == ["a Herr here", "a Herrn here"]
+    assert of({"man": "Herr"}, source, Translation(text="a Herr here")) == []
+
+
+def test_only_terms_of_one_form_are_placed_where_the_others_can_be_scored() -> None:
+    source = "man dog"
+    occurrences = Glossary.of({"man": "Herr|Herrn", "dog": "Hund"}).occurrences(source)
+    done = place_terms(occurrences, source, changed(Segment(source), str), is_certain=True)
+    assert (done.translation.text, done.unplaced) == ("man Hund", ["man"])
+
+
+def test_a_term_without_words_of_its_own_is_put_beside_its_neighbors() -> None:
+    said = Translation(
+        text="ein Mann (hier).",
+        tokens=["▁ein", "▁Mann", "▁(", "hier", ")", "."],
+        source_tokens=["▁a", "▁man", "▁sees", "▁(", "here", ")", "."],
+        alignment=[
+            [1.0, 0, 0, 0, 0, 0, 0],
+            [0, 1.0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 1.0, 0, 0, 0],
+            [0, 0, 0, 0, 1.0, 0, 0],
+            [0, 0, 0, 0, 0, 1.0, 0],
+            [0, 0, 0, 0, 0, 0, 1.0],
+        ],
+    )
+    found = of({"sees": "sieht"}, "a man sees (here).", said)
+    assert "ein Mann sieht (hier)." in found
+    assert all(" ".join(each.split()) == each and "sieht" in each for each in found)
+    assert of({"man": "Herr"}, "man", Translation(text="")) == ["Herr"]
+
+
+def test_characters_are_put_in_without_blanks() -> None:
+    said = Translation(
+        text="老人他它小狗",
+        tokens=["老", "人", "他", "它", "小", "狗"],
+        source_tokens=["▁he", "▁sees", "▁it"],
+        alignment=[[1.0, 0, 0], [1.0, 0, 0], [1.0, 0, 0], [0, 0, 1.0], [0, 0, 1.0], [0, 0, 1.0]],
+    )
+    found = of({"sees": "看"}, "he sees it", said)
+    assert "老人他看它小狗" in found and not any(" " in each for each in found)
+
+
+@given(st.text("ab .A中(", max_size=20), st.text("ab .中(", max_size=20))
+def test_a_variant_has_one_more_term_and_loses_one_word_at_most(source: str, said: str) -> None:
+    glossary = Glossary.of({"a b": "x y", "ab": "z", "中": "w"})
+    for text in of(glossary.entries, source, Translation(text=said)):
+        assert sum(map(text.casefold().count, ("x y", "z", "w"))) == 1
+        left = text.casefold().replace("x y", "").replace("z", "").replace("w", "")
+        lost = len("".join(said.split())) - len("".join(left.split()))
+        assert 0 <= lost <= max(map(len, said.split()), default=0)

@@ -1,22 +1,39 @@
-"""Target terms put into a translation that lacks them: the last resort.
+"""Target terms put into a translation that lacks them.
 
-The words of the translation that belong to the term, by the alignment, are replaced by it. The
-words around it, such as an article, do not change.
+The words of the translation that belong to a term, by the alignment, are replaced by it. The words
+around it, such as an article, do not change. Where no words belong to it, or it has several forms,
+`variants` names what may be right, for a model to choose from.
 """
 
+import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.translate.glossary.glossary import Glossary, Occurrence
+from heed.translate.glossary.glossary import Occurrence
 from heed.translate.glossary.honored import find_targets
 from heed.translate.result import Translation
-from heed.translate.words import Links, Span, best_stretch, link_words, word_spans
+from heed.translate.words import (
+    Links,
+    Matrix,
+    Span,
+    best_stretch,
+    is_solid,
+    link_spans,
+    word_spans,
+)
 
 # A term is placed if so much of one word, at least, is linked with its words.
 _LEAST_SHARE = 0.25
+# With so much a word may be what the term should replace, if the model finds that likely.
+_POOR_SHARE = 0.15
+# So many words at most may be beside the place of a term.
+_N_LIKELY = 2
+# Signs that open a bracket or a quotation.
+_OPENING = ("Ps", "Pi")
 # Words of the source times words of the translation: to link them takes so many numbers.
 _MAX_LINKS = 4_000_000
 
@@ -28,27 +45,28 @@ class Applied:
     Attributes:
         translation: its text has the terms. If any was put in, its tokens are words, so that its
             alignment fits the text.
-        unplaced: source terms that occur and whose target terms could not be placed.
+        unplaced: source terms that occur and whose target terms were not placed.
     """
 
     translation: Translation
     unplaced: list[str]
 
-    @property
-    def text(self) -> str:
-        """The text with the terms."""
-        return self.translation.text
 
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """A target term in the place of words of a translation, or in a gap between two.
 
-def apply_glossary(glossary: Glossary, source_text: str, translation: Translation) -> Applied:
-    """Put the target terms of a glossary into a translation.
-
-    Args:
-        glossary: the terms.
-        source_text: what was translated.
-        translation: with its alignment; without, words are linked by where they stand.
+    Attributes:
+        first: the first of these words.
+        last: the one behind them; equal to `first` for a gap.
+        target: the term.
+        src: the words of the source that it stands for, `(first, last)`.
     """
-    return place_terms(glossary.occurrences(source_text), source_text, translation)
+
+    first: int
+    last: int
+    target: str
+    src: Span
 
 
 def place_terms(
@@ -56,6 +74,8 @@ def place_terms(
     source_text: str,
     translation: Translation,
     taken: Sequence[Span] = (),
+    *,
+    is_certain: bool = False,
 ) -> Applied:
     """Put the target terms of occurrences into a translation.
 
@@ -66,53 +86,151 @@ def place_terms(
         source_text: what was translated.
         translation: with its alignment; without, words are linked by where they stand.
         taken: stretches of the translation that are not to be replaced.
+        is_certain: leave out terms of several forms, of which the first would be put in.
     """
-    wanted = [one for one in occurrences if one.targets]
-    there = find_targets(translation.text, wanted)
-    missing = [one for one, span in zip(wanted, there, strict=True) if span is None]
-    if not missing:
+    site = _Site.of(occurrences, source_text, translation, taken)
+    if not site.missing:
         return Applied(translation, [])
-    if len(word_spans(source_text)) * len(word_spans(translation.text)) > _MAX_LINKS:
-        return Applied(translation, [occurrence.term for occurrence in missing])
-    links = link_words(source_text, translation)
-    # The translation has target terms already; these are not to be replaced by others.
-    free = _free_words(links, [*taken, *(span for span in there if span is not None)])
-    replaced: list[tuple[int, int, str]] = []
+    put: list[_Put] = []
     unplaced: list[str] = []
-    places = {word: i for i, (word, _) in enumerate(links.src)}
-    for occurrence in missing:
-        stretch = _stretch(links, free, occurrence, places[occurrence.start])
-        if stretch is None:
+    for occurrence in site.missing:
+        stretch = site.stretch(occurrence)
+        if stretch is None or (is_certain and len(occurrence.targets) > 1):
             unplaced.append(occurrence.term)
             continue
         first, last = stretch
-        free[first:last] = False
-        replaced.append((first, last, occurrence.target))
-    if replaced:
-        translation = _replaced(source_text, translation, links, sorted(replaced))
+        site.free[first:last] = False
+        put.append(_Put(first, last, occurrence.target, site.words(occurrence)))
+    if put:
+        put.sort(key=lambda one: one.first)
+        translation = _with_terms(source_text, translation, site.links, put)
     return Applied(translation, unplaced)
 
 
-def _free_words(links: Links, taken: Sequence[Span]) -> NDArray[np.bool_]:
-    free = np.ones(len(links.tgt), dtype=bool)
-    for word, (start, end) in enumerate(links.tgt):
-        free[word] = not any(a < end and start < b for a, b in taken)
-    return free
+def variants(
+    occurrences: Sequence[Occurrence],
+    source_text: str,
+    translation: Translation,
+    taken: Sequence[Span] = (),
+) -> list[Translation]:
+    """Translations with one more term, wherever it may belong, in all its forms.
+
+    Args:
+        occurrences: of terms in the source.
+        source_text: what was translated.
+        translation: with its alignment.
+        taken: stretches of it that are not to be replaced.
+
+    Returns:
+        Some for the first term that is missing; none if all are there.
+    """
+    site = _Site.of(occurrences, source_text, translation, taken)
+    if not site.missing or not site.links.src:
+        return []
+    occurrence = site.missing[0]
+    stretch = site.stretch(occurrence)
+    places = site.likely_places(occurrence) if stretch is None else [stretch]
+    src = site.words(occurrence)
+    return [
+        _with_terms(source_text, translation, site.links, [_Put(first, last, target, src)])
+        for first, last in places
+        for target in occurrence.targets
+    ]
 
 
-def _stretch(
-    links: Links, free: NDArray[np.bool_], occurrence: Occurrence, place: int
-) -> tuple[int, int] | None:
-    share = links.weights[:, place : place + occurrence.n_words].sum(axis=1)
-    if not len(share) or share[free].max(initial=0) < _LEAST_SHARE:
-        return None
-    return best_stretch(share, free)
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A translation that lacks terms, linked with its source.
+
+    Attributes:
+        text: of the translation.
+        links: between its words and those of the source.
+        free: which of its words may be replaced.
+        missing: occurrences that it lacks; none either if it is too long to be linked.
+        taken: where it must not change.
+    """
+
+    text: str
+    links: Links
+    free: NDArray[np.bool_]
+    missing: Sequence[Occurrence]
+    taken: Sequence[Span]
+
+    @classmethod
+    def of(
+        cls,
+        occurrences: Sequence[Occurrence],
+        source_text: str,
+        translation: Translation,
+        taken: Sequence[Span],
+    ) -> "_Site":
+        """Find what is missing, and link the words."""
+        text = translation.text
+        wanted = [one for one in occurrences if one.targets]
+        there = find_targets(text, wanted)
+        missing = [one for one, span in zip(wanted, there, strict=True) if span is None]
+        # The translation has target terms already; these are not to be replaced by others.
+        taken = [*taken, *(span for span in there if span is not None)]
+        links = Links([], [], np.zeros((0, 0)))
+        if missing:
+            src, tgt = word_spans(source_text), word_spans(text)
+            if len(src) * len(tgt) <= _MAX_LINKS:
+                links = link_spans(source_text, src, translation, tgt)
+        free = np.array(
+            [not any(a < end and start < b for a, b in taken) for start, end in links.tgt],
+            dtype=bool,
+        )
+        return cls(text, links, free, missing, taken)
+
+    def words(self, occurrence: Occurrence) -> Span:
+        """The words of an occurrence, by their numbers in the source."""
+        first = bisect_left(self.links.src, (occurrence.start, 0))
+        return first, min(first + occurrence.n_words, len(self.links.src))
+
+    def stretch(self, occurrence: Occurrence) -> Span | None:
+        """The free words that belong to an occurrence; None if too little of any does."""
+        share = self._share(occurrence)
+        if share[self.free].max(initial=0) < _LEAST_SHARE:
+            return None
+        return best_stretch(share, self.free)
+
+    def likely_places(self, occurrence: Occurrence) -> list[Span]:
+        """The word that belongs to it most, and gaps beside such and beside its neighbors'."""
+        n_words = len(self.links.tgt)
+        share = self._share(occurrence)
+        likely = [
+            word
+            for word in np.argsort(-share, kind="stable").tolist()
+            if self.free[word] and self.text[self.links.tgt[word][0]].isalnum()
+        ][:_N_LIKELY]
+        gaps = {gap for word in likely for gap in (word, word + 1)} or {n_words}
+        first, last = self.words(occurrence)
+        if n_words and first > 0:
+            gaps.add(int(self.links.weights[:, first - 1].argmax()) + 1)
+        if n_words and last < len(self.links.src):
+            gaps.add(int(self.links.weights[:, last].argmax()))
+        replaced = [(word, word + 1) for word in likely[:1] if share[word] >= _POOR_SHARE]
+        return replaced + [(gap, gap) for gap in sorted(gaps) if self._is_open(gap)]
+
+    def _share(self, occurrence: Occurrence) -> Matrix:
+        """How much of each word belongs to an occurrence, `(n_words,)`."""
+        first, last = self.words(occurrence)
+        shares: Matrix = self.links.weights[:, first:last].sum(axis=1)
+        return shares
+
+    def _is_open(self, gap: int) -> bool:
+        """Whether a gap is in nothing that must not change."""
+        if gap in (0, len(self.links.tgt)):
+            return True
+        place = self.links.tgt[gap][0]
+        return not any(start < place < end for start, end in self.taken)
 
 
-def _replaced(
-    source: str, translation: Translation, links: Links, replaced: list[tuple[int, int, str]]
+def _with_terms(
+    source: str, translation: Translation, links: Links, put: Sequence[_Put]
 ) -> Translation:
-    """A translation with stretches of words replaced, described by words in place of pieces."""
+    """A translation with terms put in, in order; described by words in place of pieces."""
+    text = translation.text
     parts: list[str] = []
     tokens: list[str] = []
     rows: list[list[float]] = []
@@ -120,24 +238,30 @@ def _replaced(
     place = 0
 
     def keep(first: int, last: int) -> None:
-        tokens.extend(translation.text[slice(*span)] for span in links.tgt[first:last])
+        tokens.extend(text[slice(*span)] for span in links.tgt[first:last])
         rows.extend(weights[first:last])
 
     word = 0
-    for first, last, target in replaced:
-        start, end = links.tgt[first][0], links.tgt[last - 1][1]
-        keep(word, first)
-        if translation.text.isupper():
+    for one in put:
+        start = links.tgt[one.first][0] if one.first < len(links.tgt) else len(text)
+        end = links.tgt[one.last - 1][1] if one.last > one.first else start
+        keep(word, one.first)
+        target = one.target
+        if text.isupper():
             target = target.upper()  # a line in capitals is answered in capitals
-        elif start == 0 and translation.text[0].isupper():
+        elif start == 0 and text[:1].isupper():
             target = target[:1].upper() + target[1:]
-        parts += (translation.text[place:start], target)
-        terms = _words(target)
+        if one.first == one.last:
+            before, after = text[:start], text[start:]
+            parts.append(text[place:start] + _apart(before, target, after))
+        else:
+            parts += (text[place:start], target)
+        terms = [target[first:last] for first, last in word_spans(target)]
         tokens += terms
-        rows += [links.weights[first:last].mean(axis=0).tolist()] * len(terms)
-        place, word = end, last
+        rows += [_row(links, one)] * len(terms)
+        place, word = end, one.last
     keep(word, len(links.tgt))
-    parts.append(translation.text[place:])
+    parts.append(text[place:])
     return replace(
         translation,
         text="".join(parts),
@@ -148,5 +272,20 @@ def _replaced(
     )
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text[start:end] for start, end in word_spans(text))
+def _row(links: Links, put: _Put) -> list[float]:
+    """How much a term that was put in belongs to each word of the source."""
+    if put.first < put.last:
+        row: list[float] = links.weights[put.first : put.last].mean(axis=0).tolist()
+        return row
+    first, last = put.src
+    return [float(first <= word < last) / max(1, last - first) for word in range(len(links.src))]
+
+
+def _apart(before: str, target: str, after: str) -> str:
+    """A term between two stretches of text, with the blanks that it needs."""
+    if before and not (before[-1].isspace() or is_solid(before[-1]) or is_solid(target[0])):
+        target = target if unicodedata.category(before[-1]) in _OPENING else " " + target
+    if after and not (after[0].isspace() or is_solid(after[0]) or is_solid(target[-1])):
+        is_word = after[0].isalnum() or unicodedata.category(after[0]) in _OPENING
+        target = target + " " if is_word else target
+    return target
