@@ -394,6 +394,25 @@ def test_survival_scores_changed_copies_beside_the_unchanged_lines(
     assert "left out: other quotes and dashes" in out
 
 
+def test_survival_counts_the_terms_of_a_glossary_or_of_the_test_set(
+    call: Callable[..., Any], files: dict[str, str], model: str, tmp_path: Path
+) -> None:
+    flags = ["evaluate", "-m", model, "-b", "1", "--src", files["src"], "--ref", files["ref"]]
+    word = Path(files["src"]).read_text(encoding="utf-8").split()[0]
+    terms = tmp_path / "terms.tsv"
+    terms.write_text(f"{word}\tDackel\n", encoding="utf-8")
+    code, out, _ = call(*flags, "--survival", "--glossary", str(terms), "--json")
+    rows = {row["key"]: row for row in json.loads(out)["survival"]}
+    assert code == 0
+    assert rows["terms"]["n_lines"] >= 1
+    assert rows["terms"]["kept"] == 1.0
+    terms.write_text("unheardof\tDackel\n", encoding="utf-8")
+    _, out, _ = call(*flags, "--survival", "--glossary", str(terms))
+    assert "left out: glossary terms used: no term of the glossary stands in them" in out
+    code, _, err = call(*flags, "--glossary", str(terms))
+    assert (code, "--glossary is for --survival" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -110,6 +110,20 @@ def test_a_line_that_must_be_copied_may_be_doubted_instead() -> None:
     assert row.bleu is None
 
 
+def test_terms_are_counted_one_by_one() -> None:
+    given = Trial(
+        key="terms",
+        label="terms",
+        sources=LINES[:2],
+        numbers=[0, 1],
+        references=[LINES[:2]],
+        has_terms=True,
+    )
+    said = [Answer(LINES[0], terms=(True, True)), Answer(LINES[1], terms=(False, True))]
+    row = judge([clean(), given], [answers(LINES), said]).rows[1]
+    assert (row.n_lines, row.kept, row.share) == (2, 0.75, 1.0)
+
+
 def test_the_table_says_what_is_not_in_it_and_why() -> None:
     trials = [clean(), trial(key="upper", label="UPPER", reason="no capitals", sources=[])]
     found = judge(trials, [answers(LINES), []])

@@ -16,6 +16,7 @@ import click
 
 from heed.bundle.outputs import STANDARD, require_not_read
 from heed.cli.command import Session, as_one, command, options
+from heed.cli.glossary import open_glossary
 from heed.cli.models import (
     ModelFlags,
     checked_search,
@@ -84,6 +85,7 @@ class Judging:
         by_length: whether to score sentences of similar length too.
         worst: how many of the worst sentences to show.
         survival: whether to score changed copies of the test set instead.
+        glossary: file of the terms whose use is counted there; None = terms of the test set.
         seed: of the changes.
     """
 
@@ -94,6 +96,7 @@ class Judging:
     by_length: bool
     worst: int
     survival: bool
+    glossary: str | None
     seed: int
 
     @property
@@ -124,6 +127,7 @@ class Judging:
     default=0,
 )
 @option("--survival", bool, "Score the model on changed copies: capitals, typing errors, tags ...")
+@option("--glossary", str, "Terms for --survival; else found in the test set.", metavar="FILE")
 @option("--seed", int, "Decides the changes of --survival.", default=1)
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
@@ -191,7 +195,8 @@ def evaluate(
         search = {**checked_search(translator, wishes), "target_lang": target_lang}
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
-            show_survival(translator, test, reading, search, as_json=as_json)
+            glossary = open_glossary(session, judging.glossary)
+            show_survival(translator, test, reading, search, glossary=glossary, as_json=as_json)
             return
         systems[name] = translate_all(translator, sources, files.save, search)
     texts = systems, known, sources
@@ -269,6 +274,8 @@ def require_sensible(
             "--survival is a table of its own: give it -m RUN, --src and --ref, without --hyp, "
             "--by-length and --worst."
         )
+    if judging.glossary and not judging.survival:
+        raise UsageError("--glossary is for --survival, which counts the terms that were used.")
     if judging.survival and files.save:
         raise UsageError("--survival translates many copies and saves none: leave out --save.")
     if len(files.hyp) + translates > 2:

@@ -8,9 +8,13 @@ from heed.cli.terminal import echo
 
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
-    from heed.evaluate.survival import Answer
+    from heed.evaluate.survival import Answer, Trial
+    from heed.translate.glossary.glossary import Glossary
     from heed.translate.survival import Original
     from heed.translate.translator import Translator
+
+MOST_TERMS = 2
+"""Of a line, where the terms are found in the test set itself."""
 
 
 def show_survival(
@@ -19,14 +23,27 @@ def show_survival(
     reading: "Reading",
     search: dict[str, Any],
     *,
+    glossary: "Glossary | None",
     as_json: bool,
 ) -> None:
-    """Translate each changed copy of the test set and print what became of it."""
+    """Translate each changed copy of the test set and print what became of it.
+
+    Args:
+        translator: of the model.
+        test: sources and references.
+        reading: how they are compared.
+        search: arguments of each translation.
+        glossary: whose terms are looked for; None = terms found in the test set itself.
+        as_json: print JSON in place of a table.
+    """
     from heed.evaluate.survival import judge
     from heed.translate.survival import make_trials
 
     trials = make_trials(test)
     answers = [answers_of(translator, trial.sources, search) for trial in trials]
+    glossaries = [glossary] * len(test.sources) if glossary else own_glossaries(test)
+    trials.append(trial_of_terms(test, glossaries, is_given=glossary is not None))
+    answers.append(answers_with_terms(translator, trials[-1], glossaries, search))
     found = judge(trials, answers, reading=reading)
     echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2) if as_json else found.as_text())
 
@@ -40,3 +57,67 @@ def answers_of(
 
     found = translator.translate_stream(sources, **search)
     return [Answer(each.text, is_doubted=is_doubtful(each)) for each in found]
+
+
+def own_glossaries(test: "Original") -> "list[Glossary | None]":
+    """A glossary of each line: some of its words, with those of its first reference."""
+    from heed.explain.attention.terms import repeated_terms
+    from heed.translate.glossary.glossary import Glossary
+
+    found = repeated_terms(test.sources, test.references[0], most=MOST_TERMS)
+    return [Glossary.of(terms) if terms else None for terms in found]
+
+
+def trial_of_terms(
+    test: "Original", glossaries: "Sequence[Glossary | None]", *, is_given: bool
+) -> "Trial":
+    """The lines in which terms occur.
+
+    Args:
+        test: sources and references.
+        glossaries: of each source.
+        is_given: they are from a file.
+    """
+    from heed.evaluate.survival import Trial
+
+    numbers = [
+        number
+        for number, (source, glossary) in enumerate(zip(test.sources, glossaries, strict=True))
+        if glossary and any(one.targets for one in glossary.occurrences(source))
+    ]
+    missing = "no term of the glossary stands in them"
+    if not is_given:
+        missing = "the lines have no words that are linked twice with the same word of a reference"
+    return Trial(
+        key="terms",
+        label="glossary terms used",
+        sources=[test.sources[number] for number in numbers],
+        numbers=numbers,
+        references=[[lines[number] for number in numbers] for lines in test.references],
+        has_terms=True,
+        reason="" if numbers else missing,
+    )
+
+
+def answers_with_terms(
+    translator: "Translator",
+    trial: "Trial",
+    glossaries: "Sequence[Glossary | None]",
+    search: dict[str, Any],
+) -> "list[Answer]":
+    """The model's translations with terms, and whether each of them stands there."""
+    from heed.evaluate.survival import Answer
+    from heed.translate.doubts.judge import is_doubtful
+    from heed.translate.glossary.honored import find_targets
+    from heed.translate.lines import Line
+
+    own = [glossaries[number] for number in trial.numbers]
+    lines = [Line(source, glossary=each) for source, each in zip(trial.sources, own, strict=True)]
+    answers = []
+    for line, found in zip(lines, translator.translate_stream(lines, **search), strict=True):
+        assert line.glossary is not None
+        wanted = [one for one in line.glossary.occurrences(line.text) if one.targets]
+        places = find_targets(found.text, wanted)
+        terms = [place is not None for place in places]
+        answers.append(Answer(found.text, is_doubted=is_doubtful(found), terms=terms))
+    return answers

@@ -45,6 +45,7 @@ class Trial:
         kinds: the kind of the spans of each source.
         is_rest: spans are taken out of an answer before it is compared.
         must_copy: an answer is right if it is the source, or if the translator doubts it.
+        has_terms: the translator got a glossary, and answers say which terms they have.
         reason: why there are no lines; "" if there are.
     """
 
@@ -58,15 +59,23 @@ class Trial:
     kinds: Sequence[str] = ()
     is_rest: bool = False
     must_copy: bool = False
+    has_terms: bool = False
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A translation, and whether the translator itself doubts it."""
+    """A translation.
+
+    Attributes:
+        text: of the translation.
+        is_doubted: whether the translator itself doubts it.
+        terms: whether each term of a glossary that occurs in the source stands in the answer.
+    """
 
     text: str
     is_doubted: bool = False
+    terms: Sequence[bool] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +91,8 @@ class Row:
         clean_bleu: of the unchanged lines, compared in the same way.
         clean_chrf: of the unchanged lines.
         kept: share of the lines whose spans all stand in their answers as often as in the source;
-            of a trial whose lines must be copied, the share copied or doubted. None where nothing
-            has to be kept.
+            of a trial whose lines must be copied, the share copied or doubted; of one with a
+            glossary, the share of its terms that stand there. None where nothing has to be kept.
         by_kind: the same for each kind, and how many there are.
         reason: why the trial does not exist.
     """
@@ -183,6 +192,8 @@ def _row(
             for source, answer in zip(trial.sources, answers, strict=True)
         ]
         return replace(row, kept=_mean(right), by_kind=_by_kind(trial.kinds, right))
+    if trial.has_terms:
+        row = replace(row, kept=_mean([term for answer in answers for term in answer.terms]))
     if trial.spans:
         right = [
             is_kept(spans, text, kind=kind)
