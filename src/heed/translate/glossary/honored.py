@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from heed.translate.glossary.glossary import Glossary, Occurrence
 from heed.translate.words import Span, word_spans
@@ -86,8 +87,10 @@ def _touches(taken: Iterable[Span], start: int, end: int) -> bool:
     return any(a < end and start < b for a, b in taken)
 
 
-def _split(text: str) -> list[str]:
-    return [text[start:end] for start, end in small_words(text)]
+@lru_cache(maxsize=10_000)
+def _split(text: str) -> tuple[str, ...]:
+    """The words of a form: those of a glossary are looked for again and again."""
+    return tuple(text[start:end] for start, end in small_words(text))
 
 
 def _parts(text: str, span: Span) -> list[Span]:
@@ -104,4 +107,4 @@ def _parts(text: str, span: Span) -> list[Span]:
 def _is_exact(words: Sequence[str], form: Sequence[str], *, is_first: bool) -> bool:
     """Whether words are those of a form; at the beginning of a text with a capital, too."""
     capital = [form[0][:1].upper() + form[0][1:], *form[1:]]
-    return list(words) == form or (is_first and list(words) == capital)
+    return list(words) in ([*form], capital) if is_first else list(words) == [*form]

@@ -9,6 +9,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,8 @@ from heed.translate.words import (
 _LEAST_SHARE = 0.25
 # With so much a word may be what the term should replace, if the model finds that likely.
 _POOR_SHARE = 0.15
-# So many words at most may be beside the place of a term.
-_N_LIKELY = 2
+# So many forms at most are tried at a place.
+_MOST_FORMS = 3
 # Signs that open a bracket or a quotation.
 _OPENING = ("Ps", "Pi")
 # Words of the source times words of the translation: to link them takes so many numbers.
@@ -122,7 +123,8 @@ def variants(
         taken: stretches of it that are not to be replaced.
 
     Returns:
-        Some for the first term that is missing; none if all are there.
+        Some for the first term that is missing; none if all are there. Of many forms those that
+        end as the words do that they replace.
     """
     site = _Site.of(occurrences, source_text, translation, taken)
     if not site.missing or not site.links.src:
@@ -134,7 +136,7 @@ def variants(
     return [
         _with_terms(source_text, translation, site.links, [_Put(first, last, target, src)])
         for first, last in places
-        for target in occurrence.targets
+        for target in site.likely_forms(occurrence, first, last)
     ]
 
 
@@ -195,22 +197,32 @@ class _Site:
         return best_stretch(share, self.free)
 
     def likely_places(self, occurrence: Occurrence) -> list[Span]:
-        """The word that belongs to it most, and gaps beside such and beside its neighbors'."""
+        """The word that belongs to it most, and gaps beside that and beside its neighbors'."""
         n_words = len(self.links.tgt)
         share = self._share(occurrence)
         likely = [
             word
             for word in np.argsort(-share, kind="stable").tolist()
             if self.free[word] and self.text[self.links.tgt[word][0]].isalnum()
-        ][:_N_LIKELY]
+        ][:1]
         gaps = {gap for word in likely for gap in (word, word + 1)} or {n_words}
         first, last = self.words(occurrence)
         if n_words and first > 0:
             gaps.add(int(self.links.weights[:, first - 1].argmax()) + 1)
         if n_words and last < len(self.links.src):
             gaps.add(int(self.links.weights[:, last].argmax()))
-        replaced = [(word, word + 1) for word in likely[:1] if share[word] >= _POOR_SHARE]
+        replaced = [(word, word + 1) for word in likely if share[word] >= _POOR_SHARE]
         return replaced + [(gap, gap) for gap in sorted(gaps) if self._is_open(gap)]
+
+    def likely_forms(self, occurrence: Occurrence, first: int, last: int) -> Sequence[str]:
+        """Some forms of a term for the place of these words; for a gap, the first."""
+        if first == last:
+            return [occurrence.target]
+        if len(occurrence.targets) <= _MOST_FORMS:
+            return occurrence.targets
+        replaced = self.text[self.links.tgt[first][0] : self.links.tgt[last - 1][1]]
+        alike = sorted(occurrence.targets, key=lambda form: -_n_equal_at_end(form, replaced))
+        return alike[:_MOST_FORMS]
 
     def _share(self, occurrence: Occurrence) -> Matrix:
         """How much of each word belongs to an occurrence, `(n_words,)`."""
@@ -270,6 +282,12 @@ def _with_terms(
         source_tokens=[source[start:end] for start, end in links.src],
         alignment=rows,
     )
+
+
+def _n_equal_at_end(one: str, other: str) -> int:
+    """How many letters at the ends of two words are equal."""
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _row(links: Links, put: _Put) -> list[float]:
