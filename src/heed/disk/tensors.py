@@ -86,16 +86,14 @@ def decode_tensors(
     where: str | PathLike[str],
     *,
     expected: Mapping[str, tuple[int, ...]] | None = None,
-    must_be_finite: bool = True,
 ) -> dict[str, NDArray[Any]]:
-    """Read a safetensors file.
+    """Read weights in a safetensors file.
 
     Args:
         data: the whole file.
         where: its name in errors.
         expected: the names there must be, no more and no fewer, with their shapes; all of them
             hold floating-point numbers.
-        must_be_finite: as weights must be.
 
     Returns:
         Read-only arrays, which lie in `data` itself where they can; bfloat16 as float32.
@@ -106,26 +104,30 @@ def decode_tensors(
     specs = read_header(data, where)
     if expected is not None:
         _check_expected(specs, expected, where)
-    tensors = {name: _decode(data, spec) for name, spec in specs.items()}
+    tensors = _decode_all(data, specs)
     for name, tensor in tensors.items():
-        if must_be_finite and not _is_finite(tensor):
+        if not _is_finite(tensor):
             raise FormatError(f"{where} is unusable: {name} holds a number that is not finite.")
     return tensors
 
 
-def read_metadata(data: Contents, where: str | PathLike[str]) -> dict[str, str]:
-    """The texts in the header of a safetensors file.
+def decode_with_metadata(
+    data: Contents, where: str | PathLike[str]
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The tensors of a safetensors file, finite or not, and the texts in its header.
 
     Raises:
         FormatError: no such file, or damaged.
     """
-    read_header(data, where)
-    header = parse_json(data[8 : 8 + _header_size(data)], f"the header of {where}")
-    found = header.get("__metadata__", {})
-    is_sound = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
+    specs, metadata = _read(data, where)
+    is_sound = isinstance(metadata, dict) and all(isinstance(x, str) for x in metadata.values())
     if not is_sound:
         raise FormatError(f"{where} is damaged: the metadata in its header are not texts.")
-    return dict(found)
+    return _decode_all(data, specs), dict(metadata)
+
+
+def _decode_all(data: Contents, specs: Mapping[str, Spec]) -> dict[str, NDArray[Any]]:
+    return {name: _decode(data, spec) for name, spec in specs.items()}
 
 
 def _decode(data: Contents, spec: Spec) -> NDArray[Any]:
@@ -153,6 +155,11 @@ def read_header(data: Contents, where: str | PathLike[str]) -> dict[str, Spec]:
     Raises:
         FormatError: says what is wrong.
     """
+    return _read(data, where)[0]
+
+
+def _read(data: Contents, where: str | PathLike[str]) -> tuple[dict[str, Spec], Any]:
+    """The same, and what the header says besides."""
     for magic, what in _PICKLES.items():
         # The length of a sound header may begin with the same bytes.
         if data[: len(magic)] == magic and data[8:9] != b"{":
@@ -174,12 +181,12 @@ def read_header(data: Contents, where: str | PathLike[str]) -> dict[str, Spec]:
     if data[8:9] != b"{":
         raise FormatError(f"{where} is not a safetensors file: its header is no JSON object.")
     header = parse_json(data[8 : 8 + header_size], f"the header of {where}")
-    header.pop("__metadata__", None)
+    metadata = header.pop("__metadata__", {})
     if len(header) > MAX_TENSORS:
         raise FormatError(f"{where} holds {len(header)} tensors; at most {MAX_TENSORS} make sense.")
     specs = {name: _spec(name, entry, where) for name, entry in header.items()}
     _check_places(specs, len(data) - 8 - header_size, where)
-    return specs
+    return specs, metadata
 
 
 def _header_size(data: Contents) -> int:

@@ -7,7 +7,7 @@ import asyncio
 import base64
 import gzip
 import json
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -56,6 +56,20 @@ CAUSES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 FIRST = ("attention.weights", "attention.scores", "attention.masked", "attention.products")
 """Endings of the tensors that a file holds before all others; then the smaller ones."""
+
+WEIGHTS = "weights/"
+"""Begins the names of weights and of their rows among the numbers."""
+
+SEARCHED = "search/"
+"""Begins the names of distributions."""
+
+N_LIKELIEST = 128
+"""Pieces of each distribution where the whole distributions do not fit."""
+
+MAX_SWITCHED_TOKENS = 1200
+"""How many target tokens are computed in all, to tell what follows without each part."""
+MAX_SWITCHED = 96
+"""Parts that are switched off in turn at most, source tokens included."""
 
 N_POSITIONS = 64
 """Rows of the table of positions in a file."""
@@ -157,11 +171,15 @@ def write_page(
         char_limit = settings.limits.chars
     finally:
         service.close()
-    tensors = held.pop("tensors")
+    tensors, later = held.pop("tensors"), held.pop("later")
     room = MAX_BYTES - len(_page(held, char_limit).encode()) - 1000
-    places, numbers = _fitting(held["answers"]["trace"]["nodes"], tensors, room)
-    nodes = [node for node in held["answers"]["trace"]["nodes"] if node["name"] in places]
-    held["answers"]["trace"]["nodes"] = nodes
+    nodes = held["answers"]["trace"]["nodes"]
+    places, numbers = _fitting(nodes, tensors, room, later)
+    if any(name.startswith(SEARCHED) for name in tensors.keys() - places.keys()):
+        held["likeliest"] = N_LIKELIEST
+        short = _shortened(held["searches"], tensors)
+        places, numbers = _fitting(nodes, short, room, later, is_short=True)
+    held["answers"]["trace"]["nodes"] = [node for node in nodes if node["name"] in places]
     page = _page(held | {"places": places, "numbers": numbers}, char_limit).encode()
     write_atomically(path, page)
     return len(page)
@@ -176,6 +194,11 @@ def _page(held: dict[str, Any], char_limit: int) -> str:
         f"{what} in {model}, with heed {__version__}. Numbers have 16 bits. This file asks no "
         "network."
     )
+    if "likeliest" in held:
+        note += (
+            f" Of each step of the search it has the {held['likeliest']} likeliest pieces; the "
+            "others share the rest of the probability evenly."
+        )
     return single_page(
         SCREENS if count == 1 else BATCHED,
         held,
@@ -203,12 +226,20 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
     id = trace["id"]
     searches: list[dict[str, Any]] = []
     steps: dict[str, bytes] = {}
-    if not is_batch:
-        answers |= await _of_one(inner, id)
-        searches, steps = await _searches(inner, asked)
+    switched: list[dict[str, Any]] = []
+    later: set[str] = set()
     pieces = f"trace/{id}/pieces"
     for side in ("src", "tgt"):
         answers |= await _optional(inner, pieces, side=side)
+    if not is_batch:
+        answers |= await _of_one(inner, id)
+        searches, steps = await _searches(inner, asked)
+        switched = await _switched(inner, trace, answers)
+        vocabs = {side: answers[f"{pieces}?side={side}"] for side in ("src", "tgt")}
+        weights = await _weights(inner, trace, vocabs, heads=slice(1))
+        others = await _weights(inner, trace, vocabs, heads=slice(1, None))
+        later = others.keys() - weights.keys()
+        steps |= weights | others
     same = {f"search/{found['answer']['id']}/pieces": f"{pieces}?side=tgt" for found in searches}
     if answers[f"{pieces}?side=src"] == answers[f"{pieces}?side=tgt"]:
         same[f"{pieces}?side=src"] = f"{pieces}?side=tgt"
@@ -223,7 +254,9 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         "answers": answers,
         "same": same,
         "searches": searches,
+        "switched": switched,
         "tensors": tensors | steps,
+        "later": later,
     }
 
 
@@ -238,6 +271,94 @@ async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:
     with suppress(HeedError):  # a model without positions
         found["positions"] = await inner.json("positions", length=N_POSITIONS)
     return found
+
+
+async def _switched(
+    inner: _Inner, trace: dict[str, Any], answers: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What follows if one part is switched off, for the parts that matter most.
+
+    Returns:
+        Each change with what the answer has besides that of no change.
+    """
+    id, n_tokens = trace["id"], len(trace["expected_tokens"])
+    found = answers.get(f"trace/{id}/importance?{urlencode(CAUSES[0][1])}")
+    if found is None:
+        return []
+    parts = [
+        ({"kind": "head", "attention": each["name"], "head": head}, lost)
+        for each in found["heads"]
+        for head, lost in enumerate(each["lost"])
+    ]
+    for kind in ("sublayer", "layer"):
+        parts += [({"kind": kind, "name": one["name"]}, one["lost"]) for one in found[f"{kind}s"]]
+    parts += [
+        ({"kind": "feature", "feed_forward": one["name"], "feature": one["feature"]}, one["lost"])
+        for one in found["features"]
+    ]
+    parts.sort(key=lambda part: -abs(sum(part[1])))
+    sources = [{"kind": "position", "position": at} for at in range(len(trace["source_tokens"]))]
+    count = min(MAX_SWITCHED, MAX_SWITCHED_TOKENS // n_tokens)
+    changes = [*sources[: count // 2], *(change for change, _ in parts)][:count]
+    switched = []
+    for change in changes:
+        whole = change | {"scale": 0}
+        answer = await inner.json(f"trace/{id}/edit", {"changes": [whole]})
+        new = {name: answer[name] for name in ("new_translation", "likeliest")}
+        numbers = {
+            name: [round(number, 4) for number in answer[name]]
+            for name in ("after", "likeliest_log_probs")
+        }
+        switched.append({"change": whole, "answer": new | numbers})
+    return switched
+
+
+async def _weights(
+    inner: _Inner, trace: dict[str, Any], vocabs: dict[str, list[str]], *, heads: slice
+) -> dict[str, bytes]:
+    """The weights that the screen of steps works out numbers with: `steps-worked.js`.
+
+    Of a matrix these are the rows of the first number of each of these heads, of the tokens and of
+    the positions; vectors are whole.
+    """
+    names: dict[str, None] = {}
+    for node in trace["nodes"]:
+        for name in node["inputs"]:
+            if name.endswith(".bias") or name.endswith("norm.weight"):
+                names[name] = None
+            elif name.endswith(".weight"):
+                names |= dict.fromkeys(
+                    f"{name}?row={row}" for row in _rows(node, trace, vocabs, heads)
+                )
+        if node["kind"] == "embedding.sum":
+            table = f"{node['name'].removesuffix('sum')}positions.table"
+            names |= dict.fromkeys(f"{table}?row={row}" for row in range(node["shape"][0]))
+    found: dict[str, bytes] = {}
+    for name in names:
+        path, _, row = name.partition("?row=")
+        query = {"row": row} if row else {}
+        with suppress(HeedError):  # a model without such a table
+            content = await inner.bytes(f"trace/{trace['id']}/weights/{path}", dtype="f16", **query)
+            found[WEIGHTS + name] = content
+    return found
+
+
+def _rows(
+    node: dict[str, Any], trace: dict[str, Any], vocabs: dict[str, list[str]], heads: slice
+) -> list[int]:
+    """The rows of a node's matrix that its first numbers are computed with."""
+    shape, kind = node["shape"], node["kind"]
+    part = kind.removeprefix("attention.")
+    if part in (fused := ("query", "key", "value")):
+        n_heads, _, width = shape
+        return [(fused.index(part) * n_heads + head) * width for head in range(n_heads)[heads]]
+    if kind == "network.logits":
+        return [vocabs["tgt"].index(piece) for piece in trace["expected_tokens"]]
+    if kind.startswith("embedding."):
+        side = "src" if node["axes"][0] == "src" else "tgt"
+        tokens = trace["source_tokens" if side == "src" else "target_tokens"]
+        return [vocabs[side].index(piece) for piece in tokens]
+    return [0]
 
 
 async def _searches(
@@ -272,22 +393,65 @@ async def _optional(inner: _Inner, path: str, body: Any = None, **query: Any) ->
         return {}
 
 
+def _shortened(searches: list[dict[str, Any]], tensors: dict[str, bytes]) -> dict[str, bytes]:
+    """The tensors, with the likeliest pieces only of each distribution.
+
+    Of each row: the ids, their low and their high halves; what the model says of them; what
+    constraints leave; and both for each other piece.
+    """
+    found = dict(tensors)
+    answer = searches[0]["answer"]
+    for number, step in enumerate(answer["steps"]):
+        name = f"{SEARCHED}{answer['id']}/step/{number}"
+        pairs = np.frombuffer(tensors[name], "<f2").astype(np.float32)
+        rows = []
+        for both in pairs.reshape(len(step["rows"]), 2, -1):
+            ids = np.sort(np.argsort(-both[0], kind="stable")[:N_LIKELIEST])
+            is_other = np.ones(both.shape[1], bool)
+            is_other[ids] = False
+            with np.errstate(divide="ignore"):
+                others = np.log(np.exp(both[:, is_other]).mean(axis=1))
+            halves = np.concatenate([ids & 0xFFFF, ids >> 16]).astype("<u2")
+            numbers = np.concatenate([both[0, ids], both[1, ids], others]).astype("<f2")
+            rows.append(halves.tobytes() + numbers.tobytes())
+        found[name] = b"".join(rows)
+    return found
+
+
 def _fitting(
-    nodes: list[dict[str, Any]], tensors: dict[str, bytes], room: int
+    nodes: list[dict[str, Any]],
+    tensors: dict[str, bytes],
+    room: int,
+    later: Set[str],
+    *,
+    is_short: bool = False,
 ) -> tuple[dict[str, list[int]], str]:
-    """The tensors that fit: the start and length of each among the numbers, and these in base64."""
+    """The tensors that fit: the start and length of each among the numbers, and these in base64.
+
+    Args:
+        nodes: of the trace, in their order.
+        tensors: by name, as numbers of 16 bits.
+        room: bytes for all.
+        later: names of weights for which there is room only behind all else.
+        is_short: whether the distributions are short, and go before most tensors.
+    """
 
     def rank(name: str) -> tuple[int, int]:
         endings = [place for place, ending in enumerate(FIRST) if name.endswith(ending)]
+        if name.startswith(WEIGHTS):
+            return (len(FIRST) + (1 if name in later else -1), 0)
+        if is_short and name.startswith(SEARCHED):
+            return (len(FIRST) - 1, 1)
         return (endings[0] if endings else len(FIRST), len(tensors[name]))
 
     kept: set[str] = set()
     size = 0.0
     for name in sorted(tensors, key=rank):
         # Of a part by itself gzip saves less than of the whole: the sum is never too small.
-        size += len(gzip.compress(tensors[name], 6)) * 4 / 3 + len(name) + 24
-        if size > room:
-            break
+        more = len(gzip.compress(tensors[name], 6)) * 4 / 3 + len(name) + 24
+        if size + more > room:
+            continue
+        size += more
         kept.add(name)
     places: dict[str, list[int]] = {}
     start = 0

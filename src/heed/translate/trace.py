@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.disk.files import read_bytes, write_atomically
-from heed.disk.tensors import decode_tensors, encode_tensors, read_metadata
+from heed.disk.tensors import decode_with_metadata, encode_tensors
 from heed.errors import FormatError, UsageError
 from heed.model.interface import Floats
 from heed.model.stages import BOTH
@@ -290,12 +290,11 @@ def read_trace(path: str | Path) -> Trace | BatchTrace:
         FormatError: the file is missing, damaged, or no trace.
     """
     content = read_bytes(Path(path))
-    metadata = read_metadata(content, path)
+    tensors, metadata = decode_with_metadata(content, path)
     readers: dict[str, Callable[..., Trace | BatchTrace]] = {FORMAT: _trace, BATCH_FORMAT: _batch}
     read = readers.get(metadata.get("format", ""))
     if read is None:
         raise FormatError(f"{path} is no trace of heed; Translator.trace(…).save(path) writes one.")
-    tensors = decode_tensors(content, path, must_be_finite=False)
     try:
         return read(tensors, json.loads(metadata["trace"]))
     except (KeyError, IndexError, TypeError, ValueError) as error:

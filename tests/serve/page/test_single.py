@@ -8,6 +8,9 @@ from playwright.sync_api import Browser, Page, expect
 from tests.serve.page.conftest import SENTENCE, TRANSLATION
 from tests.serve.page.test_translate import assert_accessible
 
+from heed.explain.causes.effects import effect_on
+from heed.explain.causes.pair import Pair
+from heed.explain.causes.parts import Head
 from heed.serve.export import SCREENS, write_page
 from heed.serve.settings import Inside, ServeSettings
 from heed.translate.translator import load
@@ -65,12 +68,22 @@ def test_the_search_of_the_file_is_shown_with_its_probabilities(page: Page, file
     expect(page.get_by_text("heed inspect has all").first).to_be_visible()
 
 
-def test_causes_of_the_file_are_shown(page: Page, file: Path) -> None:
+def test_causes_of_the_file_are_shown(page: Page, file: Path, models: tuple[str, str]) -> None:
     page.goto(f"{file.as_uri()}#/causes")
     expect(page.locator(".stack .part").first).to_be_visible()
     expect(page.locator(".result")).to_contain_text(TRANSLATION)
-    page.locator(".stack .part").first.click()
-    expect(page.locator(".result")).to_contain_text("heed inspect has all")
+    part = page.get_by_role("button", name="Decoder 0, cross-attention, head 1")
+    part.click()
+    expect(page.locator(".probabilities .after").first).to_be_visible()
+    translator = load(models[0], threads=1)
+    pair = Pair.of_trace(translator, translator.trace(SENTENCE))
+    effect = effect_on(pair, [Head(attention="decoder.0.cross_attention", head=1)])
+    expect(page.locator(".said.new")).to_have_text(effect.new_translation)
+    page.get_by_label("Source token 2").click()
+    expect(page.locator(".result")).to_contain_text("heed inspect computes all changes")
+    part.click()
+    expect(page.locator(".probabilities .after").first).to_be_visible()
+    expect(page.get_by_label("Scale of what is pressed")).to_be_disabled()
     for view in ("attribution", "layers"):
         page.goto(f"{file.as_uri()}#/causes?view={view}")
         expect(page.locator("main .causes")).to_contain_text("Park")
@@ -101,7 +114,11 @@ def test_each_screen_of_the_file_opens(page: Page, file: Path) -> None:
     for screen in SCREENS:
         page.goto(f"{file.as_uri()}#/{screen}")
         expect(page.locator(f"main {shown.get(screen, 'canvas')}").first).to_be_visible()
-    page.goto(f"{file.as_uri()}#/steps?node=encoder.0.self_attention.value")
+    for node in ("encoder.0.self_attention.value", "decoder.0.feed_forward.out", "logits"):
+        page.goto(f"{file.as_uri()}#/steps?node={node}")
+        expect(page.locator(".step-tensor h2")).to_have_text(node)
+        expect(page.get_by_text("the same as the model’s")).to_be_visible()
+    page.goto(f"{file.as_uri()}#/steps?node=encoder.0.self_attention.value&column=3")
     expect(page.get_by_text("heed inspect has all")).to_be_visible()
     page.goto(f"{file.as_uri()}#/positions?view=states&side=target")
     expect(page.locator("canvas.map")).to_be_visible()

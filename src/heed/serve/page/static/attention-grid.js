@@ -4,6 +4,8 @@ import { USES, allWeights, axesOf, hiddenColumns } from "./attention-data.js";
 import { cut, entropies, pooled, withoutColumns } from "./attention-maps.js";
 import { highOf, paint, redrawWithTheme, scaleOf } from "./colors.js";
 import { make } from "./element.js";
+import { pictureOf } from "./picture.js";
+import { saveButtons } from "./save.js";
 
 const SIDE = 96; // cells of a small map
 const ORDERS = { layer: "by layer", sharp: "sharpest first", flat: "flattest first" };
@@ -62,6 +64,13 @@ export async function headGrid(chosen, { onHead, onOrder }) {
       { class: "hint" },
       "The number is the mean entropy of a row, in bits. Shift-click adds a head.",
     ),
+    saveButtons(`heads-${use}`, {
+      svg: () => pictureOf(`Heads of ${USES[use].title}`, grid),
+      table: () => [
+        ["layer", "head", "entropy in bits"],
+        ...heads.map(({ layer, head, entropy }) => [layer, head, entropy]),
+      ],
+    }),
   );
   element.mark = ({ heads: marked, mix }) => {
     heads.forEach(({ layer, head }, index) => {

@@ -3,6 +3,7 @@
 import { ask, failed, percent, tint, titleOf } from "./causes-data.js";
 import { bar, make } from "./element.js";
 import { looked } from "./looked.js";
+import { pictureOf } from "./picture.js";
 import { setParams } from "./route.js";
 import { saveButtons } from "./save.js";
 import { pieceNodes, readPiece } from "./tokens.js";
@@ -80,6 +81,7 @@ export function lensView() {
     detail.replaceChildren(...detailOf(readings.at(-1), 0, own[0], side));
     save.replaceChildren(
       saveButtons(`lens-${side}`, {
+        svg: () => pictureOf(`Layer by layer: ${SIDES[side][0]}`, table),
         table: () => [
           ["layer", ...own],
           ...readings.map(({ layer, pieces }) => [layer, ...pieces.map(([best]) => best)]),

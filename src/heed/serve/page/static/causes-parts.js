@@ -7,10 +7,22 @@ import { patchForm } from "./causes-patch.js";
 import { resultOf } from "./causes-result.js";
 import { announce, make } from "./element.js";
 import { looked } from "./looked.js";
+import { pictureOf } from "./picture.js";
+import { saveButtons } from "./save.js";
 import { pieceNodes, readPiece } from "./tokens.js";
 
 const N_FEATURES = 12;
 const DELAY = 120; // ms after the last change
+
+const isSame = (change, other) =>
+  Object.entries(other).every(([name, value]) => change[name] === value);
+
+/** Each part with the nats that each token loses without it. */
+const rowsOf = ({ heads, sublayers, layers, features }) => [
+  ...heads.flatMap(({ name, lost }) => lost.map((row, head) => [`${name} head ${head}`, ...row])),
+  ...[...sublayers, ...layers].map(({ name, lost }) => [name, ...lost]),
+  ...features.map(({ name, feature, lost }) => [`${name} feature ${feature}`, ...lost]),
+];
 
 /** @returns {HTMLElement} with `show({trace, token})` */
 export function partsView() {
@@ -51,6 +63,11 @@ export function partsView() {
       send();
     },
   );
+  const save = make("div", {});
+  const headings = [
+    make("h2", {}, "Source tokens that no attention reads"),
+    make("h2", {}, "The strongest feed-forward features"),
+  ];
   const result = make("div", { class: "card result", role: "region", "aria-label": "Result" });
   const message = make("p", { class: "hint", role: "status" });
   const legend = make(
@@ -76,10 +93,11 @@ export function partsView() {
       message,
       grids,
       legend,
-      make("h2", {}, "Source tokens that no attention reads"),
+      headings[0],
       sources,
-      make("h2", {}, "The strongest feed-forward features"),
+      headings[1],
       features,
+      save,
       patch.element,
     ),
     result,
@@ -100,6 +118,10 @@ export function partsView() {
     send();
   }
 
+  /** Whether what follows can be computed: a page that is a file holds it for some parts. */
+  const isComputed = (change) =>
+    !trace.switched || trace.switched.some((one) => isSame(one, { ...change, scale: 0 }));
+
   /** A button of a part. */
   function part(change, words, label, lost) {
     const key = JSON.stringify(change);
@@ -108,6 +130,7 @@ export function partsView() {
       {
         type: "button",
         class: "part",
+        disabled: !isComputed(change),
         "aria-pressed": String(chosen.has(key)),
         "aria-label": lost === undefined ? label : `${label}: ${nats(-lost)} nats without it`,
         title: lost === undefined ? label : `${label}: ${nats(-lost)} nats without it`,
@@ -153,7 +176,20 @@ export function partsView() {
       ...stacks.map((stack) => stackTable(stack, { heads, whole, layers, most })),
     );
     drawFeatures(found.features);
+    save.replaceChildren(saveButtons("parts", filesOf(found)));
     if (focused) element.querySelector(`.part[aria-label="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function filesOf(found) {
+    const { expected_tokens: expected } = trace;
+    const about = token < 0 ? "the translation" : readPiece(expected[token]);
+    const title = `What ${about} loses without each part`;
+    const drawing = [grids, legend, headings[0], sources, headings[1], features];
+    return {
+      svg: () => pictureOf(title, ...drawing),
+      table: () => [["part", ...expected], ...rowsOf(found)],
+      json: () => found,
+    };
   }
 
   function stackTable(stack, { heads, whole, layers, most }) {
@@ -272,6 +308,8 @@ export function partsView() {
       patch.begin(trace);
       grids.replaceChildren();
       features.replaceChildren();
+      slider.disabled = Boolean(trace.switched);
+      patch.element.hidden ||= slider.disabled;
       drawSources();
       update();
     }

@@ -3,6 +3,7 @@
 
 import { nats, percent } from "./causes-data.js";
 import { bar, make } from "./element.js";
+import { pictureOf } from "./picture.js";
 import { saveButtons } from "./save.js";
 import { pieceNodes } from "./tokens.js";
 import { differences } from "./words.js";
@@ -21,15 +22,20 @@ export function resultOf(found, language, nChanges) {
     ),
   );
   const lost = found.before.reduce((sum, before, index) => sum + before - found.after[index], 0);
-  return [
+  const shown = [
     make("h2", {}, "The translation"),
     make("p", { class: "said", dir: "auto" }, ...gone),
     make("h2", {}, nChanges ? "With the changes" : "Nothing is changed yet"),
     make("p", { class: "said new", dir: "auto", hidden: !nChanges }, ...added),
     make("p", { class: "hint" }, summary(nChanges, isSame, lost)),
     make("div", { class: "scroll" }, tokenTable(found, nChanges)),
-    saveButtons("changes", { table: () => rowsOf(found), json: () => found }),
   ];
+  const files = {
+    svg: () => pictureOf("What follows from the changes", ...shown),
+    table: () => rowsOf(found),
+    json: () => found,
+  };
+  return [...shown, saveButtons("changes", files)];
 }
 
 /** The table as rows of a file: natural logarithms, as the model gives them. */

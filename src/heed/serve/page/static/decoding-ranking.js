@@ -33,6 +33,19 @@ export function ranking(answer, onPick) {
   return items;
 }
 
+/** The same as rows. */
+export const rankingTable = ({ finished }) => [
+  ["text", "score", "log_prob", "tokens", "formula", "status"],
+  ...finished.map((one) => [
+    one.text,
+    one.score,
+    one.log_prob,
+    one.length,
+    one.formula,
+    one.status,
+  ]),
+];
+
 /** What the step did, in one or two sentences. */
 export function story(answer, number) {
   const step = answer.steps[number];

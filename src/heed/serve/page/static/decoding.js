@@ -4,11 +4,12 @@ import { announce, make } from "./element.js";
 import { barsView } from "./decoding-bars.js";
 import { barsFile, barsTable, candidatesTable, treeFile } from "./decoding-files.js";
 import { choice, scrubber, slider, strategies } from "./decoding-controls.js";
-import { ranking, story } from "./decoding-ranking.js";
+import { ranking, rankingTable, story } from "./decoding-ranking.js";
 import { force, pathTo, search, searched } from "./decoding-search.js";
 import { stepTable, treeView } from "./decoding-tree.js";
 import { FORBIDDEN, fateOf, fixed } from "./decoding-words.js";
 import { looked } from "./looked.js";
+import { pictureOf } from "./picture.js";
 import { setParams } from "./route.js";
 import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
@@ -191,7 +192,16 @@ function cards(parts) {
     make(
       "section",
       { class: "card ranking-card", "aria-labelledby": "ranking-title" },
-      make("header", {}, make("h2", { id: "ranking-title" }, "Finished, by score")),
+      make(
+        "header",
+        {},
+        make("h2", { id: "ranking-title" }, "Finished, by score"),
+        saveButtons("finished", {
+          svg: () => pictureOf("Finished hypotheses, by score", parts.ranking),
+          table: () => rankingTable(searched.answer),
+          json: () => searched.answer.finished,
+        }),
+      ),
       make("p", { class: "hint" }, "score = sum of log-probabilities / length penalty"),
       parts.ranking,
     ),

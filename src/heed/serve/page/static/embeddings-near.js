@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { bar, make } from "./element.js";
+import { pictureOf } from "./picture.js";
 import { readPiece } from "./pieces.js";
 import { saveButtons } from "./save.js";
 
@@ -41,11 +42,13 @@ function drawn(piece, list, side, onPick, title) {
   const items = list.map((one) =>
     make("li", {}, ...row(one.piece, one.cosine, () => onPick(one.piece, side))),
   );
+  const ranked = make("ol", { class: "ranking" }, ...items);
   return [
     make("h3", {}, "Neighbors of ", make("bdi", { class: "piece" }, readPiece(piece))),
     make("p", { class: "hint" }, title ? `${title} · cosine` : "Cosine of the angle"),
-    make("ol", { class: "ranking" }, ...items),
+    ranked,
     saveButtons("neighbors", {
+      svg: () => pictureOf(`Neighbors of ${readPiece(piece)}, by cosine`, ranked),
       table: () => [["piece", "cosine"], ...list.map((one) => [one.piece, one.cosine])],
       json: () => ({ piece, neighbors: list }),
     }),
@@ -162,15 +165,17 @@ function ranking({ query, ranking: list }, onPick) {
     " + ",
     make("bdi", {}, plus),
   );
+  const ranks = make(
+    "table",
+    { class: "ranks" },
+    caption,
+    make("thead", {}, make("tr", {}, ...head)),
+    make("tbody", {}, ...rows),
+  );
   return [
-    make(
-      "table",
-      { class: "ranks" },
-      caption,
-      make("thead", {}, make("tr", {}, ...head)),
-      make("tbody", {}, ...rows),
-    ),
+    ranks,
     saveButtons("arithmetic", {
+      svg: () => pictureOf(`The pieces nearest to ${word} − ${minus} + ${plus}`, ranks),
       table: () => [
         ["piece", "cosine", "left out"],
         ...list.map((one) => [one.piece, one.cosine, one.is_query ? "a word of the query" : ""]),

@@ -6,6 +6,15 @@
   sessionStorage.setItem("heed.looked", held.text);
   sessionStorage.setItem("heed.forced", held.forced);
 
+  const EDITS =
+    "This file holds what follows if one of the parts that matter most is switched off; " +
+    "heed inspect computes all changes.";
+
+  /** An object as text that does not depend on the order of its fields. */
+  const sorted = (object) => JSON.stringify(Object.entries(object).sort());
+
+  const switched = new Map(held.switched.map(({ change, answer }) => [sorted(change), answer]));
+  held.answers.trace.switched = held.switched.map(({ change }) => change);
   let unpacked = null; // promise of the numbers
 
   function numbers() {
@@ -40,13 +49,13 @@
   }
 
   /** A step as the server sends it: first the distributions of all rows, then those that are left. */
-  async function inBlocks(response, path) {
+  async function inBlocks(path) {
     const [, id, , number] = path.split("/");
     const { answer: record } = held.searches.find(({ answer: one }) => one.id === id);
-    const pairs = new Float32Array(await response.arrayBuffer());
-    const all = new Float32Array(pairs.length);
     const { length } = record.steps[number].rows;
     const size = record.vocab_size;
+    const pairs = await pairsOf(path, length, size);
+    const all = new Float32Array(pairs.length);
     for (let place = 0; place < 2 * length; place += 1) {
       const to = (place % 2) * length + Math.floor(place / 2);
       all.set(pairs.subarray(place * size, (place + 1) * size), to * size);
@@ -54,14 +63,37 @@
     return new Response(all);
   }
 
+  /** The distributions of a step, row by row: by the model, then what constraints leave. */
+  async function pairsOf(path, nRows, size) {
+    const { bits, fromHalf } = await numbers();
+    const [start, count] = held.places[path];
+    const packed = bits.subarray(start, start + count);
+    const n = held.likeliest;
+    if (!n) return fromHalf(packed);
+    const pairs = new Float32Array(2 * nRows * size);
+    for (let row = 0; row < nRows; row += 1) {
+      const own = packed.subarray(row * (4 * n + 2), (row + 1) * (4 * n + 2));
+      const found = fromHalf(own.subarray(2 * n));
+      for (const which of [0, 1]) {
+        const to = pairs.subarray((2 * row + which) * size, (2 * row + which + 1) * size);
+        to.fill(found[2 * n + which]);
+        for (let at = 0; at < n; at += 1) to[own[at] + own[n + at] * 65536] = found[which * n + at];
+      }
+    }
+    return pairs;
+  }
+
   /** Several texts as one, a text in each line. */
   const lines = (texts) => [texts].flat().join("\n");
 
-  /** An object as text that does not depend on the order of its fields. */
-  const sorted = (object) => JSON.stringify(Object.entries(object).sort());
-
   const json = (value) => Response.json(value);
-  const refused = () => Response.json({ error: { sentence: SENTENCE } }, { status: 404 });
+  const refused = (sentence = SENTENCE) => Response.json({ error: { sentence } }, { status: 404 });
+
+  /** What follows from changes, if it was computed for the file. */
+  function edited(path, changes) {
+    const found = changes.length === 1 && switched.get(sorted(changes[0]));
+    return found ? json({ ...held.answers[path], ...found }) : refused(EDITS);
+  }
 
   async function answer(address, options) {
     const [path, query] = String(address)
@@ -78,9 +110,12 @@
       const found = held.searches.find((one) => sorted(one.options) === sorted(wanted));
       return found && text === held.text && !prefix ? json(found.answer) : refused();
     }
-    if (path.endsWith("/edit") && JSON.parse(options.body).changes.length) return refused();
-    if (held.places[path]) return inBlocks(await tensors([path], asked), path);
-    const [, id, name] = path.split("/");
+    if (path.endsWith("/edit")) {
+      const { changes } = JSON.parse(options.body);
+      if (changes.length) return edited(path, changes);
+    }
+    if (held.places[path]) return inBlocks(path);
+    const [, id, name, weight] = path.split("/");
     if (path.startsWith("trace/") && id === held.answers.trace.id) {
       if (!name) {
         const names = held.answers.trace.nodes.map((node) => node.name);
@@ -89,6 +124,11 @@
           names.filter((each) => each.endsWith(ending)),
           asked,
         );
+      }
+      if (name === "weights") {
+        const row = asked.has("row") ? `?row=${asked.get("row")}` : "";
+        const of = `weights/${decodeURIComponent(weight)}${row}`;
+        return held.places[of] ? tensors([of], asked) : refused();
       }
       const decoded = decodeURIComponent(name);
       if (path.split("/").length === 3 && held.places[decoded]) {

@@ -2,6 +2,8 @@
 
 import { make } from "./element.js";
 import { looked, pieces, tensor } from "./looked.js";
+import { pictureOf } from "./picture.js";
+import { saveButtons } from "./save.js";
 import { readPiece } from "./tokens.js";
 import { written } from "./steps-worked.js";
 
@@ -45,6 +47,29 @@ export async function forcedTable() {
   });
   slider.value = smoothing;
   const label = make("span");
+  const heads = ["Reads", "Should follow", "Probability", "Likeliest", "Loss"];
+  const table = make(
+    "table",
+    {},
+    make("caption", { class: "unseen" }, "Cross-entropy of each position, in nats"),
+    make(
+      "thead",
+      {},
+      make("tr", {}, ...heads.map((one) => make("th", { scope: "col" }, one))),
+    ),
+    body,
+    make(
+      "tfoot",
+      {},
+      make("tr", {}, make("th", { scope: "row", colspan: "4" }, "Total, nats"), total),
+    ),
+  );
+  const rows = () =>
+    [...body.rows].map((row) => [...row.cells].map((cell) => cell.textContent.replace("−", "-")));
+  const save = saveButtons("losses", {
+    svg: () => pictureOf(`Teacher forcing, label smoothing ${smoothing}`, table),
+    table: () => [heads, ...rows()],
+  });
 
   function fill() {
     label.textContent = `Label smoothing ${smoothing.toFixed(2)}`;
@@ -74,27 +99,7 @@ export async function forcedTable() {
     { class: "forced", open: Boolean(looked.forced) },
     make("summary", {}, "Teacher forcing: the loss of each position"),
     make("label", { class: "growth" }, label, slider),
-    make(
-      "table",
-      {},
-      make("caption", { class: "unseen" }, "Cross-entropy of each position, in nats"),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          ...["Reads", "Should follow", "Probability", "Likeliest", "Loss"].map((one) =>
-            make("th", { scope: "col" }, one),
-          ),
-        ),
-      ),
-      body,
-      make(
-        "tfoot",
-        {},
-        make("tr", {}, make("th", { scope: "row", colspan: "4" }, "Total, nats"), total),
-      ),
-    ),
+    table,
+    save,
   );
 }

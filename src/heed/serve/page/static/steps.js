@@ -6,6 +6,7 @@ import { icon, make } from "./element.js";
 import { heatmap } from "./heatmap.js";
 import { looked, nodeOf, paddingOf, pieces, tensor, weight } from "./looked.js";
 import { mathOf } from "./formula.js";
+import { pictureOf } from "./picture.js";
 import { setParams } from "./route.js";
 import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
@@ -100,7 +101,12 @@ async function draw() {
   if (!trace) return view.replaceChildren();
   const node = current();
   const found = node.show ? null : await tensor(node.name);
-  if (looked.trace !== trace || current() !== node) return; // another one was chosen meanwhile
+  const asked = params;
+  const isLate = () => looked.trace !== trace || current() !== node || params !== asked;
+  if (isLate()) return; // another one was chosen meanwhile
+  const parts = await (found ? shown(node, found) : node.show());
+  const why = await explanation(node, found);
+  if (isLate()) return;
   const focused = view.contains(document.activeElement) && document.activeElement.dataset.key;
   view.replaceChildren(
     controls(node),
@@ -111,9 +117,9 @@ async function draw() {
       make(
         "div",
         { class: "step-tensor card" },
-        ...withBatch(await (found ? shown(node, found) : node.show()), found ? 2 : 1),
+        ...withBatch(parts, found ? 2 : 1),
       ),
-      await explanation(node, found),
+      why,
     ),
   );
   if (focused) view.querySelector(`[data-key="${focused}"]`)?.focus();
@@ -205,8 +211,9 @@ async function shown(node, found) {
     const names = await pieces("tgt");
     const scores = slice.subarray(row * nColumns, (row + 1) * nColumns);
     const table = () => [["piece", node.name], ...names.map((name, id) => [name, scores[id]])];
-    const save = saveButtons(fileName(node), { table, json });
-    return [...parts, tokens, await likeliest(node, slice, row, nColumns), save];
+    const best = await likeliest(node, slice, row, nColumns);
+    const svg = () => pictureOf(node.name, tokens, best);
+    return [...parts, tokens, best, saveButtons(fileName(node), { svg, table, json })];
   }
   const isWeight = /\.weights$/.test(node.name);
   const map = heatmap({

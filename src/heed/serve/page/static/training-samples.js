@@ -1,6 +1,8 @@
 // Sample translations, checkpoint by checkpoint, with what changed since the one before.
 
 import { announce, make } from "./element.js";
+import { pictureOf } from "./picture.js";
+import { saveButtons } from "./save.js";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const WORDS = { same: "span", new: "ins", gone: "del" };
@@ -19,6 +21,27 @@ export function makeSamples() {
     make("del", {}, "gone"),
     " since the validation before.",
   );
+  const table = make(
+    "table",
+    { class: "sentences" },
+    make(
+      "thead",
+      {},
+      make(
+        "tr",
+        {},
+        ...["Text", "Reference", "Translation", "chrF"].map((name) =>
+          make("th", { scope: "col" }, name),
+        ),
+      ),
+    ),
+    body,
+  );
+  const save = saveButtons("samples", {
+    svg: () => pictureOf(`Sample translations, ${nameOf(samples.sets[place])}`, table),
+    table: () => asRows(samples),
+    json: () => samples,
+  });
   const element = make(
     "section",
     { class: "part samples", "aria-labelledby": "samples-title", hidden: true },
@@ -27,28 +50,14 @@ export function makeSamples() {
       {},
       make("h2", { id: "samples-title" }, "Sample translations"),
       make("label", { class: "check" }, changes, "Mark changes"),
+      save,
     ),
     make("div", { class: "scrub" }, slider, label),
     legend,
     make(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sentences" },
-      make(
-        "table",
-        { class: "sentences" },
-        make(
-          "thead",
-          {},
-          make(
-            "tr",
-            {},
-            ...["Text", "Reference", "Translation", "chrF"].map((name) =>
-              make("th", { scope: "col" }, name),
-            ),
-          ),
-        ),
-        body,
-      ),
+      table,
     ),
   );
   let samples = null;
@@ -128,6 +137,17 @@ export function makeSamples() {
     },
   };
 }
+
+/** The translations of every validation as rows. */
+const asRows = ({ sentences, sets }) => [
+  ["step", "text", "reference", "translation", "chrf"],
+  ...sets.flatMap(({ step, translations }) =>
+    sentences.map(({ src, ref }, index) => {
+      const { hyp = "", chrf = "" } = translations[index] ?? {};
+      return [step, src, ref, hyp, chrf ?? ""];
+    }),
+  ),
+];
 
 function nameOf({ step, epoch, is_best: isBest }) {
   const parts = [`step ${step.toLocaleString("en")}`];
