@@ -5,6 +5,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 from heed.errors import DataError
+from heed.explain.decoding.prefixes import exposure_bias, exposure_lines
+from heed.explain.decoding.strategies import allowed_per_step, loop_lines, loop_rates
 from heed.translate.result import Translation
+from heed.translate.translator import load
 
 
 @pytest.fixture
@@ -413,6 +417,30 @@ def test_survival_counts_the_terms_of_a_glossary_or_of_the_test_set(
     assert (code, "--glossary is for --survival" in err) == (2, True)
 
 
+def test_decoding_measures_loops_draws_and_exposure_bias(
+    call: Callable[..., Any], files: dict[str, str], model: str
+) -> None:
+    """Claims 107, 116 and 117 as a command."""
+    flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "--decoding"]
+    code, out, err = call(*flags, "--json")
+    assert (code, err) == (0, "")
+    record = json.loads(out)
+    translator = load(model)
+    sources, references = (
+        Path(files[name]).read_text("utf-8").splitlines() for name in ("src", "ref")
+    )
+    assert record["loops"] == [
+        asdict(each) | {"rate": each.rate} for each in loop_rates(translator, sources)
+    ]
+    assert record["allowed"]["per_step"] == allowed_per_step(translator, sources, top_p=0.9)
+    bias = exposure_bias(translator, sources, references)
+    assert record["exposure_bias"]["total"] == asdict(bias.total)
+    code, out, _ = call(*flags)
+    assert code == 0
+    assert exposure_lines(bias)[-1] in out
+    assert loop_lines(loop_rates(translator, sources))[0] in out
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -420,6 +448,7 @@ def test_survival_counts_the_terms_of_a_glossary_or_of_the_test_set(
         (["--worst", "1"], "--survival is a table of its own"),
         (["--hyp", "old"], "--survival is a table of its own"),
         (["--save", "out"], "leave out --save"),
+        (["--decoding"], "and no other such table"),
     ],
 )
 def test_survival_refuses_what_it_does_not_do(

@@ -18,6 +18,7 @@ import heed
 from heed.cli import inspect
 from heed.explain.attention.words import words_of
 from heed.explain.decoding.recorded import record_search
+from heed.explain.decoding.strategies import sample_lines
 from heed.explain.decoding.tree import tree_lines
 from heed.translate.trace import BatchTrace, read_trace
 
@@ -138,6 +139,20 @@ def test_several_lines_are_one_batch(folder: str, call: Call, tmp_path: Path) ->
     assert float(rows[-1][-1]) == pytest.approx(float(trace[name][-1, -1, -1, -1]))
     code, _, err = call(*asked[:-1], "--tree")
     assert (code, "--tree is of one sentence" in err) == (2, True)
+
+
+def test_a_sample_is_listed_with_the_tokens_that_each_step_could_draw(
+    folder: str, call: Call
+) -> None:
+    code, out, error = call("inspect", "-m", folder, TEXT, "--sample", "0.8", "--seed", "3")
+    assert (code, error) == (0, "")
+    options = {"sample": True, "top_p": 0.8, "seed": 3}
+    assert out.splitlines() == sample_lines(
+        record_search(heed.load(folder), TEXT, **options).record
+    )
+    code, _, error = call("inspect", "-m", folder, TEXT, "Ein Hund.", "--sample", "0.8")
+    assert code == 2
+    assert "--sample is of a search; give no TRANSLATION." in error
 
 
 def test_the_tree_of_a_search_is_drawn(folder: str, call: Call) -> None:

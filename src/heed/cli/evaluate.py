@@ -16,6 +16,7 @@ import click
 
 from heed.bundle.outputs import STANDARD, require_not_read
 from heed.cli.command import Session, as_one, command, options
+from heed.cli.decoding import show_decoding
 from heed.cli.glossary import open_glossary
 from heed.cli.models import (
     ModelFlags,
@@ -44,6 +45,7 @@ heed evaluate --hyp old.de --hyp new.de --ref test.de
 heed evaluate -m run/ --src test.en --ref test.de --by-length
 heed evaluate -m run/ --src test.en --ref test.de --worst 10
 heed evaluate -m run/ --src test.en --ref test.de --survival
+heed evaluate -m run/ --src test.en --ref test.de --decoding
 heed evaluate -m run/ --src test.en --ref test.de -b 1 --save out.de --metrics bleu,chrf
 """
 
@@ -86,6 +88,7 @@ class Judging:
         worst: how many of the worst sentences to show.
         survival: whether to score changed copies of the test set instead.
         glossary: file of the terms whose use is counted there; None = terms of the test set.
+        decoding: whether to measure strategies of decoding instead.
         seed: of the changes.
     """
 
@@ -97,6 +100,7 @@ class Judging:
     worst: int
     survival: bool
     glossary: str | None
+    decoding: bool
     seed: int
 
     @property
@@ -128,6 +132,7 @@ class Judging:
 )
 @option("--survival", bool, "Score the model on changed copies: capitals, typing errors, tags ...")
 @option("--glossary", str, "Terms for --survival; else found in the test set.", metavar="FILE")
+@option("--decoding", bool, "Measure loops of each strategy, and exposure bias.")
 @option("--seed", int, "Decides the changes of --survival.", default=1)
 @option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
@@ -197,6 +202,9 @@ def evaluate(
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
             glossary = open_glossary(session, judging.glossary)
             show_survival(translator, test, reading, search, glossary=glossary, as_json=as_json)
+            return
+        if judging.decoding:
+            show_decoding(translator, sources, known[0], target_lang, as_json=as_json)
             return
         systems[name] = translate_all(translator, sources, files.save, search)
     texts = systems, known, sources
@@ -269,15 +277,16 @@ def require_sensible(
         )
     if files.save and not translates:
         raise UsageError("--save writes the model's translations: give -m RUN and --src FILE too.")
-    if judging.survival and (files.hyp or not translates or judging.by_length or judging.worst):
+    own = [name for name in ("survival", "decoding") if getattr(judging, name)]
+    if own and (files.hyp or not translates or judging.by_length or judging.worst or own[1:]):
         raise UsageError(
-            "--survival is a table of its own: give it -m RUN, --src and --ref, without --hyp, "
-            "--by-length and --worst."
+            f"--{own[0]} is a table of its own: give it -m RUN, --src and --ref, without --hyp, "
+            "--by-length and --worst, and no other such table."
         )
     if judging.glossary and not judging.survival:
         raise UsageError("--glossary is for --survival, which counts the terms that were used.")
-    if judging.survival and files.save:
-        raise UsageError("--survival translates many copies and saves none: leave out --save.")
+    if own and files.save:
+        raise UsageError(f"--{own[0]} translates many times and saves nothing: leave out --save.")
     if len(files.hyp) + translates > 2:
         raise UsageError("Compare two systems at a time: a baseline and another.")
     if len({os.path.realpath(path) for path in files.hyp}) < len(files.hyp):

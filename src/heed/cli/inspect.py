@@ -25,6 +25,7 @@ heed inspect -m run/ "纽约是一座城市" "New York is a city" --screen steps
 heed inspect run/
 heed inspect -m run/ "纽约是一座城市" --attention --probabilities
 heed inspect -m run/ "纽约是一座城市" --tree --beam-size 4
+heed inspect -m run/ "纽约是一座城市" --sample 0.9 --seed 7
 heed inspect -m run/ "纽约是一座城市" --steps
 heed inspect -m run/ "纽约是一座城市" --tensor decoder.0.cross_attention.weights --out weights.csv
 heed inspect -m run/ "纽约是一座城市" --trace trace.safetensors
@@ -53,6 +54,12 @@ text_option = options("As text, without a page")
 @option("--open/--no-open open_browser", bool, "Open a browser.", default=True)
 @text_option("--training as_table", bool, "Print where runs stand.")
 @text_option("--tree", bool, "Draw the tree of the search.")
+@text_option(
+    "--sample",
+    click.FloatRange(0, 1),
+    "Draw a translation with this top-p; list how many tokens each step could draw.",
+    metavar="P",
+)
 @text_option("--attention", USES, "Draw a map of attention; cross if none is named.", bare="cross")
 @text_option("--layer", int, "Of the map, from 0 or from the end.", default=-1)
 @text_option("--head", click.IntRange(0), "Of the map; several or none: their mean.", multiple=True)
@@ -65,6 +72,7 @@ text_option = options("As text, without a page")
 @text_option("--html", str, "Write the page as one file, which needs no server.", metavar="FILE")
 @text_option("--every-step", bool, "Trace every step of the search too.")
 @text_option("--beam-size", click.IntRange(1), "Of the search.")
+@text_option("--seed", int, "Of the sample.", default=0)
 @text_option("--target-lang", str, "Language to translate into, of a model with several.")
 @as_one(Shown, "shown")
 @click.pass_context

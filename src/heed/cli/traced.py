@@ -22,10 +22,11 @@ USES = ("cross", "encoder", "decoder")
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What to show; without any of the first six, a page opens.
+    """What to show; without any of the first seven, a page opens.
 
     Attributes:
         tree: whether the tree of the search is drawn.
+        sample: top-p of a sample whose steps are listed.
         attention: the use of attention whose map is drawn.
         probabilities: of each token of the translation.
         steps: whether all tensors are listed.
@@ -37,10 +38,12 @@ class Shown:
         out: file for the one tensor, instead of the terminal.
         every_step: whether the trace has the tensors of every step of the search.
         beam_size: of the search; None = as usual.
+        seed: of the sample.
         target_lang: language to translate into.
     """
 
     tree: bool
+    sample: float | None
     attention: str | None
     probabilities: bool
     steps: bool
@@ -52,17 +55,18 @@ class Shown:
     out: str | None
     every_step: bool
     beam_size: int | None
+    seed: int
     target_lang: str | None
 
     @property
     def is_asked(self) -> bool:
         """Whether something is to be shown without a page."""
-        return self.tree or self.needs_trace
+        return self.tree or self.sample is not None or self.needs_trace
 
     @property
     def needs_trace(self) -> bool:
         """Whether tensors are to be shown."""
-        return any(getattr(self, field.name) for field in fields(self)[1:6])
+        return any(getattr(self, field.name) for field in fields(self)[2:7])
 
     @property
     def search(self) -> dict[str, Any]:
@@ -82,12 +86,17 @@ def show(
         raise UsageError("Give the TEXT that the model reads.")
     if shown.out and not shown.tensor:
         raise UsageError("--out is a file for one tensor; name it with --tensor.")
-    if shown.tree:
+    for is_asked, flag, show_search in (
+        (shown.tree, "--tree", _show_tree),
+        (shown.sample is not None, "--sample", _show_sample),
+    ):
+        if not is_asked:
+            continue
         if translation is not None:
-            raise UsageError("--tree is of a search; give no TRANSLATION.")
+            raise UsageError(f"{flag} is of a search; give no TRANSLATION.")
         if len(lines_in(text)) > 1:
-            raise UsageError("--tree is of one sentence; give TEXT of one line.")
-        _show_tree(folder, text, shown)
+            raise UsageError(f"{flag} is of one sentence; give TEXT of one line.")
+        show_search(folder, text, shown)
     if not shown.needs_trace:
         return
     trace, vocab = traced(folder, text, translation, shown)
@@ -175,6 +184,17 @@ def _show_tree(folder: Path, text: str, shown: Shown) -> None:
     is_colored = palette in (truecolor, ansi256)
     for line in tree_lines(found.record, is_colored=is_colored, marks=marks):
         echo(line, is_drawing=True)
+
+
+def _show_sample(folder: Path, text: str, shown: Shown) -> None:
+    from heed.explain.decoding.recorded import record_search
+    from heed.explain.decoding.strategies import sample_lines
+    from heed.translate.translator import load
+
+    options = {"sample": True, "top_p": shown.sample, "seed": shown.seed}
+    found = record_search(load(folder), text, target_lang=shown.target_lang, **options)
+    for line in sample_lines(found.record):
+        echo(line)
 
 
 def _show_probabilities(trace: "Trace", vocab: "Vocab") -> None:

@@ -3,12 +3,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.strategies import (
-    allowed_lines,
     allowed_per_step,
     has_loop,
     loop_lines,
     loop_rates,
+    sample_lines,
 )
 from heed.translate.translator import Translator
 
@@ -62,4 +63,18 @@ def test_the_k_of_top_p_changes_from_step_to_step(written: Make) -> None:
     table = {"": {"I": 0.9, "A": 0.1}, "I": {"man": 0.3, "dog": 0.3, "sing": 0.2, "walk": 0.2}}
     sizes = allowed_per_step(written(table), [TEXT], top_p=0.8, seed=1)
     assert sizes == [[1, 4, 1]]
-    assert allowed_lines(["▁I", "▁man"], [1, 4]) == ["▁I         1", "▁man       4"]
+
+
+def test_a_sample_is_written_with_its_distributions_before_and_after(written: Make) -> None:
+    table = {"": {"I": 0.9, "A": 0.1}, "I": {"man": 0.4, "dog": 0.4, "sing": 0.2}}
+    found = record_search(written(table), TEXT, sample=True, top_k=2, top_p=0.7, seed=1)
+    head, first, second, last = (line.split() for line in sample_lines(found.record))
+    assert head == ["drawn", "of", "p", "filtered", "bits", "filters"]
+    entropy = -(0.9 * np.log2(0.9) + 0.1 * np.log2(0.1))
+    assert first[:4] == ["▁I", "1", "0.9000", "1.0000"]
+    assert float(first[4]) == pytest.approx(entropy, abs=0.005)
+    assert first[7:] == ["top_k", "2", "leaves", "2,", "top_p", "0.7", "leaves", "1"]
+    assert second[0] in {"▁man", "▁dog"}
+    assert second[1:4] == ["2", "0.4000", "0.5000"]
+    assert second[4:7] == ["1.52", "->", "1.00"]
+    assert last[0] == "</s>"

@@ -90,7 +90,7 @@ def entropy(probabilities: Probabilities) -> Probabilities:
     Source: Shannon 1948, section 6.
     """
     logs = np.log2(probabilities, out=np.zeros_like(probabilities), where=probabilities > 0)
-    bits: Probabilities = -(probabilities * logs).sum(axis=1)
+    bits: Probabilities = 0.0 - (probabilities * logs).sum(axis=1)  # 0, not −0, where it is sure
     return bits
 
 

@@ -1,10 +1,14 @@
 """What strategies of decoding do over many sentences: loops, and how many tokens could be drawn."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from heed.explain.decoding.record import SearchRecord
 from heed.explain.decoding.recorded import record_search
+from heed.explain.render import width_of
 from heed.translate.translator import Translator
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -59,7 +63,11 @@ def has_loop(tokens: Sequence[object], *, times: int = 3) -> bool:
 
 
 def loop_rates(
-    translator: Translator, texts: Sequence[str], ways: Mapping[str, Mapping[str, Any]] = WAYS
+    translator: Translator,
+    texts: Sequence[str],
+    ways: Mapping[str, Mapping[str, Any]] = WAYS,
+    *,
+    target_lang: str | None = None,
 ) -> list[LoopRate]:
     """How often each strategy loops on the same texts.
 
@@ -67,10 +75,11 @@ def loop_rates(
         translator: to translate with.
         texts: in the source language.
         ways: options of decoding, by the name of the strategy.
+        target_lang: one of the model's target languages.
     """
     rates = []
     for name, options in ways.items():
-        found = translator.translate(texts, **options)
+        found = translator.translate(texts, target_lang=target_lang, **options)
         rates.append(
             LoopRate(
                 name=name,
@@ -83,13 +92,18 @@ def loop_rates(
 
 
 def allowed_per_step(
-    translator: Translator, texts: Sequence[str], **options: Any
+    translator: Translator,
+    texts: Sequence[str],
+    *,
+    target_lang: str | None = None,
+    **options: Any,
 ) -> list[list[int]]:
     """How many tokens could be drawn at each step of a sample: the k of top-p changes by the step.
 
     Args:
         translator: to translate with.
         texts: sentences in the source language.
+        target_lang: one of the model's target languages.
         **options: fields of `DecodeOptions` beside `sample`.
 
     Returns:
@@ -100,7 +114,9 @@ def allowed_per_step(
     return [
         [
             step.draw.n_allowed
-            for step in record_search(translator, text, sample=True, **options).record.steps
+            for step in record_search(
+                translator, text, target_lang=target_lang, sample=True, **options
+            ).record.steps
             if step.draw
         ]
         for text in texts
@@ -117,12 +133,36 @@ def loop_lines(rates: Sequence[LoopRate]) -> list[str]:
     ]
 
 
-def allowed_lines(pieces: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """The k of every step beside the token drawn, as lines of text.
+def sample_lines(record: SearchRecord) -> list[str]:
+    """A sample as lines of text: a step each, with the distribution before and after the filters.
 
     Args:
-        pieces: drawn, one a step.
-        sizes: tokens that could have been drawn, one a step.
+        record: of a search that sampled.
     """
-    width = max(map(len, pieces), default=0)
-    return [f"{piece:<{width}}  {size:>6}" for piece, size in zip(pieces, sizes, strict=True)]
+    rows = []
+    for step in record.steps:
+        assert step.draw is not None
+        [drawn] = [each for each in step.candidates if each.fate != "pruned"]
+        first, last = step.draw.stages[0], step.draw.stages[-1]
+        # What was drawn may be none of the likeliest, which alone have their numbers in a record.
+        chances = [each.probabilities for each in step.draw.likeliest if each.id == drawn.id]
+        after = f"{chances[0][-1]:.4f}" if chances else ""
+        filters = ", ".join(
+            f"{each.name} {each.value:g} leaves {each.n_allowed:,}"
+            for before, each in pairwise(step.draw.stages)
+            if each.value is not None and each.n_allowed < before.n_allowed
+        )
+        bits = f"{first.entropy:.2f} -> {last.entropy:.2f}"
+        chance = f"{math.exp(drawn.log_prob):.4f}"
+        rows.append((drawn.piece, f"{last.n_allowed:,}", chance, after, bits, filters))
+    heads = ("drawn", "of", "p", "filtered", "bits", "filters")
+    table = [heads, *rows]
+    widths = [max(width_of(row[column]) for row in table) for column in range(len(heads))]
+    return [
+        "  ".join(
+            text + blanks if column in (0, 5) else blanks + text
+            for column, text in enumerate(row)
+            for blanks in [" " * (widths[column] - width_of(text))]
+        ).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,54 @@
+"""`heed evaluate --decoding`: loops, tokens that could be drawn, and exposure bias of a model."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from heed.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from heed.translate.translator import Translator
+
+NUCLEUS = 0.9
+N_SAMPLED = 60
+"""Texts whose samples are recorded step by step, which takes longer than translating them."""
+
+
+def show_decoding(
+    translator: "Translator",
+    src: Sequence[str],
+    tgt: Sequence[str],
+    target_lang: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure what strategies of decoding do with these lines, and print it."""
+    import numpy as np
+
+    from heed.explain.decoding.prefixes import exposure_bias, exposure_lines
+    from heed.explain.decoding.strategies import allowed_per_step, loop_lines, loop_rates
+
+    rates = loop_rates(translator, src, target_lang=target_lang)
+    sampled = src[:N_SAMPLED]
+    drawn = allowed_per_step(translator, sampled, top_p=NUCLEUS, target_lang=target_lang)
+    sizes = np.array([size for text in drawn for size in text])
+    bias = exposure_bias(translator, src, tgt, target_lang=target_lang)
+    if as_json:
+        record = {
+            "loops": [asdict(each) | {"rate": each.rate} for each in rates],
+            "allowed": {"top_p": NUCLEUS, "per_step": drawn},
+            "exposure_bias": asdict(bias) | {"loss": bias.loss, "accuracy": bias.accuracy},
+        }
+        echo(json.dumps(record, ensure_ascii=False))
+        return
+    echo("Loops: a phrase three times in a row")
+    for line in loop_lines(rates):
+        echo(line)
+    echo(
+        f"\nTokens that can be drawn at a step, with top-p {NUCLEUS}: from {sizes.min():,} to "
+        f"{sizes.max():,}, {np.median(sizes):,.0f} in the median ({len(sampled)} texts)"
+    )
+    echo("\nExposure bias: the reference's tokens, after the reference and after the model's own")
+    for line in exposure_lines(bias):
+        echo(line)
