@@ -146,10 +146,8 @@ def test_a_sample_is_listed_with_the_tokens_that_each_step_could_draw(
 ) -> None:
     code, out, error = call("inspect", "-m", folder, TEXT, "--sample", "0.8", "--seed", "3")
     assert (code, error) == (0, "")
-    options = {"sample": True, "top_p": 0.8, "seed": 3}
-    assert out.splitlines() == sample_lines(
-        record_search(heed.load(folder), TEXT, **options).record
-    )
+    found = record_search(heed.load(folder), TEXT, sample=True, top_p=0.8, seed=3)
+    assert out.splitlines() == sample_lines(found.record)
     code, _, error = call("inspect", "-m", folder, TEXT, "Ein Hund.", "--sample", "0.8")
     assert code == 2
     assert "--sample is of a search; give no TRANSLATION." in error

@@ -191,8 +191,14 @@ def _show_sample(folder: Path, text: str, shown: Shown) -> None:
     from heed.explain.decoding.strategies import sample_lines
     from heed.translate.translator import load
 
-    options = {"sample": True, "top_p": shown.sample, "seed": shown.seed}
-    found = record_search(load(folder), text, target_lang=shown.target_lang, **options)
+    found = record_search(
+        load(folder),
+        text,
+        target_lang=shown.target_lang,
+        sample=True,
+        top_p=shown.sample,
+        seed=shown.seed,
+    )
     for line in sample_lines(found.record):
         echo(line)
 
