@@ -7,7 +7,7 @@ import pytest
 from tests.serve.conftest import Serve
 
 from heed.explain.causes.attribution import METHODS
-from heed.explain.causes.effects import effect_on, importance
+from heed.explain.causes.effects import attention_under, effect_on, importance
 from heed.explain.causes.lens import logit_lens
 from heed.explain.causes.pair import Pair
 from heed.explain.causes.parts import Feature, Head, Layer, source_readings, sublayers_of
@@ -54,6 +54,26 @@ def test_an_edit_is_that_of_python(serve: Serve, en_de: str, translator: Transla
     assert found["likeliest"] == expected.likeliest
     assert found["translation"] == expected.translation
     assert found["new_translation"] == expected.new_translation
+
+
+def test_the_attention_of_a_changed_model_is_that_of_python(
+    serve: Serve, en_de: str, translator: Translator
+) -> None:
+    client = serve(en_de)
+    path = f"/api/v1/trace/{traced(client)}/attention"
+    name = "decoder.0.cross_attention"
+    changes = [{"kind": "layer", "name": "encoder.0", "scale": 0}]
+    answer = client.post(path, json={"changes": changes, "attention": name})
+    assert answer.status_code == 200, answer.text
+    trace = translator.trace(TEXT)
+    pair = Pair.of_trace(translator, trace)
+    after = attention_under(pair, [Layer(name="encoder.0")], name)
+    np.testing.assert_allclose(answer.json()["before"], trace[f"{name}.weights"], atol=1e-5)
+    np.testing.assert_allclose(answer.json()["after"], after, atol=1e-5)
+    assert np.abs(after - trace[f"{name}.weights"]).max() > 1e-4
+    answer = client.post(path, json={"changes": changes, "attention": "encoder.9.self_attention"})
+    assert answer.status_code == 400
+    assert "no attention encoder.9.self_attention" in answer.json()["error"]["sentence"]
 
 
 def test_positions_and_patches(serve: Serve, en_de: str, translator: Translator) -> None:

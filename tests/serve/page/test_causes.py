@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
 
 from heed.explain.causes.attribution import erasure
-from heed.explain.causes.effects import effect_on, importance
+from heed.explain.causes.effects import attention_under, effect_on, importance
 from heed.explain.causes.lens import logit_lens
 from heed.explain.causes.pair import Pair
 from heed.explain.causes.parts import Head
@@ -76,7 +76,8 @@ def test_a_scale_of_1_and_the_button_bring_the_translation_back(open_page: Open)
     expect(page.get_by_role("button", name="As it was")).to_be_disabled()
 
 
-def test_source_tokens_features_and_patches(open_page: Open) -> None:
+def test_source_tokens_features_and_patches(open_page: Open, pair: Pair) -> None:
+    shown: dict[str, list[float]] = {}
     page = opened(open_page)
     page.get_by_label("Source token 2").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
@@ -87,6 +88,19 @@ def test_source_tokens_features_and_patches(open_page: Open) -> None:
     page.get_by_role("button", name="Read it").click()
     page.get_by_role("button", name="Put it in").click()
     expect(page.locator(".said.new")).to_have_text(re.compile("Eine Frau"))
+    # What reads the memory reads another sentence's: the maps before and after, and both numbers.
+    page.get_by_text("Attention with the changes").click()
+    cells = page.locator(".attention-change tbody td")
+    for when in ("Before", "After", "Difference"):
+        page.get_by_role("button", name=when, exact=True).click()
+        page.locator(".attention-change .twin").evaluate("twin => { twin.open = true }")
+        expect(cells.first).to_be_visible()
+        shown[when] = [float(cell.replace("−", "-")) for cell in cells.all_text_contents()]
+    weights = attention_under(pair, [], CROSS).mean(axis=0)
+    assert shown["Before"] == pytest.approx(weights.ravel(), rel=6e-3, abs=1e-4)
+    assert max(map(abs, shown["Difference"])) > 0.01
+    difference = np.subtract(shown["After"], shown["Before"])
+    assert shown["Difference"] == pytest.approx(difference, abs=5e-3)
     page.get_by_label("Position in this sentence").select_option(index=2)
     page.get_by_role("button", name="Put it in").click()
     page.get_by_role("button", name="Remove Memory of").click()

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heed.errors import UsageError
 from heed.explain.causes.pair import Pair
 from heed.explain.causes.parts import (
     Cause,
@@ -25,7 +26,7 @@ from heed.explain.causes.parts import (
     sublayers_of,
 )
 from heed.model.interface import Floats
-from heed.model.trace import Edit, editing
+from heed.model.trace import Edit, editing, recording
 from heed.translate.translator import Translator
 
 
@@ -105,6 +106,29 @@ def effect_on(pair: Pair, causes: Sequence[Cause]) -> Effect:
         translation=pair.translation,
         new_translation=pair.text_of(found),
     )
+
+
+@torch.no_grad()
+def attention_under(pair: Pair, causes: Sequence[Cause], attention: str) -> Floats:
+    """What an attention reads in the changed model, over the original translation.
+
+    Args:
+        pair: the sentence.
+        causes: the changes, all at once; none = the model as it is.
+        attention: a sublayer, such as `decoder.0.cross_attention`.
+
+    Returns:
+        Its weights, `(n_heads, q_len, k_len)`.
+
+    Raises:
+        UsageError: the model has no such part, or no such attention.
+    """
+    name = f"{attention}.weights"
+    if name not in pair.shapes:
+        raise UsageError(f"The model has no attention {attention} with weights; trace() lists all.")
+    with changed(pair, causes), recording(pair.network, name) as found:
+        pair.log_probs()
+    return array(found[name][0])
 
 
 @contextmanager

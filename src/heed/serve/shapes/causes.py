@@ -70,6 +70,13 @@ _OPTIONS = Field(
     default={},
     example={"beam_size": 2},
 )
+_ATTENTION = Field(
+    name="attention",
+    kind="word",
+    about="A sublayer whose weights are wanted.",
+    is_required=True,
+    example="decoder.0.cross_attention",
+)
 _METHOD = Field(
     name="method",
     kind="word",
@@ -89,10 +96,24 @@ _N_FEATURES = Field(
 _K = Field(name="k", kind="integer", about="How many pieces.", default=5, low=1, high=50, example=3)
 
 
+async def _attention(service: Service, asked: Asked) -> dict[str, Any]:
+    changes = _changes(asked)
+
+    def run(pair: "Pair") -> dict[str, Any]:
+        from heed.explain.causes.effects import attention_under
+
+        name = asked.values["attention"]
+        both = {"before": [], "after": causes_of(pair, changes)}
+        return {
+            when: [[_listed(row) for row in head] for head in attention_under(pair, causes, name)]
+            for when, causes in both.items()
+        }
+
+    return await _run(service, asked, run)
+
+
 async def _edit(service: Service, asked: Asked) -> dict[str, Any]:
-    changes = [_change(asked, values) for values in asked.values["changes"]]
-    if len(changes) > MAX_CHANGES:
-        raise Refusal(400, f"changes may be {MAX_CHANGES} at most.", code="too_many")
+    changes = _changes(asked)
 
     def run(pair: "Pair") -> dict[str, Any]:
         from heed.explain.causes.effects import effect_on
@@ -109,6 +130,18 @@ async def _edit(service: Service, asked: Asked) -> dict[str, Any]:
         }
 
     return await _run(service, asked, run, asked.values["options"])
+
+
+def _changes(asked: Asked) -> list[Change]:
+    """All changes, checked.
+
+    Raises:
+        Refusal: there are too many, or one is not valid.
+    """
+    changes = [_change(asked, values) for values in asked.values["changes"]]
+    if len(changes) > MAX_CHANGES:
+        raise Refusal(400, f"changes may be {MAX_CHANGES} at most.", code="too_many")
+    return changes
 
 
 def _change(asked: Asked, values: Mapping[str, Any]) -> Change:
@@ -237,6 +270,16 @@ ENDPOINTS = (
             likeliest=_TEXTS,
             likeliest_log_probs=_NUMBERS,
         ),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{PREFIX}/trace/{{id}}/attention",
+        handler=_attention,
+        style=STYLE,
+        tag=TAG,
+        summary="Tell what an attention reads before and after changes of the model.",
+        fields=(_CHANGES, _ATTENTION),
+        answer=schemas.record(before=schemas.listed(_ROWS), after=schemas.listed(_ROWS)),
     ),
     Endpoint(
         method="GET",

@@ -2,6 +2,7 @@
 // pressed is switched off or scaled, and the result stands below.
 
 import * as api from "./api.js";
+import { attentionChange } from "./causes-attention.js";
 import { ask, failed, kindTitle, nats, partsOf, stackTitle, tint, titleOf } from "./causes-data.js";
 import { patchForm } from "./causes-patch.js";
 import { resultOf } from "./causes-result.js";
@@ -63,6 +64,7 @@ export function partsView() {
       send();
     },
   );
+  const attention = attentionChange();
   const save = make("div", {});
   const headings = [
     make("h2", {}, "Source tokens that no attention reads"),
@@ -291,7 +293,8 @@ export function partsView() {
     result.setAttribute("aria-busy", "true");
     try {
       const found = await api.post(`trace/${trace.id}/edit`, { changes }, asked.signal);
-      result.replaceChildren(...resultOf(found, looked.to, changes.length));
+      result.replaceChildren(...resultOf(found, looked.to, changes.length), attention);
+      attention.show(trace, changes);
       if (changes.length) announce(`With the changes: ${found.new_translation}`, 400);
     } catch (error) {
       if (error.name === "AbortError") return;
