@@ -32,8 +32,8 @@ def teacher(call: Callable[..., Any], tmp_path: Path) -> Path:
         (tmp_path / name).write_text(lines, encoding="utf-8")
     files = ("--src", str(tmp_path / "train.en"), "--tgt", str(tmp_path / "train.xx"))
     run = str(tmp_path / "run")
-    # The best of four weights writes words; those of the last step, only broken bytes.
-    few = ("--max-steps", "4", "training.validations=4", "--vocab-size=340")
+    # After fewer steps a teacher writes broken bytes only.
+    few = ("--max-steps", "20", "training.validations=4", "--vocab-size=340")
     plain = ("data.disturb=0", "tokenizer.slots=false")
     code, _, err = call("train", *files, "--out", run, *few, *plain, *TINY)
     assert code == 0, err
