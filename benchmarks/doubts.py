@@ -7,7 +7,8 @@ SRC and TGT are test sentences and their translations by people, which count as 
 into them: a stretch of at least a quarter is cut out, or what stands between two commas; a phrase
 of three words or more is written twice; a digit is changed; the whole is another text of FILE, the
 source itself, or is spelled with other letters. Then the model translates SRC: loops are found once
-more by other means, and confidence is compared with what came out right. --early asks all
+more by other means, and confidence is compared with what came out right. Those of its translations
+that are right get the same faults, as if somebody else had cut them. --early asks all
 checkpoints of a run for their loops, and nothing else.
 """
 
@@ -24,6 +25,7 @@ from heed.data.lines import read_lines
 from heed.evaluate.counts import count_chrf, reading_here
 from heed.train.run.calibrate import without_judgment
 from heed.translate.doubts import faults
+from heed.translate.doubts.calibrate import RIGHT
 from heed.translate.doubts.fit import calibration_error
 from heed.translate.doubts.judge import is_doubtful
 from heed.translate.result import Translation
@@ -141,6 +143,19 @@ def own(translator: Translator, src: list[str], tgt: list[str]) -> None:
     print(f"| loops, by trying all | {sum(loops)}, not called doubtful: {len(missed)} |")
     for text in missed[:5]:
         print(f"|   missed | {text} |")
+    right = [
+        (one, other.text)
+        for one, other, score in zip(src, judged, scores, strict=True)
+        if score >= RIGHT
+    ]
+    random = np.random.default_rng(2)
+    for name, fault in {"right": None, **FAULTS}.items():
+        pairs = [(one, fault(text, random) if fault else text) for one, text in right]
+        whole = [(one, text) for one, text in pairs if text is not None]
+        if whole:
+            again = translator.judged(*map(list, zip(*whole, strict=True)))
+            share = 100 * np.mean([*map(is_doubtful, again)])
+            print(f"| {name}, {len(whole):,} lines, doubtful | {share:.1f} %; {kinds(again)} |")
     is_fine = scores >= np.median(scores)
     alarms = [each for each, fine in zip(judged, is_fine, strict=True) if fine]
     print(

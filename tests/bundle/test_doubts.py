@@ -24,7 +24,10 @@ WORDS = {
     "tgt.values": np.ones((3, 7), np.float32),
 }
 JUDGMENT = Judgment(
-    fits={"left_out.given": Fit(weights=(0.5, -1.0), bias=2.0, threshold=1.5)},
+    fits={
+        "left_out.given": Fit(weights=(0.5, -1.0), bias=2.0, threshold=1.5),
+        "added.given": Fit(weights=(0.5, -1.0, 2.0, 0.0), bias=2.0, knots=((0.1, 0.2),)),
+    },
     confidence=Fit(weights=(1.0, 1.0), bias=0.0),
     low_confidence=0.1,
     low_score=-3.5,
@@ -88,6 +91,13 @@ def test_something_else_is_refused(tmp_path: Path) -> None:
     for wrong in (b"{}", files[DOUBTS].replace(b'"low_score"', b'"other"')):
         with pytest.raises(FormatError, match=r"doubts\.json holds no doubts as heed writes"):
             Judgment.from_files({**files, DOUBTS: wrong}, tmp_path)
+
+
+def test_knots_without_weights_are_refused(tmp_path: Path) -> None:
+    fits = {"added.given": Fit(weights=(0.5, -1.0, 2.0), bias=2.0, knots=((0.1, 0.2),))}
+    files = replace(JUDGMENT, fits=fits).to_files()
+    with pytest.raises(FormatError, match=r"doubts\.json holds no doubts as heed writes"):
+        Judgment.from_files(files, tmp_path)
 
 
 def test_damage_is_seen(folder: Path) -> None:

@@ -31,17 +31,20 @@ WORD_ARRAYS = ("links.src", "links.tgt", "links.strict", "src.values", "tgt.valu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """A logistic regression.
+    """A logistic regression, in which the sum may bend with each feature at some knots.
 
     Attributes:
-        weights: one a feature, in the order of `heed.translate.doubts.features.NAMES`.
+        weights: one a feature, in the order of `heed.translate.doubts.features.NAMES`; behind
+            them, for each row of knots, one a feature for what it has more than its knot.
         bias: added to the weighted sum.
         threshold: from which sum on a translation is doubtful.
+        knots: rows of one value a feature; none = a plain regression.
     """
 
     weights: tuple[float, ...]
     bias: float
     threshold: float = 0.0
+    knots: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +132,8 @@ def save_judgment(path: str | PathLike[str], judgment: Judgment) -> Path:
 
 
 def _fit(values: Mapping[str, Any]) -> Fit:
-    return Fit(**{**values, "weights": tuple(values["weights"])})
+    knots = tuple(tuple(row) for row in values.get("knots", ()))
+    return Fit(**{**values, "weights": tuple(values["weights"]), "knots": knots})
 
 
 def _is_sound(values: Mapping[str, Any]) -> bool:
@@ -151,11 +155,22 @@ def _is_sound(values: Mapping[str, Any]) -> bool:
 def _is_fit(values: object) -> bool:
     return (
         isinstance(values, dict)
-        and values.keys() == {"weights", "bias", "threshold"}
-        and isinstance(values["weights"], list)
-        and all(isinstance(w, int | float) for w in values["weights"])
+        and values.keys() - {"knots"} == {"weights", "bias", "threshold"}
+        and _are_numbers(values["weights"])
+        and isinstance(values.get("knots", []), list)
+        and all(_are_numbers(row) for row in values.get("knots", []))
+        and _fit_together(values["weights"], values.get("knots", []))
         and all(isinstance(values[name], int | float) for name in ("bias", "threshold"))
     )
+
+
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+
+
+def _fit_together(weights: list[float], knots: list[list[float]]) -> bool:
+    """Whether there are a weight and, in each row, a knot for each feature."""
+    return all(len(row) * (len(knots) + 1) == len(weights) for row in knots)
 
 
 def _are_sound(words: Arrays) -> bool:

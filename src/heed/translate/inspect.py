@@ -1,101 +1,19 @@
 """Scores of given pairs, probabilities of the next token, and attention to the source."""
 
-from collections.abc import Sequence
-
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import batches, padded
-from heed.decode.score import next_token, score_pairs
+from heed.decode.score import next_token
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Floats, Inspectable
-from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.lines import LineReader, require_whole
 from heed.translate.parts import Chunk
-from heed.translate.result import Alignment, PairScore, Translation
+from heed.translate.result import Alignment
 
 Weights = list[list[float]]
 
 _FORCED_TOKENS = 4096
 """Positions of given pairs that are computed at once: bounds memory, does not change results."""
-
-
-def score_lines(
-    model: Decodable,
-    reader: LineReader,
-    src: Sequence[str],
-    tgt: Sequence[str],
-    tag: list[int],
-    *,
-    max_tokens: int,
-    max_rows: int | None,
-) -> list[PairScore]:
-    """Score pairs, all but those with a side that is too long to be read whole.
-
-    Args:
-        model: anything that can be decoded, in evaluation mode.
-        reader: turns lines into ids.
-        src: source lines.
-        tgt: their translations, as many.
-        tag: in front of each source.
-        max_tokens: of a batch, as in `batches`.
-        max_rows: of a batch, as in `batches`.
-
-    Returns:
-        One score a pair, in order; its status is `too_long` where nothing was computed.
-    """
-    src_vocab, vocab = reader.src_vocab, reader.tgt_vocab
-    src_ids = [reader.src_ids(text, tag) for text in src]
-    tgt_out = [[*reader.tgt_ids(text), vocab.eos_id] for text in tgt]
-    longest = reader.max_whole_tokens + 1  # and <eos>
-    whole = [
-        i for i, ids in enumerate(src_ids) if max(len(ids) - len(tag), len(tgt_out[i])) <= longest
-    ]
-    scores = [PairScore(tokens=[], token_scores=[], status="too_long")] * len(src_ids)
-    lengths = [max(len(src_ids[i]), len(tgt_out[i])) for i in whole]
-    for places in batches(lengths, max_tokens, max_rows):
-        batch = [whole[place] for place in places]
-        log_probs = score_pairs(
-            model,
-            padded([src_ids[i] for i in batch], src_vocab.pad_id),
-            padded([[vocab.bos_id, *tgt_out[i][:-1]] for i in batch], vocab.pad_id),
-            padded([tgt_out[i] for i in batch], vocab.pad_id),
-            pad_id=vocab.pad_id,
-        ).tolist()
-        for i, row in zip(batch, log_probs, strict=True):
-            scores[i] = PairScore(
-                tokens=vocab.pieces(tgt_out[i]), token_scores=row[: len(tgt_out[i])]
-            )
-    return scores
-
-
-def scored_translations(
-    reader: LineReader,
-    src: Sequence[str],
-    tgt: Sequence[str],
-    scores: Sequence[PairScore],
-    tag: list[int],
-) -> list[Translation]:
-    """Given translations with what a search would say about its own.
-
-    Args:
-        reader: turns lines into ids.
-        src: source lines.
-        tgt: their translations.
-        scores: of the pairs.
-        tag: in front of each source.
-    """
-    return [
-        Translation(
-            text=normalize(text),
-            score=score.score,
-            log_prob=score.log_prob,
-            tokens=score.tokens[:-1],
-            token_scores=score.token_scores,
-            source_tokens=reader.src_tokens(reader.src_ids(source, tag)),
-            status="ok" if normalize(source) else "empty",
-        )
-        for source, text, score in zip(src, tgt, scores, strict=True)
-    ]
 
 
 def next_ids(

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, overload
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.model.interface import Decodable
+from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
+from heed.translate.given import given_translations, read_pair, score_given
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.inspect import aligned, score_lines, scored_translations
+from heed.translate.inspect import aligned
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Line,
@@ -309,9 +311,8 @@ class Translator:
         """
         src, tgt = pairs_of(src, tgt)
         tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
-        return score_lines(
-            self.model, self.reader, src, tgt, tag, max_tokens=limits[0], max_rows=limits[1]
-        )
+        pairs = [read_pair(self.reader, *pair, tag) for pair in zip(src, tgt, strict=True)]
+        return score_given(self.model, self.reader, pairs, tag, limits)
 
     def judged(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
@@ -330,9 +331,11 @@ class Translator:
         Raises:
             DataError: the two have unequal lengths.
         """
-        scores = self.score(src, tgt, target_lang=target_lang)
-        given = scored_translations(self.reader, src, tgt, scores, self.reader.tag(target_lang))
-        return self.judge.judge(given, is_given=True)
+        src, tgt = pairs_of(src, tgt)
+        tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
+        given = given_translations(self.model, self.reader, (src, tgt), tag, limits)
+        own = self.translate(src, target_lang=target_lang) if self.judge.is_learned else []
+        return self.judge.judge(given, [*map(normalize, src)], own=own)
 
     def next_word(
         self, src: str, prefix: str = "", k: int = 10, *, target_lang: str | None = None

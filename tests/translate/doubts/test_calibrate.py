@@ -11,6 +11,7 @@ from tests.translate.doubts.word_for_word import (
     sources,
     spelled,
     store,
+    translated,
     vocab,
 )
 
@@ -33,14 +34,15 @@ def words() -> Vocab:
 def judgment(words: Vocab, tmp_path_factory: pytest.TempPathFactory) -> Judgment:
     held_out = pairs(300, seed=3)
     training = store(tmp_path_factory.mktemp("store"), words)
-    return calibrate(sources(words, held_out), held_out, training)
+    return calibrate(sources(words), held_out, training)
 
 
 def judged(words: Vocab, judgment: Judgment, given: list[tuple[str, str]]) -> list[set[str]]:
     found = [spelled(words, *pair) for pair in given]
+    own = [spelled(words, src, translated(src)) for src, _ in given]
     return [
         {doubt.kind for doubt in each.doubts}
-        for each in Judge(judgment, words, words).judge(found, is_given=True)
+        for each in Judge(judgment, words, words).judge(found, own=own)
     ]
 
 
@@ -75,14 +77,15 @@ def test_faults_are_found_in_sentences_never_seen(words: Vocab, judgment: Judgme
 def test_what_is_left_out_is_named(words: Vocab, judgment: Judgment) -> None:
     src, tgt = pairs(1, seed=8)[0]
     tgt = " ".join(tgt.split()[3:])
-    (found,) = Judge(judgment, words, words).judge([spelled(words, src, tgt)], is_given=True)
+    own = [spelled(words, src, translated(src))]
+    (found,) = Judge(judgment, words, words).judge([spelled(words, src, tgt)], own=own)
     (doubt,) = [each for each in found.doubts if each.kind == "left_out"]
     assert doubt.sentence.endswith(": " + " ".join(src.split()[:3]))
 
 
 def test_confidence_follows_what_came_out_right(words: Vocab, judgment: Judgment) -> None:
     held_out = pairs(150, seed=6)
-    own = sources(words, held_out).translate([src for src, _ in held_out])
+    own = sources(words).translate([src for src, _ in held_out])
     found = Judge(judgment, words, words).judge(own)
     is_right = np.arange(len(found)) % 3 > 0
     confidence = np.array([each.confidence for each in found])
@@ -93,7 +96,7 @@ def test_confidence_follows_what_came_out_right(words: Vocab, judgment: Judgment
 
 def test_the_same_pairs_teach_the_same(words: Vocab, judgment: Judgment, tmp_path: Path) -> None:
     held_out = pairs(300, seed=3)
-    again = calibrate(sources(words, held_out), held_out, store(tmp_path, words))
+    again = calibrate(sources(words), held_out, store(tmp_path, words))
     assert again.to_files() == judgment.to_files()
 
 
@@ -113,11 +116,11 @@ def test_numbers_of_a_pair_do_not_depend_on_others(words: Vocab, judgment: Judgm
 def test_too_few_pairs_are_refused(words: Vocab) -> None:
     few = pairs(99, seed=3)
     with pytest.raises(DataError, match="At least 100 development pairs"):
-        calibrate(sources(words, few), few, None)
+        calibrate(sources(words), few, None)
 
 
 def test_without_training_pairs_confidence_is_learned_all_the_same(words: Vocab) -> None:
     held_out = pairs(150, seed=3)
-    found = calibrate(sources(words, held_out), held_out, None)
+    found = calibrate(sources(words), held_out, None)
     assert not found.fits
     assert found.confidence is not None

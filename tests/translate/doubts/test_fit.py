@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heed.bundle.doubts import Fit
-from heed.translate.doubts.fit import calibration_error, chances, fit, sums, unseen
+from heed.translate.doubts.fit import calibration_error, chances, fit, knots_of, sums, unseen
 
 
 def drawn(n: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
@@ -48,3 +48,27 @@ def test_the_calibration_error_of_two_bins_by_hand() -> None:
     is_so = np.array([False, True, True, True])
     # Means 0.2 and 0.85, shares 0.5 and 1.
     assert calibration_error(probabilities, is_so, 2) == pytest.approx((0.3 + 0.15) / 2)
+
+
+def test_with_knots_the_sum_bends() -> None:
+    features = np.random.default_rng(0).uniform(-3, 3, size=(4000, 1))
+    is_so = np.abs(features[:, 0]) > 1.5  # which no straight line tells apart
+    straight, bent = fit(features, is_so), fit(features, is_so, knots_of(features))
+    assert ((sums(straight, features) > 0) == is_so).mean() < 0.7
+    assert ((sums(bent, features) > 0) == is_so).mean() > 0.95
+    assert (sums(bent, features[:1]) == sums(bent, features)[:1]).all()
+
+
+def test_features_of_later_versions_do_not_count() -> None:
+    older = Fit(weights=(1.0, 2.0), bias=0.5)
+    assert sums(older, np.array([[3.0, 4.0, 99.0]])) == pytest.approx([11.5])
+
+
+def test_rows_of_a_group_are_left_out_together() -> None:
+    random = np.random.default_rng(0)
+    group = np.arange(200) // 2
+    # Both rows of a group are equal, and what is so was drawn for the group.
+    features, is_so = random.normal(size=(100, 20))[group], (random.random(100) < 0.5)[group]
+    together = (unseen(features, is_so, groups=group) > 0) == is_so
+    alone = (unseen(features, is_so) > 0) == is_so
+    assert together.mean() < 0.6 < alone.mean()

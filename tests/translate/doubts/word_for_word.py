@@ -50,13 +50,17 @@ def spelled(vocab: Vocab, src: str, tgt: str, log_prob: float = -0.5) -> Transla
     )
 
 
-def sources(vocab: Vocab, held_out: Pairs) -> Sources:
+def translated(text: str) -> str:
+    """The right translation of a sentence; other words stay as they are."""
+    return " ".join(WORDS.get(word, word) for word in text.split())
+
+
+def sources(vocab: Vocab) -> Sources:
     """A translator that translates two of three sentences, sure of itself then."""
-    right = dict(held_out)
 
     def translate(texts: Sequence[str]) -> list[Translation]:
         return [
-            spelled(vocab, text, right[text] if n % 3 else "Hund", -0.2 if n % 3 else -3.0)
+            spelled(vocab, text, translated(text) if n % 3 else "Hund", -0.2 if n % 3 else -3.0)
             for n, text in enumerate(texts)
         ]
 

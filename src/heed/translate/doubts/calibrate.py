@@ -1,11 +1,13 @@
 """Learn what translations of a model are judged by, from its training and development pairs.
 
-Good pairs are development pairs; bad ones are the same with a fault put in (`faults.py`). What the
-model itself makes of the sources tells how probable a right translation is.
+Good pairs are development pairs and what the model makes of their sources, where that is right; bad
+ones are the same with a fault put in (`faults.py`). What the model makes of the sources also tells
+how probable a right translation is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +18,9 @@ from heed.errors import DataError
 from heed.evaluate.counts import count_chrf, reading_here
 from heed.machine.seeds import derive_seed
 from heed.text.vocab import Vocab
-from heed.translate.doubts.faults import cut_stretch, in_no_language
+from heed.translate.doubts.faults import cut_clause, cut_stretch, in_no_language
 from heed.translate.doubts.features import NAMES, SOURCE, TEXT, measure, places_of
-from heed.translate.doubts.fit import calibration_error, fit, logistic, unseen
+from heed.translate.doubts.fit import calibration_error, fit, knots_of, logistic, unseen
 from heed.translate.doubts.scripts import USUAL, script_shares
 from heed.translate.doubts.words import N_VALUES, Words, learn_words
 from heed.translate.result import Translation
@@ -42,6 +44,14 @@ FALSE_ALARMS = {
     "source_language": 0.001,
 }
 """The share of good development pairs that may be called doubtful, by kind."""
+
+Cut = Callable[[str, np.random.Generator], str | None]
+
+CUTS: tuple[Cut, ...] = (cut_stretch, cut_stretch, cut_stretch, cut_clause)
+"""How something is cut out of a good text to learn from; one in each way."""
+
+BENT = frozenset({"left_out", "added"})
+"""Kinds whose regressions bend: how much may be uncovered depends on how usual that is."""
 
 LOW_SCORES = 0.002
 """The same of a low mean log-probability, and of low confidence among right translations."""
@@ -94,9 +104,10 @@ def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
         arrays = learn_words(training, model.src_vocab, model.tgt_vocab)
     words = Words(arrays or _nothing(model), model.src_vocab, model.tgt_vocab)
     own = model.translate([src for src, _ in pairs])
+    is_right = are_right(model, pairs, own)
     good = model.score(pairs)
     found = Judgment(
-        fits=_fits(model, words, pairs, good, own) if arrays else {},
+        fits=_fits(model, words, pairs, (good, own), is_right) if arrays else {},
         low_score=float(np.quantile([_mean(each) for each in good], LOW_SCORES)),
         right=RIGHT,
         scripts=tuple(
@@ -105,7 +116,7 @@ def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
         n_pairs=len(pairs),
         words=arrays or _nothing(model),
     )
-    return _with_confidence(found, measure(words, own).values, are_right(model, pairs, own))
+    return _with_confidence(found, measure(words, own).values, is_right)
 
 
 def are_right(model: Sources, pairs: Pairs, own: Sequence[Translation]) -> NDArray[np.bool_]:
@@ -132,40 +143,83 @@ def _fits(
     model: Sources,
     words: Words,
     pairs: Pairs,
-    good: Sequence[Translation],
-    own: Sequence[Translation],
+    found: tuple[list[Translation], list[Translation]],
+    is_right: NDArray[np.bool_],
 ) -> dict[str, Fit]:
     """A regression for each kind of fault, for given translations and for those of a search.
 
     The probabilities of its own translations say little about their faults, since the search has
     made the faults probable: there, pieces alone count.
+
+    Args:
+        model: that is judged.
+        words: what is known about pieces.
+        pairs: development pairs.
+        found: these with their pieces, and what the model made of their sources.
+        is_right: of the latter, `(n_pairs,)`.
     """
-    good_features, own_features = measure(words, good).values, measure(words, own).values
+    good, own = found
+    places = np.flatnonzero(is_right).tolist()
+    right = {place: (pairs[place][0], own[place].text) for place in places}
     every, text, source = (places_of(names) for names in (NAMES, TEXT, SOURCE))
+
+    def measured(made: Made) -> _Rows:
+        """Given pairs, beside what the model makes of their sources."""
+        changed = [src for place, src, _ in made if src != pairs[place][0]]
+        others = dict(zip(changed, model.translate(changed), strict=True))
+        beside = [others.get(src, own[place]) for place, src, _ in made]
+        scored = model.score([(src, tgt) for _, src, tgt in made])
+        return _Rows(measure(words, scored, beside).values, np.array([n for n, _, _ in made], int))
+
+    by_people = _Rows(measure(words, good, own).values, np.arange(len(pairs)))
+    again = measured([(place, *pair) for place, pair in right.items()])
+    searched = _Rows(measure(words, own).values[is_right], again.groups)
     fits = {}
-    for kind, bad_pairs in _faults(pairs).items():
-        if len(bad_pairs) < LEAST_PAIRS // 4:
+    for kind, made in _faults(pairs, right).items():
+        if len(made) < LEAST_PAIRS // 4:
             continue
-        bad = measure(words, model.score(bad_pairs)).values
-        most = FALSE_ALARMS[kind]
+        bad, most, has_knots = measured(made), FALSE_ALARMS[kind], kind in BENT
         if kind == "source_language":
-            fits[kind] = _fitted(good_features, bad, source, most)
+            fits[kind] = _fitted([by_people], bad, source, most)
             continue
-        fits[f"{kind}.given"] = _fitted(good_features, bad, every, most)
-        both = np.concatenate([good_features, own_features])
-        fits[f"{kind}.searched"] = _fitted(both, bad, text, most)
+        fits[f"{kind}.given"] = _fitted([by_people, again], bad, every, most, has_knots=has_knots)
+        fits[f"{kind}.searched"] = _fitted(
+            [by_people, searched], bad, text, most, has_knots=has_knots
+        )
     return fits
 
 
-def _faults(pairs: Pairs) -> dict[str, Pairs]:
-    """Development pairs with faults, by kind."""
+class _Rows(NamedTuple):
+    """Numbers of some pairs.
+
+    Attributes:
+        values: a row a pair, in the order of `NAMES`, `(n, n_features)`.
+        groups: of which development pair each was made, `(n,)`.
+    """
+
+    values: Numbers
+    groups: NDArray[np.int64]
+
+
+Made = list[tuple[int, str, str]]
+"""Pairs with faults: the place of the development pair, source and translation."""
+
+
+def _faults(pairs: Pairs, right: Mapping[int, tuple[str, str]]) -> dict[str, Made]:
+    """Good pairs with faults, by kind.
+
+    Args:
+        pairs: development pairs.
+        right: by their places, those whose source the model translates well, and how.
+    """
     random = np.random.Generator(np.random.Philox(key=derive_seed(0, "doubts", "faults")))
-    left_out, added = [], []
-    for src, tgt in pairs:
-        if shorter := cut_stretch(tgt, random):
-            left_out.append((src, shorter))
-        if shorter := cut_stretch(src, random):
-            added.append((shorter, tgt))
+    left_out: Made = []
+    added: Made = []
+    good = [*enumerate(pairs), *right.items()]
+    for place, (src, tgt) in good:
+        left_out += [(place, src, shorter) for shorter in _shorter(tgt, random, CUTS)]
+        # Each has a source of its own, which the model has to translate: one is enough.
+        added += [(place, shorter, tgt) for shorter in _shorter(src, random, CUTS[:1])]
     some = pairs[: len(pairs) // 4]
     odd_sources = in_no_language([src for src, _ in some], random)
     odd_targets = in_no_language([tgt for _, tgt in some], random)
@@ -174,25 +228,53 @@ def _faults(pairs: Pairs) -> dict[str, Pairs]:
         "left_out": left_out,
         "added": added,
         "wrong_language": [
-            (some[n][0], other) for n in long for other in (some[n][0], odd_targets[n])
+            (n, some[n][0], other) for n in long for other in (some[n][0], odd_targets[n])
         ],
         "source_language": [
-            (other, some[n][1]) for n in long for other in (some[n][1], odd_sources[n])
+            (n, other, some[n][1]) for n in long for other in (some[n][1], odd_sources[n])
         ],
     }
 
 
-def _fitted(good: Numbers, bad: Numbers, places: list[int], false_alarms: float) -> Fit:
+def _shorter(text: str, random: np.random.Generator, cuts: Sequence[Cut]) -> list[str]:
+    """A text with one part cut out, in several ways, each once."""
+    made = [cut(text, random) for cut in cuts]
+    return [*dict.fromkeys(each for each in made if each)]
+
+
+def _fitted(
+    good: list[_Rows],
+    bad: _Rows,
+    places: list[int],
+    false_alarms: float,
+    *,
+    has_knots: bool = False,
+) -> Fit:
     """A regression on some of the features; the others have the weight 0."""
-    features = np.concatenate([good, bad])[:, places]
-    is_bad = np.arange(len(features)) >= len(good)
-    held_out = unseen(features, is_bad)
-    found = fit(features, is_bad)
-    weights = np.zeros(len(NAMES))
-    weights[places] = found.weights
+    good_values, good_groups = map(np.concatenate, zip(*good, strict=True))
+    values = np.concatenate([good_values, bad.values])
+    groups = np.concatenate([good_groups, bad.groups])
+    is_bad = np.arange(len(values)) >= len(good_values)
+    features = values[:, places]
+    bends = knots_of(features) if has_knots else ()
+    held_out = unseen(features, is_bad, knots=bends, groups=groups)
+    found = fit(features, is_bad, bends)
     # Rounded up, so that one good pair too many is not called doubtful.
-    threshold = float(np.quantile(held_out[~is_bad], 1 - false_alarms, method="higher"))
-    return Fit(weights=tuple(weights.tolist()), bias=found.bias, threshold=threshold)
+    ends = np.cumsum([len(group.values) for group in good])
+    groups_of_good = [group for group in np.split(held_out[: ends[-1]], ends[:-1]) if len(group)]
+    threshold = max(
+        float(np.quantile(group, 1 - false_alarms, method="higher")) for group in groups_of_good
+    )
+    n_rows, n_places = len(bends), len(places)
+    weights, knots = np.zeros((1 + n_rows, len(NAMES))), np.zeros((n_rows, len(NAMES)))
+    weights[:, places] = np.reshape(found.weights, (1 + n_rows, n_places))
+    knots[:, places] = np.reshape(bends, (n_rows, n_places))
+    return Fit(
+        weights=tuple(weights.ravel().tolist()),
+        bias=found.bias,
+        threshold=threshold,
+        knots=tuple(tuple(row) for row in knots.tolist()),
+    )
 
 
 def _mean(found: Translation) -> float:

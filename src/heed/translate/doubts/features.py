@@ -18,14 +18,20 @@ NAMES = (
     *("tgt_language", "tgt_language_sum", "tgt_surprise"),
     *("src_language", "src_language_sum", "src_surprise"),
     *("mean_log_prob", "lowest", "second_lowest", "last", "eos"),
+    *("own_ratio", "own_difference", "own_found", "own_shared", "own_missing"),
+    *("own_log_prob", "own_mean_log_prob", "own_better_covered", "own_best_covered"),
 )
-"""Of a pair: the last five are of the model's probabilities, the others of the pieces alone."""
+"""Of a pair: the pieces alone; five of the model's probabilities; the rest compares a translation
+that is given with the model's own, and is 0 for that one."""
 
-TEXT = NAMES[:-5]
-"""Those that need no probabilities."""
+TEXT = NAMES[:-14]
+"""Those that need neither probabilities nor a second translation."""
 
 SOURCE = ("src_length", "src_language", "src_language_sum", "src_surprise")
 """Those that the source has alone."""
+
+N_BESIDE = 9
+"""Those that compare two translations."""
 
 AT_ONCE = 64
 """Pairs computed together: a byte for each of them and each piece has to fit into a cache."""
@@ -59,7 +65,9 @@ class Measured:
         return self.blocks[row // AT_ONCE][1].span(row % AT_ONCE)
 
 
-def measure(words: Words, found: Sequence[Translation]) -> Measured:
+def measure(
+    words: Words, found: Sequence[Translation], own: Sequence[Translation] | None = None
+) -> Measured:
     """The numbers of translations and their sources; some microseconds each.
 
     Those of a pair do not depend on the others.
@@ -67,12 +75,16 @@ def measure(words: Words, found: Sequence[Translation]) -> Measured:
     Args:
         words: of the model.
         found: with their pieces.
+        own: what the model itself made of the same sources; None = they are its own.
     """
     values, blocks = [np.zeros((0, len(NAMES)))], []
     for start in range(0, len(found), AT_ONCE):
         some = found[start : start + AT_ONCE]
         block = words.cover([one.source_tokens for one in some], [one.tokens for one in some])
-        values.append(np.column_stack([*_of_pieces(*block), *_of_scores(some)]))
+        beside = [np.zeros(len(some))] * N_BESIDE
+        if own is not None:
+            beside = _of_both(words, block[0], some, own[start : start + AT_ONCE])
+        values.append(np.column_stack([*_of_pieces(*block), *_of_scores(some), *beside]))
         blocks.append(block)
     return Measured(np.concatenate(values), blocks)
 
@@ -106,3 +118,46 @@ def _of_scores(found: Sequence[Translation]) -> list[Numbers]:
         [row[-1] for row in rows],
     ]
     return [np.array(column) for column in columns]
+
+
+def _of_both(
+    words: Words, src: Coverage, found: Sequence[Translation], own: Sequence[Translation]
+) -> list[Numbers]:
+    """Given translations beside the model's own.
+
+    What the model says and the other does not may be missing there: a translation by a machine is
+    a reference of a kind (Soricut and Narsale 2012, "Combining Quality Prediction and System
+    Selection for Improved Automatic Translation Output").
+    """
+    by_own, _ = words.cover([one.source_tokens for one in found], [one.tokens for one in own])
+    rows = []
+    for one, other in zip(found, own, strict=True):
+        said, would_say = set(one.tokens), set(other.tokens)
+        n_shared = len(said & would_say)
+        rows.append(
+            (
+                n_shared / max(1, len(would_say)),
+                n_shared / max(1, len(said)),
+                _longest_missing(other.tokens, said),
+                sum(other.token_scores) - sum(one.token_scores),
+                _mean(other.token_scores) - _mean(one.token_scores),
+            )
+        )
+    n_found, n_own = (
+        np.array([len(one.tokens) for one in some], np.float64) for some in (found, own)
+    )
+    columns = np.array(rows, np.float64).reshape(len(found), -1).T
+    return [*_ratio(n_own, n_found), *columns, *src.beyond(by_own)]
+
+
+def _longest_missing(tokens: Sequence[str], said: set[str]) -> float:
+    """Pieces in a row that are not said, those between them that are taken off, at most."""
+    most = now = 0.0
+    for token in tokens:
+        now = max(0.0, now + (-1.0 if token in said else 1.0))
+        most = max(most, now)
+    return most
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / max(1, len(scores))

@@ -1,4 +1,8 @@
-"""Logistic regression by Newton's method: small, exact, the same on every machine's numpy."""
+"""Logistic regression by Newton's method: small, exact, the same on every machine's numpy.
+
+With knots it is additive: the sum is a line of each feature that bends at its knots (Hastie and
+Tibshirani 1986, "Generalized Additive Models").
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,16 +13,31 @@ ROUNDS = 30
 PENALTY = 2.0
 """Of squared weights of standardized features: a prior of so many pairs."""
 
+BENDS = (0.2, 0.5, 0.8)
+"""Shares of the rows below the knots of a feature."""
+
 Numbers = NDArray[np.float64]
+Knots = tuple[tuple[float, ...], ...]
 
 
-def fit(features: Numbers, is_so: NDArray[np.bool_]) -> Fit:
+def knots_of(features: Numbers) -> Knots:
+    """Where the sum may bend, a row for each of `BENDS`.
+
+    Args:
+        features: `(n, n_features)`.
+    """
+    return tuple(tuple(row) for row in np.quantile(features, BENDS, axis=0).tolist())
+
+
+def fit(features: Numbers, is_so: NDArray[np.bool_], knots: Knots = ()) -> Fit:
     """Weights that say from features whether something is so.
 
     Args:
         features: `(n, n_features)`.
         is_so: `(n,)`.
+        knots: where the sum may bend; none = nowhere.
     """
+    features = _bent(features, knots)
     means, scales = features.mean(axis=0), features.std(axis=0)
     scales[scales < 1e-9] = np.inf  # a constant feature says nothing
     rows = np.column_stack([(features - means) / scales, np.ones(len(features))])
@@ -33,12 +52,22 @@ def fit(features: Numbers, is_so: NDArray[np.bool_]) -> Fit:
         if np.abs(step).max() < 1e-9:
             break
     own = weights[:-1] / scales
-    return Fit(weights=tuple(own.tolist()), bias=float(weights[-1] - own @ means))
+    return Fit(weights=tuple(own.tolist()), bias=float(weights[-1] - own @ means), knots=knots)
+
+
+def _bent(features: Numbers, knots: Knots) -> Numbers:
+    """Features, and behind them how much they are above each row of knots, 0 if below."""
+    more = [np.maximum(features - np.array(row), 0.0) for row in knots]
+    return np.concatenate([features, *more], axis=1) if more else features
 
 
 def sums(fitted: Fit, features: Numbers) -> Numbers:
     """The weighted sums of features, `(n,)`; those of a row do not depend on the other rows."""
     # A product of matrices may be summed in another order when there are more rows.
+    if not fitted.knots:
+        # What was fitted by an earlier version knows the first features only.
+        features = features[:, : len(fitted.weights)]
+    features = _bent(features, fitted.knots)
     found: Numbers = np.add.reduce(features.T * np.array(fitted.weights)[:, None], axis=0)
     return found + fitted.bias
 
@@ -48,13 +77,28 @@ def chances(fitted: Fit, features: Numbers) -> Numbers:
     return logistic(sums(fitted, features))
 
 
-def unseen(features: Numbers, is_so: NDArray[np.bool_], n_folds: int = 5) -> Numbers:
-    """Sums of each row by weights that were fitted without it, `(n,)`."""
+def unseen(
+    features: Numbers,
+    is_so: NDArray[np.bool_],
+    *,
+    knots: Knots = (),
+    groups: NDArray[np.int64] | None = None,
+    n_folds: int = 5,
+) -> Numbers:
+    """Sums of each row by weights that were fitted without it, `(n,)`.
+
+    Args:
+        features: `(n, n_features)`.
+        is_so: `(n,)`.
+        knots: where the sum may bend.
+        groups: rows of the same number are left out together, `(n,)`; None = each alone.
+        n_folds: fits, each without some of the rows.
+    """
     found = np.zeros(len(features))
-    fold = np.arange(len(features)) % n_folds
+    fold = (np.arange(len(features)) if groups is None else groups) % n_folds
     for number in range(n_folds):
         is_out = fold == number
-        found[is_out] = sums(fit(features[~is_out], is_so[~is_out]), features[is_out])
+        found[is_out] = sums(fit(features[~is_out], is_so[~is_out], knots), features[is_out])
     return found
 
 

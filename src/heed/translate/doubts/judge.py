@@ -86,7 +86,7 @@ class Judge:
         found: Sequence[Translation],
         sources: Sequence[str | None] = (),
         *,
-        is_given: bool = False,
+        own: Sequence[Translation] | None = None,
     ) -> list[Translation]:
         """The same translations with their doubts and their confidence.
 
@@ -94,14 +94,17 @@ class Judge:
             found: translations with their pieces; blank and unwanted ones stay as they are, and
                 those that are a copy of their source by intention.
             sources: the text of each source, where its pieces do not spell it.
-            is_given: they were written by others and are only scored by the model.
+            own: they were written by others and are only scored by the model; this is what the
+                model itself makes of the sources, one each, as far as there is more than rules.
         """
+        is_given = own is not None
         places = [
             place
             for place, each in enumerate(found)
             if each.status not in ("empty", "unwanted") and each.source_tokens != [each.text]
         ]
-        learned, confidences = self._learned([found[place] for place in places], is_given)
+        beside = [own[place] for place in places] if own else None
+        learned, confidences = self._learned([found[place] for place in places], is_given, beside)
         judged = list(found)
         for number, place in enumerate(places):
             source = (sources[place] if sources else None) or spelled(found[place].source_tokens)
@@ -116,12 +119,12 @@ class Judge:
         return judged
 
     def _learned(
-        self, found: Sequence[Translation], is_given: bool
+        self, found: Sequence[Translation], is_given: bool, own: Sequence[Translation] | None
     ) -> tuple[list[list[Doubt]], list[float | None]]:
         """Doubts by regressions, and the confidence of each."""
         if self._words is None or self.judgment is None or not found:
             return [[] for _ in found], [None for _ in found]
-        measured = measure(self._words, found)
+        measured = measure(self._words, found, own)
         doubts: list[list[Doubt]] = [[] for _ in found]
         for name, fitted in self.judgment.fits.items():
             kind, _, which = name.partition(".")

@@ -70,6 +70,15 @@ class Coverage:
     surprise: Shares
     odds: Shares
 
+    def beyond(self, other: "Coverage") -> tuple[Shares, Shares]:
+        """How much worse texts are covered than by others: in all, and in the worst stretch.
+
+        Args:
+            other: of the same texts.
+        """
+        difference = self.odds - other.odds
+        return difference.sum(axis=1), _worst(difference)
+
     def span(self, row: int) -> tuple[int, int]:
         """The worst stretch of a pair, first piece and one past the last.
 

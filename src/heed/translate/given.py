@@ -1,0 +1,158 @@
+"""Pairs that others have written: as ids, with their probabilities, as translations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heed.decode.batching import batches, padded
+from heed.decode.score import score_pairs
+from heed.model.interface import Decodable
+from heed.text.normalize import normalize
+from heed.text.shared import marks_of, shared_spans
+from heed.text.slots import encode_with
+from heed.translate.lines import LineReader
+from heed.translate.result import PairScore, Translation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivenPair:
+    """A source and a translation that somebody has written, as a model reads them.
+
+    Attributes:
+        src_ids: of the source, `<eos>` last.
+        tgt_ids: of the translation, `<eos>` last.
+        source_tokens: the pieces of the source that a person typed.
+        tokens: the pieces of the translation, `<eos>` last.
+    """
+
+    src_ids: list[int]
+    tgt_ids: list[int]
+    source_tokens: list[str]
+    tokens: list[str]
+
+
+def read_pair(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
+    """A pair, letter by letter.
+
+    Args:
+        reader: turns lines into ids.
+        src: a source line.
+        tgt: its translation.
+        tag: in front of the source.
+    """
+    vocab = reader.tgt_vocab
+    src_ids, tgt_ids = reader.src_ids(src, tag), [*reader.tgt_ids(tgt), vocab.eos_id]
+    return GivenPair(
+        src_ids=src_ids,
+        tgt_ids=tgt_ids,
+        source_tokens=reader.src_tokens(src_ids),
+        tokens=vocab.pieces(tgt_ids),
+    )
+
+
+def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
+    """A pair with slots for the spans that both sides have, as in training.
+
+    A model with slots has hardly seen such spans letter by letter.
+
+    Args:
+        reader: turns lines into ids.
+        src: a source line.
+        tgt: its translation.
+        tag: in front of the source.
+    """
+    vocabs = reader.src_vocab, reader.tgt_vocab
+    texts = normalize(src), normalize(tgt)
+    slots = [vocab.slots for vocab in vocabs if vocab.slots is not None]
+    shared = shared_spans(*texts, reader.rules) if len(slots) == len(vocabs) else []
+    if not shared:
+        return read_pair(reader, src, tgt, tag)
+    ids, tokens = [], []
+    for side, vocab, text in zip((0, 1), vocabs, texts, strict=True):
+        marks = marks_of(shared, slots[side])[side]
+        spans = {slot: text[start:end] for start, end, slot in marks}
+        ids.append(encode_with(vocab, text, marks))
+        pieces = zip(ids[side], vocab.pieces(ids[side]), strict=True)
+        tokens.append([spans.get(id, piece) for id, piece in pieces])
+    ends = vocabs[0].eos_id, vocabs[1].eos_id
+    return GivenPair(
+        src_ids=[*tag, *ids[0], ends[0]],
+        tgt_ids=[*ids[1], ends[1]],
+        source_tokens=tokens[0],
+        tokens=[*tokens[1], *vocabs[1].pieces(ends[1:])],
+    )
+
+
+def score_given(
+    model: Decodable,
+    reader: LineReader,
+    pairs: Sequence[GivenPair],
+    tag: list[int],
+    limits: tuple[int, int | None],
+) -> list[PairScore]:
+    """Score pairs, all but those with a side that is too long to be read whole.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        reader: turned the lines into ids.
+        pairs: in ids.
+        tag: in front of each source.
+        limits: tokens and rows of a batch, as in `batches`.
+
+    Returns:
+        One score a pair, in order; its status is `too_long` where nothing was computed.
+    """
+    src_vocab, vocab = reader.src_vocab, reader.tgt_vocab
+    longest = reader.max_whole_tokens + 1  # and <eos>
+    whole = [
+        i
+        for i, pair in enumerate(pairs)
+        if max(len(pair.src_ids) - len(tag), len(pair.tgt_ids)) <= longest
+    ]
+    scores = [PairScore(tokens=[], token_scores=[], status="too_long")] * len(pairs)
+    lengths = [max(len(pairs[i].src_ids), len(pairs[i].tgt_ids)) for i in whole]
+    for places in batches(lengths, *limits):
+        batch = [pairs[whole[place]] for place in places]
+        log_probs = score_pairs(
+            model,
+            padded([pair.src_ids for pair in batch], src_vocab.pad_id),
+            padded([[vocab.bos_id, *pair.tgt_ids[:-1]] for pair in batch], vocab.pad_id),
+            padded([pair.tgt_ids for pair in batch], vocab.pad_id),
+            pad_id=vocab.pad_id,
+        ).tolist()
+        for place, pair, row in zip(places, batch, log_probs, strict=True):
+            scores[whole[place]] = PairScore(
+                tokens=pair.tokens, token_scores=row[: len(pair.tgt_ids)]
+            )
+    return scores
+
+
+def given_translations(
+    model: Decodable,
+    reader: LineReader,
+    texts: tuple[Sequence[str], Sequence[str]],
+    tag: list[int],
+    limits: tuple[int, int | None],
+) -> list[Translation]:
+    """Given translations with what a search would say about its own.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        reader: turns lines into ids.
+        texts: sources, and their translations.
+        tag: in front of each source.
+        limits: tokens and rows of a batch, as in `batches`.
+    """
+    pairs = [read_with_slots(reader, *pair, tag) for pair in zip(*texts, strict=True)]
+    scores = score_given(model, reader, pairs, tag, limits)
+    return [
+        Translation(
+            text=normalize(text),
+            score=score.score,
+            log_prob=score.log_prob,
+            tokens=score.tokens[:-1],
+            token_scores=score.token_scores,
+            source_tokens=pair.source_tokens,
+            status="ok" if normalize(source) else "empty",
+        )
+        for source, text, pair, score in zip(*texts, pairs, scores, strict=True)
+    ]

@@ -1,0 +1,39 @@
+"""Translations that others have written are read as those of training were."""
+
+import pytest
+from tests.translate.test_protect import make_translator, slotted, vocab
+
+from heed.text.vocab import Vocab
+from heed.translate.given import read_pair, read_with_slots
+from heed.translate.translator import Translator
+
+__all__ = ["slotted", "vocab"]
+PAIR = "The dog sleeps at %s.", "Zwei %s Hunde"
+
+
+def test_common_spans_are_slots_where_the_model_has_some(slotted: Translator) -> None:
+    read, spelled = read_with_slots(slotted.reader, *PAIR, []), read_pair(slotted.reader, *PAIR, [])
+    slots = slotted.src_vocab.slots
+    assert slots is not None
+    (slot,) = set(read.src_ids) & set(slots.ids)
+    assert slot in read.tgt_ids and not set(spelled.tgt_ids) & set(slots.ids)
+    # What people see is the same text.
+    assert "".join(read.source_tokens).replace("▁", " ").split() == PAIR[0].split()
+    assert "%s" in read.tokens and read.tokens[-1] == spelled.tokens[-1]
+    assert read_with_slots(slotted.reader, PAIR[0], "Zwei Hunde", []) == read_pair(
+        slotted.reader, PAIR[0], "Zwei Hunde", []
+    )
+
+
+@pytest.mark.parametrize("pair", [PAIR, ("a dog", "Hund"), ("", "")])
+def test_a_model_without_slots_reads_letters(pair: tuple[str, str], vocab: Vocab) -> None:
+    plain = make_translator(vocab, 0)
+    assert read_with_slots(plain.reader, *pair, []) == read_pair(plain.reader, *pair, [])
+
+
+def test_places_of_doubts_are_those_of_the_text(slotted: Translator) -> None:
+    (found,) = slotted.judged([PAIR[0]], ["Zwei %s Hunde Hunde Hunde"])
+    (loop,) = [doubt for doubt in found.doubts if doubt.kind == "loop"]
+    assert found.text[loop.start : loop.end].strip() == "Hunde Hunde Hunde"
+    assert found.text == "Zwei %s Hunde Hunde Hunde"
+    assert not [doubt for doubt in found.doubts if doubt.kind == "numbers"]
