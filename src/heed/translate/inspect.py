@@ -1,8 +1,10 @@
 """Scores of given pairs, probabilities of the next token, and attention to the source."""
 
+from collections.abc import Sequence
+
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import batches, padded
-from heed.decode.score import next_token
+from heed.decode.score import next_token, score_pairs
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
