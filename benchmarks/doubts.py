@@ -161,8 +161,8 @@ def own(translator: Translator, src: list[str], tgt: list[str]) -> None:
     print(
         f"| the better half, called doubtful | {100 * np.mean([*map(is_doubtful, alarms)]):.1f} % |"
     )
-    share = 100 * judging_s / plain_s
-    print(f"| looking, of the time of translating | {share:.1f} % |")
+    of_time = 100 * judging_s / plain_s
+    print(f"| looking, of the time of translating | {of_time:.1f} % |")
     print(f"| looking and second searches | {100 * (whole_s - plain_s) / plain_s:.1f} % |")
     judgment = translator.judge.judgment
     if judgment is not None and judged[0].confidence is not None:
