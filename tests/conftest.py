@@ -295,3 +295,11 @@ def small_run(small_corpus: Corpus) -> Run:
         return outcome, events
 
     return run
+
+
+@pytest.fixture(scope="session")
+def slots_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that was trained on text with fields, tags and numbers: `slots_model.py`."""
+    from tests.slots_model import train_slots_model
+
+    return train_slots_model(tmp_path_factory.mktemp("slots"))

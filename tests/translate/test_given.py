@@ -4,7 +4,7 @@ import pytest
 from tests.translate.test_protect import make_translator, slotted, vocab
 
 from heed.text.vocab import Vocab
-from heed.translate.given import read_pair, read_with_slots
+from heed.translate.given import read_letters, read_with_slots
 from heed.translate.translator import Translator
 
 __all__ = ["slotted", "vocab"]
@@ -12,7 +12,10 @@ PAIR = "The dog sleeps at %s.", "Zwei %s Hunde"
 
 
 def test_common_spans_are_slots_where_the_model_has_some(slotted: Translator) -> None:
-    read, spelled = read_with_slots(slotted.reader, *PAIR, []), read_pair(slotted.reader, *PAIR, [])
+    read, spelled = (
+        read_with_slots(slotted.reader, *PAIR, []),
+        read_letters(slotted.reader, *PAIR, []),
+    )
     slots = slotted.src_vocab.slots
     assert slots is not None
     (slot,) = set(read.src_ids) & set(slots.ids)
@@ -20,7 +23,7 @@ def test_common_spans_are_slots_where_the_model_has_some(slotted: Translator) ->
     # What people see is the same text.
     assert "".join(read.source_tokens).replace("▁", " ").split() == PAIR[0].split()
     assert "%s" in read.tokens and read.tokens[-1] == spelled.tokens[-1]
-    assert read_with_slots(slotted.reader, PAIR[0], "Zwei Hunde", []) == read_pair(
+    assert read_with_slots(slotted.reader, PAIR[0], "Zwei Hunde", []) == read_letters(
         slotted.reader, PAIR[0], "Zwei Hunde", []
     )
 
@@ -28,7 +31,7 @@ def test_common_spans_are_slots_where_the_model_has_some(slotted: Translator) ->
 @pytest.mark.parametrize("pair", [PAIR, ("a dog", "Hund"), ("", "")])
 def test_a_model_without_slots_reads_letters(pair: tuple[str, str], vocab: Vocab) -> None:
     plain = make_translator(vocab, 0)
-    assert read_with_slots(plain.reader, *pair, []) == read_pair(plain.reader, *pair, [])
+    assert read_with_slots(plain.reader, *pair, []) == read_letters(plain.reader, *pair, [])
 
 
 def test_places_of_doubts_are_those_of_the_text(slotted: Translator) -> None:

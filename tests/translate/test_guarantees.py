@@ -8,6 +8,7 @@ just these strings.
 import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.translate.test_protect import make_translator
 from heed.text.extend import with_controls
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
-from heed.translate.translator import Translator
+from heed.translate.translator import Translator, load
 
 SENTENCES = [
     "A man reads 12 books in the house, and 3 dogs run <b>away</b>.",
@@ -216,11 +217,12 @@ SEARCHES: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def translators() -> list[Translator]:
-    """Random models: one that knows no slots, and two that do."""
+def translators(slots_model: Path) -> list[Translator]:
+    """Random models: one that knows no slots, and two that do; and a trained one, in the engine."""
     vocab: Vocab = train_vocab(SENTENCES * 5, size=360)
     slots = with_controls(vocab, SLOT_PIECES)
-    return [make_translator(vocab, 1), make_translator(slots, 2), make_translator(slots, 3)]
+    random = [make_translator(vocab, 1), make_translator(slots, 2), make_translator(slots, 3)]
+    return [*random, load(slots_model, threads=1)]
 
 
 def require_kept(

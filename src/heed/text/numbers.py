@@ -65,6 +65,11 @@ _STYLES = {
 _FOUR_DIGITS_STAY_TOGETHER = frozenset(("es", "pl", "pt-pt"))
 
 
+def is_known(lang: str) -> bool:
+    """Whether it is known here how a language writes numbers."""
+    return _style_of(lang) is not None
+
+
 def localize(number: str, source_lang: str, target_lang: str) -> str:
     """A number of the source as the target language writes it, with its unit.
 

@@ -89,13 +89,18 @@ def marks_of(shared: Sequence[SharedSpan], slots: Slots) -> tuple[list[Mark], li
     return marks[0], sorted(marks[1])
 
 
+def number_key(spelled: str) -> tuple[str, ...]:
+    """Equal for numbers that differ in separators and blanks only, or in the place of a sign."""
+    # A slot hides how a number is spelled, so `1,234.50` and `1.234,50`, `25%` and `25 %`, `$5`
+    # and `5 $` teach the same. Separators and blanks may differ, groups of digits may not.
+    return (*_DIGITS.findall(spelled), "".join(sorted(_NO_SIGNS.sub("", spelled))))
+
+
 def _key(span: Span, spans: Sequence[Span], text: str) -> tuple[str, ...]:
     """Equal for spans that stand for one another."""
     spelled = text[span.start : span.end]
     if span.kind == "number":
-        # A slot hides how a number is spelled, so `1,234.50` and `1.234,50`, `25%` and `25 %`, `$5`
-        # and `5 $` teach the same. Separators and blanks may differ, groups of digits may not.
-        return (*_DIGITS.findall(spelled), "".join(sorted(_NO_SIGNS.sub("", spelled))))
+        return number_key(spelled)
     own = (span.rule, span.kind, spelled)
     if span.partner is None:
         return own

@@ -1,6 +1,7 @@
 """What may come next in a translation: pieces, and how each of them would go on."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from heed.decode.options import DecodeOptions
 from heed.model.interface import Decodable
@@ -9,6 +10,7 @@ from heed.translate.lines import LineReader, require_text
 from heed.translate.parts import Chunk
 from heed.translate.result import Continuation, NextToken
 from heed.translate.search import Searcher
+from heed.translate.whole import read_whole, required, written_pieces
 
 
 def next_tokens(
@@ -16,10 +18,10 @@ def next_tokens(
 ) -> list[NextToken]:
     """The most probable next pieces; arguments and errors are those of `Translator.next_word`."""
     require_text(src=src, prefix=prefix)
-    src_ids = reader.whole_src(src, tag)
-    choices = next_ids(model, reader, src_ids, reader.whole_tgt(prefix, "prefix"), count)
+    chunk = _whole(reader, src, prefix, tag)
+    choices = next_ids(model, reader, chunk, count)
     return [
-        NextToken(token=reader.tgt_vocab.pieces([token_id])[0], probability=probability)
+        NextToken(token=_piece(reader, chunk, token_id), probability=probability)
         for token_id, probability in choices
     ]
 
@@ -37,18 +39,28 @@ def continued(
 ) -> list[Continuation]:
     """The most probable next pieces and how each would go on, as `Translator.continuations`."""
     require_text(text=text, prefix=prefix)
-    src_ids = reader.whole_src(text, tag)
-    begun = reader.whole_tgt(prefix, "prefix")
-    choices = next_ids(searcher.model, reader, src_ids, begun, count)
-    parts = [Chunk(src_ids, [*begun, token_id], key) for key, (token_id, _) in enumerate(choices)]
+    chunk = _whole(reader, text, prefix, tag)
+    choices = next_ids(searcher.model, reader, chunk, count)
+    parts = [
+        replace(chunk, prefix=[*chunk.prefix, token_id], key=key)
+        for key, (token_id, _) in enumerate(choices)
+    ]
     found = searcher.search(
         parts, options, is_wanted=None if is_wanted is None else lambda _: is_wanted()
     )
     return [
         Continuation(
-            token=reader.tgt_vocab.pieces([token_id])[0],
+            token=_piece(reader, chunk, token_id),
             probability=probability,
             translation=translation,
         )
         for (token_id, probability), translation in zip(choices, found, strict=True)
     ]
+
+
+def _whole(reader: LineReader, text: str, prefix: str, tag: list[int]) -> Chunk:
+    return required(reader, read_whole(reader, text, tag, prefix), tag, "prefix")
+
+
+def _piece(reader: LineReader, chunk: Chunk, id: int) -> str:
+    return written_pieces(reader.tgt_vocab, [id], chunk.source)[0]

@@ -11,6 +11,7 @@ from heed.text.shared import marks_of, shared_spans
 from heed.text.slots import encode_with
 from heed.translate.lines import LineReader
 from heed.translate.result import PairScore, Translation
+from heed.translate.whole import read_pair, shown_pieces, written_pieces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +31,26 @@ class GivenPair:
     tokens: list[str]
 
 
-def read_pair(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
+def read_as_translated(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
+    """A pair as a search reads its source and writes its target, so that scores are the same.
+
+    Args:
+        reader: turns lines into ids.
+        src: a source line.
+        tgt: its translation.
+        tag: in front of the source.
+    """
+    chunk, vocab = read_pair(reader, src, tgt, tag), reader.tgt_vocab
+    tgt_ids = [*chunk.prefix, vocab.eos_id]
+    return GivenPair(
+        src_ids=chunk.src_ids,
+        tgt_ids=tgt_ids,
+        source_tokens=shown_pieces(reader.src_vocab, chunk),
+        tokens=written_pieces(vocab, tgt_ids, chunk.source),
+    )
+
+
+def read_letters(reader: LineReader, src: str, tgt: str, tag: list[int]) -> GivenPair:
     """A pair, letter by letter.
 
     Args:
@@ -65,7 +85,7 @@ def read_with_slots(reader: LineReader, src: str, tgt: str, tag: list[int]) -> G
     slots = [vocab.slots for vocab in vocabs if vocab.slots is not None]
     shared = shared_spans(*texts, reader.rules) if len(slots) == len(vocabs) else []
     if not shared:
-        return read_pair(reader, src, tgt, tag)
+        return read_letters(reader, src, tgt, tag)
     ids, tokens = [], []
     for side, vocab, text in zip((0, 1), vocabs, texts, strict=True):
         marks = marks_of(shared, slots[side])[side]
@@ -124,6 +144,26 @@ def score_given(
                 tokens=pair.tokens, token_scores=row[: len(pair.tgt_ids)]
             )
     return scores
+
+
+def given_scores(
+    model: Decodable,
+    reader: LineReader,
+    texts: tuple[Sequence[str], Sequence[str]],
+    tag: list[int],
+    limits: tuple[int, int | None],
+) -> list[PairScore]:
+    """The log-probabilities of given translations, read as a search writes them.
+
+    Args:
+        model: anything that can be decoded, in evaluation mode.
+        reader: turns lines into ids.
+        texts: sources, and their translations.
+        tag: in front of each source.
+        limits: tokens and rows of a batch, as in `batches`.
+    """
+    pairs = [read_as_translated(reader, *pair, tag) for pair in zip(*texts, strict=True)]
+    return score_given(model, reader, pairs, tag, limits)
 
 
 def given_translations(

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import batches, padded
 from heed.decode.score import next_token, score_pairs
+from heed.decode.slots import SlotRules
 from heed.errors import ConfigError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
 from heed.translate.lines import LineReader, require_whole
 from heed.translate.parts import Chunk
 from heed.translate.result import Alignment
+from heed.translate.whole import is_shown, shown_pieces, written_pieces
 
 Weights = list[list[float]]
 
@@ -19,15 +23,14 @@ _FORCED_TOKENS = 4096
 
 
 def next_ids(
-    model: Decodable, reader: LineReader, src_ids: list[int], prefix: list[int], count: int
+    model: Decodable, reader: LineReader, chunk: Chunk, count: int
 ) -> list[tuple[int, float]]:
     """The most probable next ids and their probabilities.
 
     Args:
         model: anything that can be decoded, in evaluation mode.
         reader: has the vocabularies.
-        src_ids: of the source, `<eos>` last.
-        prefix: target ids so far, without `<bos>`.
+        chunk: a line with the translation so far.
         count: how many, from 1.
 
     Raises:
@@ -37,12 +40,12 @@ def next_ids(
     vocab = reader.tgt_vocab
     (choices,) = next_token(
         model,
-        padded([src_ids], reader.src_vocab.pad_id),
-        [prefix],
+        padded([chunk.src_ids], reader.src_vocab.pad_id),
+        [chunk.prefix],
         count=count,
         bos_id=vocab.bos_id,
         pad_id=vocab.pad_id,
-        forbidden=never_written(vocab),
+        forbidden=[*{*never_written(vocab)} - {*_next_slots(chunk)}],
     )
     return [(choice.id, choice.probability) for choice in choices]
 
@@ -52,17 +55,16 @@ def never_written(vocab: Vocab) -> list[int]:
     return [i for i in vocab.control_ids if i != vocab.eos_id]
 
 
-def is_shown(vocab: Vocab, id: int) -> bool:
-    """Whether an id of a source stands for something that a person typed."""
-    return not vocab.is_control(id) or (vocab.slots is not None and id in vocab.slots.ids)
-
-
-def shown_pieces(vocab: Vocab, chunk: Chunk) -> list[str]:
-    """The pieces of a source that a person typed; a span in place of its slot."""
-    spans = () if chunk.source is None else chunk.source.spans
-    texts = {span.slots[0]: span.written for span in spans if span.slots is not None}
-    ids = [id for id in chunk.src_ids if is_shown(vocab, id)]
-    return [texts.get(id, piece) for id, piece in zip(ids, vocab.pieces(ids), strict=True)]
+def _next_slots(chunk: Chunk) -> list[int]:
+    """The slots that may stand next in the translation of a line."""
+    source = chunk.source
+    rules = SlotRules.of([[] if source is None else source.required(chunk.prefix)])
+    if rules is None:
+        return []
+    so_far = np.array([chunk.prefix], dtype=np.int64)
+    may_come, _ = rules.next(so_far, np.zeros(1, dtype=np.int64))
+    found: list[int] = rules.ids[may_come[0]].tolist()
+    return found
 
 
 def cross_attention(
@@ -151,8 +153,7 @@ def mean_log_probs(
 def aligned(
     model: Decodable,
     reader: LineReader,
-    src_ids: list[int],
-    tgt: str,
+    pair: Chunk,
     chosen: AlignmentHeads | None,
 ) -> Alignment:
     """The source tokens that each target token attends to.
@@ -160,16 +161,14 @@ def aligned(
     Args:
         model: anything that can be decoded, in evaluation mode.
         reader: turns lines into ids.
-        src_ids: of the source, `<eos>` last.
-        tgt: its translation.
+        pair: a line with its translation.
         chosen: the layer and heads; None = all heads of the last layer.
     """
-    vocab = reader.tgt_vocab
-    tgt_ids = reader.whole_tgt(tgt, "translation")
-    (weights,) = cross_attention(model, (reader.src_vocab, vocab), [src_ids], [tgt_ids], chosen)
+    vocabs = reader.src_vocab, reader.tgt_vocab
+    (weights,) = cross_attention(model, vocabs, [pair.src_ids], [pair.prefix], chosen)
     return Alignment(
-        source_tokens=reader.src_tokens(src_ids),
-        target_tokens=vocab.pieces(tgt_ids),
+        source_tokens=shown_pieces(reader.src_vocab, pair),
+        target_tokens=written_pieces(reader.tgt_vocab, pair.prefix, pair.source),
         weights=weights,
     )
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
 from heed.text.normalize import normalize
-from heed.text.numbers import localize
+from heed.text.numbers import is_known, localize
 from heed.text.protected import Rules
 from heed.text.vocab import Vocab
 from heed.translate.glossary.glossary import Glossary
@@ -168,7 +168,7 @@ class LineReader:
             DataError: it has more than `max_whole_tokens`.
         """
         ids = self.src_ids(text, tag)
-        self._require_whole("source", len(ids) - len(tag) - 1)
+        self.require_whole("source", len(ids) - len(tag) - 1)
         return ids
 
     def whole_tgt(self, text: str, what: str) -> list[int]:
@@ -178,10 +178,15 @@ class LineReader:
             DataError: it has more than `max_whole_tokens`; `what` names it.
         """
         ids = self.tgt_ids(text)
-        self._require_whole(what, len(ids))
+        self.require_whole(what, len(ids))
         return ids
 
-    def _require_whole(self, what: str, n_tokens: int) -> None:
+    def require_whole(self, what: str, n_tokens: int) -> None:
+        """Refuse a text that is too long to be read in one piece.
+
+        Raises:
+            DataError: it has more than `max_whole_tokens`; `what` names it.
+        """
         if n_tokens > self.max_whole_tokens:
             raise DataError(
                 f"The {what} must have at most {self.max_whole_tokens} tokens to be read in one "
@@ -219,6 +224,7 @@ class LineReader:
             tag: in front of the source, unless the line has a language of its own.
 
         Raises:
+            ConfigError: an expression of the user takes too long for it.
             DataError: the model does not translate into the line's own language.
         """
         if line.target_lang:
@@ -230,26 +236,61 @@ class LineReader:
         localizes = (
             self.localize_numbers if line.localize_numbers is None else line.localize_numbers
         )
-        cutter = PartCutter(
-            src_vocab=self.src_vocab,
-            tgt_vocab=self.tgt_vocab,
-            max_source_tokens=self.max_source_tokens,
-            tag=tag,
-            rules=rules,
-            write_number=self._localizer(tag) if localizes else str,
+        cutter = replace(
+            self.cutter(tag, rules, write_number=self._localizer(tag) if localizes else str),
             keep_typos=self.keep_typos if line.keep_typos is None else line.keep_typos,
             glossary=line.glossary,
         )
-        found = cutter.parts(line.text, line.prefix, count(number * PARTS_PER_LINE))
+        try:
+            found = cutter.parts(line.text, line.prefix, count(number * PARTS_PER_LINE))
+        except ConfigError as error:  # an expression of the user takes too long
+            raise ConfigError(f"Line {number + 1}: {error}") from None
         return with_terms(found, line.glossary) if line.glossary else found
 
+    def cutter(
+        self,
+        tag: list[int],
+        rules: Rules,
+        *,
+        write_number: Callable[[str], str] = str,
+        max_source_tokens: int | None = None,
+    ) -> PartCutter:
+        """Makes the parts of a line.
+
+        Args:
+            tag: in front of each source.
+            rules: what is protected.
+            write_number: a number as it stands in the translation.
+            max_source_tokens: a text of more pieces is cut; None = as the reader does.
+        """
+        return PartCutter(
+            src_vocab=self.src_vocab,
+            tgt_vocab=self.tgt_vocab,
+            max_source_tokens=max_source_tokens or self.max_source_tokens,
+            tag=tag,
+            rules=rules,
+            write_number=write_number,
+            keep_typos=self.keep_typos,
+        )
+
     def _localizer(self, tag: list[int]) -> Callable[[str], str]:
-        """Writes numbers as the target language does."""
+        """Writes numbers as the target language does.
+
+        Raises:
+            ConfigError: it is not known how one of the languages does.
+        """
         langs = {self.src_vocab.language_id(lang): lang for lang in self.target_langs}
         target = langs[tag[0]] if tag else self.target_lang
         source = self.source_lang
         if source == target and (others := [lang for lang in self.target_langs if lang != target]):
             source = others[0]
+        for lang in (source, target):
+            if not is_known(lang):
+                name = f"{lang} writes them" if lang else "this model's languages write them"
+                raise ConfigError(
+                    f"Numbers cannot be localized: heed does not know how {name}. "
+                    "Leave out localize_numbers (--localize-numbers)."
+                )
         return lambda number: localize(number, source, target)
 
 

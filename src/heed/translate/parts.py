@@ -15,12 +15,12 @@ from heed.text.readings import corrections, in_usual_case, with_usual_capitals
 from heed.text.segment import cut
 from heed.text.slots import Slots, encode_with
 from heed.text.vocab import Vocab
+from heed.translate.given_spans import prefix_marks
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.source import (
     Source,
     make_source,
     moved,
-    prefix_marks,
     stretches_around,
     within,
 )

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from heed.decode.state import Hypothesis
 from heed.text.capitals import in_capitals
 from heed.text.disturb import upper
 from heed.text.normalize import BLANKS, normalize
@@ -18,6 +17,7 @@ from heed.text.protected import find_spans
 from heed.text.protection.icu import with_texts
 from heed.text.slots import decode_with
 from heed.text.vocab import Vocab
+from heed.translate.given_spans import words_equal
 from heed.translate.result import Doubt, Translation
 from heed.translate.source import Kept, Source
 from heed.translate.tape import Atom, Tape
@@ -74,29 +74,40 @@ class Draft:
         return tape
 
 
-def read_draft(source: Source, hypothesis: Hypothesis, vocab: Vocab, prefix: str) -> Draft:
+def text_of(ids: Sequence[int], vocab: Vocab, source: Source | None) -> str:
+    """The text that a model wrote: with the spans for its slots, and no others.
+
+    Args:
+        ids: of the target side.
+        vocab: of the target side.
+        source: what was translated, if it has protected spans.
+    """
+    if source is None:
+        return normalize(vocab.decode(ids))
+    draft = read_draft(source, ids, vocab, "")
+    if not source.in_capitals:
+        return draft.text
+    return in_capitals(draft.text, [(start, end) for start, end, _ in draft.marks])[0]
+
+
+def read_draft(source: Source, ids: Sequence[int], vocab: Vocab, prefix: str) -> Draft:
     """Find the protected spans of a source in what the model wrote.
 
     Args:
         source: what was translated.
-        hypothesis: of the search.
+        ids: of the translation.
         vocab: of the target side.
         prefix: how the caller wanted the translation to begin.
     """
     slots = {span.slots[1]: i for i, span in enumerate(source.spans) if span.slots is not None}
     texts = {id: source.spans[index].text for id, index in slots.items()}
-    raw, marks = decode_with(vocab, hypothesis.ids, texts) if slots else ("", [])
-    if not slots:
-        raw = vocab.decode(hypothesis.ids)
+    raw, marks = decode_with(vocab, ids, texts) if slots else (vocab.decode(ids), [])
     text, places = _normalized(raw, [(start, end) for start, end, _ in marks])
     first: dict[int, Mark] = {}
     for (start, end), (_, _, id) in zip(places, marks, strict=True):
         first.setdefault(slots[id], (start, end, slots[id]))
     found = _with_copies(source, text, [*first.values()])
-    tokens = [
-        texts.get(id, piece)
-        for id, piece in zip(hypothesis.ids, vocab.pieces(hypothesis.ids), strict=True)
-    ]
+    tokens = [texts.get(id, piece) for id, piece in zip(ids, vocab.pieces(ids), strict=True)]
     return Draft(source=source, text=text, marks=tuple(found), tokens=tokens, prefix=prefix)
 
 
@@ -139,7 +150,7 @@ def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
     taken = [(start, end) for start, end, _ in marks]
     found = [(span.start, span.end) for span in find_spans(text, source.rules)]
     # What is a span in its context only, such as a match of one's own expression.
-    found += [place for copy in missing for place in _words_equal(text, copy)]
+    found += [place for copy in missing for place in words_equal(text, copy)]
     for start, end in found:
         waiting = missing.get(text[start:end])
         if waiting and not any(a < end and start < b for a, b in taken):
@@ -149,22 +160,6 @@ def _with_copies(source: Source, text: str, marks: list[Mark]) -> list[Mark]:
             for spelling in {source.spans[index].text, source.spans[index].written}:
                 missing[spelling].remove(index)
     return sorted(marks)
-
-
-def _words_equal(text: str, copy: str) -> list[tuple[int, int]]:
-    """Where a text stands in another one, and not as a part of a word."""
-    found: list[tuple[int, int]] = []
-    start = text.find(copy)
-    while start >= 0:
-        end = start + len(copy)
-        before, after = text[start - 1 : start], text[end : end + 1]
-        is_part = (before.isalnum() and copy[0].isalnum()) or (
-            after.isalnum() and copy[-1].isalnum()
-        )
-        if not is_part:
-            found.append((start, end))
-        start = text.find(copy, end)
-    return found
 
 
 @dataclass(kw_only=True)

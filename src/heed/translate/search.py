@@ -20,11 +20,12 @@ from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.doubts.again import better, halves, needs_help, other_options
 from heed.translate.doubts.judge import Judge
-from heed.translate.inspect import Weights, cross_attention, never_written, shown_pieces
+from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
 from heed.translate.result import Doubt, Translation, join_parts
 from heed.translate.term_search import TermSearch
+from heed.translate.whole import shown_pieces
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, does not change results."""
@@ -225,7 +226,7 @@ class Searcher:
         """What the model wrote, where the part has protected spans."""
         if chunk.source is None:
             return None
-        return read_draft(chunk.source, hypothesis, self.tgt_vocab, chunk.begun)
+        return read_draft(chunk.source, hypothesis.ids, self.tgt_vocab, chunk.begun)
 
     def decode(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from heed.decode.slots import Slot
-from heed.text.protected import Kind, Rules, Span, find_spans
+from heed.text.protected import Kind, Rules, Span
 from heed.text.slots import Mark, Slots
 
 Place = tuple[int, int]
@@ -273,20 +273,38 @@ def moved(spans: Sequence[Span], place: int, by: int) -> list[Span]:
     ]
 
 
+def _ends(stretches: Sequence[str], spans: Sequence[Span]) -> list[int]:
+    """Where the parts of a text end, with those around the marks of pairs that are cut."""
+    ends: list[int] = []
+    for end in accumulate(map(len, stretches)):
+        cut = next((span for span in spans if span.start < end < span.end), None)
+        if cut is not None:
+            end = cut.start if cut.start > (ends or [0])[-1] else cut.end
+        ends.append(end)
+    marks = [
+        place
+        for span in spans
+        if span.kind == "open" and span.partner is not None
+        for first, last in [(span, spans[span.partner])]
+        if any(first.start < end < last.end for end in ends)
+        for place in (first.start, first.end, last.start, last.end)
+    ]
+    return sorted({*ends, *marks})
+
+
 def stretches_around(text: str, stretches: Sequence[str], spans: Sequence[Span]) -> Iterator[Place]:
     """Where the parts of a text begin and end without blanks around them; none cuts a span.
+
+    The marks of a pair that is cut are parts of their own, which are copied: so they keep their
+    order, and what was between them stays there.
 
     Args:
         text: of the line.
         stretches: its parts, which may cut spans.
         spans: of the text.
     """
-    ends = list(accumulate(map(len, stretches)))
     begin = 0
-    for end in ends:
-        cut = next((span for span in spans if span.start < end < span.end), None)
-        if cut is not None:
-            end = cut.start if cut.start > begin else cut.end
+    for end in _ends(stretches, spans):
         if end <= begin:
             continue
         part = text[begin:end]
@@ -294,34 +312,3 @@ def stretches_around(text: str, stretches: Sequence[str], spans: Sequence[Span])
         if part.strip(" "):
             yield start, start + len(part.strip(" "))
         begin = end
-
-
-def prefix_marks(begun: str, source: Source) -> list[Mark]:
-    """The spans of a source that a translation begins with, and the ids of their slots in it.
-
-    Args:
-        begun: how the translation must begin, normalized.
-        source: the part of the line.
-    """
-    waiting: dict[str, list[int]] = {}
-    for index, span in enumerate(source.spans):
-        if span.slots is not None:
-            waiting.setdefault(span.text, []).append(index)
-    marks: list[Mark] = []
-    around: list[int] = []
-    for found in find_spans(begun, source.rules):
-        for index in waiting.get(begun[found.start : found.end], ()):
-            span = source.spans[index]
-            is_end = bool(around) and span.kind == "close" and span.partner == around[-1]
-            if is_end or (span.kind != "close" and span.inside == (around[-1] if around else None)):
-                break
-        else:
-            continue
-        waiting[span.text].remove(index)
-        if span.kind == "open":
-            around.append(index)
-        elif span.kind == "close":
-            around.pop()
-        assert span.slots is not None, "only spans with slots wait"
-        marks.append((found.start, found.end, span.slots[1]))
-    return marks

@@ -19,14 +19,15 @@ from heed.model.interface import Decodable, Inspectable
 from heed.text.protected import find_spans
 from heed.text.slots import encode_with
 from heed.text.vocab import Vocab
+from heed.translate.given_spans import prefix_marks
 from heed.translate.glossary.glossary import Glossary, Occurrence
 from heed.translate.glossary.honored import find_banned, find_targets
 from heed.translate.glossary.pieces import phrases_of
 from heed.translate.glossary.placing import place_terms, variants
-from heed.translate.inspect import cross_attention, mean_log_probs, shown_pieces
+from heed.translate.inspect import cross_attention, mean_log_probs
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Translation
-from heed.translate.source import prefix_marks
+from heed.translate.whole import shown_pieces
 from heed.translate.words import Span
 
 Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]

@@ -113,13 +113,15 @@ class Trace(NamedTensors):
     Attributes:
         source: the text; of a language model, the prompt.
         translation: its translation, given or found; of a language model, the continuation.
-        source_tokens: the pieces that the encoder reads, `<eos>` last.
+        source_tokens: the pieces that the encoder reads, `<eos>` last; a protected span in place of
+            its slot.
         target_tokens: the pieces that the decoder reads, `<bos>` first.
         expected_tokens: the piece after each of these.
         steps: of a search, if asked for: the tensors of each step, which have an axis of rows in
             front, `(rows, …)`; those of the encoder are in the first.
         rows: of the same steps, which hypothesis each row continues.
         expected_ids: of `expected_tokens`: the columns of `log_probs` that they have.
+        source_ids: of `source_tokens`.
         n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
         labels: of a classifier, the probability of each label.
         n_src_padding: how many of the last `source_tokens` are padding, in a batch.
@@ -134,6 +136,7 @@ class Trace(NamedTensors):
     steps: list[dict[str, Floats]] = field(default_factory=list, repr=False)
     rows: list[Rows] = field(default_factory=list, repr=False)
     expected_ids: list[int] = field(default_factory=list, repr=False)
+    source_ids: list[int] = field(default_factory=list, repr=False)
     n_prompt: int = 0
     labels: dict[str, float] = field(default_factory=dict)
     n_src_padding: int = 0
@@ -189,6 +192,7 @@ class Trace(NamedTensors):
             target_tokens=self.target_tokens[:n_tgt],
             expected_tokens=self.expected_tokens[:n_tgt],
             expected_ids=self.expected_ids[:n_tgt],
+            source_ids=self.source_ids[:n_src],
             n_src_padding=0,
             n_tgt_padding=0,
         )

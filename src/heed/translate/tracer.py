@@ -22,13 +22,16 @@ from heed.model.interface import Decodable, Floats
 from heed.model.network import TorchNetwork
 from heed.model.stages import Stages
 from heed.model.trace import listening, see
-from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.inspect import never_written
 from heed.translate.lines import LineReader, pairs_of, require_text, texts_of
 from heed.translate.load import Traceable
+from heed.translate.parts import Chunk
+from heed.translate.protect import text_of
+from heed.translate.source import Source
 from heed.translate.stepwise import Stepwise, array
 from heed.translate.trace import BATCH, BatchTrace, Node, Trace, batch_of
+from heed.translate.whole import read_pair, read_pieces, read_whole, required, written_pieces
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,12 @@ class Tracer:
         return Stages(self.model.network.config, has_source=self.has_source)
 
     def forced(
-        self, source: str, src_ids: list[int], translation: str, tgt_ids: list[int]
+        self,
+        source: str,
+        src_ids: list[int],
+        translation: str,
+        tgt_ids: list[int],
+        line: Source | None = None,
     ) -> Trace:
         """Trace a given translation: all target positions in one pass.
 
@@ -62,10 +70,11 @@ class Tracer:
             src_ids: its ids, `<eos>` last.
             translation: the text of the target.
             tgt_ids: its ids, without `<bos>` and `<eos>`.
+            line: the text, if it has protected spans.
         """
         tgt_in, tgt_out = self._shifted(tgt_ids)
         nodes, tensors = self.caught(src_ids, tgt_in)
-        texts = self._texts(source, translation, src_ids, tgt_in, tgt_out)
+        texts = self._texts(source, translation, src_ids, tgt_in, tgt_out, line)
         return Trace(**texts, nodes=nodes, tensors=tensors)
 
     def batch(
@@ -74,6 +83,7 @@ class Tracer:
         src_ids: list[list[int]],
         translations: Sequence[str],
         tgt_ids: list[list[int]],
+        lines: Sequence[Source | None] = (),
     ) -> BatchTrace:
         """Trace several sentences with given translations in one pass, padded to the longest.
 
@@ -82,6 +92,7 @@ class Tracer:
             src_ids: their ids, `<eos>` last.
             translations: the texts of the targets.
             tgt_ids: their ids, without `<bos>` and `<eos>`.
+            lines: the texts, if they have protected spans.
         """
         shifted = [self._shifted(ids) for ids in tgt_ids]
         rows_in, rows_out = ([pair[side] for pair in shifted] for side in (0, 1))
@@ -89,7 +100,13 @@ class Tracer:
         tgt_in, tgt_out = (padded(rows, self.tgt_vocab.pad_id) for rows in (rows_in, rows_out))
         nodes, tensors = self._pass(torch.from_numpy(src), torch.from_numpy(tgt_in), len(src))
         texts = [
-            self._texts(*both, src[row].tolist(), tgt_in[row].tolist(), tgt_out[row].tolist())
+            self._texts(
+                *both,
+                src[row].tolist(),
+                tgt_in[row].tolist(),
+                tgt_out[row].tolist(),
+                lines[row] if lines else None,
+            )
             | {
                 "n_src_padding": src.shape[1] - len(src_ids[row]),
                 "n_tgt_padding": tgt_in.shape[1] - len(rows_in[row]),
@@ -142,7 +159,7 @@ class Tracer:
     def searched(
         self,
         source: str,
-        src_ids: list[int],
+        chunk: Chunk,
         options: DecodeOptions,
         *,
         steps: bool = False,
@@ -152,31 +169,33 @@ class Tracer:
 
         Args:
             source: the text.
-            src_ids: its ids, `<eos>` last.
+            chunk: the text in one piece.
             options: of the search.
             steps: search in torch, and keep the tensors of every step too.
             searches: the same model where it searches faster, without `steps`; None = torch.
         """
         stepwise = Stepwise(self.model, self.stages)
         searching = stepwise if steps else searches
-        best = self.best(src_ids, options, model=searching)
-        found = self.forced(source, src_ids, self._written(best), best.ids)
+        (best,) = self._best([chunk], options, searching)
+        text = text_of(best.ids, self.tgt_vocab, chunk.source)
+        found = self.forced(source, chunk.src_ids, text, best.ids, chunk.source)
         return replace(found, steps=stepwise.steps, rows=stepwise.rows)
 
     def translations(
-        self, src_ids: list[list[int]], options: DecodeOptions, searches: Decodable
+        self, chunks: list[Chunk], options: DecodeOptions, searches: Decodable
     ) -> list[tuple[str, list[int]]]:
         """The best translation of each source, as text and as ids.
 
         Args:
-            src_ids: of the sources, `<eos>` last.
+            chunks: the sources, each in one piece.
             options: of the search.
             searches: the model where it searches fastest.
         """
-        if not src_ids:
-            return []
-        best = self._best(src_ids, options, searches)
-        return [(self._written(found), found.ids) for found in best]
+        best = self._best(chunks, options, searches)
+        return [
+            (text_of(found.ids, self.tgt_vocab, chunk.source), found.ids)
+            for chunk, found in zip(chunks, best, strict=True)
+        ]
 
     def caught(self, src_ids: list[int], tgt_in: list[int]) -> tuple[list[Node], dict[str, Floats]]:
         """All tensors of one pass.
@@ -192,35 +211,36 @@ class Tracer:
         return self._pass(src, forced)
 
     def best(
-        self, src_ids: list[int], options: DecodeOptions, *, model: Decodable | None = None
+        self, src_ids: list[int], options: DecodeOptions, *, line: Source | None = None
     ) -> Hypothesis:
         """Search for the best translation.
 
         Args:
             src_ids: of the source, `<eos>` last.
             options: of the search.
-            model: that searches; None = the one that is traced.
+            line: the source, if it has protected spans.
         """
-        return self._best([src_ids], options, model)[0]
+        return self._best([Chunk(src_ids, [], 0, line)], options, None)[0]
 
     def _best(
-        self, src_ids: list[list[int]], options: DecodeOptions, model: Decodable | None
+        self, chunks: list[Chunk], options: DecodeOptions, model: Decodable | None
     ) -> list[Hypothesis]:
+        if not chunks:
+            return []
         vocab = self.tgt_vocab
+        slots = [[] if chunk.source is None else chunk.source.required() for chunk in chunks]
         found = decode(
             model or self.model,
-            padded(src_ids, self.src_vocab.pad_id),
+            padded([chunk.src_ids for chunk in chunks], self.src_vocab.pad_id),
             options,
             bos_id=vocab.bos_id,
             eos_id=vocab.eos_id,
             pad_id=vocab.pad_id,
             forbidden=never_written(vocab),
-            keys=[0] * len(src_ids),  # so that each draws as it does alone
+            slots=slots if any(slots) else (),
+            keys=[0] * len(chunks),  # so that each draws as it does alone
         )
         return [hypotheses[0] for hypotheses in found]
-
-    def _written(self, found: Hypothesis) -> str:
-        return normalize(self.tgt_vocab.decode(found.ids))
 
     def _shifted(self, tgt_ids: list[int]) -> tuple[list[int], list[int]]:
         """What the decoder reads of a target, and what it should write."""
@@ -233,14 +253,16 @@ class Tracer:
         src_ids: list[int],
         tgt_in: list[int],
         tgt_out: list[int],
+        line: Source | None,
     ) -> dict[str, Any]:
         """The fields of a trace besides its tensors."""
         return {
             "source": source,
             "translation": translation,
-            "source_tokens": self.src_vocab.pieces(src_ids),
-            "target_tokens": self.tgt_vocab.pieces(tgt_in),
-            "expected_tokens": self.tgt_vocab.pieces(tgt_out),
+            "source_tokens": read_pieces(self.src_vocab, src_ids, line),
+            "source_ids": src_ids,
+            "target_tokens": written_pieces(self.tgt_vocab, tgt_in, line),
+            "expected_tokens": written_pieces(self.tgt_vocab, tgt_out, line),
             "expected_ids": tgt_out,
         }
 
@@ -326,20 +348,28 @@ def trace_of(
             what = "is of one source only" if steps else "needs a source"
             raise UsageError(f"A trace {'of every step ' if steps else ''}{what}.")
         sources, targets = _pairs(src, tgt)
-        src_ids = [reader.whole_src(each, tag) for each in sources]
-        rows = zip(src_ids, targets, strict=True)
-        found = iter(tracer.translations([i for i, t in rows if t is None], options, searches))
+        chunks = [_read(reader, *pair, tag) for pair in zip(sources, targets, strict=True)]
+        rows = zip(chunks, targets, strict=True)
+        found = iter(tracer.translations([c for c, t in rows if t is None], options, searches))
         pairs = [
-            next(found) if each is None else (each, reader.whole_tgt(each, "translation"))
-            for each in targets
+            next(found) if each is None else (each, chunk.prefix)
+            for chunk, each in zip(chunks, targets, strict=True)
         ]
         texts, tgt_ids = [text for text, _ in pairs], [ids for _, ids in pairs]
-        return tracer.batch(sources, src_ids, texts, tgt_ids)
+        lines = [chunk.source for chunk in chunks]
+        return tracer.batch(sources, [chunk.src_ids for chunk in chunks], texts, tgt_ids, lines)
     require_text(src=src, tgt="" if tgt is None else tgt)
-    ids = reader.whole_src(src, tag)
     if not isinstance(tgt, str):
-        return tracer.searched(src, ids, options, steps=steps, searches=searches)
-    return tracer.forced(src, ids, tgt, reader.whole_tgt(tgt, "translation"))
+        chunk = _read(reader, src, None, tag)
+        return tracer.searched(src, chunk, options, steps=steps, searches=searches)
+    chunk = _read(reader, src, tgt, tag)
+    return tracer.forced(src, chunk.src_ids, tgt, chunk.prefix, chunk.source)
+
+
+def _read(reader: LineReader, src: str, tgt: str | None, tag: list[int]) -> Chunk:
+    """A line in one piece, with its translation in place of a prefix where there is one."""
+    chunk = read_whole(reader, src, tag) if tgt is None else read_pair(reader, src, tgt, tag)
+    return required(reader, chunk, tag, "translation")
 
 
 def _pairs(

@@ -14,10 +14,11 @@ from heed.bundle.alignment import AlignmentHeads
 from heed.decode.options import DecodeOptions, options_from, with_alternatives
 from heed.model.interface import Decodable
 from heed.text.normalize import normalize
+from heed.text.protected import Rules
 from heed.text.vocab import Vocab
 from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
-from heed.translate.given import given_translations, read_pair, score_given
+from heed.translate.given import given_scores, given_translations
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.inspect import aligned
 from heed.translate.lines import (
@@ -31,6 +32,7 @@ from heed.translate.lines import (
     protected,
     require_text,
     require_whole,
+    rules_of,
     texts_of,
     with_glossary,
     with_prefixes,
@@ -47,6 +49,7 @@ from heed.translate.result import (
 )
 from heed.translate.search import BATCH_TOKENS, IsWanted, Searcher
 from heed.translate.twin import Twin, edited, open_with_twin, traceable
+from heed.translate.whole import read_pair, read_whole, required
 
 if TYPE_CHECKING:
     from heed.model.trace import Edit
@@ -61,6 +64,7 @@ def load(
     threads: int | None = None,
     shortlist: bool = True,
     runtime: str = "auto",
+    protect: Protect | None = None,
 ) -> "Translator":
     """Open a model folder, or the run folder of a training in progress.
 
@@ -74,11 +78,12 @@ def load(
             of them; on a CPU.
         runtime: `engine` = heed's own, on a CPU; `torch`, where `heed.model.trace` shows every
             tensor; `auto` = the engine on a CPU where it is compiled, else torch.
+        protect: what must stay unchanged, unless a call says it; as in `Translator.translate`.
 
     Raises:
         FormatError: the folder is not a model, or a file in it is damaged.
         ConfigError: there is no such device here, or device, `dtype`, runtime and model do not go
-            together.
+            together; an expression of `protect` is invalid.
     """
     found = open_with_twin(
         folder,
@@ -102,6 +107,7 @@ def load(
         twin=found.twin,
         alignment_heads=bundle.alignment_heads,
         judge=judge_of(bundle),
+        rules=rules_of(protect),
     )
 
 
@@ -125,6 +131,7 @@ class Translator:
         twin: the model in torch, for `trace` and `edit`; None = there is none.
         alignment_heads: what is read as an alignment; None = all heads of the last layer.
         judge: looks at translations; None = one that knows rules alone.
+        rules: what is protected unless a call says it; None = all that `Rules.default()` finds.
     """
 
     def __init__(
@@ -143,19 +150,16 @@ class Translator:
         twin: Twin | None = None,
         alignment_heads: AlignmentHeads | None = None,
         judge: Judge | None = None,
+        rules: Rules | None = None,
     ) -> None:
         self.model = model
         self.judge = judge or Judge(None, src_vocab, tgt_vocab)
         self.searches_again = self.judge.judgment is not None
-        self.twin = twin
-        self.alignment_heads = alignment_heads
-        self.src_vocab = src_vocab
-        self.tgt_vocab = tgt_vocab
+        self.twin, self.alignment_heads = twin, alignment_heads
+        self.src_vocab, self.tgt_vocab = src_vocab, tgt_vocab
         self.options = options or DecodeOptions()
-        self.source_lang = source_lang
-        self.target_lang = target_lang
-        self.batch_tokens = batch_tokens
-        self.batch_lines = batch_lines
+        self.source_lang, self.target_lang = source_lang, target_lang
+        self.batch_tokens, self.batch_lines = batch_tokens, batch_lines
         self.reader = LineReader(
             src_vocab,
             tgt_vocab,
@@ -163,6 +167,7 @@ class Translator:
             target_langs=target_langs,
             max_source_tokens=max_source_tokens,
             source_lang=source_lang,
+            rules=rules,
         )
 
     @overload
@@ -206,7 +211,7 @@ class Translator:
             alternatives: the largest number of other translations of each line, all different.
             first_line: number of the first text, which with the seed decides random draws.
             protect: what must stay unchanged: `Rules`, or wishes for `Rules.of`, such as `"none"`
-                or `r"ACME-\d+"`; None = all that `Rules.default()` finds.
+                or `r"ACME-\d+"`; None = as the translator was loaded.
             localize_numbers: write numbers as the target language does: `1.234,50` for `1,234.50`.
             glossary: terms and what must stand for them; a `Line` may have its own.
             is_wanted: asked with the index of a text after every step; False ends it (`unwanted`).
@@ -228,14 +233,9 @@ class Translator:
         chosen = with_alternatives(chosen, alternatives) if alternatives else chosen
         lines = self.reader.all_parts(wanted, first_line, target_lang, chosen.max_length)
         line_of = [place for place, parts in enumerate(lines) for _ in parts]
-        done = iter(
-            self.searcher.search(
-                [part for parts in lines for part in parts],
-                chosen,
-                alignment=alignment,
-                is_wanted=None if is_wanted is None else lambda part: is_wanted(line_of[part]),
-            )
-        )
+        parts = [part for parts in lines for part in parts]
+        wish = None if is_wanted is None else lambda part: is_wanted(line_of[part])
+        done = iter(self.searcher.search(parts, chosen, alignment=alignment, is_wanted=wish))
         found = [join_parts([next(done) for _ in line]) for line in lines]
         return [keep_distinct(one, alternatives) for one in found] if alternatives else found
 
@@ -311,8 +311,7 @@ class Translator:
         """
         src, tgt = pairs_of(src, tgt)
         tag, limits = self.reader.tag(target_lang), (self.batch_tokens, self.batch_lines)
-        pairs = [read_pair(self.reader, *pair, tag) for pair in zip(src, tgt, strict=True)]
-        return score_given(self.model, self.reader, pairs, tag, limits)
+        return given_scores(self.model, self.reader, (src, tgt), tag, limits)
 
     def judged(
         self, src: Sequence[str], tgt: Sequence[str], *, target_lang: str | None = None
@@ -421,13 +420,15 @@ class Translator:
         Source: Bahdanau et al. 2015, section 3.1, reads alignment from attention.
         """
         require_text(src=src, tgt="" if tgt is None else tgt)
-        src_ids = self.reader.whole_src(src, self.reader.tag(target_lang))
+        tag = self.reader.tag(target_lang)
         if tgt is None:
+            required(self.reader, read_whole(self.reader, src, tag), tag, "translation")
             tgt = self(src, target_lang=target_lang)
+        pair = required(self.reader, read_pair(self.reader, src, tgt, tag), tag, "translation")
         chosen = self.alignment_heads
         if layer is not None or heads:
             chosen = AlignmentHeads(layer=-1 if layer is None else layer, heads=tuple(heads))
-        return aligned(self.model, self.reader, src_ids, tgt, chosen)
+        return aligned(self.model, self.reader, pair, chosen)
 
     @overload
     def trace(self, src: str, tgt: str | None = None, **options: Any) -> "Trace": ...
@@ -463,11 +464,9 @@ class Translator:
         model = self.traced  # refuses in words where torch is missing
         from heed.translate.tracer import Tracer, trace_of
 
-        tracer = Tracer(model, self.src_vocab, self.tgt_vocab)
-        tag = self.reader.tag(target_lang)
-        return trace_of(
-            tracer, self.reader, src, tgt, chosen, tag=tag, steps=steps, searches=self.model
-        )
+        tracer, tag = Tracer(model, self.src_vocab, self.tgt_vocab), self.reader.tag(target_lang)
+        ways: dict[str, Any] = {"tag": tag, "steps": steps, "searches": self.model}
+        return trace_of(tracer, self.reader, src, tgt, chosen, **ways)
 
     def edit(self, edits: Mapping[str, "Edit"]) -> AbstractContextManager[None]:
         """Replace tensors by functions of them; inside the block, the model computes in torch.

@@ -15,11 +15,13 @@ from heed.decode.options import DecodeOptions, options_from
 from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.model.trace import listening
-from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
+from heed.translate.protect import text_of
+from heed.translate.source import Source
 from heed.translate.trace import Trace
 from heed.translate.tracer import Tracer
 from heed.translate.translator import Translator
+from heed.translate.whole import read_pair, read_pieces, read_whole, required, written_pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,7 @@ class Pair:
         options: of searches.
         src_ids: what the encoder reads, `<eos>` last.
         tgt_ids: of the translation, without `<bos>` and `<eos>`.
+        line: the source, if it has protected spans.
         before_pass: called before each pass through the model; may raise to end the work.
     """
 
@@ -38,6 +41,7 @@ class Pair:
     options: DecodeOptions
     src_ids: list[int]
     tgt_ids: list[int]
+    line: Source | None = field(default=None, repr=False)
     before_pass: Callable[[], None] = field(default=lambda: None, repr=False)
 
     @classmethod
@@ -63,13 +67,20 @@ class Pair:
             DataError: the source or the translation is too long to be read in one piece.
         """
         reader = translator.reader
-        src_ids = reader.whole_src(source, reader.tag(target_lang))
+        tag = reader.tag(target_lang)
+        chunk = (
+            read_whole(reader, source, tag)
+            if translation is None
+            else read_pair(reader, source, translation, tag)
+        )
+        required(reader, chunk, tag, "translation")
         tracer = Tracer(translator.traced, translator.src_vocab, translator.tgt_vocab)
         pair = cls(
             tracer=tracer,
             options=options_from(translator.options, options),
-            src_ids=src_ids,
-            tgt_ids=[] if translation is None else reader.whole_tgt(translation, "translation"),
+            src_ids=chunk.src_ids,
+            tgt_ids=chunk.prefix,
+            line=chunk.source,
         )
         return pair if translation is not None else replace(pair, tgt_ids=pair.search())
 
@@ -95,8 +106,9 @@ class Pair:
         return cls(
             tracer=Tracer(translator.traced, src_vocab, tgt_vocab),
             options=options_from(translator.options, options),
-            src_ids=_ids(src_vocab, trace.source_tokens),
-            tgt_ids=_ids(tgt_vocab, trace.target_tokens[1:]),
+            src_ids=trace.source_ids or _ids(src_vocab, trace.source_tokens),
+            tgt_ids=trace.expected_ids[:-1] or _ids(tgt_vocab, trace.target_tokens[1:]),
+            line=read_pair(translator.reader, trace.source, trace.translation, []).source,
             before_pass=before_pass,
         )
 
@@ -113,17 +125,17 @@ class Pair:
     @property
     def source_tokens(self) -> list[str]:
         """The pieces that the encoder reads, `<eos>` last."""
-        return self.tracer.src_vocab.pieces(self.src_ids)
+        return read_pieces(self.tracer.src_vocab, self.src_ids, self.line)
 
     @property
     def target_tokens(self) -> list[str]:
         """The pieces that the decoder reads, `<bos>` first."""
-        return self.tgt_vocab.pieces(self.tgt_in_ids)
+        return written_pieces(self.tgt_vocab, self.tgt_in_ids, self.line)
 
     @property
     def expected_tokens(self) -> list[str]:
         """The piece after each of these, `<eos>` last."""
-        return self.tgt_vocab.pieces(self.tgt_out_ids)
+        return written_pieces(self.tgt_vocab, self.tgt_out_ids, self.line)
 
     @property
     def tgt_in_ids(self) -> list[int]:
@@ -142,7 +154,7 @@ class Pair:
 
     def text_of(self, tgt_ids: list[int]) -> str:
         """The text of ids of the target side."""
-        return normalize(self.tgt_vocab.decode(tgt_ids))
+        return text_of(tgt_ids, self.tgt_vocab, self.line)
 
     def without_words(self) -> "Pair":
         """The same pair with `<unk>` for each token but `<eos>` and language tags."""
@@ -155,7 +167,7 @@ class Pair:
 
     def search(self) -> list[int]:
         """The ids of the best translation that the model finds now."""
-        return self.tracer.best(self.src_ids, self.options).ids
+        return self.tracer.best(self.src_ids, self.options, line=self.line).ids
 
     def log_probs(self, n_rows: int = 1) -> Tensor:
         """Log-probs of all pieces after each target position, with gradients where they are on.

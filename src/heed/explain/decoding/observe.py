@@ -21,6 +21,8 @@ from heed.explain.decoding.record import (
 )
 from heed.model.interface import Floats, Ids, largest
 from heed.text.vocab import Vocab
+from heed.translate.source import Source
+from heed.translate.whole import written_pieces
 
 N_LIKELIEST = 20
 N_RUNNERS_UP = 3
@@ -73,6 +75,7 @@ class Recorder:
         key: of the sentence.
         keep_from: the first step whose distributions are kept.
         max_bytes: bounds the distributions kept.
+        line: the sentence, if it has protected spans.
 
     Attributes:
         steps: so far.
@@ -82,12 +85,19 @@ class Recorder:
     """
 
     def __init__(
-        self, vocab: Vocab, options: DecodeOptions, *, key: int, keep_from: int, max_bytes: int
+        self,
+        vocab: Vocab,
+        options: DecodeOptions,
+        *,
+        key: int,
+        keep_from: int,
+        max_bytes: int,
+        line: Source | None = None,
     ) -> None:
         self.steps: list[SearchStep] = []
         self.distributions: dict[int, Distributions] = {}
         self.limit = self.vocab_size = 0
-        self._vocab, self._options = vocab, options
+        self._vocab, self._options, self._line = vocab, options, line
         self._strategy = strategy_of(options)
         self._key = key
         self._keep_from, self._room = keep_from, max_bytes
@@ -232,7 +242,7 @@ class Recorder:
         return Candidate(
             parent=parent,
             id=token,
-            piece=self._vocab.pieces([token])[0],
+            piece=written_pieces(self._vocab, [token], self._line)[0],
             log_prob=log_prob,
             total=total,
             score=total / divisor,
@@ -247,7 +257,7 @@ class Recorder:
         uniform = draws_at(step.number, seed=self._options.seed, key=self._key, count=1)[0]
         ids = np.argsort(-staged[0].probabilities[line], kind="stable")[:N_LIKELIEST].tolist()
         columns = np.array([stage.probabilities[line, ids] for stage in staged]).T.tolist()
-        pieces = self._vocab.pieces(ids)
+        pieces = written_pieces(self._vocab, ids, self._line)
         return Draw(
             uniform=uniform,
             n_allowed=int(step.n_allowed[0]),

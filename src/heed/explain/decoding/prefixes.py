@@ -18,6 +18,7 @@ from heed.model.interface import Ids
 from heed.translate.lines import pairs_of, require_text
 from heed.translate.parts import Chunk
 from heed.translate.translator import Translator
+from heed.translate.whole import read_pair, required, written_pieces
 
 MASK = "<mask>"
 
@@ -218,8 +219,9 @@ def future_invariance(
     """
     require_text(text=text, translation=translation)
     reader, vocab = translator.reader, translator.tgt_vocab
-    src = reader.whole_src(text, reader.tag(target_lang))
-    ids = [vocab.bos_id, *reader.whole_tgt(translation, "translation")]
+    tag = reader.tag(target_lang)
+    pair = required(reader, read_pair(reader, text, translation, tag), tag, "translation")
+    src, ids = pair.src_ids, [vocab.bos_id, *pair.prefix]
     rows = np.array([ids] * len(ids))
     words = [i for i in range(vocab.size) if not vocab.is_control(i)]
     for place in range(1, len(ids)):
@@ -233,7 +235,8 @@ def future_invariance(
         shared, np.abs(np.where(shared, table[1:], 0) - np.where(shared, table[0], 0)), 0
     )
     return FutureInvariance(
-        tokens=vocab.pieces(ids), changes=changes.max(axis=-1, initial=0.0).astype(np.float32)
+        tokens=written_pieces(vocab, ids, pair.source),
+        changes=changes.max(axis=-1, initial=0.0).astype(np.float32),
     )
 
 

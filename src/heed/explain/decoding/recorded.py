@@ -21,11 +21,13 @@ from heed.explain.decoding.record import (
     ranking_formula,
 )
 from heed.explain.decoding.tree import tree_lines
-from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
 from heed.translate.lines import require_room, require_text
 from heed.translate.parts import Chunk
+from heed.translate.protect import text_of
+from heed.translate.source import Source
 from heed.translate.translator import Translator
+from heed.translate.whole import read_pieces, read_whole, required, written_pieces
 
 MAX_BYTES = 64 << 20
 """Distributions kept of one search; those of other steps are computed again when wanted."""
@@ -86,6 +88,7 @@ class RecordedSearch:
             key=self._chunk.key,
             keep_from=keep_from,
             max_bytes=self._max_bytes,
+            line=self._chunk.source,
         )
         self._translator.searcher.decode([self._chunk], self._options, observer=recorder)
         return recorder
@@ -125,18 +128,19 @@ def record_search(
     if not text.strip():
         raise DataError("The text must be a sentence, but is blank.")
     reader = translator.reader
-    if prefix_ids is None:
-        begun = reader.whole_tgt(prefix, "prefix")
-    else:
-        begun = _checked(prefix_ids, translator.tgt_vocab)
-    chunk = Chunk(reader.whole_src(text, reader.tag(target_lang)), begun, 0)
+    tag = reader.tag(target_lang)
+    chunk = required(reader, read_whole(reader, text, tag, prefix), tag, "prefix")
+    if prefix_ids is not None:
+        chunk = replace(chunk, prefix=_checked(prefix_ids, translator.tgt_vocab, chunk))
     require_room([chunk], 0, chosen.max_length)
     return RecordedSearch(translator, chunk, chosen, max_bytes)
 
 
-def _checked(ids: Sequence[int], vocab: Vocab) -> list[int]:
+def _checked(ids: Sequence[int], vocab: Vocab, chunk: Chunk) -> list[int]:
+    spans = () if chunk.source is None else chunk.source.spans
+    slots = {span.slots[1] for span in spans if span.slots is not None}
     for each in ids:
-        if not 0 <= each < vocab.size or vocab.is_control(each):
+        if not 0 <= each < vocab.size or (vocab.is_control(each) and each not in slots):
             raise DataError(
                 f"prefix_ids must hold ids of pieces of text, below {vocab.size}, but holds {each}."
             )
@@ -150,13 +154,13 @@ def _assemble(
     vocab = translator.tgt_vocab
     stop = _stop(recorder, options, vocab.eos_id)
     steps = _with_last_fates(recorder.steps, stop, options)
-    finished = _finished(steps, vocab, options)
+    finished = _finished(steps, vocab, options, chunk.source)
     return SearchRecord(
         strategy=strategy_of(options),
         options=asdict(options),
-        source_tokens=translator.src_vocab.pieces(chunk.src_ids),
+        source_tokens=read_pieces(translator.src_vocab, chunk.src_ids, chunk.source),
         prefix=list(chunk.prefix),
-        prefix_tokens=vocab.pieces(chunk.prefix),
+        prefix_tokens=written_pieces(vocab, chunk.prefix, chunk.source),
         limit=recorder.limit,
         steps=steps,
         finished=finished,
@@ -215,7 +219,9 @@ def _with_last_fates(
     return [*before, replace(last, candidates=[final(each) for each in last.candidates])]
 
 
-def _finished(steps: list[SearchStep], vocab: Vocab, options: DecodeOptions) -> list[Finished]:
+def _finished(
+    steps: list[SearchStep], vocab: Vocab, options: DecodeOptions, line: Source | None
+) -> list[Finished]:
     """All hypotheses that ended, in the order of the ranking."""
     over = [
         (step.number, place)
@@ -224,14 +230,19 @@ def _finished(steps: list[SearchStep], vocab: Vocab, options: DecodeOptions) -> 
         if each.fate in ("ended", "cut")
     ]
     first = steps[0].number
-    found = [_one(steps, number - first, place, vocab, options) for number, place in over]
+    found = [_one(steps, number - first, place, vocab, options, line) for number, place in over]
     found.sort(key=lambda answer: (answer.status != "eos", -answer.score))
     n_answers = options.n_best
     return [replace(each, is_answer=rank < n_answers) for rank, each in enumerate(found)]
 
 
 def _one(
-    steps: list[SearchStep], index: int, place: int, vocab: Vocab, options: DecodeOptions
+    steps: list[SearchStep],
+    index: int,
+    place: int,
+    vocab: Vocab,
+    options: DecodeOptions,
+    line: Source | None,
 ) -> Finished:
     last = steps[index].candidates[place]
     path = path_to(steps, index, place)
@@ -244,8 +255,8 @@ def _one(
         step=steps[index].number,
         candidate=place,
         ids=ids,
-        pieces=vocab.pieces(ids),
-        text=normalize(vocab.decode(ids)),
+        pieces=written_pieces(vocab, ids, line),
+        text=text_of(ids, vocab, line),
         token_log_probs=token_log_probs,
         log_prob=math.fsum(token_log_probs),
         total=last.total,

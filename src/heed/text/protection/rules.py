@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 from heed.errors import ConfigError
 from heed.text.protection import icu, markup
@@ -72,7 +73,8 @@ class Rules:
             terms: to be protected, too.
 
         Raises:
-            ConfigError: an expression is invalid, fits an empty text, or takes too long.
+            ConfigError: an expression is invalid, fits an empty text, or takes too long; or it is
+                nearly the name of a rule behind a `-`.
         """
         names, patterns = list(NAMES), list[str]()
         for wish in wishes:
@@ -85,6 +87,7 @@ class Rules:
             elif wish[:1] == "-" and wish[1:] in NAMES:
                 names = [name for name in names if name != wish[1:]]
             else:
+                _require_no_typing_error(wish)
                 patterns.append(wish)
         rules = cls(tuple(names), tuple(patterns), Terms() if terms is None else terms)
         return _DEFAULT if rules == _DEFAULT else rules
@@ -105,6 +108,15 @@ class Rules:
         if self.terms:
             lines.append(("term", f"{len(self.terms):,} terms"))
         return lines
+
+
+def _require_no_typing_error(wish: str) -> None:
+    close = get_close_matches(wish[1:], NAMES, n=1, cutoff=0.8) if wish[:1] == "-" else []
+    if close:
+        raise ConfigError(
+            f"the protected pattern {wish!r} is no rule of heed. Did you mean -{close[0]}? "
+            rf"To protect these letters themselves, write \{wish}."
+        )
 
 
 _DEFAULT = Rules()

@@ -1,0 +1,147 @@
+"""Spans of a source in a text of the target language that is given, not searched.
+
+A prefix must be repeated to the letter, so it holds the spans that are spelled as they will be
+written. A whole translation may be anybody's, with numbers as the target language writes them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from heed.text.protected import Span, find_spans
+from heed.text.shared import number_key
+from heed.text.slots import Mark
+from heed.translate.source import Kept, Place, Source
+
+# What no rule finds in the target language by itself.
+_FOUND_IN_SOURCES = frozenset(("name", "term", "regex"))
+
+
+def prefix_marks(begun: str, source: Source) -> list[Mark]:
+    """The spans of a source that a translation begins with, and the ids of their slots in it.
+
+    Args:
+        begun: how the translation must begin, normalized.
+        source: the part of the line.
+    """
+    return _marks(begun, _matches(begun, source), source)
+
+
+def given_marks(text: str, source: Source) -> tuple[list[Mark], Source]:
+    """The spans of a source in a whole translation of it, and the ids of their slots.
+
+    Args:
+        text: the translation, normalized.
+        source: the whole line.
+
+    Returns:
+        The marks, and the source with its spans spelled as in the translation.
+    """
+    matches = _matches(text, source, is_whole=True)
+    there = {index for _, index in matches}
+    # One mark of a pair says nothing without the other one.
+    matches = [
+        match
+        for match in matches
+        if (partner := source.spans[match[1]].partner) is None or partner in there
+    ]
+    spans = [*source.spans]
+    for (start, end), index in matches:
+        spans[index] = replace(spans[index], text=text[start:end])
+    return _marks(text, matches, source), replace(source, spans=tuple(spans))
+
+
+def _marks(text: str, matches: list[tuple[Place, int]], source: Source) -> list[Mark]:
+    marks: list[Mark] = []
+    for (start, end), index in matches:
+        slots = source.spans[index].slots
+        assert slots is not None, "only spans with slots are matched"
+        marks.append((start, end, slots[1]))
+    return marks
+
+
+def _matches(text: str, source: Source, *, is_whole: bool = False) -> list[tuple[Place, int]]:
+    """Where spans with slots stand in a text, and the index of each; each once, pairs nested."""
+    waiting: dict[object, list[int]] = {}
+    for index, span in enumerate(source.spans):
+        if span.slots is not None:
+            waiting.setdefault(_key(span, is_whole=is_whole), []).append(index)
+    matches: list[tuple[Place, int]] = []
+    around: list[int] = []
+    for place, key in _candidates(text, source, is_whole=is_whole):
+        for index in waiting.get(key, ()):
+            span = source.spans[index]
+            is_end = bool(around) and span.kind == "close" and span.partner == around[-1]
+            if is_end or (span.kind != "close" and span.inside == (around[-1] if around else None)):
+                break
+        else:
+            continue
+        waiting[key].remove(index)
+        if span.kind == "open":
+            around.append(index)
+        elif span.kind == "close":
+            around.pop()
+        matches.append((place, index))
+    return matches
+
+
+def _candidates(text: str, source: Source, *, is_whole: bool) -> Iterator[tuple[Place, object]]:
+    """Stretches of a text that may be spans of its source, in order, without overlaps."""
+    places: list[tuple[Place, object]] = [
+        ((found.start, found.end), _key_of(found, text, is_whole=is_whole))
+        for found in find_spans(text, source.rules)
+    ]
+    taken = {place for place, _ in places}
+    copies = {
+        span.text: _key(span, is_whole=is_whole)
+        for span in source.spans
+        if span.slots is not None and span.rule in _FOUND_IN_SOURCES
+    }
+    places += [
+        (place, key)
+        for copy, key in copies.items()
+        for place in words_equal(text, copy)
+        if place not in taken
+    ]
+    end = 0
+    for place, key in sorted(places, key=lambda each: (each[0][0], -each[0][1])):
+        if place[0] >= end:
+            end = place[1]
+            yield place, key
+
+
+def _key(span: Kept, *, is_whole: bool) -> object:
+    """Equal for spans that stand for one another."""
+    if is_whole and span.kind == "number":
+        return number_key(span.text)
+    return _without(span.text, span.inner) if is_whole and span.inner else span.text
+
+
+def _key_of(span: Span, text: str, *, is_whole: bool) -> object:
+    spelled = text[span.start : span.end]
+    if is_whole and span.kind == "number":
+        return number_key(spelled)
+    inner = tuple((start - span.start, end - span.start) for start, end in span.inner)
+    return _without(spelled, inner) if is_whole and inner else spelled
+
+
+def _without(text: str, inner: tuple[Place, ...]) -> tuple[str, ...]:
+    """What is left of a message when the texts inside it are taken out."""
+    ends = [0, *(end for _, end in inner)]
+    starts = [*(start for start, _ in inner), len(text)]
+    return tuple(text[start:end] for start, end in zip(ends, starts, strict=True))
+
+
+def words_equal(text: str, copy: str) -> list[Place]:
+    """Where a text stands in another one, and not as a part of a word."""
+    found: list[Place] = []
+    start = text.find(copy)
+    while start >= 0:
+        end = start + len(copy)
+        before, after = text[start - 1 : start], text[end : end + 1]
+        is_part = (before.isalnum() and copy[0].isalnum()) or (
+            after.isalnum() and copy[-1].isalnum()
+        )
+        if not is_part:
+            found.append((start, end))
+        start = text.find(copy, end)
+    return found
