@@ -35,6 +35,7 @@ from heed.model.convolutional.convolution import GatedConvolution, convolve
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.families import config_from
 from heed.model.fast.products import Linear, linear
+from heed.model.fast.rotation import turn
 from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, PromptReader, largest
 from heed.model.layers import (
     DecoderLayer,
@@ -271,7 +272,9 @@ def function_calls() -> Iterator[Call]:
     yield patches, patches, {"images": images, "size": size("size")}
     yield normalized, normalized, {"table": tensor("n_positions, d_model")}
     rotation = rotary_table(size("length"), size("d_k"))
-    yield rotate, rotate, {"x": tensor("batch, n_heads, length, d_k"), "rotation": rotation}
+    x = tensor("batch, n_heads, length, d_k")
+    yield rotate, rotate, {"x": x, "rotation": rotation}
+    yield turn, turn, {"x": x, "cosines": rotation[0], "sines": rotation[1]}
 
 
 def linear_attention_calls() -> Iterator[Call]:

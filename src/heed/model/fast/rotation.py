@@ -42,6 +42,9 @@ def turn(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         x: `(batch, n_heads, length, d_k)`.
         cosines: `(length, d_k)`; both halves are the same.
         sines: `(length, d_k)`.
+
+    Returns:
+        The same shape, `(batch, n_heads, length, d_k)`.
     """
     turned: Tensor = _Turn.apply(x, cosines, sines)  # type: ignore[no-untyped-call]
     return turned
