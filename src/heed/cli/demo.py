@@ -54,9 +54,9 @@ SETTINGS: dict[str, Any] = {
 
 At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
 everywhere. Its three matrices of 176 features have the size of ReLU's two of 256. Rotary positions
-learn more from the same steps. No pair is disturbed, because nobody mistypes these sentences: with a
-fifth disturbed two of the well-known ones come out wrong. The limit is in steps, so that the result
-does not depend on the machine's speed.
+learn more from the same steps. No pair is disturbed, because nobody mistypes these sentences: with
+a fifth disturbed two of the well-known ones come out wrong. The limit is in steps, so that the
+result does not depend on the machine's speed.
 """
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
