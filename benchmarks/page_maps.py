@@ -8,18 +8,11 @@ every frame. Written: milliseconds until a map is drawn and between frames (16.7
 
 import argparse
 import json
-import shutil
-import statistics
 import sys
-import threading
-import time
 
-import uvicorn
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from heed.serve.app import make_app
-from heed.serve.run import make_service
-from heed.serve.settings import ServeSettings
+from page_frames import frame_times, served
 
 SCRIPT = """async ([side, nFrames]) => {
   const script = document.querySelector("script[type=module]").src;
@@ -52,14 +45,10 @@ SCRIPT = """async ([side, nFrames]) => {
 def measure(page: Page, side: int, n_frames: int) -> dict[str, float]:
     """Frame times of a map of this many rows and columns."""
     found = page.evaluate(SCRIPT, [side, n_frames])
-    frames = sorted(found["frames"])
     return {
         "side": side,
         "ms_until_drawn": round(found["made"], 1),
-        "ms_between_frames_median": round(statistics.median(frames), 2),
-        "ms_between_frames_95th": round(frames[int(0.95 * len(frames))], 2),
-        "frames_late": sum(frame > 25 for frame in frames),
-        "frames": len(frames),
+        **frame_times(found["frames"]),
     }
 
 
@@ -70,28 +59,11 @@ def main() -> None:
     parser.add_argument("--sides", default="50,200,512", help="rows and columns of the maps")
     parser.add_argument("--frames", type=int, default=300)
     arguments = parser.parse_args()
-    service = make_service(ServeSettings(models=(arguments.model,)))
-    server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-            )
-            page = browser.new_page(viewport={"width": 1280, "height": 900})
-            page.goto(f"http://127.0.0.1:{port}/#/attention")
-            page.wait_for_selector(".textbar")
-            for side in map(int, arguments.sides.split(",")):
-                sys.stdout.write(f"{json.dumps(measure(page, side, arguments.frames))}\n")
-            browser.close()
-    finally:
-        server.should_exit = True
-        thread.join()
-        service.close()
+    with served(arguments.model) as (page, address):
+        page.goto(f"{address}#/attention")
+        page.wait_for_selector(".textbar")
+        for side in map(int, arguments.sides.split(",")):
+            sys.stdout.write(f"{json.dumps(measure(page, side, arguments.frames))}\n")
 
 
 if __name__ == "__main__":

@@ -2,26 +2,20 @@
 
 Serves a model, opens each view in Chromium with a sentence, and moves the first slider or the
 pointer on in every frame. Written: milliseconds between frames (16.7 at 60 a second), how much of
-a frame scripts and layout take (from the animation frame to the next task), and the longest.
+a frame scripts and layout take (from the animation frame to the next task).
 
     python benchmarks/page_views.py MODEL "A man is riding a bike."
 """
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
-import threading
-import time
 from urllib.parse import quote
 
-import uvicorn
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from heed.serve.app import make_app
-from heed.serve.run import make_service
-from heed.serve.settings import ServeSettings
+from page_frames import frame_times, served
 
 VIEWS = {
     "attention": "#inside .main-card input[type=range]",
@@ -71,15 +65,11 @@ SCRIPT = """async ([selector, nFrames]) => {
 def measure(page: Page, selector: str, n_frames: int) -> dict[str, float]:
     """Frame times of the view that is open."""
     found = page.evaluate(SCRIPT, [selector, n_frames])
-    frames, work = sorted(found["frames"]), sorted(found["work"])
-    at_95 = int(0.95 * len(frames))
+    work = sorted(found["work"])
     return {
-        "ms_between_frames_median": round(statistics.median(frames), 2),
-        "ms_between_frames_95th": round(frames[at_95], 2),
+        **frame_times(found["frames"]),
         "ms_work_median": round(statistics.median(work), 2),
-        "ms_work_95th": round(work[at_95], 2),
-        "frames_late": sum(frame > 25 for frame in frames),
-        "frames": len(frames),
+        "ms_work_95th": round(work[int(0.95 * len(work))], 2),
     }
 
 
@@ -90,34 +80,17 @@ def main() -> None:
     parser.add_argument("sentence", help="that the views show")
     parser.add_argument("--frames", type=int, default=300)
     asked = parser.parse_args()
-    service = make_service(ServeSettings(models=(asked.model,)))
-    server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-            )
-            page = browser.new_page(viewport={"width": 1280, "height": 900})
-            page.set_default_timeout(120_000)
-            page.goto(f"{address}#/attention?text={quote(asked.sentence)}")
-            page.locator(".thumb canvas").first.wait_for()
-            for view, selector in VIEWS.items():
-                page.goto(f"{address}#/{view}")
-                page.locator(selector).first.wait_for()
-                page.wait_for_load_state("networkidle")
-                found = measure(page, selector, asked.frames)
-                sys.stdout.write(f"{json.dumps({'view': view, **found})}\n")
-                sys.stdout.flush()
-            browser.close()
-    finally:
-        server.should_exit = True
-        thread.join()
-        service.close()
+    with served(asked.model) as (page, address):
+        page.set_default_timeout(120_000)
+        page.goto(f"{address}#/attention?text={quote(asked.sentence)}")
+        page.locator(".thumb canvas").first.wait_for()
+        for view, selector in VIEWS.items():
+            page.goto(f"{address}#/{view}")
+            page.locator(selector).first.wait_for()
+            page.wait_for_load_state("networkidle")
+            found = measure(page, selector, asked.frames)
+            sys.stdout.write(f"{json.dumps({'view': view, **found})}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
