@@ -243,7 +243,8 @@ def test_a_run_that_trains_is_followed_saved_and_stopped(open_page: Open, folder
             "aria-label", re.compile("3 values")
         )
         assert_shows(page, "memory_mb", ["step 60", "512"])
-        page.get_by_role("button", name="Save now").click()
+        with page.expect_response("**/runs/going/save"):  # the file is written before the answer
+            page.get_by_role("button", name="Save now").click()
         expect(page.get_by_text("Saving after this step …")).to_be_visible()
         assert json.loads((run / CONTROL_FILE).read_bytes()) == {"request": "save"}
         (run / CONTROL_FILE).unlink()
@@ -256,7 +257,8 @@ def test_a_run_that_trains_is_followed_saved_and_stopped(open_page: Open, folder
         assert not (run / CONTROL_FILE).exists()
         page.get_by_role("button", name="Save and stop").click()
         assert_accessible(page)
-        dialog.get_by_role("button", name="Save and stop").click()
+        with page.expect_response("**/runs/going/stop"):
+            dialog.get_by_role("button", name="Save and stop").click()
         expect(page.get_by_text("Saving and stopping after this step …")).to_be_visible()
         assert json.loads((run / CONTROL_FILE).read_bytes()) == {"request": "stop"}
         write(run, [{"kind": "pause", "step": 60}])
