@@ -1,13 +1,14 @@
 """A server with two taught models, and a browser whose every complaint is a failure."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from tests.serve.page.taught import teach
 
 from heed.serve.app import make_app
@@ -42,7 +43,62 @@ def address(models: tuple[str, str]) -> Iterator[str]:
     service.close()
 
 
-expect.set_options(timeout=20_000)  # a machine may be busy
+PATIENCE_S = 20  # a machine may be busy
+expect.set_options(timeout=1000 * PATIENCE_S)
+
+SETTLED = """() => !document.querySelector(".is-busy, [aria-busy=true]")
+    && document.getAnimations().every(({ playState, effect }) =>
+        playState !== "running" || effect.getComputedTiming().iterations === Infinity)"""
+OPENED = """twin => {
+    if (!twin.open) twin.querySelector("summary").click();
+    return [...twin.querySelectorAll("tbody tr")].map(({ cells }) =>
+        [...cells].map((cell) => cell.textContent));
+}"""
+
+
+def wait_until(page: Page, is_so: Callable[[], object]) -> None:
+    """Wait for what no `expect` can say: the page works on meanwhile."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come about"
+        page.wait_for_timeout(50)
+
+
+def wait_until_settled(page: Page) -> None:
+    """Wait until nothing is computed and nothing moves."""
+    page.wait_for_function(SETTLED)
+
+
+def wait_until_it_fits(page: Page) -> None:
+    """Wait until nothing is wider than the window."""
+    page.wait_for_function("document.documentElement.scrollWidth <= screen.width")
+
+
+def two_frames(page: Page) -> None:
+    """Wait until what the last event asked for is drawn."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def rows_of(twin: Locator) -> list[list[str]]:
+    """The rows of the table in a `details`, which is opened.
+
+    A map that was being drawn may take the place of the one whose table opened: then once more.
+    """
+    found: list[list[str]] = []
+
+    def has_rows() -> bool:
+        found[:] = twin.evaluate(OPENED)
+        return bool(found)
+
+    wait_until(twin.page, has_rows)
+    return found
+
+
+def copied(page: Page) -> str:
+    """The text in the clipboard, once a button has said that it is there."""
+    expect(page.locator("#status")).to_have_text("Copied.")
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    return text
 
 
 Open = Callable[..., Page]
@@ -65,7 +121,7 @@ def open_page(browser: Browser, address: str, complaints: list[str]) -> Iterator
 
     def open_(path: str = "", **options: Any) -> Page:
         context = browser.new_context(locale="en-US", **options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(1000 * PATIENCE_S)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, Route, expect
-from tests.serve.page.conftest import SENTENCE, Open
+from tests.serve.page.conftest import SENTENCE, Open, rows_of, wait_until, wait_until_it_fits
 from tests.serve.page.test_translate import assert_accessible
 
 from heed.explain.attention.links import pharaoh, strongest
@@ -50,16 +50,9 @@ def show(open_page: Open) -> Show:
 
 def numbers(page: Page) -> Matrix:
     """The map that is shown, read from its table; −∞ where it is masked."""
-    twin = page.locator(".twin")
-    for _ in range(100):  # a map that was being drawn takes the place of the one whose table opened
-        twin.evaluate("twin => { twin.open = true }")
-        page.wait_for_timeout(50)
-        if twin.locator("tbody tr").count():
-            break
-    expect(twin.locator("tbody tr").first).to_be_visible()
-    rows = [row.split("\t")[1:] for row in twin.locator("tbody tr").all_inner_texts()]
     signs = str.maketrans({"−": "-", "∞": "inf"})
-    return np.array([[float(cell.translate(signs)) for cell in row] for row in rows])
+    rows = rows_of(page.locator(".twin"))
+    return np.array([[float(cell.translate(signs)) for cell in row[1:]] for row in rows])
 
 
 def assert_shown(page: Page, expected: NDArray[Any]) -> None:
@@ -173,8 +166,7 @@ def test_pieces_become_words(show: Show, trace: Trace) -> None:
     rows, columns = words_of(trace.target_tokens), words_of(trace.source_tokens)
     expect(page.get_by_text("the sum over pieces that are read")).to_be_visible()
     assert_shown(page, between_words(maps(trace, "cross")[0][1], rows, columns))
-    heads = page.locator(".twin thead th").all_text_contents()
-    assert heads == [word.text for word in columns]
+    expect(page.locator(".twin thead th")).to_have_text([word.text for word in columns])
 
 
 def test_words_are_those_of_python(show: Show) -> None:
@@ -267,16 +259,16 @@ def test_the_keys_move_over_cells_and_open_one(show: Show) -> None:
     before = canvas.evaluate(width)
     canvas.focus()
     page.keyboard.press("+")
-    assert canvas.evaluate(width) > before
+    wait_until(page, lambda: canvas.evaluate(width) > before)
     page.get_by_role("button", name="Fit the map").click()
-    assert canvas.evaluate(width) == before
+    wait_until(page, lambda: canvas.evaluate(width) == before)
 
 
 def test_lines_show_one_row_at_a_time(show: Show, trace: Trace) -> None:
     page = show("#/attention?use=cross&head=0&view=lines")
     weights = maps(trace, "cross")[0][0]
-    lines = page.locator("path.line")
-    assert lines.count() == (weights.astype(np.float16) >= np.float16(0.02)).sum()
+    n_lines = int((weights.astype(np.float16) >= np.float16(0.02)).sum())
+    expect(page.locator("path.line")).to_have_count(n_lines)
     page.locator(".lines .side button").nth(1).click()
     expect(page.locator("path.line:not(.away)")).to_have_count(
         int((weights[1].astype(np.float16) >= np.float16(0.02)).sum())
@@ -367,12 +359,11 @@ def test_hostile_pieces_are_text(show: Show) -> None:
     page.get_by_role("button", name="Look").click()
     expect(page.locator(".scroller .heads")).to_contain_text("<")
     for view in ("Lines", "Alignment", "Heat map"):
-        press(page, view)
-        expect(page.locator(".drawn > *")).to_be_visible()
-        assert (
-            page.locator(".attention img, .attention :not(.heads span) > b:has-text('A')").count()
-            == 0
-        )
+        expect(press(page, view)).to_have_attribute("aria-pressed", "true")
+        drawn = {"Lines": ".lines", "Alignment": ".alignment", "Heat map": ".heatmap"}[view]
+        expect(page.locator(f".drawn > {drawn}")).to_be_visible()
+        markup = ".attention img, .attention :not(.heads span) > b:has-text('A')"
+        expect(page.locator(markup)).to_have_count(0)
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -381,7 +372,7 @@ def test_nothing_is_wider_than_the_page(show: Show, width: int) -> None:
         page = show(
             f"#/attention?view={view}&row=1&col=1", viewport={"width": width, "height": 800}
         )
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        wait_until_it_fits(page)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -415,10 +406,13 @@ def test_a_source_from_right_to_left_stands_so(show: Show) -> None:
     assert places == sorted(places, reverse=True)
     places = tokens.last.evaluate(left)
     assert places == sorted(places)
-    # The lines begin at their tokens.
     path = page.locator("path.link").first
     token = tokens.first.locator(".token").nth(int(path.get_attribute("data-source") or ""))
-    first, stage = token.bounding_box(), page.locator(".stage").bounding_box()
-    assert first and stage
-    start = float((path.get_attribute("d") or "").removeprefix("M").split()[0])
-    assert start == pytest.approx(first["x"] + first["width"] / 2 - stage["x"], abs=1)
+
+    def begins_at_its_token() -> bool:
+        first, stage = token.bounding_box(), page.locator(".stage").bounding_box()
+        assert first and stage
+        start = float((path.get_attribute("d") or "").removeprefix("M").split()[0])
+        return abs(start - (first["x"] + first["width"] / 2 - stage["x"])) < 1
+
+    wait_until(page, begins_at_its_token)

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
+from tests.serve.page.conftest import (
+    SENTENCE,
+    TRANSLATION,
+    Open,
+    copied,
+    rows_of,
+    wait_until_it_fits,
+    wait_until_settled,
+)
 
 from heed.translate.trace import BatchTrace
 from heed.translate.translator import load
@@ -37,12 +45,9 @@ def opened(open_page: Open, address: str, **options: Any) -> Page:
     return page
 
 
-def rows_of(page: Page) -> list[list[str]]:
+def cells_of(page: Page) -> list[list[str]]:
     """The table beside the map, without the labels of its rows."""
-    twin = page.locator(".twin").first
-    twin.evaluate("twin => { twin.open = true }")
-    expect(twin.locator("tbody tr").first).to_be_visible()
-    return [row.split("\t")[1:] for row in twin.locator("tbody tr").all_inner_texts()]
+    return [row[1:] for row in rows_of(page.locator(".twin").first)]
 
 
 def test_a_second_sentence_makes_a_batch(open_page: Open, models: tuple[str, str]) -> None:
@@ -88,7 +93,7 @@ def test_the_batch_axis_of_each_tensor_is_chosen_in_steps(
         )
         found = re.sub(r"[a-z+]+ ", "", page.locator(".shape").text_content() or "")
         assert found == shape
-        cells = np.array([[float(cell) for cell in row] for row in rows_of(page)])
+        cells = np.array([[float(cell) for cell in row] for row in cells_of(page)])
         expected = batch[f"{CROSS}.weights"][number, 1]
         np.testing.assert_allclose(cells, expected, rtol=6e-3, atol=1e-6)
     expect(page).to_have_url(re.compile(r"batch=1"))
@@ -129,10 +134,7 @@ def test_masks_hide_padding(open_page: Open, batch: BatchTrace) -> None:
     page = opened(open_page, "#/steps?node=masks&batch=1")
     expect(page.locator(".step-tensor h2")).to_have_text("Who may read whom")
     expect(page.get_by_role("heading", name="and padding never")).to_be_visible()
-    twin = page.locator(".twin").nth(1)
-    twin.locator("summary").click()
-    expect(twin.locator("table")).to_be_visible()
-    first = twin.locator("tbody tr").first.locator("td").all_text_contents()
+    first = rows_of(page.locator(".twin").nth(1))[0][1:]
     n_padding = batch.sentences[1].n_src_padding
     assert first == ["1"] * (len(first) - n_padding) + ["−∞"] * n_padding
 
@@ -145,14 +147,15 @@ def test_columns_of_padding_are_hatched_and_exactly_0(open_page: Open, batch: Ba
     expect(page.locator(".labels .padding")).to_have_count(n_tgt)
     expect(page.locator(".mark-padding")).to_have_count(2)
     expect(page.locator(".legend")).to_contain_text("padding")
-    rows = rows_of(page)
+    rows = cells_of(page)
     assert all(set(row[-n_src:]) == {"0"} for row in rows)
     # By keyboard: a cell of padding says what it is.
     page.locator("canvas.cells").focus()
     page.keyboard.press("Home")
     page.keyboard.press("End")
     expect(page.locator(".readout")).to_have_text(re.compile("<pad>: 0, padding$"))
-    entropy = page.get_by_role("button", name="Layer 0, head 0").get_attribute("aria-label") or ""
+    head = page.get_by_role("button", name=re.compile("^Layer 0, head 0, .* bits$"))
+    entropy = head.get_attribute("aria-label") or ""
     weights = part.without_padding()[f"{CROSS}.weights"][0]
     bits = -(weights * np.log2(np.maximum(weights, 1e-30))).sum(axis=1).mean()
     assert float(re.findall(r"[\d.]+(?= bits)", entropy)[0]) == pytest.approx(bits, abs=0.02)
@@ -164,7 +167,7 @@ def test_padding_is_switched_off_and_the_link_says_so(open_page: Open, batch: Ba
     expect(page).to_have_url(re.compile(r"padding=0"))
     expect(page.locator(".labels .padding")).to_have_count(0)
     expect(page.locator(".mark-padding")).to_have_count(0)
-    cells = np.array([[float(cell) for cell in row] for row in rows_of(page)])
+    cells = np.array([[float(cell) for cell in row] for row in cells_of(page)])
     expected = batch.sentences[1].without_padding()[f"{CROSS}.weights"][1]
     np.testing.assert_allclose(cells, expected, rtol=6e-3, atol=1e-6)
     page.reload()
@@ -178,7 +181,7 @@ def test_behind_the_mask_padding_is_minus_infinity(open_page: Open, batch: Batch
     page = opened(open_page, "#/attention?use=encoder&batch=1&stage=masked")
     n_src = batch.sentences[1].n_src_padding
     expect(page.locator(".heads .padding")).to_have_count(n_src)
-    assert all(set(row[-n_src:]) == {"−∞"} for row in rows_of(page))
+    assert all(set(row[-n_src:]) == {"−∞"} for row in cells_of(page))
 
 
 def test_other_views_leave_padding_out_or_gray(open_page: Open, batch: BatchTrace) -> None:
@@ -186,8 +189,7 @@ def test_other_views_leave_padding_out_or_gray(open_page: Open, batch: BatchTrac
     expect(page.locator(".lines .token.padding").first).to_be_visible()
     page.evaluate("location.hash = '#/attention?batch=1&view=links'")
     expect(page.locator(".alignment .token").first).to_be_visible()
-    tokens = page.locator(".alignment .token").all_text_contents()
-    assert "<pad>" not in tokens
+    expect(page.locator(".alignment .token", has_text="<pad>")).to_have_count(0)
 
 
 def test_screens_of_one_sentence_get_the_chosen_one_alone(
@@ -196,7 +198,7 @@ def test_screens_of_one_sentence_get_the_chosen_one_alone(
     page = opened(open_page, "#/attention?batch=1")
     page.get_by_role("link", name="Causes").click()
     expect(page.locator(".causes .token").first).to_be_visible()
-    assert "<pad>" not in page.locator(".causes .token").all_text_contents()
+    expect(page.locator(".causes .token", has_text="<pad>")).to_have_count(0)
     page.get_by_role("link", name="Attention").click()
     expect(page.locator(".heads .padding")).to_have_count(batch.sentences[1].n_src_padding)
 
@@ -205,7 +207,7 @@ def test_a_link_with_the_sentences_brings_the_batch(open_page: Open) -> None:
     page = opened(open_page, "#/attention?batch=1")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy a link with the sentence").click()
-    link = page.evaluate("navigator.clipboard.readText()")
+    link = copied(page)
     other = open_page(link[link.index("#") :])
     for number, line in enumerate(LINES):
         label = f"Sentence {number} of the batch"
@@ -231,7 +233,7 @@ def test_a_batch_is_accessible(open_page: Open, scheme: str, width: int) -> None
     page = opened(open_page, "#/attention?batch=1", color_scheme=scheme, viewport=view)
     expect(page.locator(".heads .padding").first).to_be_visible()
     expect(page.locator(".drawn > *")).to_be_visible()
+    wait_until_settled(page)
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
-    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(overflow) <= 0
+    wait_until_it_fits(page)

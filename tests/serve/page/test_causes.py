@@ -7,7 +7,14 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
+from tests.serve.page.conftest import (
+    SENTENCE,
+    TRANSLATION,
+    Open,
+    rows_of,
+    wait_until_it_fits,
+    wait_until_settled,
+)
 
 from heed.explain.causes.attribution import erasure
 from heed.explain.causes.effects import attention_under, effect_on, importance
@@ -90,12 +97,13 @@ def test_source_tokens_features_and_patches(open_page: Open, pair: Pair) -> None
     expect(page.locator(".said.new")).to_have_text(re.compile("Eine Frau"))
     # What reads the memory reads another sentence's: the maps before and after, and both numbers.
     page.get_by_text("Attention with the changes").click()
-    cells = page.locator(".attention-change tbody td")
     for when in ("Before", "After", "Difference"):
         page.get_by_role("button", name=when, exact=True).click()
-        page.locator(".attention-change .twin").evaluate("twin => { twin.open = true }")
-        expect(cells.first).to_be_visible()
-        shown[when] = [float(cell.replace("−", "-")) for cell in cells.all_text_contents()]
+        expect(page.locator(".attention-change canvas.cells")).to_have_attribute(
+            "aria-label", re.compile(f": {when.lower()}\\.")
+        )
+        rows = rows_of(page.locator(".attention-change .twin"))
+        shown[when] = [float(cell.replace("−", "-")) for row in rows for cell in row[1:]]
     weights = attention_under(pair, [], CROSS).mean(axis=0)
     assert shown["Before"] == pytest.approx(weights.ravel(), rel=6e-3, abs=1e-4)
     assert max(map(abs, shown["Difference"])) > 0.01
@@ -153,9 +161,12 @@ def test_axe_finds_nothing_to_mend_in_any_view(open_page: Open, theme: str) -> N
     page = opened(open_page, color_scheme=theme)
     page.get_by_role("button", name="Decoder 0, cross-attention, head 1").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
-    for view in ("Switch off", "Attribution", "Layer by layer"):
+    shown = {"Switch off": ".parts", "Attribution": ".attribution canvas.cells"}
+    shown["Layer by layer"] = ".guess"
+    for view in shown:
         page.get_by_role("button", name=view).click()
-        page.wait_for_timeout(300)
+        expect(page.locator(shown[view]).first).to_be_visible()
+        wait_until_settled(page)
         results = Axe().run(page)
         assert results.violations_count == 0, results.generate_report()
 
@@ -164,4 +175,4 @@ def test_a_phone_shows_it_without_a_sideways_scroll(open_page: Open) -> None:
     page = opened(open_page, viewport={"width": 390, "height": 800})
     page.get_by_role("button", name="Layer Decoder 0").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    wait_until_it_fits(page)

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Locator, Page, Request, Route, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
-from tests.serve.page.test_page_wide import PHONE, width_beyond_the_window
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, wait_until_it_fits
+from tests.serve.page.test_page_wide import PHONE
 from tests.serve.page.test_translate import assert_accessible
 
 from heed.explain.decoding.record import SearchRecord
@@ -47,10 +47,6 @@ def rows_of(table: Locator) -> list[list[str]]:
     return lines
 
 
-def step_table(page: Page) -> list[list[str]]:
-    return rows_of(page.locator(".tree-card table"))
-
-
 def slide(page: Page, label: str, key: str, times: int = 1) -> None:
     page.get_by_label(label, exact=True).focus()
     for _ in range(times):
@@ -68,12 +64,15 @@ def assert_shows(page: Page, record: SearchRecord) -> None:
         page.get_by_label("Step", exact=True).fill(str(step.number + 1))
         words = f"Step {step.number + 1} of {len(record.steps)}"
         expect(page.locator(".scrubber .number")).to_have_text(words)
+        caption = f"Candidates of step {step.number + 1}, best first"
+        expect(page.locator(".tree-card caption")).to_have_text(caption)
         expected = [
             [shown(each.log_prob), shown(each.total), shown(each.score)] for each in step.candidates
         ]
-        assert [row[2:5] for row in step_table(page)] == expected
+        rows = rows_of(page.locator(".tree-card table"))
+        assert [row[2:5] for row in rows] == expected
         pieces = [each.piece.replace("▁", "␣") for each in step.candidates]
-        assert [row[0] for row in step_table(page)] == pieces
+        assert [row[0] for row in rows] == pieces
         kept = [each for each in step.candidates if each.fate != "pruned"]
         drawn = page.locator(f'.tree [data-id^="{step.number}."]:not(.pruned)')
         expect(drawn).to_have_count(len(kept))
@@ -118,13 +117,13 @@ def test_the_distribution_after_the_filters_is_that_of_the_search(
     for row, each in zip(lines, draw.likeliest, strict=True):
         assert float(row[1]) == pytest.approx(each.probabilities[0], abs=1e-6)
         assert float(row[2]) == pytest.approx(each.probabilities[-1], abs=1e-6)
-    facts = page.locator(".facts").inner_text()
-    assert f"{draw.n_allowed} of {record.vocab_size}" in facts
-    assert f"{shown(draw.stages[0].entropy, 2)} bits" in facts
-    assert f"{shown(draw.stages[-1].entropy, 2)} bits" in facts
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text(f"{draw.n_allowed} of {record.vocab_size}")
+    expect(facts).to_contain_text(f"{shown(draw.stages[0].entropy, 2)} bits")
+    expect(facts).to_contain_text(f"{shown(draw.stages[-1].entropy, 2)} bits")
     expect(page.locator(".bar-row.nucleus").first).to_have_class(re.compile("first"))
-    assert page.locator(".bar-row.cut").count() == sum(
-        not each.probabilities[-1] for each in draw.likeliest
+    expect(page.locator(".bar-row.cut")).to_have_count(
+        sum(not each.probabilities[-1] for each in draw.likeliest)
     )
 
 
@@ -215,8 +214,9 @@ def test_a_candidate_is_forced_and_the_search_branches(open_page: Open) -> None:
     page = opened(open_page, "?beam=2")
     expect(page.locator(".translation-found")).to_have_text(TRANSLATION)
     page.locator(".scrubber").get_by_label("Step on").click()  # the second token
+    expect(page.locator(".bars")).to_have_attribute("data-step", "1")
     other = page.locator(".force").nth(1)
-    piece = other.locator(".piece").inner_text()
+    piece = other.locator(".piece").text_content() or ""
     other.click()
     expect(page.locator(".prefix .token")).to_have_text(["␣Ein", piece])
     words = f"Ein {piece.removeprefix('␣')}"
@@ -320,7 +320,7 @@ def test_pieces_are_text_and_never_markup(open_page: Open) -> None:
     page.get_by_role("button", name="Look").click()
     expect(page.locator(".force .piece").first).to_have_text(HOSTILE.replace("▁", "␣"))
     expect(page.locator(".translation-found")).to_have_text(HOSTILE)
-    assert page.locator("#inside img, #inside script").count() == 0
+    expect(page.locator("#inside img, #inside script")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -375,9 +375,8 @@ def test_a_phone_and_a_right_to_left_script_need_no_sideways_scrolling(open_page
     page.get_by_label("Sentence to look into").fill(SENTENCE)
     page.get_by_role("button", name="Look").click()
     expect(page.locator(".force .piece").first).to_have_text("␣الحديقة")
-    assert width_beyond_the_window(page) <= 0
-    direction = "e => getComputedStyle(e).direction"
-    assert page.locator(".translation-found").evaluate(direction) == "rtl"
+    wait_until_it_fits(page)
+    expect(page.locator(".translation-found")).to_have_css("direction", "rtl")
     page.get_by_label("Step on").tap()
     expect(page.locator(".scrubber .number")).to_have_text(re.compile("^Step 2 of"))
     assert_accessible(page)

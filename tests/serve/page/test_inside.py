@@ -4,7 +4,14 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
+from tests.serve.page.conftest import (
+    SENTENCE,
+    TRANSLATION,
+    Open,
+    copied,
+    rows_of,
+    wait_until,
+)
 
 from heed.translate.translator import load
 
@@ -42,9 +49,7 @@ def test_the_numbers_of_a_map_are_those_of_a_trace(
 ) -> None:
     page = open_page("#/attention")
     look(page)
-    page.locator(".twin summary").first.click()
-    expect(page.locator(".twin table")).to_be_visible()
-    cells = page.locator(".twin td:not(:empty)").all_text_contents()
+    cells = [cell for row in rows_of(page.locator(".twin").first) for cell in row[1:]]
     weights = load(models[0]).trace(SENTENCE)["decoder.0.cross_attention.weights"][0]
     # Three digits of numbers that came in 16 bits.
     assert [float(cell) for cell in cells] == pytest.approx(weights.ravel(), rel=6e-3, abs=1e-6)
@@ -67,13 +72,13 @@ def test_styles_of_a_screen_are_in_force_on_that_screen_only(open_page: Open) ->
         .filter(({ sheet }) => sheet && !sheet.disabled)
         .map(({ dataset }) => dataset.name).sort()"""
     expect(page.get_by_label("Sentence to look into")).to_be_visible()
-    assert page.evaluate(enabled) == ["inside", "steps"]
+    wait_until(page, lambda: page.evaluate(enabled) == ["inside", "steps"])
     page.get_by_role("link", name="Attention").click()
     expect(page.locator(".attention")).to_be_visible()
-    assert page.evaluate(enabled) == ["attention", "inside"]
+    wait_until(page, lambda: page.evaluate(enabled) == ["attention", "inside"])
     page.get_by_role("link", name="Translate").click()
     expect(page.get_by_label("Text to translate")).to_be_visible()
-    assert page.evaluate(enabled) == ["inside"]
+    wait_until(page, lambda: page.evaluate(enabled) == ["inside"])
 
 
 def test_a_link_with_the_sentence_is_copied_on_request_only(open_page: Open) -> None:
@@ -85,7 +90,7 @@ def test_a_link_with_the_sentence_is_copied_on_request_only(open_page: Open) -> 
     assert "text" not in page.url
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy a link with the sentence").click()
-    link = page.evaluate("navigator.clipboard.readText()")
+    link = copied(page)
     other = open_page(link[link.index("#") :])
     expect(other.get_by_label("Sentence to look into")).to_have_value(SENTENCE)
     expect(other.locator(".step-tensor h2")).to_have_text("memory")

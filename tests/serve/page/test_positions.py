@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
-from tests.serve.page.conftest import SENTENCE, Open
+from tests.serve.page.conftest import SENTENCE, Open, two_frames, wait_until, wait_until_it_fits
 from tests.serve.page.test_translate import assert_accessible
 
 from heed.bundle.bundle import load_bundle
@@ -62,7 +62,7 @@ def test_the_table_of_positions_is_that_of_python(open_page: Open, models: tuple
     numbers = [float(length.replace(",", "")) for length in lengths]
     assert numbers == pytest.approx([wave.wavelength for wave in table.waves], rel=1e-4)
     angle = 5 / 10000 ** (2 / table.values.shape[1])
-    assert page.locator(".term math").text_content() == (
+    expect(page.locator(".term math")).to_have_text(
         f"PE(5,3)=cos(510000{2}/{table.values.shape[1]})=cos({angle:.4g})={np.cos(angle):.4g}"
     )
 
@@ -75,9 +75,7 @@ def test_sliders_and_presses_choose_a_cell(open_page: Open) -> None:
     page.keyboard.press("ArrowRight")
     expect(page).to_have_url(re.compile(r"pos=7.*dim=5"))
     expect(page.locator("figcaption").first).to_contain_text("Dimension 5: a cosine that repeats")
-    box = page.locator(".plane").first.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 47, box["y"] + 11)
+    page.locator(".plane").first.click(position={"x": 47, "y": 11})
     expect(page).to_have_url(re.compile(r"pos=0.*dim=0"))
 
 
@@ -143,8 +141,7 @@ def test_the_map_moves_by_keys_and_a_press_chooses(open_page: Open) -> None:
     canvas.focus()
     for key in ("+", "ArrowLeft", "ArrowUp", "-"):
         page.keyboard.press(key)
-    page.wait_for_timeout(100)
-    assert canvas.screenshot() != before
+    wait_until(page, lambda: canvas.screenshot() != before)
     page.keyboard.press("0")
     box = canvas.bounding_box()
     assert box is not None
@@ -152,6 +149,7 @@ def test_the_map_moves_by_keys_and_a_press_chooses(open_page: Open) -> None:
     places = [(x / 40, y / 20) for y in range(4, 17) for x in range(4, 37)]
     for x, y in places:
         page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+        two_frames(page)
         if page.locator(".tip").is_visible():
             break
     piece = page.locator(".tip").text_content()
@@ -206,7 +204,7 @@ def test_names_of_every_script_and_tags_are_text(open_page: Open) -> None:
     expect(page.locator(".ranking li")).to_have_count(len(HOSTILE))
     shown = page.locator(".ranking bdi").all_text_contents()
     assert shown == [piece.replace("▁", "␣") for piece in HOSTILE]
-    assert page.locator("main img, main script").count() == 0
+    expect(page.locator("main img, main script")).to_have_count(0)
     page.get_by_label("Target (2)").uncheck()
     page.get_by_label("Search a piece").fill("script")
     page.keyboard.press("Enter")
@@ -230,8 +228,11 @@ def test_a_phone_needs_no_sideways_scrolling(open_page: Open) -> None:
     phone = {"width": 360, "height": 740}
     for view in ("positions", "pieces", "states"):
         page = open_page(f"#/positions?view={view}", viewport=phone, is_mobile=True)
-        page.wait_for_timeout(500)
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        if view == "states":
+            page.get_by_label("Sentence to look into").fill(SENTENCE)
+            page.get_by_role("button", name="Look").click()
+        sees(page)
+        wait_until_it_fits(page)
 
 
 def test_tabs_are_chosen_by_arrow_keys(open_page: Open) -> None:
@@ -256,8 +257,8 @@ def test_a_view_is_saved(open_page: Open, view: str, kind: str) -> None:
     assert len(data) > 500
 
 
-def test_a_map_of_32000_pieces_is_drawn_in_less_than_a_frame(open_page: Open) -> None:
-    """The quickest of thirty draws, because other programs may have the processor."""
+def test_a_map_of_32000_pieces_is_drawn_once_a_frame(open_page: Open) -> None:
+    """How long that takes is measured by `benchmarks/page_views.py`."""
     n = 32_000
     points = np.random.default_rng(1).normal(size=(n, 2)).astype("<f4")
     body = {
@@ -272,21 +273,17 @@ def test_a_map_of_32000_pieces_is_drawn_in_less_than_a_frame(open_page: Open) ->
     page.route("**/api/v1/embeddings**", lambda route: route.fulfill(json=body))
     page.goto(page.url.split("#")[0] + "#/positions?view=pieces")
     sees(page)
-    least = page.evaluate(
+    draws = page.evaluate(
         """async () => {
             const canvas = document.querySelector("canvas.map");
             const context = canvas.getContext("2d");
             const clear = context.clearRect.bind(context);
-            let start = 0;
-            let least = Infinity;
-            context.clearRect = (...box) => { start = performance.now(); clear(...box); };
-            for (let turn = 0; turn < 30; turn += 1) {
-                const key = turn % 2 ? "ArrowLeft" : "ArrowRight";
-                canvas.dispatchEvent(new KeyboardEvent("keydown", { key }));
-                await new Promise(requestAnimationFrame);
-                least = Math.min(least, performance.now() - start);
-            }
-            return least;
+            let draws = 0;
+            context.clearRect = (...box) => { draws += 1; clear(...box); };
+            for (let turn = 0; turn < 30; turn += 1)
+                canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            return draws;
         }"""
     )
-    assert 0 < least < 1000 / 60
+    assert draws == 1

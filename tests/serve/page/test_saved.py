@@ -6,26 +6,29 @@ from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.serve.page.conftest import SENTENCE, Open
+from tests.serve.page.conftest import SENTENCE, Open, wait_until_settled
 
 pytestmark = [pytest.mark.slow, pytest.mark.reliability]
 
 VIEWS = {
-    "attention": ["heads-cross", "attention-cross-0-0"],
-    "attention?view=lines": ["heads-cross", "attention-cross-0-0"],
-    "attention?view=links": ["heads-cross", "attention-cross-alignment"],
-    "steps?node=encoder.0.self_attention.weights": ["encoder.0.self_attention.weights"],
-    "steps?node=log_probs": ["log_probs"],
-    "decoding": ["search", "next-token", "finished"],
-    "causes": ["parts", "changes"],
-    "causes?view=attribution": ["attribution"],
-    "causes?view=layers": ["lens-decoder"],
-    "causes?view=layers&side=encoder": ["lens-encoder"],
-    "positions": ["positions", "similarity"],
-    "positions?view=pieces&piece=▁child": ["neighbors", "pieces"],
-    "positions?view=states": ["states"],
+    "attention": (".drawn canvas", ["heads-cross", "attention-cross-0-0"]),
+    "attention?view=lines": (".drawn path", ["heads-cross", "attention-cross-0-0"]),
+    "attention?view=links": (".drawn path", ["heads-cross", "attention-cross-alignment"]),
+    "steps?node=encoder.0.self_attention.weights": (
+        ".step-tensor canvas",
+        ["encoder.0.self_attention.weights"],
+    ),
+    "steps?node=log_probs": (".likeliest td", ["log_probs"]),
+    "decoding": (".bar-row", ["search", "next-token", "finished"]),
+    "causes": (".part[aria-label*=nats]", ["parts", "changes"]),
+    "causes?view=attribution": (".amounts .amount", ["attribution"]),
+    "causes?view=layers": (".guess", ["lens-decoder"]),
+    "causes?view=layers&side=encoder": (".guess", ["lens-encoder"]),
+    "positions": ("canvas.plane", ["positions", "similarity"]),
+    "positions?view=pieces&piece=▁child": (".ranking li", ["neighbors", "pieces"]),
+    "positions?view=states": ("canvas.map", ["states"]),
 }
-"""By address, the names of the files that its view saves."""
+"""By address, what shows that its numbers are there, and the names of the files that it saves."""
 
 
 def saved(page: Page, group: Locator, kind: str, folder: Path) -> Path:
@@ -47,9 +50,10 @@ def looking(open_page: Open, **options: object) -> Page:
 
 def test_every_view_saves_a_drawing_a_picture_and_a_table(open_page: Open, tmp_path: Path) -> None:
     page = looking(open_page)
-    for address, names in VIEWS.items():
+    for address, (numbers, names) in VIEWS.items():
         page.evaluate("address => { location.hash = `#/${address}` }", address)
         page.reload()  # nothing of the view before is left
+        expect(page.locator(numbers).first).to_be_visible()
         groups = page.locator(".save:visible")
         expect(groups).to_have_count(len(names))
         found = set()
@@ -77,6 +81,8 @@ def test_a_drawing_of_parts_has_each_button_and_what_is_pressed(
     page.evaluate("location.hash = '#/causes'")
     page.get_by_role("button", name="Decoder 0, cross-attention, head 1").click()
     expect(page.locator(".probabilities .after").first).to_be_visible()
+    expect(page.locator(".part[aria-label*=nats]").first).to_be_visible()
+    wait_until_settled(page)
     group = page.locator(".parts .save")
     root = ElementTree.parse(saved(page, group, "SVG", tmp_path)).getroot()
     space = root.tag[:-3]

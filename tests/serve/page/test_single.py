@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, rows_of
 from tests.serve.page.test_translate import assert_accessible
 
 from heed.explain.causes.effects import effect_on
@@ -94,10 +94,8 @@ def test_a_file_of_a_batch_shows_each_sentence(batch_page: Page, models: tuple[s
     for number, part in enumerate(batch.sentences):
         batch_page.get_by_role("button", name=f"Show sentence {number}").click()
         expect(batch_page.locator(".heads .padding")).to_have_count(part.n_src_padding)
-        twin = batch_page.locator(".twin")
-        twin.evaluate("twin => { twin.open = true }")
-        expect(twin.locator("tbody tr")).to_have_count(len(part.target_tokens))
-        cells = twin.locator("tbody tr").first.locator("td").all_text_contents()
+        expect(batch_page.locator(".heatmap .labels span")).to_have_count(len(part.target_tokens))
+        cells = rows_of(batch_page.locator(".twin"))[0][1:]
         weights = part["decoder.0.cross_attention.weights"][0, 0]
         assert [float(cell) for cell in cells] == pytest.approx(weights, rel=6e-3, abs=1e-6)
 

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Page, expect
 from tests.explain.training.made import epoch, start, step, validation, write
-from tests.serve.page.conftest import Open
+from tests.serve.page.conftest import Open, wait_until_it_fits
 from tests.serve.page.test_translate import assert_accessible
 
 from heed.disk.files import cut_json_lines, lock
@@ -78,8 +78,7 @@ def opened(open_page: Open, query: str = "runs=going", **options: object) -> Pag
 def assert_shows(page: Page, curve: str, *rows: list[str]) -> None:
     """The last rows of the table of a chart are these."""
     chart = page.locator(f"[data-curve={curve}]")
-    if not chart.locator("table").count():
-        chart.locator("summary").click()
+    chart.locator("details").evaluate("twin => { twin.open = true }")
     for place, row in enumerate(reversed(rows), start=1):
         cells = chart.locator("tbody tr").nth(-place).locator("th, td")
         expect(cells).to_have_text(row)
@@ -132,9 +131,8 @@ def test_the_crosshair_of_all_charts_moves_together_by_mouse_and_by_keys(open_pa
     expect(page.locator("#status")).to_contain_text("Loss: step 40")
     page.keyboard.press("Escape")
     expect(page.locator(".at")).to_have_count(0)
-    box = plot.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 50)
+    width = plot.evaluate("plot => plot.clientWidth")
+    plot.hover(position={"x": width - 20, "y": 50})
     expect(page.locator("[data-curve=score] .at")).to_have_text("step 40")
 
 
@@ -151,8 +149,7 @@ def test_samples_show_what_changed_and_the_slider_goes_back(open_page: Open) -> 
     expect(page.get_by_label("Validation")).to_have_attribute(
         "aria-valuetext", "step 20 · epoch 0.4 · best so far"
     )
-    cell = page.get_by_role("cell", name=ARABIC)
-    assert cell.evaluate("cell => getComputedStyle(cell).direction") == "rtl"
+    expect(page.get_by_role("cell", name=ARABIC)).to_have_css("direction", "rtl")
 
 
 def test_several_runs_lie_over_each_other_with_the_settings_that_differ(open_page: Open) -> None:
@@ -163,7 +160,8 @@ def test_several_runs_lie_over_each_other_with_the_settings_that_differ(open_pag
     expect(page.locator("[data-curve=loss] .readout")).to_contain_text("done development")
     page.get_by_text("Settings that differ").click()
     table = page.get_by_role("region", name="Settings that differ")
-    assert table.locator("tbody tr").all_inner_texts() == ["training.learning_rate\t0.002\t0.004"]
+    cells = table.locator("tbody tr").locator("th, td")
+    expect(cells).to_have_text(["training.learning_rate", "0.002", "0.004"])
     page.get_by_role("button", name="going").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "Finished after 30 seconds: BLEU 5.5."
@@ -190,7 +188,7 @@ def test_a_chart_is_saved_as_a_drawing_and_a_table_of_its_own(open_page: Open) -
     svg = Path(download.value.path()).read_text(encoding="utf-8")
     assert ">Loss</text>" in svg and "class=" in svg and 'stroke="rgb(12, 107, 102)"' in svg
     page.goto(f"data:text/html,{quote(svg)}")  # well formed, and drawn without the page's styles
-    assert page.locator("svg path").first.is_visible()
+    expect(page.locator("svg path").first).to_be_visible()
     page.go_back()
     page.locator("[data-curve=loss] summary").click()
     with page.expect_download() as download:
@@ -214,7 +212,7 @@ def test_names_and_translations_of_a_hostile_run_are_text(open_page: Open) -> No
     page.locator("summary", has_text="Events").click()
     expect(page.get_by_role("region", name="Events")).to_contain_text(HOSTILE)
     expect(page.locator("dl")).to_contain_text("Damaged lines")
-    assert page.locator("img").count() == 0
+    expect(page.locator("img")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -227,7 +225,7 @@ def test_axe_finds_nothing(open_page: Open, theme: str) -> None:
 
 def test_nothing_is_cut_off_on_a_phone(open_page: Open) -> None:
     page = opened(open_page, viewport={"width": 360, "height": 740})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    wait_until_it_fits(page)
 
 
 def test_a_run_that_trains_is_followed_saved_and_stopped(open_page: Open, folder: Path) -> None:

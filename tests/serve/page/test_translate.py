@@ -5,7 +5,7 @@ from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, wait_until_settled
 
 
 def word(page: Page, text: str) -> Any:
@@ -19,6 +19,7 @@ def translated(page: Page, text: str = SENTENCE, translation: str = TRANSLATION)
 
 
 def assert_accessible(page: Page) -> None:
+    wait_until_settled(page)
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
 
@@ -36,8 +37,8 @@ def test_other_translations_stand_below_with_their_differences(open_page: Open) 
     page = translated(open_page())
     rows = page.locator("#alternatives-list li")
     expect(rows.first).to_contain_text(TRANSLATION)
+    expect(page.locator("#alternatives-list mark").first).to_be_visible()
     other = rows.nth(1).locator(".words").inner_text()
-    assert page.locator("#alternatives-list mark").all_inner_texts()
     assert other != TRANSLATION
     rows.nth(1).locator("button").click()
     expect(page.locator("#translation")).to_have_text(other)
@@ -57,6 +58,7 @@ def test_another_word_keeps_what_is_before_it_and_can_be_undone(open_page: Open)
     pattern = re.compile(f"^Ein Kind ?{re.escape(chosen)}")
     expect(page.locator("#translation")).to_have_text(pattern)
     expect(page.locator("#choices")).to_be_hidden()
+    wait_until_settled(page)
     other = page.locator("#translation").inner_text()
     page.click("#undo")
     expect(page.locator("#translation")).to_have_text(TRANSLATION)
@@ -70,11 +72,11 @@ def test_a_word_shows_where_it_comes_from_and_a_source_word_where_it_went(
 ) -> None:
     page = translated(open_page())
     word(page, "Kind").hover()
-    assert "child" in page.locator("#mirror .tinted").all_inner_texts()
+    expect(page.locator("#mirror .tinted", has_text="child")).to_have_count(1)
     box = page.locator("#mirror [data-word]", has_text="child").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 3, box["y"] + box["height"] / 2)
-    assert "Kind" in page.locator("#translation .tinted").all_inner_texts()
+    expect(page.locator("#translation .tinted", has_text="Kind")).to_have_count(1)
     page.mouse.move(1, 1)
     expect(page.locator(".tinted")).to_have_count(0)
 

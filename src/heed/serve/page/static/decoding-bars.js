@@ -84,6 +84,7 @@ export function barsView(onForce) {
       removed: found.removed[id],
     }));
     list.replaceChildren(...bracketed(shownIds, context));
+    list.dataset.step = number;
     element.classList.toggle("has-draws", draws.isOn);
     element.classList.toggle("has-nucleus", filters.topP < 1);
     drawFacts(found, pieces.length, filters);
