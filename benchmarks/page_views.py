@@ -1,10 +1,12 @@
 """How long the frames of the page take while a person moves through a view.
 
-Serves a model, opens each view in Chromium with a sentence, and moves the first slider or the
-pointer on in every frame. Written: milliseconds between frames (16.7 at 60 a second), how much of
-a frame scripts and layout take (from the animation frame to the next task).
+Serves a model, opens each view in Chromium with a sentence, and moves a slider or the pointer on in
+every frame. Written: milliseconds between frames (16.7 at 60 a second), how much of a frame scripts
+and layout take (from the animation frame to the next task), and the processor time of the page's
+thread for a frame, to which other programs add nothing.
 
     python benchmarks/page_views.py MODEL "A man is riding a bike."
+    python benchmarks/page_views.py MODEL SENTENCE --repeat 25 --only steps
 """
 
 import argparse
@@ -17,18 +19,25 @@ from playwright.sync_api import Page
 
 from page_frames import frame_times, served
 
+WEIGHTS = "encoder.0.self_attention.weights"
 VIEWS = {
     "attention": "#inside .main-card input[type=range]",
+    "attention?": "#inside canvas.cells",
     "attention?view=lines": "#inside .main-card input[type=range]",
-    "attention?view=map&mix=rollout": "#inside .main-card canvas",
+    "attention?mix=rollout": "#inside canvas.cells",
     "steps": "#inside input[data-key=slider]",
+    f"steps?node={WEIGHTS}": "#inside canvas.cells",
+    "steps?node=decoder.0.self_attention.key": "#inside input[data-key=growth]",
     "decoding": "#inside .tree-card input[type=range]",
+    "decoding?": "#inside .bars-card input[type=range]",
     "causes": "#inside .stack .part",
-    "causes?view=attribution": "#inside canvas",
+    "causes?view=attribution": "#inside canvas.cells",
     "positions": "#inside input[type=range]",
-    "positions?view=pieces": "#inside canvas",
+    "positions?": "#inside canvas.plane",
+    "positions?view=pieces": "#inside canvas.map",
 }
 """By address, what is moved: a slider goes through its values, elsewhere the pointer moves."""
+CPU = ("Task", "Script", "RecalcStyle", "Layout")
 
 SCRIPT = """async ([selector, nFrames]) => {
   const element = document.querySelector(selector);
@@ -50,7 +59,8 @@ SCRIPT = """async ([selector, nFrames]) => {
     } else {
       const [x, y] = [((frame * 7) % 97) / 97, ((frame * 3) % 89) / 89];
       const place = { clientX: box.left + x * box.width, clientY: box.top + y * box.height };
-      element.dispatchEvent(new PointerEvent("pointermove", { ...place, bubbles: true }));
+      const event = { ...place, buttons: 1, bubbles: true };
+      element.dispatchEvent(new PointerEvent("pointermove", event));
     }
     const now = await new Promise(requestAnimationFrame);
     await task(); // style, layout and paint are done
@@ -64,12 +74,23 @@ SCRIPT = """async ([selector, nFrames]) => {
 
 def measure(page: Page, selector: str, n_frames: int) -> dict[str, float]:
     """Frame times of the view that is open."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> list[float]:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        values = {metric["name"]: metric["value"] for metric in metrics}
+        return [1000 * values[f"{name}Duration"] for name in CPU]
+
+    before = spent()
     found = page.evaluate(SCRIPT, [selector, n_frames])
+    took = [after - begun for begun, after in zip(before, spent(), strict=True)]
     work = sorted(found["work"])
     return {
         **frame_times(found["frames"]),
         "ms_work_median": round(statistics.median(work), 2),
         "ms_work_95th": round(work[int(0.95 * len(work))], 2),
+        **{f"cpu_ms_{n.lower()}": round(ms / n_frames, 2) for n, ms in zip(CPU, took, strict=True)},
     }
 
 
@@ -78,18 +99,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("model", help="model folder")
     parser.add_argument("sentence", help="that the views show")
+    parser.add_argument("--translation", default="", help="of it; default: the model's own")
+    parser.add_argument("--repeat", type=int, default=1, help="of the texts, for large maps")
     parser.add_argument("--frames", type=int, default=300)
+    parser.add_argument("--only", default="", help="views whose addresses begin so")
     asked = parser.parse_args()
+    text, translation = (
+        quote(" ".join([part] * asked.repeat).strip())
+        for part in (asked.sentence, asked.translation)
+    )
+    given = f"&translation={translation}" if translation else ""
     with served(asked.model) as (page, address):
-        page.set_default_timeout(120_000)
-        page.goto(f"{address}#/attention?text={quote(asked.sentence)}")
+        page.set_default_timeout(600_000)
+        page.goto(f"{address}#/attention?text={text}{given}")
         page.locator(".thumb canvas").first.wait_for()
         for view, selector in VIEWS.items():
+            if not view.startswith(asked.only):
+                continue
             page.goto(f"{address}#/{view}")
             page.locator(selector).first.wait_for()
             page.wait_for_load_state("networkidle")
             found = measure(page, selector, asked.frames)
-            sys.stdout.write(f"{json.dumps({'view': view, **found})}\n")
+            sys.stdout.write(f"{json.dumps({'view': view, 'moved': selector, **found})}\n")
             sys.stdout.flush()
 
 

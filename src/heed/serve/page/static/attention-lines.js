@@ -58,10 +58,13 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
   );
   let lit = -1;
   let pointed = null;
+  let marked = ""; // what is marked, so that thousands of lines change only with it
   const mark = () => {
     const isSame = rows.side === columns.side;
     const row = lit >= 0 ? lit : placeOf(pointed, rows.side, rows.words);
     const read = lit >= 0 || isSame ? -1 : placeOf(pointed, columns.side, columns.words);
+    if (marked === `${row} ${read}`) return;
+    marked = `${row} ${read}`;
     lines.forEach((line, index) => {
       const isShown = (row < 0 || line.row === row) && (read < 0 || line.column === read);
       paths[index].classList.toggle("away", !isShown);

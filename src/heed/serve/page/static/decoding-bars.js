@@ -4,7 +4,7 @@ import { make } from "./element.js";
 import { drawn, filtered } from "./decoding-filters.js";
 import { distributions, numbersAt, searched, vocabulary } from "./decoding-search.js";
 import { REASONS, fixed, percent, plural } from "./decoding-words.js";
-import { readPiece } from "./tokens.js";
+import { readPiece, topIds } from "./pieces.js";
 
 export const N_BARS = 20;
 export const N_DRAWS = 100;
@@ -25,9 +25,10 @@ export function barsView(onForce) {
   );
   const rest = make("p", { class: "hint rest" });
   const facts = make("dl", { class: "facts" });
+  let fillTable = () => {};
   const twin = make(
     "details",
-    { class: "twin" },
+    { class: "twin", ontoggle: () => fillTable() },
     make("summary", {}, "As a table"),
     make("div", {
       class: "scroll",
@@ -89,7 +90,8 @@ export function barsView(onForce) {
     element.classList.toggle("has-nucleus", filters.topP < 1);
     drawFacts(found, pieces.length, filters);
     drawRest(shownIds, found, counts, draws);
-    twin.lastElementChild.replaceChildren(table(shownIds, context));
+    fillTable = () => twin.open && twin.lastElementChild.replaceChildren(table(shownIds, context));
+    fillTable();
   }
 
   function bracketed(ids, context) {
@@ -228,17 +230,4 @@ function table(ids, { found, counts, pieces, draws }) {
       ),
     ),
   );
-}
-
-/** The ids of the largest, the largest first, the lower id first among equals. */
-function topIds(values, count) {
-  const best = [];
-  values.forEach((value, id) => {
-    if (best.length === count && value <= values[best[count - 1]]) return;
-    let place = best.length;
-    while (place > 0 && values[best[place - 1]] < value) place -= 1;
-    best.splice(place, 0, id);
-    if (best.length > count) best.pop();
-  });
-  return best;
 }

@@ -12,6 +12,8 @@ const GAP = 6;
 const TOP = 34; // for the numbers of the columns
 const EDGE = 12; // around the drawing
 const ROOT_WIDTH = 56;
+const FAR = 6; // columns out of view, behind which they are taken out again
+const SOON_MS = 300; // steps that follow one another as quickly are gone through by a slider
 
 const layouts = new WeakMap(); // record → withPruned → where everything stands
 
@@ -93,13 +95,26 @@ function laidOut(record, withPruned) {
  * @param {(id: {step: number, place: number}) => void} onPick
  */
 export function treeView(onPick) {
-  const scroll = make("div", { class: "tree", tabindex: "-1", onscroll: drawVisible });
+  const scroll = make("div", {
+    class: "tree",
+    tabindex: "-1",
+    onscroll: () => {
+      left = scroll.scrollLeft;
+      drawVisible();
+    },
+  });
   let record = null;
   let placed = null;
   let svg = null;
   let columns = []; // by step: a group that is filled when it is drawn
   let active = ""; // id of the node that Tab reaches
   let marked = { step: -1, seenTo: Infinity, picked: "" };
+  let [left, width] = [0, 0]; // of what is in view, so that nothing asks for a layout
+  let revealedAt = 0;
+  new ResizeObserver(() => {
+    width = scroll.clientWidth;
+    drawVisible();
+  }).observe(scroll);
 
   function show(changed, { step, seenTo, withPruned, picked }) {
     const next = layout(changed, withPruned);
@@ -108,7 +123,8 @@ export function treeView(onPick) {
     marked = { step, seenTo, picked };
     columns[before.step]?.classList.remove("current");
     columns[step].classList.add("current");
-    columns.forEach((column, number) => column.classList.toggle("later", number > seenTo));
+    if (before.seenTo !== seenTo)
+      columns.forEach((column, number) => column.classList.toggle("later", number > seenTo));
     fill(step);
     markPicked(before.picked);
     markPicked(picked);
@@ -123,12 +139,12 @@ export function treeView(onPick) {
     marked = { step: -1, seenTo: Infinity, picked: "" };
     active = idsOf(step)[0] ?? "";
     columns = record.steps.map(({ number }) => draw("g", { class: "column", "data-step": number }));
-    const { root, width, height } = placed;
+    const { root, height } = placed;
     svg = draw(
       "svg",
       {
-        viewBox: `0 0 ${width} ${height}`,
-        width,
+        viewBox: `0 0 ${placed.width} ${height}`,
+        width: placed.width,
         height,
         role: "group",
         "aria-label": "Tree of the search; arrow keys move between hypotheses",
@@ -140,6 +156,7 @@ export function treeView(onPick) {
     const at = [scroll.scrollLeft, scroll.scrollTop];
     scroll.replaceChildren(svg);
     [scroll.scrollLeft, scroll.scrollTop] = at;
+    [left, width] = [scroll.scrollLeft, scroll.clientWidth];
     fill(step);
     if (hadFocus) element(active)?.focus({ preventScroll: true });
   }
@@ -148,10 +165,14 @@ export function treeView(onPick) {
 
   function drawVisible() {
     if (!placed) return;
-    const first = Math.floor((scroll.scrollLeft - xOf(0)) / PITCH) - 1;
-    const last = Math.ceil((scroll.scrollLeft + scroll.clientWidth - xOf(0)) / PITCH) + 1;
-    for (let step = Math.max(0, first); step <= Math.min(last, columns.length - 1); step += 1)
-      fill(step);
+    const first = Math.floor((left - xOf(0)) / PITCH) - 1;
+    const last = Math.ceil((left + width - xOf(0)) / PITCH) + 1;
+    const stays = [marked.step, placed.nodes.get(active)?.step];
+    columns.forEach((column, step) => {
+      if (step >= first && step <= last) fill(step);
+      else if ((step < first - FAR || step > last + FAR) && !stays.includes(step))
+        column.replaceChildren();
+    });
   }
 
   /** Draw a column, once. */
@@ -277,8 +298,10 @@ export function treeView(onPick) {
 
   /** Scroll the column of a step into view, sideways only. */
   function reveal(step) {
-    const center = xOf(step) + WIDTH / 2 - scroll.clientWidth / 2;
-    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const center = xOf(step) + WIDTH / 2 - width / 2;
+    const isQuick = performance.now() - revealedAt < SOON_MS;
+    const isCalm = isQuick || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    revealedAt = performance.now();
     scroll.scrollTo({ left: Math.max(0, center), behavior: isCalm ? "auto" : "smooth" });
   }
 

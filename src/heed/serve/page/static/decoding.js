@@ -75,6 +75,13 @@ function build(root) {
       "aria-label": "Table of the step",
     }),
   };
+  parts.twin = make(
+    "details",
+    { class: "twin", ontoggle: drawTable },
+    make("summary", {}, "As a table"),
+    parts.table,
+  );
+  parts.drawn = {}; // part → what it shows
   parts.preset = make(
     "button",
     { type: "button", class: "quiet", onclick: () => setParams(PRESET) },
@@ -155,7 +162,7 @@ function cards(parts) {
       parts.tree.element,
       parts.node,
       legend(),
-      make("details", { class: "twin" }, make("summary", {}, "As a table"), parts.table),
+      parts.twin,
     ),
     make(
       "section",
@@ -226,6 +233,14 @@ function legend() {
 const strategy = () => params.strategy ?? "beam";
 const seed = () => Number(params.seed ?? searched.answer?.options.seed ?? 0);
 
+/** Whether a part shows something else than this; it is drawn anew then. */
+function isNew(part, ...what) {
+  const before = view.drawn[part];
+  if (before && what.every((one, place) => one === before[place])) return false;
+  view.drawn[part] = what;
+  return true;
+}
+
 function draw() {
   const { answer, isBusy, error } = searched;
   view.message.textContent = error ? error.message : "";
@@ -238,6 +253,12 @@ function draw() {
   drawOutcome(answer);
   const step = stepShown(answer);
   const picked = placePicked(answer, step);
+  if (isNew("step", answer, step, picked, params.step, params.pruned)) drawStep(answer, step, picked);
+  drawBars(answer, step, picked);
+  if (isNew("ranking", answer)) view.ranking.replaceChildren(...ranking(answer, pick));
+}
+
+function drawStep(answer, step, picked) {
   view.scrubber.show(step, answer.steps.length);
   view.story.textContent = story(answer, step);
   view.tree.show(answer, {
@@ -248,11 +269,15 @@ function draw() {
   });
   if (view.revealed !== `${answer.id} ${step}`) view.tree.reveal(step);
   view.revealed = `${answer.id} ${step}`;
-  view.table.replaceChildren(stepTable(answer, step));
+  drawTable();
   drawNode(answer, step, picked);
-  drawBars(answer, step, picked);
-  if (view.ranked !== answer) view.ranking.replaceChildren(...ranking(answer, pick));
-  view.ranked = answer;
+}
+
+/** The candidates of the step as a table, where it is open. */
+function drawTable() {
+  const { answer } = searched;
+  if (view.twin.open && answer)
+    view.table.replaceChildren(stepTable(answer, stepShown(answer)));
 }
 
 /** The step in the address; without one the first, while the whole tree is to be seen. */
@@ -287,6 +312,7 @@ function drawControls(answer) {
 
 function drawPrefix() {
   const { prefix, answer } = searched;
+  if (!isNew("prefix", prefix, answer)) return;
   view.prefix.hidden = !prefix.length;
   const words = answer?.prefix_tokens.length === prefix.length ? answer.prefix_tokens : [];
   view.prefix.replaceChildren(
@@ -306,6 +332,7 @@ function drawPrefix() {
 }
 
 function drawOutcome(answer) {
+  if (!isNew("outcome", answer, searched.greedy, strategy())) return;
   const [best] = answer.finished;
   view.answer.textContent = best.text || "(empty)";
   const badge = (words, kind = "") => make("span", { class: `badge ${kind}` }, words);
@@ -354,7 +381,29 @@ function drawBars(answer, number, picked) {
   const { rows, candidates } = answer.steps[number];
   const slot = slotShown(answer, number, picked);
   const row = rows.find((one) => one.slot === slot);
-  const path = row.candidate === null ? [] : pathTo(answer.steps, number - 1, row.candidate);
+  if (isNew("slots", answer, number, slot)) drawReads(answer, number, row);
+  const own = candidates.filter(({ parent }) => parent === slot);
+  const taken = own.filter(({ fate }) => fate !== "pruned");
+  const forbidden = own.filter(({ reason }) => FORBIDDEN.includes(reason));
+  view.bars.show({
+    number,
+    slot,
+    filters: {
+      temperature: filter("temperature", 1),
+      topK: filter("topk", 0),
+      topP: filter("topp", 1),
+      minP: filter("minp", 0),
+    },
+    draws: { seed: seed(), isOn: params.draws === "on" },
+    taken: new Set(taken.map(({ id }) => id)),
+    forbidden: new Map(forbidden.map(({ id, reason }) => [id, reason])),
+  });
+}
+
+/** Of which hypothesis the next token is shown, and what the decoder has read by then. */
+function drawReads(answer, number, { slot, candidate }) {
+  const { rows } = answer.steps[number];
+  const path = candidate === null ? [] : pathTo(answer.steps, number - 1, candidate);
   view.slots.replaceChildren(
     rows.length > 1 ? make("span", { class: "hint" }, "of hypothesis") : "",
     ...(rows.length > 1 ? rows : []).map((one) =>
@@ -381,22 +430,6 @@ function drawBars(answer, number, picked) {
       make("span", { class: "token masked", title: "not written yet" }, "<mask>"),
     ),
   );
-  const own = candidates.filter(({ parent }) => parent === slot);
-  const taken = own.filter(({ fate }) => fate !== "pruned");
-  const forbidden = own.filter(({ reason }) => FORBIDDEN.includes(reason));
-  view.bars.show({
-    number,
-    slot,
-    filters: {
-      temperature: filter("temperature", 1),
-      topK: filter("topk", 0),
-      topP: filter("topp", 1),
-      minP: filter("minp", 0),
-    },
-    draws: { seed: seed(), isOn: params.draws === "on" },
-    taken: new Set(taken.map(({ id }) => id)),
-    forbidden: new Map(forbidden.map(({ id, reason }) => [id, reason])),
-  });
 }
 
 /** A filter of the distribution: that of the search when it samples, else one to try. */

@@ -21,6 +21,30 @@ export function make(name, properties = {}, ...children) {
   return element;
 }
 
+/** Make these the children of an element. Those that are there already stay in the document. */
+export function refill(parent, nodes) {
+  const kept = new Set(nodes);
+  for (const child of [...parent.childNodes]) if (!kept.has(child)) child.remove();
+  let at = parent.firstChild;
+  for (const node of nodes) {
+    if (node === at) at = at.nextSibling;
+    else parent.insertBefore(node, at);
+  }
+}
+
+/** A function that does `work` in the next frame, once, however often it is called before. */
+export function onceAFrame(work) {
+  let isAsked = false;
+  return () => {
+    if (isAsked) return;
+    isAsked = true;
+    requestAnimationFrame(() => {
+      isAsked = false;
+      work();
+    });
+  };
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 const MATH = "http://www.w3.org/1998/Math/MathML";
 

@@ -3,7 +3,7 @@
 // above it move with the cursor.
 
 import { colorTable, paint, redrawWithTheme, scaleOf } from "./colors.js";
-import { make } from "./element.js";
+import { make, onceAFrame } from "./element.js";
 import { readPiece } from "./pieces.js";
 import { tableSvg } from "./save.js";
 import { onPointed, pieceNodes, placeOf, point, pointedAt } from "./tokens.js";
@@ -44,6 +44,7 @@ export function heatmap(options) {
   let scale = scaleOf(values, low, high);
   let cursor = null;
   let zoom = null; // pixels of a cell; null = as many as there is room for
+  let cell = MIN_CELL; // pixels of a cell, as they were laid out last
 
   const canvas = make("canvas", {
     class: "cells",
@@ -86,9 +87,9 @@ export function heatmap(options) {
   const readout = make("p", { class: "readout", "aria-live": "polite" });
   const legend = make("div", { class: "legend" });
   const zooms = [
-    ["−", "Smaller cells", () => zoomTo(cellSize() / 1.5)],
+    ["−", "Smaller cells", () => zoomTo(cell / 1.5)],
     ["Fit", "Fit the map to the page", () => zoomTo(null)],
-    ["+", "Larger cells", () => zoomTo(cellSize() * 1.5)],
+    ["+", "Larger cells", () => zoomTo(cell * 1.5)],
   ].map(([text, name, onclick]) =>
     make(
       "button",
@@ -106,6 +107,7 @@ export function heatmap(options) {
 
   const valueAt = (row, column) => values[row * columns.length + column];
 
+  /** Reads the layout, so only where it may have changed. */
   function cellSize() {
     if (zoom) return zoom;
     const taken = [".labels", ".ends"].map((part) => element.querySelector(part)?.offsetWidth ?? 0);
@@ -121,7 +123,7 @@ export function heatmap(options) {
 
   function resize() {
     element.classList.remove("is-bare");
-    const cell = cellSize();
+    cell = cellSize();
     element.style.setProperty("--cell", `${cell}px`);
     element.classList.toggle("is-bare", cell < MIN_LABELED);
     canvas.style.width = `${cell * columns.length}px`;
@@ -130,7 +132,6 @@ export function heatmap(options) {
   }
 
   function place() {
-    const cell = cellSize();
     const set = (mark, row, column, width) => {
       mark.style.transform = `translate(${column * cell}px, ${row * cell}px)`;
       mark.style.width = `${width * cell}px`;
@@ -163,11 +164,15 @@ export function heatmap(options) {
     );
   }
 
+  const marked = new Map(); // labels → class → the one that has it
+
   function mark(labels, index, name = "pointed") {
-    for (const one of labels.filter((each) => each.classList.contains(name))) {
-      one.classList.remove(name);
-    }
-    labels[index]?.classList.add(name);
+    if (!marked.has(labels)) marked.set(labels, {});
+    const found = marked.get(labels);
+    if (found[name] === labels[index]) return;
+    found[name]?.classList.remove(name);
+    found[name] = labels[index];
+    found[name]?.classList.add(name);
   }
 
   function move(row, column) {
@@ -191,15 +196,11 @@ export function heatmap(options) {
     ];
   }
 
-  let waiting = null; // the last movement of the mouse, until the next frame
+  let last = null; // movement of the mouse
+  const follow = onceAFrame(() => move(...cellUnder(last)));
   canvas.addEventListener("pointermove", (event) => {
-    if (!waiting) {
-      requestAnimationFrame(() => {
-        move(...cellUnder(waiting));
-        waiting = null;
-      });
-    }
-    waiting = event;
+    last = event;
+    follow();
   });
   canvas.addEventListener("click", (event) => {
     move(...cellUnder(event));
@@ -218,7 +219,7 @@ export function heatmap(options) {
       Home: [event.ctrlKey ? 0 : row, 0],
       End: [event.ctrlKey ? lastRow : row, lastColumn],
     };
-    const zoomed = { "+": cellSize() * 1.5, "=": cellSize() * 1.5, "-": cellSize() / 1.5, 0: null };
+    const zoomed = { "+": cell * 1.5, "=": cell * 1.5, "-": cell / 1.5, 0: null };
     if (event.key === "Enter" || event.key === " ") onPick?.(row, column);
     else if (targets[event.key]) {
       move(...(cursor ? targets[event.key] : [0, 0]));
@@ -232,7 +233,7 @@ export function heatmap(options) {
     (event) => {
       if (!event.ctrlKey) return;
       event.preventDefault();
-      zoomTo(cellSize() * (event.deltaY < 0 ? 1.2 : 1 / 1.2));
+      zoomTo(cell * (event.deltaY < 0 ? 1.2 : 1 / 1.2));
     },
     { passive: false },
   );
@@ -251,7 +252,9 @@ export function heatmap(options) {
     ({ label, values, low, high } = { label, values, low, high, ...changes });
     scale = scaleOf(values, low, high);
     redraw();
+    element.twin.refill();
   };
+  element.twin = element.lastElementChild;
   element.light = (row) => {
     lit.hidden = !Number.isInteger(row);
     mark(rowLabels, row, "lit");
@@ -320,7 +323,9 @@ function drawLegend(legend, scale, hasPadding) {
 /** The numbers as a table, made when it is opened; of a large map, the part around the cursor. */
 function tableTwin(current) {
   const details = make("details", { class: "twin" }, make("summary", {}, "As a table"));
-  details.addEventListener("toggle", () => {
+  details.addEventListener("toggle", () => details.refill());
+  details.refill = () => {
+    if (!details.open && !details.firstElementChild.nextSibling) return;
     details.replaceChildren(details.firstElementChild);
     if (!details.open) return;
     const { label, rows, columns, values, cursor } = current();
@@ -345,7 +350,7 @@ function tableTwin(current) {
     );
     const box = { class: "scroll", tabindex: "0", role: "region", "aria-label": label };
     details.append(make("div", box, table));
-  });
+  };
   return details;
 }
 

@@ -77,3 +77,16 @@ export function betweenWords(values, nColumns, rows, columns) {
   });
   return found;
 }
+
+/** The ids of the largest, the largest first, the lower id first among equals. */
+export function topIds(values, count) {
+  const best = [];
+  values.forEach((value, id) => {
+    if (best.length === count && value <= values[best[count - 1]]) return;
+    let place = best.length;
+    while (place > 0 && values[best[place - 1]] < value) place -= 1;
+    best.splice(place, 0, id);
+    if (best.length > count) best.pop();
+  });
+  return best;
+}

@@ -12,7 +12,7 @@ const MAX_DOTS = 160;
  * @param {string} options.name of the horizontal axis
  * @param {ArrayLike<number>} options.values one for each place
  * @param {number} [options.first] the number of the first place
- * @param {number} options.at the place that is marked
+ * @param {number} options.at the place that is marked; later by `mark(at)` of what is returned
  * @param {((x: number) => number)|null} [options.wave] the function between the places
  * @param {boolean} [options.isBars] bars from 0 in the place of a line
  * @param {number|null} [options.end] from here on the ground is shaded
@@ -52,20 +52,26 @@ export function curve(options) {
   const middle = { x: (BOX.left + BOX.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" };
   parts.push(draw("text", { class: "tick", ...middle }, name));
   parts.push(...(isBars ? bars(values, first, x, y) : line(values, first, x, y, wave)));
-  const value = values[at - first];
-  if (value !== undefined) {
-    parts.push(
-      draw("line", { class: "now", x1: x(at), x2: x(at), y1: BOX.top, y2: BOX.bottom }),
-      draw("circle", { class: "now", cx: x(at), cy: y(value), r: 5 }),
-    );
-  }
+  const stroke = draw("line", { class: "now", x1: 0, x2: 0, y1: BOX.top, y2: BOX.bottom });
+  const dot = draw("circle", { class: "now", cx: 0, cy: 0, r: 5 });
+  parts.push(stroke, dot);
   const box = `0 0 ${WIDTH} ${HEIGHT}`;
   const svg = draw(
     "svg",
     { class: "curve", viewBox: box, role: "img", "aria-label": label },
     ...parts,
   );
-  return make("div", { class: "curve-frame" }, svg);
+  const element = make("div", { class: "curve-frame" }, svg);
+  element.mark = (place) => {
+    const value = values[place - first];
+    const display = value === undefined ? "none" : "inline";
+    for (const one of [stroke, dot]) one.setAttribute("display", display);
+    if (value === undefined) return;
+    stroke.setAttribute("transform", `translate(${x(place)} 0)`);
+    dot.setAttribute("transform", `translate(${x(place)} ${y(value)})`);
+  };
+  element.mark(at);
+  return element;
 }
 
 function line(values, first, x, y, wave) {

@@ -2,7 +2,7 @@
 
 import { colorTable, isDark, paint, scaleOf } from "./colors.js";
 import { painted, ticks } from "./drawing.js";
-import { draw as drawn, make } from "./element.js";
+import { draw as drawn, make, onceAFrame } from "./element.js";
 import { sheet, svgText } from "./save.js";
 
 const MARGIN = { left: 46, right: 10, top: 10, bottom: 40 };
@@ -133,8 +133,14 @@ export function plane(options) {
       at((event.clientX - outer.left - box.left) / box.width, nColumns),
     );
   }
+  let dragged = null; // the last movement
+  const follow = onceAFrame(() => pick(dragged));
   canvas.addEventListener("pointerdown", pick);
-  canvas.addEventListener("pointermove", (event) => event.buttons === 1 && pick(event));
+  canvas.addEventListener("pointermove", (event) => {
+    if (event.buttons !== 1) return;
+    dragged = event;
+    follow();
+  });
 
   const element = make("div", { class: "plane-frame" }, canvas, legend(scale));
   return {

@@ -95,6 +95,7 @@ async function build(root, address, table) {
   found.row = make("figure", { class: "chart" });
   found.lengths = make("figure", { class: "chart" });
   found.tokens = make("div", { class: "places" });
+  found.drawn = {}; // chart → what it shows
   found.terms = make("div", { class: "scroll", tabindex: "0", role: "region" });
   found.details = make(
     "details",
@@ -200,7 +201,7 @@ function alikeWords({ kind }) {
 
 /** Mark the cell that the address names. */
 function mark(params) {
-  const { table, values, products, names } = view;
+  const { table, values } = view;
   const [nRows, nColumns] = table.shape;
   const limit = (text, low, high, usual) => {
     const number = Number.parseInt(text ?? "", 10);
@@ -218,81 +219,109 @@ function mark(params) {
   view.term.replaceChildren(
     ...termOf(table, position, dimension, values[row * nColumns + dimension]),
   );
-  const column = Float32Array.from(
-    { length: nRows },
-    (_, each) => values[each * nColumns + dimension],
-  );
   const wave = table.waves[dimension];
-  const exact = wave && !table.is_normalized && table.kind !== "seed1" ? functionOf(wave) : null;
-  const about = wave
-    ? `: a ${wave.function === "sin" ? "sine" : "cosine"} that repeats every ${LENGTH.format(wave.wavelength)} positions`
-    : "";
-  view.wave.replaceChildren(
-    make("figcaption", {}, make("b", {}, capital(`${names[1]} ${dimension}`)), about),
-    curve({
-      label: `${capital(names[1])} ${dimension} at every ${names[0]}${about}`,
-      name: names[0],
-      values: column,
-      first: table.first,
-      at: position,
-      wave: exact,
-      end: table.trained_len,
-      range: wave ? [-1, 1] : undefined,
-    }),
-  );
-  view.vector.replaceChildren(
-    make(
-      "figcaption",
-      {},
-      make("b", {}, capital(`${names[0]} ${position}`)),
-      `: its ${nColumns} numbers`,
-    ),
-    curve({
+  drawWave(dimension, position);
+  drawVector(position, dimension);
+  drawProducts(position);
+  if (wave) drawLengths(dimension);
+  drawTokens(view);
+  writeOut(view);
+}
+
+/** Draw a chart if `key` is another one than before; else move its mark only. */
+function chart(name, key, at, parts) {
+  const known = view.drawn[name];
+  if (known?.key === key) return known.curve.mark(at);
+  const [caption, options] = parts();
+  const drawn = curve({ ...options, at });
+  view[name].replaceChildren(make("figcaption", {}, ...caption), drawn);
+  view.drawn[name] = { key, curve: drawn };
+}
+
+/** One dimension at every position. */
+function drawWave(dimension, position) {
+  const { table, values, names } = view;
+  const [nRows, nColumns] = table.shape;
+  const wave = table.waves[dimension];
+  chart("wave", dimension, position, () => {
+    const exact = wave && !table.is_normalized && table.kind !== "seed1" ? functionOf(wave) : null;
+    const about = wave
+      ? `: a ${wave.function === "sin" ? "sine" : "cosine"} that repeats every ${LENGTH.format(wave.wavelength)} positions`
+      : "";
+    const title = capital(`${names[1]} ${dimension}`);
+    return [
+      [make("b", {}, title), about],
+      {
+        label: `${title} at every ${names[0]}${about}`,
+        name: names[0],
+        values: Float32Array.from({ length: nRows }, (_, row) => values[row * nColumns + dimension]),
+        first: table.first,
+        wave: exact,
+        end: table.trained_len,
+        range: wave ? [-1, 1] : undefined,
+      },
+    ];
+  });
+}
+
+/** The vector of one position. */
+function drawVector(position, dimension) {
+  const { table, values, names } = view;
+  const nColumns = table.shape[1];
+  const start = (position - table.first) * nColumns;
+  chart("vector", position, dimension, () => [
+    [make("b", {}, capital(`${names[0]} ${position}`)), `: its ${nColumns} numbers`],
+    {
       label: `The numbers of ${names[0]} ${position}`,
       name: names[1],
-      values: values.subarray(row * nColumns, (row + 1) * nColumns),
-      at: dimension,
+      values: values.subarray(start, start + nColumns),
       isBars: true,
-      range: wave ? [-1, 1] : undefined,
-    }),
-  );
-  view.row.replaceChildren(
-    make(
-      "figcaption",
-      {},
+      range: table.waves[dimension] ? [-1, 1] : undefined,
+    },
+  ]);
+}
+
+/** The products of one position with every position. */
+function drawProducts(position) {
+  const { table, products, names } = view;
+  const nRows = table.shape[0];
+  const start = (position - table.first) * nRows;
+  const row = products.subarray(start, start + nRows);
+  const largest = row.reduce((most, value) => Math.max(most, value), -Infinity);
+  chart("row", position, position, () => [
+    [
       make("b", {}, capital(`${names[0]} ${position}`)),
-      ` with every ${names[0]}; the largest is ${LENGTH.format(Math.max(...products.subarray(row * nRows, (row + 1) * nRows)))}`,
-    ),
-    curve({
+      ` with every ${names[0]}; the largest is ${LENGTH.format(largest)}`,
+    ],
+    {
       label: `The products of ${names[0]} ${position} with every ${names[0]}`,
       name: names[0],
-      values: products.subarray(row * nRows, (row + 1) * nRows),
+      values: row,
       first: table.first,
-      at: position,
       end: table.trained_len,
-    }),
-  );
-  if (wave) {
+    },
+  ]);
+}
+
+/** The wavelength of each dimension. */
+function drawLengths(dimension) {
+  const { table, names } = view;
+  chart("lengths", "", dimension, () => {
     const lengths = table.waves.map(({ wavelength }) => Math.log10(wavelength));
     const [least, most] = [Math.min(...lengths), Math.max(...lengths)].map((power) => 10 ** power);
-    view.lengths.replaceChildren(
-      make(
-        "figcaption",
-        {},
+    return [
+      [
         make("b", {}, "Wavelengths"),
         `: from ${LENGTH.format(least)} to ${LENGTH.format(most)} positions`,
-      ),
-      curve({
+      ],
+      {
         label: "The wavelength of each dimension",
         name: names[1],
         values: lengths,
-        at: dimension,
         format: (power) => (Number.isInteger(power) ? LENGTH.format(10 ** power) : ""),
-      }),
-    );
-  }
-  drawTokens(view);
-  writeOut(view);
+      },
+    ];
+  });
 }
 
 const functionOf = (wave) => {
@@ -304,21 +333,33 @@ const capital = (words) => words[0].toUpperCase() + words.slice(1);
 /** The tokens of the sentence that is looked at: a press chooses the position of one. */
 function drawTokens(found) {
   const { trace } = looked;
-  if (!trace || found.byDistance || !found.at) return found.tokens.replaceChildren();
-  const buttons = trace.source_tokens.slice(0, found.table.shape[0]).map((token, index) =>
-    make(
-      "button",
-      {
-        type: "button",
-        class: "place",
-        "aria-pressed": String(index === found.at.position),
-        onclick: () => setParams({ pos: index }),
-      },
-      make("bdi", {}, readPiece(token)),
-      make("span", { class: "number" }, index),
-    ),
-  );
-  found.tokens.replaceChildren(make("span", { class: "hint" }, "In your sentence"), ...buttons);
+  if (!trace || found.byDistance || !found.at) {
+    found.trace = null;
+    return found.tokens.replaceChildren();
+  }
+  if (found.trace !== trace) {
+    found.trace = trace;
+    found.places = trace.source_tokens.slice(0, found.table.shape[0]).map((token, index) =>
+      make(
+        "button",
+        {
+          type: "button",
+          class: "place",
+          "aria-pressed": "false",
+          onclick: () => setParams({ pos: index }),
+        },
+        make("bdi", {}, readPiece(token)),
+        make("span", { class: "number" }, index),
+      ),
+    );
+    found.tokens.replaceChildren(
+      make("span", { class: "hint" }, "In your sentence"),
+      ...found.places,
+    );
+  }
+  found.pressed?.setAttribute("aria-pressed", "false");
+  found.pressed = found.places[found.at.position];
+  found.pressed?.setAttribute("aria-pressed", "true");
 }
 
 function writeOut({ details, terms, table, values, at, names }) {

@@ -1,8 +1,9 @@
 // Step through the computation: one node of the trace after the other, with its numbers.
 
-import { diagram } from "./steps-diagram.js";
+import { blockOf, diagram } from "./steps-diagram.js";
 import { forcedTable } from "./steps-forced.js";
-import { icon, make } from "./element.js";
+import { growthSlider, stepControls } from "./steps-controls.js";
+import { icon, make, refill } from "./element.js";
 import { heatmap } from "./heatmap.js";
 import { looked, nodeOf, paddingOf, pieces, tensor, weight } from "./looked.js";
 import { mathOf } from "./formula.js";
@@ -10,6 +11,7 @@ import { pictureOf } from "./picture.js";
 import { setParams } from "./route.js";
 import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
+import { topIds } from "./pieces.js";
 import { readPiece, tokenRow } from "./tokens.js";
 import { withoutTensors } from "./steps-around.js";
 import { sentenceOf } from "./steps-words.js";
@@ -31,13 +33,25 @@ const CLOSE = 2e-3; // of numbers that came in 32 bits and were added up in anot
 let params = {};
 let root = null;
 let view = null;
+let columns = null; // of the view: the diagram, the tensor, what happens
+let moves = null; // the controls
+let grown = null; // the slider of keys and values
 let playing = 0;
+let kept = {}; // of one sentence: what need not be drawn anew
 
 export function show(section, changed) {
   params = changed;
   if (root) return draw();
   root = section;
-  view = make("div", { class: "steps-view" });
+  moves = stepControls(DEPTHS, {
+    go,
+    play,
+    onDepth: (depth) => setParams({ depth }),
+    onStep: ({ name }) => pick(name),
+  });
+  grown = growthSlider((step) => setParams({ step }));
+  columns = make("div", { class: "steps-columns" }, make("div", { class: "step-tensor card" }));
+  view = make("div", { class: "steps-view", hidden: true }, moves, columns);
   root.append(
     make("h1", { class: "unseen" }, "Step through the computation"),
     textBar({ isBatched: true }),
@@ -98,69 +112,39 @@ function stop() {
 
 async function draw() {
   const { trace } = looked;
-  if (!trace) return view.replaceChildren();
+  view.hidden = !trace;
+  if (!trace) return;
+  if (kept.trace !== trace) kept = { trace };
   const node = current();
   const found = node.show ? null : await tensor(node.name);
   const asked = params;
   const isLate = () => looked.trace !== trace || current() !== node || params !== asked;
   if (isLate()) return; // another one was chosen meanwhile
-  const parts = await (found ? shown(node, found) : node.show());
   const why = await explanation(node, found);
+  const parts = await (found ? shown(node, found, isLate) : once(node.name, node.show));
   if (isLate()) return;
   const focused = view.contains(document.activeElement) && document.activeElement.dataset.key;
-  view.replaceChildren(
-    controls(node),
-    make(
-      "div",
-      { class: "steps-columns" },
-      diagram(trace.nodes, node.name, pick),
-      make(
-        "div",
-        { class: "step-tensor card" },
-        ...withBatch(parts, found ? 2 : 1),
-      ),
-      why,
-    ),
-  );
+  const all = steps();
+  const depth = DEPTHS[params.depth] ? params.depth : "operation";
+  moves.show({ all, at: all.indexOf(node), depth, isPlaying: Boolean(playing) });
+  const tensorCard = columns.querySelector(".step-tensor");
+  refill(tensorCard, withBatch(parts, found ? 2 : 1));
+  refill(columns, [diagramOf(node.name), tensorCard, why]);
   if (focused) view.querySelector(`[data-key="${focused}"]`)?.focus();
 }
 
-function controls(node) {
-  const all = steps();
-  const at = all.indexOf(node);
-  const button = (key, words, act, isOff) =>
-    make(
-      "button",
-      { type: "button", class: "button", dataset: { key }, disabled: isOff, onclick: act },
-      words,
-    );
-  const depth = make("select", {
-    dataset: { key: "depth" },
-    onchange: () => setParams({ depth: depth.value }),
-  });
-  depth.append(
-    ...Object.entries(DEPTHS).map(([value, [title]]) => make("option", { value }, title)),
-  );
-  depth.value = DEPTHS[params.depth] ? params.depth : "operation";
-  const slider = make("input", {
-    type: "range",
-    min: "0",
-    max: String(all.length - 1),
-    dataset: { key: "slider" },
-    "aria-label": "Step",
-    oninput: () => pick(all[Number(slider.value)].name),
-  });
-  slider.value = Math.max(0, at);
-  return make(
-    "div",
-    { class: "controls step-controls" },
-    button("back", "◀ Back", () => go(-1), at === 0),
-    button("play", playing ? "Pause" : "▶ Play", play, false),
-    button("next", "Next ▶", () => go(1), at === all.length - 1),
-    make("label", { class: "depth" }, make("span", {}, "Depth"), depth),
-    slider,
-    make("span", { class: "count" }, at < 0 ? "" : `${at + 1} of ${all.length}`),
-  );
+/** What `draw` makes, once for a sentence. */
+function once(name, draw) {
+  kept[name] ??= draw();
+  return kept[name];
+}
+
+/** The diagram, drawn anew when another block is lit. */
+function diagramOf(name) {
+  const lit = `${blockOf(name)} ${name.split(".", 2)}`;
+  if (kept.lit !== lit) kept.diagram = diagram(kept.trace.nodes, name, pick);
+  kept.lit = lit;
+  return kept.diagram;
 }
 
 const isSequence = (axis) => ["src", "tgt", "src+tgt"].includes(axis);
@@ -185,7 +169,7 @@ function placeOf({ shape, axes }, expectedId = () => 0) {
 
 const clamp = (text, length) => Math.max(0, Math.min(Number(text ?? 0) || 0, length - 1));
 
-async function shown(node, found) {
+async function shown(node, found, isLate) {
   const { data, shape, axes } = found;
   const title = make("h2", {}, make("code", {}, node.name));
   const facts = make("p", { class: "shape" }, shapeText(node));
@@ -205,9 +189,8 @@ async function shown(node, found) {
   if (upTo !== null) slice.fill(-Infinity, (upTo + 1) * nColumns);
   const json = () => ({ ...node, head, values: Array.from(slice) });
   if (axes.at(-1) === "piece") {
-    const tokens = tokenRow(tokensOf(axes[0]), "tgt", {
-      onPick: (index) => setParams({ row: index }),
-    });
+    const onPick = (index) => setParams({ row: index });
+    const tokens = once("tokens", () => tokenRow(tokensOf(axes[0]), "tgt", { onPick }));
     const names = await pieces("tgt");
     const scores = slice.subarray(row * nColumns, (row + 1) * nColumns);
     const table = () => [["piece", node.name], ...names.map((name, id) => [name, scores[id]])];
@@ -215,18 +198,33 @@ async function shown(node, found) {
     const svg = () => pictureOf(node.name, tokens, best);
     return [...parts, tokens, best, saveButtons(fileName(node), { svg, table, json })];
   }
-  const isWeight = /\.weights$/.test(node.name);
-  const map = heatmap({
-    label: node.name,
-    rows: labelsOf(axes.at(-2), nRows),
-    columns: labelsOf(axes.at(-1), nColumns),
-    values: slice,
-    ...(isWeight ? { low: 0, high: 1 } : {}),
-    padding: { rows: paddingOf(axes.at(-2)), columns: paddingOf(axes.at(-1)) },
-    onPick: (at, column) => setParams({ row: at, column }),
-  });
+  if (isLate()) return [];
+  const what = { node, head, upTo, slice, axes, nRows, nColumns };
+  const map = mapOf(what);
   const save = saveButtons(fileName(node), { svg: map.svg, table: map.table, json });
-  return [...parts, make("div", { class: "scroll-x" }, map), save];
+  return [...parts, kept.box, save];
+}
+
+/** The heat map of a tensor: the one that is there, with other numbers, if it has the same labels. */
+function mapOf({ node, head, upTo, slice, axes, nRows, nColumns }) {
+  const isWeight = /\.weights$/.test(node.name);
+  const range = isWeight ? { low: 0, high: 1 } : { low: undefined, high: undefined };
+  const numbers = { label: node.name, values: slice, ...range };
+  const layout = [...axes.slice(-2), nRows, nColumns].join(" ");
+  const drawn = [node.name, head, upTo].join(" ");
+  if (kept.layout !== layout) {
+    const map = heatmap({
+      ...numbers,
+      rows: labelsOf(axes.at(-2), nRows),
+      columns: labelsOf(axes.at(-1), nColumns),
+      padding: { rows: paddingOf(axes.at(-2)), columns: paddingOf(axes.at(-1)) },
+      onPick: (at, column) => setParams({ row: at, column }),
+    });
+    kept.map = map;
+    kept.box = make("div", { class: "scroll-x" }, map);
+  } else if (kept.drawn !== drawn) kept.map.show(numbers);
+  Object.assign(kept, { layout, drawn });
+  return kept.map;
 }
 
 const fileName = ({ name }) => {
@@ -271,30 +269,14 @@ function axisChips(name, count, chosen, onPick) {
   );
 }
 
-/** The table of keys and values of the decoder grows by a row at each step: a slider for that. */
+/** Up to which row the table of keys and values of the decoder has grown; null for other tensors. */
 function growth(node, parts) {
   const isTable = /^decoder\.\d+\.(self|joint)_attention\.(key|value)$/.test(node.name);
   if (!isTable) return null;
   const last = looked.trace.target_tokens.length - looked.trace.target_padding - 1;
   const upTo = params.step === undefined ? last : clamp(params.step, last + 1);
-  const slider = make("input", {
-    type: "range",
-    min: "0",
-    max: String(last),
-    dataset: { key: "growth" },
-    "aria-label": "Step of decoding",
-    oninput: () => setParams({ step: slider.value }),
-  });
-  slider.value = upTo;
-  const token = readPiece(looked.trace.target_tokens[upTo]);
-  parts.push(
-    make(
-      "label",
-      { class: "growth" },
-      make("span", {}, `The table at step ${upTo + 1}, which reads “${token}”: ${upTo + 1} rows`),
-      slider,
-    ),
-  );
+  grown.show(upTo, last, readPiece(looked.trace.target_tokens[upTo]));
+  parts.push(grown);
   return upTo;
 }
 
@@ -304,9 +286,7 @@ async function likeliest(node, values, row, width) {
   const scores = values.subarray(row * width, (row + 1) * width);
   const most = scores.reduce((a, b) => Math.max(a, b), -Infinity);
   const sum = scores.reduce((total, score) => total + Math.exp(score - most), 0);
-  const order = Array.from(scores.keys())
-    .sort((a, b) => scores[b] - scores[a])
-    .slice(0, TOP);
+  const order = topIds(scores, TOP);
   const expected = looked.trace.expected_tokens[row];
   return make(
     "table",
@@ -358,7 +338,7 @@ async function explanation(node, found) {
     return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
   if (found.shape.length > 1) parts.push(await example(node, found));
   parts.push(inputs(node));
-  if (/^(logits|log_probs)$/.test(node.name)) parts.push(await forcedTable());
+  if (/^(logits|log_probs)$/.test(node.name)) parts.push(await once("forced", forcedTable));
   return make("aside", { class: "step-why card", "aria-label": "What happens here" }, ...parts);
 }
 

@@ -43,9 +43,11 @@ export function tokenRow(tokens, side, { onPick, words } = {}) {
     elements.forEach((element, index) => {
       element.style.setProperty("--share", Math.min(1, shares?.[index] ?? 0));
     });
+  let marked = null;
   onPointed(row, (pointed) => {
-    const place = placeOf(pointed, side, words);
-    elements.forEach((element, index) => element.classList.toggle("pointed", index === place));
+    marked?.classList.remove("pointed");
+    marked = elements[placeOf(pointed, side, words)];
+    marked?.classList.add("pointed");
   });
   return row;
 }
@@ -70,7 +72,7 @@ export function placeOf(pointed, side, words) {
   return words ? words.findIndex(({ first, end }) => first <= index && index < end) : index;
 }
 
-/** Call `listener` with the pointed token now and later, as long as `element` lives. */
+/** Call `listener` with the pointed token now, and later while `element` is on the page. */
 export function onPointed(element, listener) {
   element.pointedListener = listener; // lives as long as the element
   marked.add(new WeakRef(element));
@@ -82,7 +84,7 @@ const marked = new Set();
 looked.on(["pointed"], ({ pointed }) => {
   for (const reference of marked) {
     const element = reference.deref();
-    if (element) element.pointedListener(pointed);
-    else marked.delete(reference);
+    if (!element) marked.delete(reference);
+    else if (element.isConnected) element.pointedListener(pointed);
   }
 });

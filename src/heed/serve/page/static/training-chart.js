@@ -1,6 +1,6 @@
 // A chart of curves: SVG lines with bands, marks and a crosshair that all charts share.
 
-import { announce, draw, make } from "./element.js";
+import { announce, draw, make, onceAFrame } from "./element.js";
 import { saveButtons } from "./save.js";
 import { numbersTable, rowsOf, standalone } from "./training-table.js";
 
@@ -85,7 +85,7 @@ export function makeChart(key) {
       crosshair.x === null ? places.length - (by < 0 ? 0 : 1) : nearest(places, crosshair.x);
     const next = Math.max(0, Math.min(places.length - 1, now + by));
     moveCrosshair(places[next] ?? null);
-    announce(`${title}: ${readout.textContent}`, 150);
+    requestAnimationFrame(() => announce(`${title}: ${readout.textContent}`, 150));
   });
   new ResizeObserver(redraw).observe(plot);
   crosshair.charts.add(drawCrosshair);
@@ -111,8 +111,12 @@ export function makeChart(key) {
 function moveCrosshair(x) {
   if (x === crosshair.x) return;
   crosshair.x = x;
-  for (const drawIt of crosshair.charts) drawIt();
+  drawCrosshairs();
 }
+
+const drawCrosshairs = onceAFrame(() => {
+  for (const drawIt of crosshair.charts) drawIt();
+});
 
 /** All places on the x axis that have a value, in order. */
 function placesOf(data) {
