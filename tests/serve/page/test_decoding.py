@@ -9,8 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Locator, Page, Request, Route, expect
-from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, wait_until_it_fits
+from playwright.sync_api import Page, Request, Route, expect
+from tests.serve.page.conftest import SENTENCE, TRANSLATION, Open, rows_of, wait_until_it_fits
 from tests.serve.page.test_page_wide import PHONE
 from tests.serve.page.test_translate import assert_accessible
 
@@ -40,13 +40,6 @@ def shown(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def rows_of(table: Locator) -> list[list[str]]:
-    lines: list[list[str]] = table.evaluate(
-        "t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent))"
-    )
-    return lines
-
-
 def slide(page: Page, label: str, key: str, times: int = 1) -> None:
     page.get_by_label(label, exact=True).focus()
     for _ in range(times):
@@ -60,6 +53,8 @@ def assert_shows(page: Page, record: SearchRecord) -> None:
         [each.formula for each in record.finished]
     )
     expect(page.locator(".outcome")).to_contain_text(record.stop.sentence)
+    twin = page.locator(".tree-card .twin")
+    rows_of(twin)  # opens it
     for step in record.steps:
         page.get_by_label("Step", exact=True).fill(str(step.number + 1))
         words = f"Step {step.number + 1} of {len(record.steps)}"
@@ -69,7 +64,7 @@ def assert_shows(page: Page, record: SearchRecord) -> None:
         expected = [
             [shown(each.log_prob), shown(each.total), shown(each.score)] for each in step.candidates
         ]
-        rows = rows_of(page.locator(".tree-card table"))
+        rows = rows_of(twin)
         assert [row[2:5] for row in rows] == expected
         pieces = [each.piece.replace("▁", "␣") for each in step.candidates]
         assert [row[0] for row in rows] == pieces
@@ -107,12 +102,11 @@ def test_the_distribution_after_the_filters_is_that_of_the_search(
     options: dict[str, Any] = {"temperature": 1.4, "top_k": 30, "top_p": 0.85, "min_p": 0.02}
     path = "?strategy=sample&step=2&temperature=1.4&topk=30&topp=0.85&minp=0.02&seed=1"
     page = opened(open_page, path)
-    table = page.locator(".distribution table")
-    expect(table).to_have_count(1)
+    expect(page.locator(".bars")).to_have_attribute("data-step", "1")
     record = record_search(translator, SENTENCE, sample=True, seed=1, **options).record
     draw = record.steps[1].draw
     assert draw is not None
-    lines = rows_of(table)
+    lines = rows_of(page.locator(".distribution .twin"))
     assert [row[0].replace("␣", "▁") for row in lines] == [each.piece for each in draw.likeliest]
     for row, each in zip(lines, draw.likeliest, strict=True):
         assert float(row[1]) == pytest.approx(each.probabilities[0], abs=1e-6)
@@ -139,7 +133,7 @@ def test_a_hundred_draws_are_those_of_a_hundred_samples(
     first = Counter(
         (each.tokens or ["</s>"])[0].replace("▁", "␣") for each in (best, *best.alternatives)
     )
-    lines = rows_of(page.locator(".distribution table"))
+    lines = rows_of(page.locator(".distribution .twin"))
     assert {row[0]: int(row[4]) for row in lines if row[4] != "0"} == {
         piece: count for piece, count in first.items() if piece in {row[0] for row in lines}
     }
