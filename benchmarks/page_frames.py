@@ -12,13 +12,14 @@ from playwright.sync_api import Page, sync_playwright
 
 from heed.serve.app import make_app
 from heed.serve.run import make_service
-from heed.serve.settings import ServeSettings
+from heed.serve.settings import ServeSettings, Work
 
 
 @contextmanager
 def served(model: str) -> Iterator[tuple[Page, str]]:
     """A page of Chromium, and the address at which a model is served meanwhile."""
-    service = make_service(ServeSettings(models=(model,)))
+    settings = ServeSettings(models=(model,), work=Work(timeout_s=600))  # a machine may be busy
+    service = make_service(settings)
     server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -114,7 +114,9 @@ def works(preset: str) -> dict[str, Work]:
         indices=np.arange(N_ROWS),
     )
     decodable = TorchDecodable(model, torch.device("cpu"))
-    options = DecodeOptions(beam_size=1, max_length=LENGTH, min_length=LENGTH - 1)
+    greedy, beam = (
+        DecodeOptions(beam_size=size, max_length=LENGTH, min_length=LENGTH - 1) for size in (1, 5)
+    )
 
     def train() -> None:
         model.train()
@@ -124,11 +126,15 @@ def works(preset: str) -> dict[str, Work]:
         loss.backward()  # type: ignore[no-untyped-call]
         model.zero_grad()
 
-    def translate() -> None:
+    def translate(options: DecodeOptions) -> None:
         model.eval()
         decode(decodable, ids[:1].numpy(), options, bos_id=2, eos_id=3, pad_id=0)
 
-    return {"a training step": train, "a translation of one sentence": translate}
+    return {
+        "a training step": train,
+        "a translation of one sentence": lambda: translate(greedy),
+        "the same with a beam of 5": lambda: translate(beam),
+    }
 
 
 def seconds(work: Work, repeat: int) -> float:

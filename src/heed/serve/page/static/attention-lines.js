@@ -4,7 +4,7 @@
 import { draw, make } from "./element.js";
 import { readPiece } from "./pieces.js";
 import { sheet, svgText } from "./save.js";
-import { onPointed, pieceNodes, placeOf, point, pointedAt } from "./tokens.js";
+import { onPointed, pieceNodes, placeOf, point, pointedAt, tint } from "./tokens.js";
 
 const HEIGHT = 30; // of a token
 const WIDTH = 220; // of the lines
@@ -56,6 +56,14 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
     svg,
     make("div", { class: "side" }, make("p", {}, "is read"), ...right),
   );
+  const ofRow = left.map(() => []);
+  const ofColumn = right.map(() => []);
+  lines.forEach(({ row, column: at }, index) => {
+    ofRow[row].push(paths[index]);
+    ofColumn[at].push(paths[index]);
+  });
+  let shown = paths;
+  let pointedTokens = [];
   let lit = -1;
   let pointed = null;
   let marked = ""; // what is marked, so that thousands of lines change only with it
@@ -65,16 +73,15 @@ export function lineView({ values, n, rows, columns }, { onRow }) {
     const read = lit >= 0 || isSame ? -1 : placeOf(pointed, columns.side, columns.words);
     if (marked === `${row} ${read}`) return;
     marked = `${row} ${read}`;
-    lines.forEach((line, index) => {
-      const isShown = (row < 0 || line.row === row) && (read < 0 || line.column === read);
-      paths[index].classList.toggle("away", !isShown);
-    });
-    left.forEach((token, index) => token.classList.toggle("pointed", index === row));
-    const tint = row >= 0 ? values.slice(row * n, (row + 1) * n) : [];
-    right.forEach((token, index) => {
-      token.style.setProperty("--share", tint[index] ?? 0);
-      token.classList.toggle("pointed", index === read);
-    });
+    const next = row >= 0 ? ofRow[row] : read >= 0 ? ofColumn[read] : paths;
+    // Of thousands of lines, those change that are shown now or were before.
+    for (const path of shown) path.classList.add("away");
+    for (const path of next) path.classList.remove("away");
+    shown = next;
+    for (const token of pointedTokens) token?.classList.remove("pointed");
+    pointedTokens = [left[row], right[read]];
+    for (const token of pointedTokens) token?.classList.add("pointed");
+    tint(right, row >= 0 ? values.subarray(row * n, (row + 1) * n) : []);
   };
   element.light = (row) => {
     lit = row ?? -1;

@@ -39,10 +39,7 @@ export function tokenRow(tokens, side, { onPick, words } = {}) {
     ),
   );
   const row = make("div", { class: "tokens", dir: directionOf(tokens) }, ...elements);
-  row.tint = (shares) =>
-    elements.forEach((element, index) => {
-      element.style.setProperty("--share", Math.min(1, shares?.[index] ?? 0));
-    });
+  row.tint = (shares) => tint(elements, shares);
   let marked = null;
   onPointed(row, (pointed) => {
     marked?.classList.remove("pointed");
@@ -50,6 +47,16 @@ export function tokenRow(tokens, side, { onPick, words } = {}) {
     marked?.classList.add("pointed");
   });
   return row;
+}
+
+/** Color elements by shares from 0 to 1, in steps of a hundredth; only those that change. */
+export function tint(elements, shares) {
+  elements.forEach((element, index) => {
+    const share = Math.min(1, shares?.[index] ?? 0).toFixed(2);
+    if (element.share === share) return;
+    element.share = share;
+    element.style.setProperty("--share", share);
+  });
 }
 
 /** Mark a token everywhere: {side, index} or null. */
