@@ -12,6 +12,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.reliability]
 
 VIEWS = {
     "attention": (".drawn canvas", ["heads-cross", "attention-cross-0-0"]),
+    "attention?row=1&col=2": (
+        ".cell-numbers canvas",
+        ["heads-cross", "attention-cross-0-0", "cell-cross-0-0-1-2"],
+    ),
     "attention?view=lines": (".drawn path", ["heads-cross", "attention-cross-0-0"]),
     "attention?view=links": (".drawn path", ["heads-cross", "attention-cross-alignment"]),
     "steps?node=encoder.0.self_attention.weights": (

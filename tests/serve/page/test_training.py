@@ -203,6 +203,31 @@ def test_a_chart_is_saved_as_a_drawing_and_a_table_of_its_own(open_page: Open) -
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("title", "rows"),
+    [
+        ("Events", ["Event,Step,Time,What happened"]),
+        ("Settings", ["Setting,Value", "training.learning_rate,0.002"]),
+    ],
+)
+def test_the_tables_of_events_and_settings_are_saved(
+    open_page: Open, title: str, rows: list[str]
+) -> None:
+    page = opened(open_page)
+    card = page.locator("details.more", has=page.locator("summary", has_text=title))
+    card.locator("summary").click()
+    expect(card.locator("td").first).to_be_visible()
+    saved = {}
+    for kind in ("SVG", "PNG", "CSV"):
+        with page.expect_download() as download:
+            card.get_by_role("button", name=f"Save as {kind}").click()
+        assert download.value.suggested_filename == f"{title.lower()}.{kind.lower()}"
+        saved[kind] = Path(download.value.path()).read_bytes()
+    assert f">{rows[0].split(',')[0]}</text>".encode() in saved["SVG"]
+    assert saved["PNG"].startswith(b"\x89PNG")
+    assert saved["CSV"].decode().splitlines()[: len(rows)] == rows
+
+
 def test_names_and_translations_of_a_hostile_run_are_text(open_page: Open) -> None:
     page = opened(open_page, "runs=" + json.dumps(HOSTILE))  # unknown, so the first is shown
     page.locator(".chip", has_text="name").click()

@@ -5,6 +5,8 @@ import { paint, redrawWithTheme, scaleOf } from "./colors.js";
 import { make, math } from "./element.js";
 import { spell } from "./heatmap.js";
 import { nodeOf, tensor } from "./looked.js";
+import { pictureOf } from "./picture.js";
+import { saveButtons } from "./save.js";
 import { pieceNodes } from "./tokens.js";
 
 const number = (value) => math("mn", spell(value));
@@ -34,15 +36,35 @@ export async function cellView({ use, layer, head, row, column, texts, unscaled 
   const formula =
     vectors && isDotProduct(sublayer) ? written(values, vectors) : listed(sublayer, values);
   const hint = unscaled === null ? null : `Without √d_k, the softmax is ${spell(unscaled)}.`;
-  return make(
-    "section",
-    { class: "cell-numbers", "aria-label": "The numbers of a cell" },
+  const parts = [
     title,
     make("div", { class: "formula" }, formula),
     hint && make("p", { class: "hint" }, hint),
     vectors && strips(vectors.query, vectors.key),
+  ].filter(Boolean);
+  const names = { use, layer, head, row, column };
+  const stages = Object.entries(values).filter(([, value]) => value !== null);
+  return make(
+    "section",
+    { class: "cell-numbers", "aria-label": "The numbers of a cell" },
+    ...parts,
+    saveButtons(`cell-${use}-${layer}-${head}-${row}-${column}`, {
+      svg: () => pictureOf(`${sublayer}, head ${head}`, ...parts),
+      table: () => [
+        ["number", "value"],
+        ...stages,
+        ...["query", "key"].flatMap((name) =>
+          Array.from(vectors?.[name] ?? [], (value, place) => [`${name} ${place}`, value]),
+        ),
+      ],
+      json: () => ({ ...names, texts, ...Object.fromEntries(stages), ...listsOf(vectors) }),
+    }),
   );
 }
+
+/** The vectors as lists, for JSON. */
+const listsOf = (vectors) =>
+  vectors ? { query: [...vectors.query], key: [...vectors.key] } : {};
 
 /** q · k and what becomes of it, as one line. */
 function written({ product, score, bias, masked, weight }, { query }) {

@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { fill, make, openPanel } from "./element.js";
+import { pictureOf } from "./picture.js";
 import { setParams } from "./route.js";
 import { saveButtons } from "./save.js";
 import { AXES, duration, makeCurves, scoresOf } from "./training-curves.js";
@@ -130,11 +131,34 @@ function build(root) {
     parts.controls.element,
     parts.curves.element,
     parts.samples.element,
-    make("details", { class: "part more" }, make("summary", {}, "Events"), parts.events),
-    make("details", { class: "part more" }, parts.settingsTitle, parts.settings),
+    make(
+      "details",
+      { class: "part more" },
+      make("summary", {}, "Events"),
+      parts.events,
+      saveButtons("events", filesOf("Events", parts.events)),
+    ),
+    make(
+      "details",
+      { class: "part more" },
+      parts.settingsTitle,
+      parts.settings,
+      saveButtons("settings", filesOf("Settings", parts.settings)),
+    ),
   ];
   root.append(parts.runs, parts.now, parts.alarms, ...parts.below, parts.dialog);
   return parts;
+}
+
+/** A table of the page, as a drawing and as rows. */
+function filesOf(title, element) {
+  return {
+    svg: () => pictureOf(title, element),
+    table: () =>
+      [...element.querySelectorAll("tr")].map(({ cells }) =>
+        [...cells].map(({ textContent }) => textContent),
+      ),
+  };
 }
 
 function controls(parts) {
