@@ -12,7 +12,8 @@ from heed.text.vocab import Vocab
 
 def bundle(vocab: Vocab, config_of: Callable[..., Any], **changes: Any) -> Bundle:
     """A bundle of `config_of(**changes)` with this vocabulary on both sides."""
-    config = config_of(src_vocab_size=vocab.size, tgt_vocab_size=vocab.size, **changes)
+    sizes = {"src_vocab_size": vocab.size, "tgt_vocab_size": vocab.size}
+    config = config_of(**(sizes | changes))
     random = np.random.default_rng(1)
     weights = {
         name: random.normal(size=shape).astype(np.float32)

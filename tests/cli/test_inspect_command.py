@@ -6,20 +6,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
-from tests.serve.conftest import make_model
+from tests import random_bundle
+from tests.serve.conftest import SENTENCES, make_model
 
 import heed
+from heed.bundle.bundle import save_bundle
 from heed.cli import inspect
 from heed.explain.attention.words import words_of
 from heed.explain.decoding.recorded import record_search
 from heed.explain.decoding.strategies import sample_lines
 from heed.explain.decoding.tree import tree_lines
+from heed.text.vocab import N_SPECIAL, train_vocab
 from heed.translate.trace import BatchTrace, read_trace
 
 Call = Callable[..., tuple[int, str, str]]
@@ -197,3 +202,39 @@ def test_what_cannot_be_shown_is_said_in_words(
     assert not out
     assert words in error
     assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "shown"),
+    [
+        ("translate", {"family": "rnn", "attention": "none", "cell": "lstm"}, "forget_gate"),
+        ("lm", {"family": "decoder"}, "decoder.0.self_attention.weights"),
+        ("mlm", {"family": "encoder"}, "encoder.0.self_attention.weights"),
+        ("classify", {"family": "encoder", "pooling": "mean", "tied": "none"}, "log_probs"),
+    ],
+)
+def test_the_trace_of_a_model_of_any_task_is_written(
+    task: str,
+    changes: dict[str, Any],
+    shown: str,
+    call: Call,
+    config_of: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    vocab = train_vocab(SENTENCES * 5, size=300)
+    labels = ["good", "bad"] if task == "classify" else []
+    if labels:
+        changes = {**changes, "tgt_vocab_size": N_SPECIAL + len(labels)}
+    made = random_bundle.bundle(vocab, config_of, **changes)
+    save_bundle(tmp_path / "model", replace(made, task=task, labels=labels))
+    path = tmp_path / "trace.safetensors"
+    text = "A man <mask> a bike." if task == "mlm" else "A man is riding a bike."
+    code, out, err = call(
+        "inspect", "-m", str(tmp_path / "model"), text, "--steps", "--trace", str(path)
+    )
+    assert code == 0, err
+    assert shown in out
+    trace = read_trace(path)
+    assert any(name.endswith(shown) for name in trace)
+    sums = np.exp(trace["log_probs"]).sum(axis=-1)
+    np.testing.assert_allclose(sums, 1, rtol=1e-5)
