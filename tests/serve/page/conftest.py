@@ -13,7 +13,7 @@ from tests.serve.page.taught import teach
 
 from heed.serve.app import make_app
 from heed.serve.run import make_service
-from heed.serve.settings import Limits, ServeSettings
+from heed.serve.settings import Limits, ServeSettings, Work
 
 CHAR_LIMIT = 2000
 SENTENCE = "A child sleeps in the park."
@@ -30,7 +30,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.fixture(scope="session")
 def address(models: tuple[str, str]) -> Iterator[str]:
     """The address of a server for English and German."""
-    service = make_service(ServeSettings(models=models, limits=Limits(chars=CHAR_LIMIT)))
+    patient = Work(timeout_s=2 * PATIENCE_S)
+    service = make_service(
+        ServeSettings(models=models, limits=Limits(chars=CHAR_LIMIT), work=patient)
+    )
     server = uvicorn.Server(uvicorn.Config(make_app(service), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -43,7 +46,7 @@ def address(models: tuple[str, str]) -> Iterator[str]:
     service.close()
 
 
-PATIENCE_S = 20  # a machine may be busy
+PATIENCE_S = 60  # a machine may be busy
 expect.set_options(timeout=1000 * PATIENCE_S)
 
 SETTLED = """() => !document.querySelector(".is-busy, [aria-busy=true]")

@@ -120,7 +120,7 @@ def test_a_long_text_arrives_sentence_by_sentence(open_page: Open) -> None:
     page = open_page()
     with page.expect_request("**/api/v1/translate/stream"):
         page.fill("#source", LONG)
-    expect(page.locator("#translation")).to_have_text(LONG_TRANSLATION, timeout=20_000)
+    expect(page.locator("#translation")).to_have_text(LONG_TRANSLATION)
     expect(page.locator("#timing")).to_have_text(re.compile("tokens"))
     word(page, "läuft").click()
     expect(page.locator("#choices [role=option]").first).to_be_focused()
