@@ -237,3 +237,22 @@ def test_a_tensor_is_saved(open_page: Open, trace: Trace) -> None:
         page.get_by_role("button", name="Save as CSV").click()
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + trace["logits"].shape[1]
+
+
+def test_a_weight_is_a_heat_map(open_page: Open, translator: Translator) -> None:
+    page = opened(open_page)
+    go(page, "decoder.0.feed_forward.expanded")
+    page.locator(".inputs > summary").click()
+    weight = "decoder.0.feed_forward.expand.weight"
+    card = page.locator(f'[data-weight="{weight}"]')
+    card.locator("summary").click()
+    expect(card.locator("canvas.plane")).to_be_visible()
+    values = translator.traced.network.get_parameter(weight).detach().numpy()
+    expect(card.locator("p")).to_have_text(" × ".join(map(str, values.shape)))
+    card.locator("canvas.plane").click(position={"x": 47, "y": 11})
+    expect(card.locator("p")).to_have_text(f"0, 0: {values[0, 0]:.3f}".replace("-", "−"))
+    with page.expect_download() as download:
+        card.get_by_role("button", name="Save as CSV").click()
+    rows = download.value.path().read_text(encoding="utf-8").splitlines()
+    found = np.array([[float(cell) for cell in row.split(",")[1:]] for row in rows[1:]])
+    np.testing.assert_allclose(found, values, rtol=1e-6)

@@ -68,8 +68,6 @@ const listsOf = (vectors) =>
 
 /** q · k and what becomes of it, as one line. */
 function written({ product, score, bias, masked, weight }, { query }) {
-  const formula = math("math");
-  formula.setAttribute("display", "block");
   const root = math("msqrt", math("mn", `${query.length}`));
   const steps = [
     [letter("q"), sign("·"), letter("k"), sign("="), number(product)],
@@ -78,10 +76,12 @@ function written({ product, score, bias, masked, weight }, { query }) {
   if (bias !== null) steps.push([sign("+"), letter("b"), sign("="), number(score + bias)]);
   if (masked === -Infinity) steps.push([math("mtext", "masked"), sign("="), sign("−∞")]);
   steps.push([math("mtext", "softmax"), sign("="), number(weight)]);
-  formula.append(
-    math("mrow", ...steps.flatMap((step, index) => (index ? [sign(","), ...step] : step))),
+  const last = steps.length - 1;
+  return make(
+    "p",
+    { class: "formula-steps" },
+    ...steps.map((step, index) => math("math", ...step, ...(index < last ? [sign(",")] : []))),
   );
-  return formula;
 }
 
 /** The stages of another kind of attention, each with its own formula. */

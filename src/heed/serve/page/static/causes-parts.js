@@ -72,13 +72,13 @@ export function partsView() {
   ];
   const result = make("div", { class: "card result", role: "region", "aria-label": "Result" });
   const message = make("p", { class: "hint", role: "status" });
+  const entry = (kind, words) =>
+    make("span", {}, make("i", { class: `swatch${kind}`, "aria-hidden": "true" }), words);
   const legend = make(
     "p",
     { class: "hint key" },
-    make("i", { class: "swatch", "aria-hidden": "true" }),
-    "the translation loses probability without it",
-    make("i", { class: "swatch is-negative", "aria-hidden": "true" }),
-    "it gains",
+    entry("", "the translation loses probability without it"),
+    entry(" is-negative", "it gains"),
   );
   const element = make(
     "div",

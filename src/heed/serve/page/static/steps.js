@@ -15,6 +15,7 @@ import { topIds } from "./pieces.js";
 import { readPiece, tokenRow } from "./tokens.js";
 import { withoutTensors } from "./steps-around.js";
 import { sentenceOf } from "./steps-words.js";
+import { weightView } from "./steps-weights.js";
 import { worked, written } from "./steps-worked.js";
 
 /** How deep one looks: which nodes are steps. */
@@ -114,7 +115,7 @@ async function draw() {
   const { trace } = looked;
   view.hidden = !trace;
   if (!trace) return;
-  if (kept.trace !== trace) kept = { trace };
+  if (kept.trace !== trace) kept = { trace, weights: new Map() };
   const node = current();
   const found = node.show ? null : await tensor(node.name);
   const asked = params;
@@ -386,6 +387,13 @@ async function example(node, found) {
   return box;
 }
 
+/** A weight stays open while steps change. */
+function keptWeight(name) {
+  const found = /\.(weight|bias|table)$/.test(name) ? weightView(name) : make("code", {}, name);
+  kept.weights.set(name, found);
+  return found;
+}
+
 function inputs(node) {
   const links = node.inputs.map((name) =>
     make(
@@ -393,7 +401,7 @@ function inputs(node) {
       {},
       nodeOf(name)
         ? make("button", { type: "button", class: "link", onclick: () => pick(name) }, name)
-        : make("code", {}, name),
+        : kept.weights.get(name) ?? keptWeight(name),
     ),
   );
   return make(
