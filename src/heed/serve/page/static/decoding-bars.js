@@ -1,6 +1,6 @@
 // The next token at one step: a bar for each of the likeliest, before and after the filters.
 
-import { make } from "./element.js";
+import { make, refill } from "./element.js";
 import { drawn, filtered } from "./decoding-filters.js";
 import { distributions, numbersAt, searched, vocabulary } from "./decoding-search.js";
 import { REASONS, fixed, percent, plural } from "./decoding-words.js";
@@ -84,7 +84,7 @@ export function barsView(onForce) {
       final: found.final[id],
       removed: found.removed[id],
     }));
-    list.replaceChildren(...bracketed(shownIds, context));
+    drawRows(shownIds, context);
     list.dataset.step = number;
     element.classList.toggle("has-draws", draws.isOn);
     element.classList.toggle("has-nucleus", filters.topP < 1);
@@ -94,66 +94,27 @@ export function barsView(onForce) {
     fillTable();
   }
 
-  function bracketed(ids, context) {
+  const rows = []; // that are there, to be filled anew
+
+  function drawRows(ids, context) {
     const { found, hasNucleus } = context;
     const isInside = (id) => !found.removed[id] || found.removed[id] === "min_p";
     const first = ids.findIndex(isInside);
     const last = ids.findLastIndex(isInside);
     // A nucleus that goes on below the list has no lower end here.
     const isWhole = ids.filter(isInside).length === found.nNucleus;
-    return ids.map((id, place) => {
-      const item = bar(id, context);
-      if (hasNucleus && first >= 0 && place >= first && place <= last) {
-        item.classList.add("nucleus");
-        if (place === first) item.classList.add("first");
-        if (place === last && isWhole) item.classList.add("last");
-      }
-      return item;
+    ids.forEach((id, place) => {
+      rows[place] ??= barRow(onForce);
+      const isIn = hasNucleus && first >= 0 && place >= first && place <= last;
+      rows[place].show(id, context, {
+        nucleus: isIn,
+        first: isIn && place === first,
+        last: isIn && place === last && isWhole,
+      });
     });
-  }
-
-  function bar(id, { found, counts, pieces, taken, most, draws }) {
-    const [base, final] = [found.base[id], found.final[id]];
-    const why = found.removed[id];
-    const isTaken = taken.has(id);
-    const isFixed = searched.answer.control_ids.includes(id);
-    const count = counts.get(id) ?? 0;
-    const button = make(
-      "button",
-      {
-        type: "button",
-        class: "force",
-        disabled: isFixed,
-        title: isFixed ? null : `Force ${readPiece(pieces[id])} here and search on`,
-        "aria-label": spoken(pieces[id], base, final, why, isTaken),
-        onclick: () => onForce(id),
-      },
-      make("span", { class: "piece", dir: "auto" }, readPiece(pieces[id])),
-      make(
-        "span",
-        { class: "tracks", "aria-hidden": "true" },
-        track("base", base / most),
-        track("final", final / most),
-      ),
-      make(
-        "span",
-        { class: "figures", "aria-hidden": "true" },
-        make("span", { class: "base" }, percent(base)),
-        make("span", { class: "final" }, why ? REASONS[why][0] : percent(final)),
-      ),
-    );
-    return make(
-      "li",
-      { class: `bar-row${why ? " cut" : ""}${isTaken ? " taken" : ""}`, dataset: { id } },
-      button,
-      draws.isOn
-        ? make(
-            "span",
-            { class: "drawn", title: `${count} of ${N_DRAWS} draws` },
-            dots(count),
-            `${count}`,
-          )
-        : null,
+    refill(
+      list,
+      rows.slice(0, ids.length).map(({ item }) => item),
     );
   }
 
@@ -184,16 +145,61 @@ export function barsView(onForce) {
   return { element, show, listed: () => listed };
 }
 
-function track(name, share) {
-  const element = make("span", { class: `track ${name}` });
-  element.style.setProperty("--share", share);
-  return element;
+/** A bar with its numbers: {item, show(id, context, places)}, which changes what differs only. */
+function barRow(onForce) {
+  let id = null;
+  const piece = make("span", { class: "piece", dir: "auto" });
+  const tracks = ["base", "final"].map((name) => make("span", { class: `track ${name}` }));
+  const figures = ["base", "final"].map((name) => make("span", { class: name }));
+  const button = make(
+    "button",
+    { type: "button", class: "force", onclick: () => onForce(id) },
+    piece,
+    make("span", { class: "tracks", "aria-hidden": "true" }, ...tracks),
+    make("span", { class: "figures", "aria-hidden": "true" }, ...figures),
+  );
+  const dots = make("span", { class: "dots", "aria-hidden": "true" });
+  const number = make("span");
+  const draws = make("span", { class: "drawn" }, dots, number);
+  const item = make("li", { class: "bar-row" }, button);
+
+  function show(next, context, { nucleus, first, last }) {
+    id = next;
+    const { found, counts, pieces, taken, most } = context;
+    const [base, final] = [found.base[id], found.final[id]];
+    const why = found.removed[id];
+    const isFixed = searched.answer.control_ids.includes(id);
+    const count = counts.get(id) ?? 0;
+    const text = readPiece(pieces[id]);
+    put(piece, text);
+    put(figures[0], percent(base));
+    put(figures[1], why ? REASONS[why][0] : percent(final));
+    share(tracks[0], base / most);
+    share(tracks[1], final / most);
+    button.disabled = isFixed;
+    button.title = isFixed ? "" : `Force ${text} here and search on`;
+    button.setAttribute("aria-label", spoken(pieces[id], base, final, why, taken.has(id)));
+    const kinds = { cut: why, taken: taken.has(id), nucleus, first, last };
+    for (const [name, isSo] of Object.entries(kinds)) item.classList.toggle(name, Boolean(isSo));
+    item.dataset.id = id;
+    if (!context.draws.isOn) draws.remove();
+    else if (!draws.isConnected) item.append(draws);
+    draws.title = `${count} of ${N_DRAWS} draws`;
+    share(dots, count / N_DRAWS);
+    put(number, `${count}`);
+  }
+
+  return { item, show };
 }
 
-function dots(count) {
-  const element = make("span", { class: "dots", "aria-hidden": "true" });
-  element.style.setProperty("--share", count / N_DRAWS);
-  return element;
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function share(element, value) {
+  const text = value.toFixed(4);
+  if (element.style.getPropertyValue("--share") !== text)
+    element.style.setProperty("--share", text);
 }
 
 function spoken(piece, base, final, why, isTaken) {

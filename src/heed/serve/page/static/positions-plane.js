@@ -38,16 +38,31 @@ export function plane(options) {
     return image;
   }
 
+  let ground = null; // all but the cursor, and for which size and theme
+
   const draw = painted(canvas, (context, width, height, inks) => {
     const box = inside(width, height);
+    const key = [canvas.width, canvas.height, inks.ink].join(" ");
+    if (ground?.key !== key) ground = { key, picture: drawGround(context, box, inks) };
+    context.save();
+    context.resetTransform();
+    context.drawImage(ground.picture, 0, 0);
+    context.restore();
+    if (cursor) drawCursor(context, box, inks);
+  });
+
+  function drawGround(shown, box, inks) {
+    const picture = make("canvas", { width: canvas.width, height: canvas.height });
+    const context = picture.getContext("2d");
+    context.setTransform(shown.getTransform());
     context.imageSmoothingEnabled = nColumns > box.width;
     context.drawImage(colored(), box.left, box.top, box.width, box.height);
     context.font = `12px ${inks.font}`;
     context.lineWidth = 1;
     drawAxes(context, box, inks);
     if (end !== null && end > first && end < first + nRows) drawEnd(context, box, inks);
-    if (cursor) drawCursor(context, box, inks);
-  });
+    return picture;
+  }
 
   function inside(width, height) {
     return {
