@@ -183,7 +183,7 @@ function barRow(onForce) {
     for (const [name, isSo] of Object.entries(kinds)) item.classList.toggle(name, Boolean(isSo));
     item.dataset.id = id;
     if (!context.draws.isOn) draws.remove();
-    else if (!draws.isConnected) item.append(draws);
+    else if (!draws.parentNode) item.append(draws);
     draws.title = `${count} of ${N_DRAWS} draws`;
     share(dots, count / N_DRAWS);
     put(number, `${count}`);
