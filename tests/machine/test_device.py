@@ -43,6 +43,34 @@ def test_with_gpus_auto_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
         device.choose_device("cuda:2")
 
 
+def test_products_are_rounded_where_a_cpu_has_tiles_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    monkeypatch.setattr(device, "has_bfloat16_tiles", lambda: True)
+    assert device.choose_rounding("auto", cpu)
+    assert device.choose_rounding("bfloat16_products", cpu)
+    assert not device.choose_rounding("float32", cpu)
+    assert not device.choose_rounding("bfloat16", cpu)
+    assert not device.choose_rounding("auto", gpu)
+    monkeypatch.setattr(device, "has_bfloat16_tiles", lambda: False)
+    assert not device.choose_rounding("auto", cpu)
+    with pytest.raises(ConfigError, match="precision bfloat16_products needs a CPU with AMX"):
+        device.choose_rounding("bfloat16_products", cpu)
+
+
+@pytest.mark.parametrize("flags", ["fpu sse2 amx_bf16 amx_int8", "fpu amx_tile", "", "amx_bf16x"])
+def test_tiles_are_found_by_the_processors_flags(
+    flags: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "cpu_info", lambda key: flags if key == "flags" else "")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    found = processor.has_bfloat16_tiles.__wrapped__()
+    assert found == ("amx_bf16" in flags.split())
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert not processor.has_bfloat16_tiles.__wrapped__()
+
+
 @pytest.mark.parametrize("name", ["gpu", "cpu:1", "cuda:x", "auto:0", "", "cuda:-1"])
 def test_an_unknown_device_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="device must be auto, cpu, cuda or cuda:N, but is"):

@@ -43,6 +43,19 @@ def has_faster_onednn() -> bool:
     return has_mkl and has_switch and is_wide and is_amd
 
 
+@functools.cache
+def has_bfloat16_tiles() -> bool:
+    """Whether oneDNN multiplies matrices in AMX's tiles here, with factors in bfloat16.
+
+    Intel's servers have them since Sapphire Rapids.
+    """
+    import torch
+
+    has_switch = hasattr(torch.backends.mkldnn, "matmul")  # torch 2.9
+    is_wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return has_switch and is_wide and "amx_bf16" in cpu_info("flags").split()
+
+
 def cpu_info(key: str) -> str:
     """A field of the first processor in /proc/cpuinfo; empty if it is missing."""
     try:

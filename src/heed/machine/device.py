@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
-from heed.machine.cpu import has_faster_onednn
+from heed.machine.cpu import has_bfloat16_tiles, has_faster_onednn
 
 if TYPE_CHECKING:
     import torch
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 DTYPES = ("auto", "float32", "int8", "bfloat16", "float16")
 """Number types to translate in; `machine.device.choose_dtype` and the engine resolve `auto`."""
+
+ROUNDED = "bfloat16_products"
+"""A precision of training: float32, but the factors of matrix products are rounded to bfloat16."""
 
 RUNTIMES = ("auto", "engine", "torch")
 """What computes a translation: heed's own engine on a CPU, or torch."""
@@ -94,6 +97,25 @@ def choose_dtype(name: str, device: "torch.device", *, setting: str = "precision
     return dtypes[name]
 
 
+def choose_rounding(name: str, device: "torch.device") -> bool:
+    """Whether float32 products round their factors to bfloat16.
+
+    Args:
+        name: `bfloat16_products` asks for it; `auto` does where a CPU has tiles for it.
+        device: where to compute.
+
+    Raises:
+        ConfigError: asked for, but there are no tiles.
+    """
+    has_tiles = device.type == "cpu" and has_bfloat16_tiles()
+    if name == ROUNDED and not has_tiles:
+        raise ConfigError(
+            f"precision {ROUNDED} needs a CPU with AMX (amx_bf16 in /proc/cpuinfo) and torch 2.9 "
+            "or later; use auto or float32."
+        )
+    return has_tiles and name in ("auto", ROUNDED)
+
+
 def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextManager[Any]:
     """Compute matrix products in `dtype`; does nothing for float32."""
     import torch
@@ -101,6 +123,12 @@ def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextMan
     if dtype == torch.float32:
         return nullcontext()
     return torch.autocast(device_type=device.type, dtype=dtype)
+
+
+def _products() -> str:
+    if has_faster_onednn():
+        return "oneDNN"
+    return "torch's choice, or AMX" if has_bfloat16_tiles() else "torch's choice"
 
 
 def describe_environment() -> dict[str, Any]:
@@ -112,7 +140,7 @@ def describe_environment() -> dict[str, Any]:
         "torch": torch.__version__,
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
-        "products": "oneDNN" if has_faster_onednn() else "torch's choice",
+        "products": _products(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heed.machine.cpu import cpu_info, has_faster_onednn
+from heed.machine.cpu import cpu_info, has_bfloat16_tiles, has_faster_onednn
 from heed.model.fast import products
-from heed.model.fast.products import SMALLEST, Linear, faster_products, linear, pieces
+from heed.model.fast.products import (
+    SMALLEST,
+    Linear,
+    faster_products,
+    linear,
+    pieces,
+    rounded_products,
+)
 
 SETTING = getattr(torch.backends.mkldnn, "matmul", None)
 _IS_X86 = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
@@ -148,3 +155,52 @@ def test_where_it_is_faster_it_is_as_exact() -> None:
     with faster_products():
         found = a @ b
     assert worst(found, truth) < 3 * worst(a @ b, truth)
+
+
+# ---------------------------------------------------------------------------- rounded factors
+
+
+def gradients(n_rows: int) -> tuple[list[Tensor], list[Tensor]]:
+    """A product and its gradients; the same in float64."""
+    torch.manual_seed(n_rows)
+    given_ = [torch.randn(n_rows, 96), torch.randn(80, 96), torch.randn(80)]
+    weights = torch.randn(n_rows, 80)
+    single = [x.clone().requires_grad_() for x in given_]
+    double = [x.double().requires_grad_() for x in given_]
+    y, truth = linear(*single), F.linear(*double)
+    (y * weights).sum().backward()
+    (truth * weights.double()).sum().backward()
+    return [y, *(x.grad for x in single)], [truth, *(x.grad for x in double)]
+
+
+@pytest.mark.parametrize("n_rows", [SMALLEST, 95, 1000])
+def test_rounded_factors_have_the_error_of_bfloat16(n_rows: int) -> None:
+    if not has_bfloat16_tiles():
+        pytest.skip("this processor has no AMX")
+    found, truth = gradients(n_rows)
+    assert all(worst(a, b) < 1e-5 for a, b in zip(found, truth, strict=True))
+    with rounded_products():
+        found, truth = gradients(n_rows)
+    errors = [worst(a, b) for a, b in zip(found, truth, strict=True)]
+    assert all(error < 0.03 for error in errors), errors  # 8 bits: 2^-9 a factor
+    assert all(error > 1e-4 for error in errors[:3]), errors
+    assert errors[3] < 1e-5  # the bias is a sum of float32
+
+
+def test_the_block_ends_and_is_off_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "has_faster_onednn", lambda: False)
+    x, weight = torch.randn(64, 8), torch.randn(6, 8, requires_grad=True)
+
+    def is_ours() -> bool:
+        return "_Linear" in repr(linear(x, weight).grad_fn.next_functions)
+
+    assert not is_ours()
+    with rounded_products():
+        assert is_ours()
+        with rounded_products(is_on=False):
+            assert is_ours()
+    with rounded_products(is_on=False):
+        assert not is_ours()
+    with pytest.raises(ValueError, match="stop"), rounded_products():
+        raise ValueError("stop")
+    assert not is_ours()

@@ -14,12 +14,13 @@ import torch
 from heed.data.batch import collate
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
+from heed.model.fast import products
 from heed.train.step.config import TrainConfig
 from heed.train.step.control import Request
 from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
-from heed.train.step.train_step import train_step
+from heed.train.step.train_step import StepResult, train_step
 from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
 
@@ -227,6 +228,26 @@ def test_accumulated_batches_equal_one_large_batch() -> None:
     one, two = train_step(together, [whole]), train_step(apart, halves)
     assert one.nll == pytest.approx(two.nll, rel=1e-5)
     assert one.gradient_norm == pytest.approx(two.gradient_norm, rel=1e-4)
+
+
+@pytest.mark.parametrize("rounds", [True, False])
+def test_a_step_rounds_its_products_if_the_trainer_says_so(
+    rounds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "has_faster_onednn", lambda: False)
+    trainer = make_trainer(TrainConfig(max_steps=2, batch_tokens=1024))
+    trainer.rounds = rounds
+    kinds: list[bool] = []
+
+    def spy(trainer: Trainer, batches: Any) -> StepResult:
+        weight = torch.zeros(2, 3, requires_grad=True)
+        made_by = products.linear(torch.ones(64, 3), weight).grad_fn
+        kinds.append("_Linear" in repr(made_by and made_by.next_functions))
+        return train_step(trainer, batches)
+
+    monkeypatch.setattr("heed.train.step.loop.train_step", spy)
+    run(trainer)
+    assert kinds == [rounds] * 2
 
 
 def test_a_step_with_a_non_finite_loss_changes_nothing_and_is_counted() -> None:

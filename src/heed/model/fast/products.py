@@ -1,14 +1,16 @@
-"""Float32 matrix products for training, up to twice as fast on AMD processors with AVX-512.
+"""Float32 matrix products for training: faster on AMD processors with AVX-512, and with AMX.
 
 torch multiplies float32 matrices with MKL, which uses only AVX2 on AMD processors. oneDNN, the
-other library inside torch, uses AVX-512 and is as exact. oneDNN compiles code for every shape and
-keeps it, a quarter of a megabyte each, so `linear` cuts the rows of a batch into pieces of a few
-sizes. Attention stays with MKL, because oneDNN is slower for many small products. On all other
-processors (`machine.cpu.has_faster_onednn`) this is `F.linear`. See decision 0013.
+other library inside torch, uses AVX-512 and is as exact. Where there is AMX, oneDNN rounds the
+factors to bfloat16 and multiplies several times as fast; it does so inside `rounded_products` only.
+oneDNN compiles code for every shape and keeps it, a quarter of a megabyte each, so `linear` cuts
+the rows of a batch into pieces of a few sizes. Attention stays with MKL, because oneDNN is slower
+for many small products. On all other processors this is `F.linear`. See decision 0013.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -21,6 +23,28 @@ from heed.machine.cpu import has_faster_onednn
 SMALLEST = 64
 """Rows of the smallest piece; smaller products gain nothing."""
 
+_may_round: ContextVar[bool] = ContextVar("_may_round", default=False)
+
+
+@contextmanager
+def rounded_products(*, is_on: bool = True) -> Iterator[None]:
+    """Let products round their factors to bfloat16 inside the block, gradients' products too.
+
+    Sums and results stay float32. Only for processors with AMX (`machine.cpu.has_bfloat16_tiles`).
+
+    Args:
+        is_on: False = as if there were no block.
+    """
+    token = _may_round.set(is_on or _may_round.get())
+    try:
+        yield
+    finally:
+        _may_round.reset(token)
+
+
+def _uses_onednn() -> bool:
+    return _may_round.get() or has_faster_onednn()
+
 
 @contextmanager
 def faster_products(n_rows: int = 0) -> Iterator[None]:
@@ -30,12 +54,12 @@ def faster_products(n_rows: int = 0) -> Iterator[None]:
         n_rows: rows of these products that differ from batch to batch. MKL computes them unless
             they are a multiple of `SMALLEST`, so that oneDNN compiles few shapes.
     """
-    if n_rows % SMALLEST or not has_faster_onednn():
+    if n_rows % SMALLEST or not _uses_onednn():
         yield
         return
     setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    # "bf16" only allows bfloat16: without AMX, which `has_faster_onednn` excludes, oneDNN computes
-    # in float32. It is torch's only switch from MKL to oneDNN.
+    # "bf16" only allows bfloat16: without AMX oneDNN computes in float32. It is torch's only switch
+    # from MKL to oneDNN.
     before, setting.fp32_precision = setting.fp32_precision, "bf16"
     try:
         yield
@@ -51,6 +75,15 @@ def pieces(n_rows: int) -> Iterator[slice]:
         yield slice(start, end)
 
 
+def _in_pieces(n_rows: int, multiply: Callable[[slice], object]) -> None:
+    """Call `multiply` for each piece of rows. The switch is slow, so it is turned twice only."""
+    with faster_products():
+        for rows in pieces(n_rows - n_rows % SMALLEST):
+            multiply(rows)
+    if rest := n_rows % SMALLEST:
+        multiply(slice(n_rows - rest, n_rows))
+
+
 class _Linear(torch.autograd.Function):
     """`F.linear` and its gradients, in pieces of rows."""
 
@@ -58,9 +91,8 @@ class _Linear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         y = x.new_empty(x.size(0), weight.size(0))
-        for rows in pieces(x.size(0)):
-            with faster_products(rows.stop - rows.start):
-                torch.mm(x[rows], weight.t(), out=y[rows])
+        by = weight.t()
+        _in_pieces(x.size(0), lambda rows: torch.mm(x[rows], by, out=y[rows]))
         return y if bias is None else y.add_(bias)
 
     @staticmethod
@@ -70,12 +102,14 @@ class _Linear(torch.autograd.Function):
         of_x, of_weight, of_bias = ctx.needs_input_grad
         grad_x = torch.empty_like(x) if of_x else None
         grad_weight = torch.empty_like(weight) if of_weight else None
-        for rows in pieces(x.size(0)):
-            with faster_products(rows.stop - rows.start):
-                if grad_x is not None:
-                    torch.mm(grad[rows], weight, out=grad_x[rows])
-                if grad_weight is not None:
-                    grad_weight.addmm_(grad[rows].t(), x[rows], beta=min(rows.start, 1))
+
+        def multiply(rows: slice) -> None:
+            if grad_x is not None:
+                torch.mm(grad[rows], weight, out=grad_x[rows])
+            if grad_weight is not None:
+                grad_weight.addmm_(grad[rows].t(), x[rows], beta=min(rows.start, 1))
+
+        _in_pieces(x.size(0), multiply)
         return grad_x, grad_weight, grad.sum(0) if of_bias else None
 
 
@@ -107,7 +141,7 @@ class Linear(nn.Linear):
 def _can_be_faster(x: Tensor) -> bool:
     return (
         not torch.compiler.is_compiling()
-        and has_faster_onednn()
+        and _uses_onednn()
         and torch.is_grad_enabled()
         and x.dtype == torch.float32
         and x.device.type == "cpu"

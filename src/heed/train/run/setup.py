@@ -14,7 +14,7 @@ from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
 from heed.errors import FormatError, RunError
-from heed.machine.device import choose_dtype
+from heed.machine.device import ROUNDED, choose_dtype, choose_rounding
 from heed.machine.seeds import seed_everything
 from heed.model.build import build_model, build_unfilled
 from heed.model.families import family_of
@@ -137,7 +137,8 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
         special_ids={"pad_id": vocab.pad_id, "bos_id": vocab.bos_id, "eos_id": vocab.eos_id},
         device=device,
         group=group,
-        dtype=choose_dtype(config.precision, device),
+        dtype=choose_dtype("float32" if config.precision == ROUNDED else config.precision, device),
+        rounds=choose_rounding(config.precision, device),
         averaged=averaged,
         time_limit_s=training_seconds(config.time_s, None),
         unfilled=partial(build_unfilled, recipe.model) if is_sharded else None,

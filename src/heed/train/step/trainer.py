@@ -59,6 +59,7 @@ class Trainer:
         averaged: exponential average of the weights, by name; empty without one.
         device: where the model computes.
         dtype: what it computes in.
+        rounds: the factors of float32 products are rounded to bfloat16 in a step.
         group: the processes that train this model together.
         started_at: `time.monotonic()` at which `elapsed_s` was zero.
         time_limit_s: seconds until the budget is used up.
@@ -77,6 +78,7 @@ class Trainer:
     special_ids: dict[str, int]
     device: torch.device
     dtype: torch.dtype = torch.float32
+    rounds: bool = False
     group: Group = field(default_factory=Group)
     progress: Progress = field(default_factory=Progress)
     averaged: dict[str, Tensor] = field(default_factory=dict)
