@@ -104,8 +104,8 @@ def test_padding_stands_behind_the_tokens(translator: Translator) -> None:
     for tokens in ("source_tokens", "target_tokens", "expected_tokens"):
         assert len({len(getattr(part, tokens)) for part in batch.sentences}) == 1
     for part, line, other in zip(batch.sentences, LINES, OTHERS, strict=True):
-        n_src = len(translator.reader.whole_src(line, []))
-        n_tgt = len(translator.reader.whole_tgt(other, "translation")) + 1
+        n_src = len(translator.reader.src_ids(line, []))
+        n_tgt = len(translator.reader.tgt_ids(other)) + 1
         assert part.source_tokens[n_src:] == ["<pad>"] * part.n_src_padding
         assert part.target_tokens[n_tgt:] == ["<pad>"] * part.n_tgt_padding
         assert "<pad>" not in part.source_tokens[:n_src] + part.target_tokens[:n_tgt]

@@ -161,26 +161,6 @@ class LineReader:
         text = normalize(text)
         return self.tgt_vocab.encode(text) if text else []
 
-    def whole_src(self, text: str, tag: list[int]) -> list[int]:
-        """The ids of a text that has to be read in one piece.
-
-        Raises:
-            DataError: it has more than `max_whole_tokens`.
-        """
-        ids = self.src_ids(text, tag)
-        self.require_whole("source", len(ids) - len(tag) - 1)
-        return ids
-
-    def whole_tgt(self, text: str, what: str) -> list[int]:
-        """The ids of a translation, or of its prefix, that has to be read in one piece.
-
-        Raises:
-            DataError: it has more than `max_whole_tokens`; `what` names it.
-        """
-        ids = self.tgt_ids(text)
-        self.require_whole(what, len(ids))
-        return ids
-
     def require_whole(self, what: str, n_tokens: int) -> None:
         """Refuse a text that is too long to be read in one piece.
 

@@ -1,10 +1,13 @@
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from tests.translate.test_protect import slotted, vocab
 
 from heed.errors import DataError
+from heed.explain.decoding import prefixes
 from heed.explain.decoding.prefixes import (
     exposure_bias,
     exposure_lines,
@@ -18,6 +21,7 @@ from heed.model.decodable import TorchDecodable
 from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
 
+__all__ = ["slotted", "vocab"]
 Make = Callable[..., Translator]
 TEXT = "I walk home"
 WRONG_START = {
@@ -50,6 +54,24 @@ def test_a_model_that_writes_the_reference_has_no_exposure_bias(written: Make) -
     found = exposure_bias(written(sure), [TEXT, TEXT], ["I walk home", "I walk home"])
     assert found.loss == found.accuracy == 0.0
     assert found.total.n_tokens == 8
+
+
+def test_exposure_bias_reads_spans_as_slots(
+    slotted: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[list[int]]] = []
+    losses = prefixes._batch_losses
+
+    def spy(translator: Translator, sources: Any, wanted: Any, greedy: Any) -> Any:
+        read.extend([sources, wanted])
+        return losses(translator, sources, wanted, greedy)
+
+    monkeypatch.setattr(prefixes, "_batch_losses", spy)
+    exposure_bias(slotted, ["The dog sleeps at %s."], ["Der Hund schläft um %s."])
+    slots = slotted.src_vocab.slots
+    assert slots is not None
+    [sources], [wanted] = read
+    assert len(set(sources) & set(slots.ids)) == len(set(wanted) & set(slots.ids)) == 1
 
 
 def test_exposure_bias_needs_pairs(written: Make) -> None:

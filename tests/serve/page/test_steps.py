@@ -121,7 +121,7 @@ def test_an_example_is_looked_into(open_page: Open) -> None:
 def test_pieces_are_shown_with_their_numbers(open_page: Open, translator: Translator) -> None:
     page = opened(open_page)
     rows = page.locator(".step-tensor table").first.locator("tbody tr")
-    ids = translator.reader.whole_src(SENTENCE, [])
+    ids = translator.reader.src_ids(SENTENCE, [])
     assert [int(one) for one in rows.locator("td:nth-child(2)").all_text_contents()] == ids
 
 

@@ -93,8 +93,12 @@ def exposure_bias(
     src, tgt = pairs_of(src, tgt)
     reader, vocab = translator.reader, translator.tgt_vocab
     tag = reader.tag(target_lang)
-    sources = [reader.whole_src(text, tag) for text in src]
-    wanted = [[*reader.whole_tgt(text, "translation"), vocab.eos_id] for text in tgt]
+    read = [
+        required(reader, read_pair(reader, *pair, tag), tag, "translation")
+        for pair in zip(src, tgt, strict=True)
+    ]
+    sources = [chunk.src_ids for chunk in read]
+    wanted = [[*chunk.prefix, vocab.eos_id] for chunk in read]
     greedy = replace(translator.options, **_GREEDY)
     losses: list[tuple[int, float, float, bool, bool]] = []
     lengths = [max(map(len, pair)) for pair in zip(sources, wanted, strict=True)]
