@@ -5,7 +5,7 @@ other library inside torch, uses AVX-512 and is as exact. Where there is AMX, on
 factors to bfloat16 and multiplies several times as fast; it does so inside `rounded_products` only.
 oneDNN compiles code for every shape and keeps it, a quarter of a megabyte each, so `linear` cuts
 the rows of a batch into pieces of a few sizes. Attention stays with MKL, because oneDNN is slower
-for many small products. On all other processors this is `F.linear`. See decision 0013.
+for many small products. On all other processors this is `F.linear`. See decisions 0013 and 0014.
 """
 
 from collections.abc import Callable, Iterator
