@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from heed.data.batch import collate
+from heed.data.batch import Batch, collate
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.fast import products
+from heed.train.step import train_step as step
 from heed.train.step.config import TrainConfig
 from heed.train.step.control import Request
 from heed.train.step.loop import train
 from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
-from heed.train.step.train_step import StepResult, train_step
+from heed.train.step.train_step import train_step
 from heed.train.step.trainer import Trainer
 from heed.train.step.validate import Validation
 
@@ -239,15 +240,16 @@ def test_a_step_rounds_its_products_if_the_trainer_says_so(
     trainer.rounds = rounds
     kinds: list[bool] = []
 
-    def spy(trainer: Trainer, batches: Any) -> StepResult:
+    def spy(trainer: Trainer, part: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         weight = torch.zeros(2, 3, requires_grad=True)
         made_by = products.linear(torch.ones(64, 3), weight).grad_fn
         kinds.append("_Linear" in repr(made_by and made_by.next_functions))
-        return train_step(trainer, batches)
+        return batch_losses(trainer, part)
 
-    monkeypatch.setattr("heed.train.step.loop.train_step", spy)
+    batch_losses = step.batch_losses
+    monkeypatch.setattr(step, "batch_losses", spy)
     run(trainer)
-    assert kinds == [rounds] * 2
+    assert set(kinds) == {rounds} and len(kinds) >= 2
 
 
 def test_a_step_with_a_non_finite_loss_changes_nothing_and_is_counted() -> None:

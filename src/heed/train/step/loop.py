@@ -12,7 +12,6 @@ from typing import Any
 
 from heed.data.batch import Batch, Indices, ahead, pad_share, plan_epoch
 from heed.machine.memory import spare_memory
-from heed.model.fast.products import rounded_products
 from heed.train.parallel.shard import rows_of
 from heed.train.step.control import Request
 from heed.train.step.events import Report
@@ -61,8 +60,7 @@ def train(
         for batches in ahead(partial(_batches, trainer), _rest_of_epoch(trainer, report)):
             before_step()
             began_at = time.monotonic()
-            with rounded_products(is_on=trainer.rounds):
-                result = train_step(trainer, batches)
+            result = train_step(trainer, batches)
             report(_step_event(trainer, result, time.monotonic() - began_at))
             if progress.skipped >= MAX_SKIPPED:
                 report(roll_back(progress, lambda: keeper.restore(trainer)))

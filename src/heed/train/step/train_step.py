@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heed.data.batch import Batch
 from heed.machine.seeds import derive_seed
+from heed.model.fast.products import rounded_products
 from heed.train.parallel.shard import idle_batches
 from heed.train.step.averages import average
 from heed.train.step.fit_memory import (
@@ -51,8 +52,12 @@ def train_step(trainer: Trainer, batches: Iterable[Batch]) -> StepResult:
         trainer: the model and all around it.
         batches: this process's share of the step; it may be empty.
     """
+    with rounded_products(is_on=trainer.rounds):
+        return _step(trainer, list(batches))
+
+
+def _step(trainer: Trainer, batches: list[Batch]) -> StepResult:
     group = trainer.group
-    batches = list(batches)
     n_src, n_tokens, n_batches = map(
         int,
         group.sum(
