@@ -129,6 +129,7 @@ def write_pieces(corpus: dict[str, str], folder: Path) -> None:
 
     for side in ("src", "tgt"):
         write(f"train.{side}", (getattr(data.train, side)(i) for i in range(len(data.train))))
+        write(f"dev.{side}", (vocab.encode(getattr(pair, side)) for pair in data.dev))
     write("test.src", (vocab.encode(normalize(line)) for line in read_lines(corpus["test_src"])))
     write("one.src", [data.train.src(0)])
     write("one.tgt", [data.train.tgt(0)])

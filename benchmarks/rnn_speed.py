@@ -3,11 +3,17 @@ r"""heed's recurrent family beside JoeyNMT's: tokens/s in training and in greedy
 
     python benchmarks/rnn_speed.py --src train.en --tgt train.de --dev-src val.en \
         --dev-tgt val.de --test-src test.en --threads 1
+    python benchmarks/rnn_speed.py --src train.en --tgt train.de --dev-src val.en \
+        --dev-tgt val.de --test-src test.en --test-tgt test.de --width 256 --converge OUT
 
 Both sides train the same sizes on the same pieces with Adam, dropout 0.2, label smoothing 0.1 and
 as many tokens a batch, then translate the test set greedily with what they learned, in turn. Time
 is that of the process, so that other programs do not count. The first call installs JoeyNMT from
-PyPI into a virtualenv of its own (`--peers`, kept). Not here: quality (`heed evaluate`).
+PyPI into a virtualenv of its own (`--peers`, kept).
+
+`--converge` asks how good JoeyNMT's becomes instead: after its own recurrent recipe, until its rate
+has fallen as far as the recipe lets it or `--epochs` are over; the best model of the development
+set is scored with a beam of 5. heed's are in `families.py`.
 """
 
 import argparse
@@ -45,6 +51,35 @@ time.time = time.process_time
 runpy.run_module("joeynmt", run_name="__main__", alter_sys=True)
 """
 """JoeyNMT, whose log has the seconds of its process in place of those of the clock."""
+CONVERGER = """
+import random, runpy
+from torch.optim import lr_scheduler
+
+plateau = lr_scheduler.ReduceLROnPlateau
+lr_scheduler.ReduceLROnPlateau = lambda verbose, **options: plateau(**options)
+
+from joeynmt import datasets
+
+def by_length(sampler):
+    pairs = sampler.sampler.data_source
+    order, batches, batch = list(sampler.sampler), [], []
+    for start in range(0, len(order), 5000):
+        pool = order[start : start + 5000]
+        sizes = {i: max(len(side) for side in pairs[i][1:]) + 1 for i in pool}
+        for i in sorted(pool, key=sizes.get):
+            if batch and sizes[i] * (len(batch) + 1) > sampler.batch_size:
+                batches.append(batch)
+                batch = []
+            batch.append(i)
+    batches.append(batch)
+    random.shuffle(batches)
+    return iter(batches)
+
+datasets.TokenBatchSampler.__iter__ = by_length
+runpy.run_module("joeynmt", run_name="__main__", alter_sys=True)
+"""
+"""JoeyNMT with its plateau schedule, which gives torch an argument that is gone, and with batches
+of similar length, which it does not make: half of what it computes would be padding."""
 TOOK = re.compile(r"Generation took ([\d.]+)\[sec\]")
 
 
@@ -157,6 +192,74 @@ def measure_joeynmt(settings: speed.Settings, task: peers.Task) -> speed.Numbers
     }
 
 
+def converging_config(settings: speed.Settings, task: peers.Task) -> dict[str, Any]:
+    """After `configs/iwslt_envi_luong.yaml` of its repository, in heed's sizes.
+
+    Its bidirectional LSTM, Luong attention, input feeding, initial weights, gradient norm and
+    schedule (half the rate after two validations without a gain). Adam at 0.001 in the place of its
+    SGD, dropout 0.3 and label smoothing, since the corpus is small; one vocabulary.
+    """
+    config = joeynmt_config({**settings, "kind": "LSTM, dot", "steps": 10**9}, task)
+    for option in ("scheduling", "updates"):
+        del config["training"][option]
+    config["data"]["dev"] = str(task.data / "dev")
+    config["testing"]["eval_metrics"] = ["bleu"]
+    config["training"] |= {
+        "learning_rate": 0.001,
+        "scheduling": "plateau",
+        "patience": 1,
+        "decrease_factor": 0.5,
+        "learning_rate_min": 0.0001,
+        "clip_grad_norm": 5.0,
+        "epochs": settings["epochs"],
+        "validation_freq": settings["validate_every"],
+        "logging_freq": settings["validate_every"] // 5,
+        "keep_best_ckpts": 2,
+        "early_stopping_metric": "bleu",
+    }
+    uniform = {"initializer": "uniform", "embed_initializer": "uniform"}
+    ranges = dict.fromkeys(("init_weight", "embed_init_weight", "bias_init_weight"), 0.1)
+    config["model"] |= {**uniform, "bias_initializer": "uniform", **ranges}
+    for stack in (config["model"]["encoder"], config["model"]["decoder"]):
+        stack["dropout"] = 0.3
+        stack["embeddings"] |= {"scale": False, "dropout": 0.3}
+    config["model"]["decoder"] |= {"hidden_dropout": 0.3, "input_feeding": True}
+    return config
+
+
+def converge(settings: speed.Settings, task: peers.Task) -> dict[str, Any]:
+    """Train JoeyNMT until it stops, translate with its best model, and score with sacreBLEU."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    from heed.data.lines import read_lines
+
+    config = converging_config(settings, task)
+    path = peers.write_json(task.run / "config.yaml", config)
+    began = time.monotonic()
+    log = run([task.python, "-c", CONVERGER, "train", path, "--skip-test"], settings)
+    seconds = time.monotonic() - began
+    (task.run / "train.log").write_text(log, "utf-8")
+    best = (task.model / "best.ckpt").resolve()
+    config["testing"]["load_model"] = str(best)
+    path = peers.write_json(task.run / "translate.yaml", config)
+    with (task.data / "test.src").open() as lines:
+        log = run([task.python, "-c", CONVERGER, "translate", path], settings, lines)
+    references = list(read_lines(settings["test_tgt"]))
+    found = [line for line in log.splitlines() if not re.match(r"\d{4}-\d\d-", line)]
+    texts = peers.text_of(found[-len(references) :], task.data)
+    (task.run / "test.hyp").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    bleu, chrf = (metric.corpus_score(texts, [references]) for metric in (BLEU(), CHRF()))
+    validations = (task.model / "validations.txt").read_text("utf-8").splitlines()
+    return {
+        "bleu": bleu.score,
+        "chrf2": chrf.score,
+        "bleu lower-cased": BLEU(lowercase=True).corpus_score(texts, [references]).score,
+        "seconds": seconds,
+        "step": int(best.stem),
+        "validations": validations,
+    }
+
+
 def run(command: peers.Command, settings: speed.Settings, stdin: Any = None) -> str:
     """What a command of JoeyNMT says on both streams."""
     threads = {"OMP_NUM_THREADS": str(settings["threads"]), "CUDA_VISIBLE_DEVICES": ""}
@@ -201,45 +304,65 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--threads", type=int, default=1)
     whole.add_argument("--repeat", type=int, default=2)
     whole.add_argument("--peers", type=Path, default=Path("peers"), help="where they are installed")
+    whole.add_argument("--converge", type=Path, metavar="DIR", help="how good JoeyNMT's becomes")
+    whole.add_argument("--test-tgt", metavar="FILE", help="for --converge")
+    whole.add_argument("--epochs", type=int, default=40, help="at most, for --converge")
+    whole.add_argument("--validate-every", type=int, default=240, metavar="STEPS")
     whole.add_argument("--json", action="store_true", help="every single number, as JSON")
     return whole
 
 
+def task_of(settings: speed.Settings, run: Path, *, python: Path, beam_size: int) -> peers.Task:
+    """A training of JoeyNMT on the pieces that lie in `settings["folder"]`."""
+    return peers.Task(
+        corpus=corpus_of(settings),
+        data=Path(settings["folder"]),
+        run=run,
+        python=python,
+        time_s=0.0,
+        seed=1,
+        preset=None,
+        threads=settings["threads"],
+        beam_size=beam_size,
+    )
+
+
+def compare(settings: speed.Settings, python: Path) -> dict[str, dict[str, list[speed.Numbers]]]:
+    """Measure both sides in turn; a measurement of heed is a process of its own."""
+    sides = ("heed", "JoeyNMT")
+    results: dict[str, dict[str, list[speed.Numbers]]] = {
+        kind: {side: [] for side in sides} for kind in KINDS
+    }
+    for turn, kind, side in itertools.product(range(settings["repeat"]), KINDS, sides):
+        if side == "heed":
+            found = speed.in_own_process("heed", {**settings, "kind": kind}, script=__file__)
+        else:
+            run_in = Path(tempfile.mkdtemp(dir=settings["folder"]))
+            task = task_of(settings, run_in, python=python, beam_size=1)
+            found = measure_joeynmt({**settings, "kind": kind}, task)
+        turns = f"{turn + 1} of {settings['repeat']}"
+        print(f"{kind}, {side}, {turns}: {json.dumps(found)}", file=sys.stderr)
+        results[kind][side].append(found)
+    return results
+
+
 def main(arguments: list[str]) -> None:
-    """Install, prepare, measure in turn, print; a measurement of heed is a process of its own."""
+    """Install, prepare, measure, print."""
     if arguments[:1] == [speed.CHILD]:
         print(json.dumps(measure_heed(json.loads(arguments[2]))))
         return
     settings: speed.Settings = vars(parser().parse_args(arguments))
     python = peers.install(peers.JOEYNMT, settings.pop("peers").absolute())
-    sides = ("heed", "JoeyNMT")
-    results: dict[str, dict[str, list[speed.Numbers]]] = {
-        kind: {side: [] for side in sides} for kind in KINDS
-    }
+    settings |= {k: os.path.abspath(v) for k, v in corpus_of(settings).items()}
+    out: Path | None = settings.pop("converge")
     with tempfile.TemporaryDirectory(prefix="heed-rnn-speed-") as folder:
         settings["folder"] = folder
-        corpus, data = {k: os.path.abspath(v) for k, v in corpus_of(settings).items()}, Path(folder)
-        settings |= corpus
-        peers.write_pieces(corpus, data)
-        for turn, kind, side in itertools.product(range(settings["repeat"]), KINDS, sides):
-            if side == "heed":
-                found = speed.in_own_process("heed", {**settings, "kind": kind}, script=__file__)
-            else:
-                task = peers.Task(
-                    corpus=corpus,
-                    data=data,
-                    run=Path(tempfile.mkdtemp(dir=folder)),
-                    python=python,
-                    time_s=0.0,
-                    seed=1,
-                    preset=None,
-                    threads=settings["threads"],
-                    beam_size=1,
-                )
-                found = measure_joeynmt({**settings, "kind": kind}, task)
-            turns = f"{turn + 1} of {settings['repeat']}"
-            print(f"{kind}, {side}, {turns}: {json.dumps(found)}", file=sys.stderr)
-            results[kind][side].append(found)
+        peers.write_pieces(corpus_of(settings), Path(folder))
+        if out is not None:
+            task = task_of(settings, out.absolute(), python=python, beam_size=5)
+            print(json.dumps(converge(settings, task), indent=2))
+            return
+        results = compare(settings, python)
     print(json.dumps(results, indent=2) if settings["json"] else table(results))
 
 

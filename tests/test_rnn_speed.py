@@ -76,3 +76,41 @@ def test_rates_are_those_after_the_first_steps(
     table = rnn_speed.table({"LSTM, dot": {"heed": [found | {"tgt_tokens_per_s": 1322}] * 2,
                                            "JoeyNMT": [found] * 2}})  # fmt: skip
     assert "| LSTM, dot, training | 1,322 | 661 | 2.00 (2.00 – 2.00) |" in table
+
+
+def test_the_peer_that_converges_has_its_own_schedule_and_sees_the_development_set(
+    rnn_speed: Any, scripts: dict[str, Any], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    asked = {**settings, "epochs": 12, "validate_every": 240}
+    config = rnn_speed.converging_config(asked, task(scripts["peers"], tmp_path))
+    training, decoder = config["training"], config["model"]["decoder"]
+    assert (training["scheduling"], training["epochs"]) == ("plateau", 12)
+    assert "updates" not in training
+    assert training["validation_freq"] % training["logging_freq"] == 0
+    assert config["data"]["dev"] == str(tmp_path / "dev")
+    assert decoder["input_feeding"] and decoder["attention"] == "luong"
+    assert config["model"]["encoder"]["dropout"] == decoder["embeddings"]["dropout"] == 0.3
+
+
+def test_what_converged_is_scored_in_words_by_the_best_model(
+    rnn_speed: Any,
+    scripts: dict[str, Any],
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rnn_speed, "run", lambda *_: LOG)
+    monkeypatch.setattr(scripts["peers"], "text_of", lambda found, data: [
+        line.replace(" ", "").replace("▁", " ").strip() for line in found
+    ])  # fmt: skip
+    (tmp_path / "test.src").write_text("▁a ▁dog\n▁two\n", encoding="utf-8")
+    (tmp_path / "test.tgt").write_text("ein Hund\nzwei\n", encoding="utf-8")
+    model = tmp_path / "run" / "model"
+    model.mkdir(parents=True)
+    (model / "480.ckpt").touch()
+    (model / "best.ckpt").symlink_to("480.ckpt")
+    (model / "validations.txt").write_text("Steps: 480\tbleu: 30.0\t*\n", encoding="utf-8")
+    asked = {**settings, "epochs": 1, "validate_every": 240, "test_tgt": str(tmp_path / "test.tgt")}
+    found = rnn_speed.converge(asked, task(scripts["peers"], tmp_path))
+    assert (found["step"], found["chrf2"]) == (480, 100.0)
+    assert (tmp_path / "run" / "test.hyp").read_text("utf-8") == "ein Hund\nzwei\n"

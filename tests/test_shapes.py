@@ -573,13 +573,17 @@ def interface_calls() -> Iterator[Call]:
         yield owner.extend, decodable.extend, several
     network = relative("decoder")
     engine = Engine(Network.of(network.config, to_arrays(network.state_dict())))
-    yield PromptReader.start_from, engine.start_from, {"prompts": ids("rows, length").numpy()}
+    in_torch = TorchDecodable(network, torch.device("cpu"))
+    for owner, reader in ((PromptReader, engine), (TorchDecodable, in_torch)):
+        yield owner.start_from, reader.start_from, {"prompts": ids("rows, length").numpy()}
+    for kind in (TorchNetwork, DecoderOnly):
+        yield kind.start_from, network.start_from, {"prompts": ids("rows, length")}
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
-    in_torch, in_array = TorchNextTokens(log_probs), ArrayNextTokens(log_probs.numpy())
+    on_device, in_array = TorchNextTokens(log_probs), ArrayNextTokens(log_probs.numpy())
     for kind, following in (
-        (TorchNextTokens, in_torch),
+        (TorchNextTokens, on_device),
         (ArrayNextTokens, in_array),
         (NextTokens, in_array),
     ):

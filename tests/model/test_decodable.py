@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heed.decode.options import DecodeOptions
+from heed.decode.search import decode
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.interface import Changes
 from heed.model.trace import recording
@@ -163,3 +165,79 @@ def test_a_model_is_built_from_weights_that_nobody_may_write(
     half = TorchDecodable.of(config_of(), weights, device=cpu, dtype=torch.bfloat16)
     assert half.network.output.weight.dtype == torch.bfloat16
     assert half.teacher_forced(SRC, TGT_IN).all_log_probs().dtype == np.float32
+
+
+# --------------------------------------------------------------------------------------- prompts
+
+PROMPTS = np.array([[5, 9, 7, 8, 4, 6], [6, 0, 0, 0, 0, 0], [0] * 6, [9, 9, 4, 7, 0, 0]])
+NO_SOURCES = np.zeros((1, 0), np.int64)
+READERS: dict[str, dict[str, Any]] = {
+    "sinusoidal": {"positions": "sinusoidal"},
+    "learned": {"positions": "learned", "max_positions": 12},
+    "rotary": {"positions": "rotary", "prefix": "causal", "norm": "post"},
+    "alibi": {"positions": "alibi"},
+    "shaw": {"positions": "shaw", "max_distance": 2},
+    "none": {"positions": "none", "mask": "after"},
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_prompts_of_any_length_are_read_at_once_as_one_token_after_another(
+    kind: str, tiny: Callable[..., Any]
+) -> None:
+    """Beside the same tokens one after another, alone; also after rows have left and moved."""
+    model = TorchDecodable(tiny(family="decoder", **READERS[kind]), torch.device("cpu"))
+    assert model.reads_prompts
+    tokens, stay = np.random.default_rng(1).integers(4, 11, (len(PROMPTS), 4)), np.array([3, 0])
+    state = model.start_from(PROMPTS)
+    found = [model.step(state, column).all_log_probs() for column in tokens[:, :2].T]
+    model.select(state, stay, stay)
+    model.extend(state, tokens[stay, 2:3])
+    found.append(model.step(state, tokens[stay, 3]).all_log_probs())
+    places = [(row, row, number) for row in range(4) for number in (0, 1)]
+    for row, place, number in [*places, (3, 0, 2), (0, 1, 2)]:
+        prompt = PROMPTS[row][PROMPTS[row] != 0]
+        alone = model.start(NO_SOURCES)
+        for token in [*prompt, *tokens[row, : (1, 2, 4)[number]]]:
+            wanted = model.step(alone, np.array([token])).all_log_probs()
+        np.testing.assert_allclose(found[number][place], wanted[0], rtol=0, atol=2e-6)
+
+
+def test_prompts_of_one_length_need_no_mask_and_give_the_bits_of_a_start(
+    tiny: Callable[..., Any],
+) -> None:
+    model = TorchDecodable(tiny(family="decoder"), torch.device("cpu"))
+    prompts, last = PROMPTS[:1].repeat(2, axis=0), np.array([7, 8])
+    one, other = model.start_from(prompts), model.start(NO_SOURCES.repeat(2, axis=0))
+    model.extend(other, prompts)
+    assert one.decoder.n_padded is None
+    found, wanted = (model.step(state, last).all_log_probs() for state in (one, other))
+    assert (found == wanted).all()
+
+
+@pytest.mark.parametrize("changes", [{"window": 2}, {"attention": "linear"}])
+def test_a_window_and_sums_read_prompts_as_far_as_all_go(
+    changes: dict[str, Any], tiny: Callable[..., Any]
+) -> None:
+    """Their memory has no place for padding; what they go on with is what each does alone."""
+    model = TorchDecodable(tiny(family="decoder", **changes), torch.device("cpu"))
+    assert not model.reads_prompts
+    prompts = [[5, 9, 7, 8], [6]]
+
+    def answers(rows: list[list[int]]) -> list[list[int]]:
+        options = DecodeOptions(
+            beam_size=1, max_length=9, max_length_factor=0.0, max_length_offset=4
+        )
+        found = decode(
+            model,
+            NO_SOURCES.repeat(len(rows), axis=0),
+            options,
+            bos_id=1,
+            eos_id=2,
+            pad_id=0,
+            prefixes=rows,
+            score_prefixes=False,
+        )
+        return [best.ids for best, *_ in found]
+
+    assert answers(prompts) == [answers([prompt])[0] for prompt in prompts]

@@ -130,11 +130,11 @@ def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, in
     n_read = task.constraints.prefix_lengths()
     if task.pad_id is None:
         n_read[:] = 0
-    pad_id, has_source = task.pad_id, src.shape[1] > 0
-    if pad_id is not None and n_read.any() and not has_source and isinstance(model, PromptReader):
+    has_prompts = bool(n_read.any()) and src.shape[1] == 0
+    if has_prompts and isinstance(model, PromptReader) and model.reads_prompts:
         number = int(n_read.max())
         is_read = np.arange(number) < n_read[:, None]
-        state = model.start_from(np.where(is_read, begun[:, :number], pad_id))
+        state = model.start_from(np.where(is_read, begun[:, :number], task.pad_id))
     else:
         number = int(n_read.min())
         n_read[:] = number

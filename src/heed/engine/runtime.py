@@ -132,6 +132,11 @@ class Engine:
             state.select(rows.ravel(), places)
         return state
 
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether `start_from` may be called: there is no encoder."""
+        return self.config.family == "decoder"
+
     def start_from(self, prompts: Ids) -> State:
         """Read the beginnings of targets `(rows, length)`; see `PromptReader.start_from`."""
         is_token = prompts != self.config.pad_id

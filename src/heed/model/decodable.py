@@ -64,7 +64,8 @@ class TorchState:
 
 
 class TorchDecodable:
-    """A model in torch that takes and gives arrays; implements `heed.model.interface.Inspectable`.
+    """A model in torch that takes and gives arrays; implements `Inspectable` and
+    `PromptReader` of `heed.model.interface`.
 
     Args:
         network: the model, in eval mode while it is asked.
@@ -104,6 +105,17 @@ class TorchDecodable:
     def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> TorchState:
         """Read `src` `(n_sources, src_len)`; see `Decodable.start`."""
         decoder = self.network.start(self._tensor(src), beam_size=beam_size)
+        return TorchState(decoder, torch.empty(0, device=self._device))
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether `start_from` may be called."""
+        return self.network.reads_prompts
+
+    @torch.inference_mode()
+    def start_from(self, prompts: Ids) -> TorchState:
+        """Read the beginnings of targets `(rows, length)`; see `PromptReader.start_from`."""
+        decoder = self.network.start_from(self._tensor(prompts))
         return TorchState(decoder, torch.empty(0, device=self._device))
 
     @torch.inference_mode()

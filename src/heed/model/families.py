@@ -51,6 +51,7 @@ class Family:
         matrix_rate: factor on Muon's usual learning rate.
         counts_texts: whether its first weights are counted from the training texts
             (`TorchNetwork.counted`), where others have first embeddings.
+        marks_words: whether it reads `<bos>` in front of each word of a text.
         outline: a config with the weights of some settings, for counting operations before the
             corpus is known; takes the settings and the sizes of both vocabularies.
     """
@@ -65,6 +66,7 @@ class Family:
     outline: Callable[[Mapping[str, Any], int, int], AnyConfig]
     matrix_rate: float = 1.0
     counts_texts: bool = False
+    marks_words: bool = False
 
 
 def family_of(config: AnyConfig) -> Family:
@@ -309,6 +311,7 @@ FAMILIES: dict[str, Family] = {
             usual=lambda is_joint: {},
             outline=_outline_bag,
             counts_texts=True,
+            marks_words=True,
         ),
     )
 }

@@ -163,7 +163,13 @@ class Inspectable(Decodable, Protocol):
 
 @runtime_checkable
 class PromptReader(Decodable, Protocol):
-    """A model that reads beginnings of unequal length at once: each of its rows has its own."""
+    """A model that reads beginnings of unequal length at once: each of its rows has its own.
+
+    Attributes:
+        reads_prompts: whether this one does; not every setting allows it.
+    """
+
+    reads_prompts: bool
 
     def start_from(self, prompts: Ids) -> State:
         """Read the beginnings of targets without sources, one for each row.

@@ -33,11 +33,13 @@ class TorchNetwork(nn.Module):
         is_recomputing: in training, keep only the inputs of each of `layers` and compute their
             inside again on the way back: less memory, a third more work, equal gradients (Chen et
             al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+        reads_prompts: whether it has `start_from`.
         is_compiled: in training, run `layers` as torch's compiler makes them.
     """
 
     config: AnyConfig
     output: nn.Linear
+    reads_prompts: bool = False
 
     def __init__(self, *, plan: list[Weight], pad_id: int) -> None:
         super().__init__()
@@ -65,6 +67,14 @@ class TorchNetwork(nn.Module):
 
     def start(self, src: Tensor, *, beam_size: int = 1) -> Any:
         """Read `src` `(n_sources, src_len)` once; `beam_size` rows will continue each source."""
+        raise NotImplementedError
+
+    def start_from(self, prompts: Tensor) -> Any:
+        """Read beginnings of targets without sources, one for each row.
+
+        Args:
+            prompts: target ids, padded behind, `(rows, length)`.
+        """
         raise NotImplementedError
 
     def step(self, state: Any, tokens: Tensor) -> Tensor:

@@ -113,13 +113,26 @@ def _angles(n_positions: int, width: int) -> Tensor:
     return torch.outer(positions, torch.exp(pairs * (-math.log(10000.0) / width)))
 
 
+def _end(x: Tensor, offset: int | Tensor) -> int:
+    """The number of positions up to the last one of `x`, `(batch, length, d_model)`."""
+    return x.size(1) + (offset if isinstance(offset, int) else int(offset.max()))
+
+
+def _read(table: Tensor, length: int, offset: int | Tensor) -> Tensor:
+    """Rows `offset …` of a table, `(length, d_model)`; `(batch, length, d_model)` of each row's."""
+    if isinstance(offset, int):
+        return table[offset : offset + length]
+    places = offset[:, None] + torch.arange(length, device=table.device)
+    return table[places.clamp(min=0)]
+
+
 class NoPositions(nn.Module):
     """No notion of order: attention sees a bag of tokens."""
 
     def __init__(self, d_model: int, d_k: int, max_positions: int) -> None:
         super().__init__()
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Return `x` as it is, `(batch, length, d_model)`."""
         return x
 
@@ -146,14 +159,17 @@ class SinusoidalPositions(nn.Module):
         self.table: Tensor
         self.register_buffer("table", self._rows(256), persistent=False)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
-        """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`."""
-        end = offset + x.size(1)
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
+
+        An offset `(batch,)` is each row's own; positions below 0 get the row of 0.
+        """
+        end = _end(x, offset)
         if end > self.table.size(0):
             # A table made under inference_mode could take no part in training afterwards.
             with torch.inference_mode(False):
                 self.table = self._rows(2 * end).to(self.table)
-        return x + self.table[offset:end]
+        return x + _read(self.table, x.size(1), offset)
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """None: queries and keys stay as they are."""
@@ -194,15 +210,18 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(max_positions, d_model))
         nn.init.normal_(self.table, std=d_model**-0.5)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
-        """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`."""
-        end = offset + x.size(1)
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
+
+        An offset `(batch,)` is each row's own; positions below 0 get the row of 0.
+        """
+        end = _end(x, offset)
         if end > self.table.size(0):
             raise DataError(
                 f"a sequence has {end} positions, but this model learned only {self.table.size(0)}"
                 " (model.max_positions). Split the text, or use sinusoidal or rotary positions."
             )
-        return x + self.table[offset:end]
+        return x + _read(self.table, x.size(1), offset)
 
     def rotation(self, length: int, offset: int = 0) -> Rotation | None:
         """None: queries and keys stay as they are."""
@@ -225,7 +244,7 @@ class RotaryPositions(nn.Module):
         self.register_buffer("cosines", cosines, persistent=False)
         self.register_buffer("sines", sines, persistent=False)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Return `x` as it is, `(batch, length, d_model)`."""
         return x
 
@@ -252,7 +271,7 @@ class RelativePositions(nn.Module):
         self.places: Tensor
         self.register_buffer("places", torch.arange(256), persistent=False)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Return `x` as it is, `(batch, length, d_model)`."""
         return x
 

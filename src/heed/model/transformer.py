@@ -57,13 +57,13 @@ class Embedding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, ids: Tensor, offset: int = 0, names: tuple[str, str] = ("tokens", "sum")
+        self, ids: Tensor, offset: int | Tensor = 0, names: tuple[str, str] = ("tokens", "sum")
     ) -> Tensor:
         """Embed tokens.
 
         Args:
             ids: `(batch, length)`.
-            offset: position of the first.
+            offset: position of the first, or of the first of each row, `(batch,)`.
             names: of the tensors, which differ where one module embeds both sides.
 
         Returns:

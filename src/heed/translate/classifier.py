@@ -10,6 +10,7 @@ import numpy as np
 
 from heed.decode.batching import padded
 from heed.errors import UsageError
+from heed.model.families import family_of
 from heed.model.interface import Decodable, Floats
 from heed.text.normalize import normalize
 from heed.text.vocab import N_SPECIAL, Vocab
@@ -56,7 +57,7 @@ def load_classifier(
         found.bundle.src_vocab,
         labels=found.bundle.labels,
         context=found.options.max_length,
-        marks_words=found.bundle.config.family == "bag",
+        marks_words=family_of(found.bundle.config).marks_words,
         twin=found.twin,
     )
 

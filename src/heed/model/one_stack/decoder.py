@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.model.attention import Cache
+from heed.model.cache import KVCache
 from heed.model.layers import EncoderLayer
 from heed.model.masks import both, padding_mask, prefix_mask
 from heed.model.network import TorchNetwork
@@ -33,12 +34,14 @@ class DecoderOnlyState:
     Attributes:
         caches: one a layer, keys and values of the source and of the target so far, or their sums.
         src_mask: True at real source tokens, `(rows, 1, 1, src_len)`, or None.
-        position: number of target tokens read so far.
+        position: number of target tokens read so far, with the padding in front of them.
+        n_padded: how many of these are padding in each row, `(rows,)`; None = none in any.
     """
 
     caches: list[Cache]
     src_mask: Tensor | None
     position: int = 0
+    n_padded: Tensor | None = None
 
 
 class DecoderOnly(TorchNetwork):
@@ -77,6 +80,8 @@ class DecoderOnly(TorchNetwork):
         self.output = output
         self.is_bidirectional = is_bidirectional
         self.window = window
+        caches = [layer.self_attention.new_cache() for layer in decoder]
+        self.reads_prompts = window is None and all(isinstance(each, KVCache) for each in caches)
 
     def layers(self) -> list[nn.Module]:
         """All layers; they share one compiled program."""
@@ -112,6 +117,20 @@ class DecoderOnly(TorchNetwork):
         self.select(state, rows)
         return state
 
+    def start_from(self, prompts: Tensor) -> DecoderOnlyState:
+        """Read beginnings of targets `(rows, length)`; see `TorchNetwork.start_from`.
+
+        Padding goes in front, so that all rows end at one place and go on together. No token reads
+        it, and each row counts its positions from its own first token.
+        """
+        length = prompts.size(1)
+        n_padded = length - (prompts != self.pad_id).sum(dim=1)
+        places = torch.arange(length, device=prompts.device) - n_padded[:, None]
+        caches = [layer.self_attention.new_cache() for layer in self._decoder_layers()]
+        state = DecoderOnlyState(caches, None, n_padded=n_padded if n_padded.any() else None)
+        self._extended(state, prompts.gather(1, places % length))
+        return state
+
     def step(self, state: DecoderOnlyState, tokens: Tensor) -> Tensor:
         """Logits after `tokens` `(rows,)`, `(rows, tgt_vocab_size)`; see `TorchNetwork.step`."""
         x = self._extended(state, tokens[:, None])
@@ -130,6 +149,8 @@ class DecoderOnly(TorchNetwork):
             cache.select(rows)
         if state.src_mask is not None:
             state.src_mask = state.src_mask[rows]
+        if state.n_padded is not None:
+            state.n_padded = state.n_padded[rows]
 
     def source_attention(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
         """The part of each layer's self-attention that leads from target to source."""
@@ -142,7 +163,9 @@ class DecoderOnly(TorchNetwork):
         """The last layer's output for new tokens `(rows, n_new)`, `(rows, n_new, d_model)`."""
         n_new, first, mask = tokens.size(1), state.position, None
         n_src = state.caches[0].length - first
-        x = self._embedded_tgt(tokens, first)
+        x = self._embedded_tgt(tokens, first if state.n_padded is None else first - state.n_padded)
+        # Rotations and distances count the padding too: what attention reads is how far apart
+        # two positions are.
         rotation = self.embed.rotation(n_new, first)
         distances = self._from_side(n_new, n_src, first + n_new, first)
         state.position += n_new
@@ -150,6 +173,9 @@ class DecoderOnly(TorchNetwork):
             n_tgt = min(state.position, self.window + 1) if self.window else state.position
             is_tgt = state.src_mask.new_ones(len(tokens), 1, 1, n_tgt)
             mask = torch.cat([state.src_mask, is_tgt], dim=-1)
+        elif state.n_padded is not None:
+            places = torch.arange(state.position, device=tokens.device)
+            mask = (places >= state.n_padded[:, None])[:, None, None]
         for layer, cache in zip(self._decoder_layers(), state.caches, strict=True):
             x = layer.extend(x, cache, mask, rotation, distances, n_new > 1)
         return x
@@ -158,8 +184,11 @@ class DecoderOnly(TorchNetwork):
         """`(batch, src_len)` → `(batch, src_len, d_model)`."""
         return see(self, "embedded_src", self.embed(src, names=SRC_NAMES) + self.sides[SOURCE])
 
-    def _embedded_tgt(self, tokens: Tensor, offset: int = 0) -> Tensor:
-        """`(batch, length)` at positions `offset …` → `(batch, length, d_model)`."""
+    def _embedded_tgt(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """`(batch, length)` at positions `offset …` → `(batch, length, d_model)`.
+
+        An offset `(batch,)` is each row's own; padding stands below position 0.
+        """
         embedded = self.embed(tokens, offset, TGT_NAMES) + self.sides[TARGET]
         return see(self, "embedded_tgt", embedded)
 

@@ -16,6 +16,7 @@ from heed.data.prepared import Prepared
 from heed.data.progress import Report
 from heed.data.store import Store
 from heed.evaluate.labels import accuracy, mean_f1
+from heed.model.families import family_of
 from heed.text.vocab import N_SPECIAL, Vocab
 from heed.train.recipe.recipe import Draft, Recipe
 from heed.train.step.forward import losses
@@ -88,8 +89,8 @@ class MarkedWords:
 
 def _as_read(store: Store, data: Prepared, recipe: Recipe) -> Store | MarkedWords:
     """The texts as the model of this recipe reads them."""
-    is_bag = recipe.model.family == "bag"
-    return MarkedWords(store, data.src_vocab) if is_bag else store
+    marks_words = family_of(recipe.model).marks_words
+    return MarkedWords(store, data.src_vocab) if marks_words else store
 
 
 def _epochs(recipe: Recipe, data: Prepared) -> Callable[[int], EpochPairs]:
