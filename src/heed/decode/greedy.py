@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,11 +130,11 @@ def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, in
     n_read = task.constraints.prefix_lengths()
     if task.pad_id is None:
         n_read[:] = 0
-    has_prompts = bool(n_read.any()) and src.shape[1] == 0
-    if has_prompts and isinstance(model, PromptReader) and model.reads_prompts:
+    pad_id, is_prompt = task.pad_id, bool(n_read.any()) and src.shape[1] == 0
+    if pad_id is not None and is_prompt and _reads_prompts(model):
         number = int(n_read.max())
         is_read = np.arange(number) < n_read[:, None]
-        state = model.start_from(np.where(is_read, begun[:, :number], task.pad_id))
+        state = model.start_from(np.where(is_read, begun[:, :number], pad_id))
     else:
         number = int(n_read.min())
         n_read[:] = number
@@ -147,6 +147,11 @@ def _begin(model: Decodable, src: Ids, task: Task) -> tuple[State, Rows, Ids, in
         tokens[: number - n], tokens[number - n : number] = task.bos_id, prefix[:n]
     rows.token_log_probs[:, :number] = 0.0
     return state, rows, begun[np.arange(len(src)), n_read], number
+
+
+def _reads_prompts(model: Decodable) -> TypeGuard[PromptReader]:
+    """Whether beginnings of unequal length can be read at once."""
+    return isinstance(model, PromptReader) and model.reads_prompts
 
 
 def _new_rows(task: Task, n_skipped: Ids) -> Rows:
