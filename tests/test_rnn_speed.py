@@ -84,7 +84,8 @@ def test_the_peer_that_converges_has_its_own_schedule_and_sees_the_development_s
     asked = {**settings, "epochs": 12, "validate_every": 240}
     config = rnn_speed.converging_config(asked, task(scripts["peers"], tmp_path))
     training, decoder = config["training"], config["model"]["decoder"]
-    assert (training["scheduling"], training["epochs"]) == ("plateau", 12)
+    assert (training["scheduling"], training["epochs"]) == ("exponential", 12)
+    assert training["learning_rate"] * training["decrease_factor"] == pytest.approx(0.001)
     assert "updates" not in training
     assert training["validation_freq"] % training["logging_freq"] == 0
     assert config["data"]["dev"] == str(tmp_path / "dev")

@@ -576,8 +576,8 @@ def interface_calls() -> Iterator[Call]:
     in_torch = TorchDecodable(network, torch.device("cpu"))
     for owner, reader in ((PromptReader, engine), (TorchDecodable, in_torch)):
         yield owner.start_from, reader.start_from, {"prompts": ids("rows, length").numpy()}
-    for kind in (TorchNetwork, DecoderOnly):
-        yield kind.start_from, network.start_from, {"prompts": ids("rows, length")}
+    for model_kind in (TorchNetwork, DecoderOnly):
+        yield model_kind.start_from, network.start_from, {"prompts": ids("rows, length")}
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
