@@ -573,9 +573,10 @@ def interface_calls() -> Iterator[Call]:
         yield owner.extend, decodable.extend, several
     network = relative("decoder")
     engine = Engine(Network.of(network.config, to_arrays(network.state_dict())))
+    prompts = {"prompts": ids("rows, length").numpy()}
+    yield PromptReader.start_from, engine.start_from, prompts
     in_torch = TorchDecodable(network, torch.device("cpu"))
-    for owner, reader in ((PromptReader, engine), (TorchDecodable, in_torch)):
-        yield owner.start_from, reader.start_from, {"prompts": ids("rows, length").numpy()}
+    yield TorchDecodable.start_from, in_torch.start_from, prompts
     for model_kind in (TorchNetwork, DecoderOnly):
         yield model_kind.start_from, network.start_from, {"prompts": ids("rows, length")}
     log_probs = tensor("rows, vocab_size")
