@@ -573,12 +573,8 @@ def interface_calls() -> Iterator[Call]:
         yield owner.extend, decodable.extend, several
     network = relative("decoder")
     engine = Engine(Network.of(network.config, to_arrays(network.state_dict())))
-    prompts = {"prompts": ids("rows, length").numpy()}
-    yield PromptReader.start_from, engine.start_from, prompts
-    in_torch = TorchDecodable(network, torch.device("cpu"))
-    yield TorchDecodable.start_from, in_torch.start_from, prompts
-    for model_kind in (TorchNetwork, DecoderOnly):
-        yield model_kind.start_from, network.start_from, {"prompts": ids("rows, length")}
+    yield PromptReader.start_from, engine.start_from, {"prompts": ids("rows, length").numpy()}
+    yield TorchNetwork.start_from, network.start_from, {"prompts": ids("rows, length")}
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
