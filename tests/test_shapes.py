@@ -574,7 +574,10 @@ def interface_calls() -> Iterator[Call]:
     network = relative("decoder")
     engine = Engine(Network.of(network.config, to_arrays(network.state_dict())))
     yield PromptReader.start_from, engine.start_from, {"prompts": ids("rows, length").numpy()}
-    yield TorchNetwork.start_from, network.start_from, {"prompts": ids("rows, length")}
+    for reader in (TorchNetwork, DecoderOnly):
+        yield reader.start_from, network.start_from, {"prompts": ids("rows, length")}
+    in_torch = TorchDecodable(network, torch.device("cpu"))
+    yield TorchDecodable.start_from, in_torch.start_from, {"prompts": ids("rows, length").numpy()}
     log_probs = tensor("rows, vocab_size")
     yield top, top, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}

@@ -114,7 +114,7 @@ class TorchDecodable:
 
     @torch.inference_mode()
     def start_from(self, prompts: Ids) -> TorchState:
-        """Read the beginnings of targets `(rows, length)`; see `PromptReader.start_from`."""
+        """Read `prompts` `(rows, length)` at once; see `PromptReader.start_from`."""
         decoder = self.network.start_from(self._tensor(prompts))
         return TorchState(decoder, torch.empty(0, device=self._device))
 

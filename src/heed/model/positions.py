@@ -162,7 +162,7 @@ class SinusoidalPositions(nn.Module):
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
 
-        An offset `(batch,)` is each row's own; positions below 0 get the row of 0.
+        Several offsets are one for each row; positions below 0 get the row of 0.
         """
         end = _end(x, offset)
         if end > self.table.size(0):
@@ -213,7 +213,7 @@ class LearnedPositions(nn.Module):
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Add the rows of positions `offset …` to `x`, `(batch, length, d_model)`.
 
-        An offset `(batch,)` is each row's own; positions below 0 get the row of 0.
+        Several offsets are one for each row; positions below 0 get the row of 0.
         """
         end = _end(x, offset)
         if end > self.table.size(0):

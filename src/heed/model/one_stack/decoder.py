@@ -118,7 +118,7 @@ class DecoderOnly(TorchNetwork):
         return state
 
     def start_from(self, prompts: Tensor) -> DecoderOnlyState:
-        """Read beginnings of targets `(rows, length)`; see `TorchNetwork.start_from`.
+        """Read `prompts` `(rows, length)` at once; see `TorchNetwork.start_from`.
 
         Padding goes in front, so that all rows end at one place and go on together. No token reads
         it, and each row counts its positions from its own first token.
