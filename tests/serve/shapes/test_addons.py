@@ -44,6 +44,34 @@ def test_kiss_translator_asks_for_one_or_many(client: TestClient, wanted: list[s
     assert answer.json() == {"error": "Invalid request: missing text parameter"}
 
 
+def test_hcfy_names_languages_in_chinese(client: TestClient, wanted: list[str]) -> None:
+    values = {"text": TEXTS[0], "destination": ["德语", "英语"], "name": "heed"}
+    found = {"text": TEXTS[0], "from": "英语", "to": "德语", "result": [wanted[0]]}
+    assert post(client, "/hcfy", **values, source="英语") == found
+    assert post(client, "/hcfy", text=TEXTS[0], destination="de", source="en") == found
+    lines = post(client, "/hcfy", **{**values, "text": "\n".join(TEXTS), "source": "英语"})
+    assert lines["result"] == wanted
+
+
+def test_hcfy_takes_the_second_language_for_a_text_in_the_first(
+    client: TestClient, de_en: str
+) -> None:
+    german = "Der Hund schläft."
+    answer = heed.load(de_en)(german)
+    for source in ({"source": "德语"}, {}):
+        found = post(client, "/hcfy", text=german, destination=["德语", "英语"], **source)
+        assert found == {"text": german, "from": "德语", "to": "英语", "result": [answer]}
+    kept = post(client, "/hcfy", text=german, destination=["德语"], source="德语")
+    assert kept["result"] == [german]
+
+
+@pytest.mark.parametrize("destination", [[], [" ", ","], [""], "", None])
+def test_hcfy_needs_a_language(client: TestClient, destination: Any) -> None:
+    answer = client.post("/hcfy", json={"text": TEXTS[0], "destination": destination})
+    assert answer.status_code == 400
+    assert "destination" in answer.json()["error"]
+
+
 def test_google_cloud_translation(client: TestClient, wanted: list[str]) -> None:
     values = {"q": TEXTS, "source": "en", "target": "de", "format": "text"}
     found = {"data": {"translations": [{"translatedText": text} for text in wanted]}}

@@ -8,6 +8,7 @@ from heed.serve.shapes import (
     deepl_glossaries,
     documentation,
     embeddings,
+    hcfy,
     libretranslate,
     libretranslate_files,
     libretranslate_page,
@@ -38,6 +39,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *deepl_glossaries.ENDPOINTS,
     *deepl_documents.ENDPOINTS,
     *addons.ENDPOINTS,
+    *hcfy.ENDPOINTS,
     *opennmt.ENDPOINTS,
 )
 ENDPOINTS = (*_TRANSLATING, *documentation.endpoints(_TRANSLATING))
