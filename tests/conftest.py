@@ -175,6 +175,7 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
         "detect",
         "http_load",
         "new_words",
+        "same_steps",
         "serve",
         "survival",
         "widen",

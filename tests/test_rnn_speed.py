@@ -90,7 +90,7 @@ def test_the_peer_that_converges_has_its_own_schedule_and_sees_the_development_s
     assert training["validation_freq"] % training["logging_freq"] == 0
     assert config["data"]["dev"] == str(tmp_path / "dev")
     assert decoder["input_feeding"] and decoder["attention"] == "luong"
-    assert config["model"]["encoder"]["dropout"] == decoder["embeddings"]["dropout"] == 0.3
+    assert config["model"]["encoder"]["dropout"] == decoder["embeddings"]["dropout"] == 0.2
 
 
 def test_what_converged_is_scored_in_words_by_the_best_model(
