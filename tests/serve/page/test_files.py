@@ -4,32 +4,54 @@ import gzip
 import re
 from pathlib import Path
 
+import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
+from heed.serve.export import SCREENS
 from heed.serve.page import files
 from heed.serve.page.files import read_page, routes
 
 STATIC = Path(files.__file__).parent / "static"
 MAX_COMPRESSED_BYTES = 80_000
+MAX_SCREEN_BYTES = 150_000
 
 
 def client() -> TestClient:
     return TestClient(Starlette(routes=routes(char_limit=1234)))
 
 
-def test_what_the_translator_loads_has_at_most_80_kilobytes_compressed() -> None:
+def loaded(*names: str) -> set[str]:
+    """The files that the page loads first, and those that these modules import."""
     _, table = read_page(1000)
     index = table["index.html"].content.decode()
-    needed = {"index.html", "icons.svg", *re.findall(r'"page/[0-9a-f]+/([^"#]+)"', index)}
+    shell = {"index.html", "icons.svg", *re.findall(r'"page/[0-9a-f]+/([^"#]+)"', index)}
+    needed = {*shell, *names}
     waiting = [name for name in needed if name.endswith(".js")]
     while waiting:
         imported = set(re.findall(r'from "\./([^"]+)"', code(waiting.pop())))
         waiting += imported - needed
         needed |= imported
-    assert len(needed) > 10
-    assert sum(len(table[name].compressed) for name in needed) <= MAX_COMPRESSED_BYTES
+    return needed
+
+
+def compressed_bytes(names: set[str]) -> int:
+    _, table = read_page(1000)
+    return sum(len(table[name].compressed) for name in names)
+
+
+def test_what_the_translator_loads_has_at_most_80_kilobytes_compressed() -> None:
+    assert len(loaded()) > 10
+    assert compressed_bytes(loaded()) <= MAX_COMPRESSED_BYTES
+
+
+@pytest.mark.parametrize("screen", [*SCREENS, "training"])
+def test_what_a_screen_loads_has_at_most_150_kilobytes_compressed(screen: str) -> None:
+    views = re.findall(r'import\("\./([^"]+)"\)', code(f"{screen}.js"))
+    names = loaded("inside.css", f"{screen}.css", f"{screen}.js", *views)
+    assert len(names) > len(loaded())
+    assert compressed_bytes(names) <= MAX_SCREEN_BYTES
 
 
 def code(name: str) -> str:
