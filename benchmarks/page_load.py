@@ -3,7 +3,8 @@
 Serves a model and opens each screen in a browser without a cache, with a sentence. Written: kB sent
 for files of the page (compressed, with headers), requests to other hosts, milliseconds until the
 first paint (of several loads the shortest, for other programs only add time), and milliseconds
-until the screen shows the numbers of the sentence, once it is traced at once.
+until the screen shows the numbers of the sentence, which the server traces meanwhile, and of these
+the processor time of the page's thread and of the server.
 
     python benchmarks/page_load.py MODEL "A man is riding a bike."
     python benchmarks/page_load.py MODEL SENTENCE --translation OTHER --repeat 32
@@ -16,7 +17,7 @@ import time
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Page
+from playwright.sync_api import CDPSession, Page
 
 from page_frames import served
 
@@ -32,11 +33,18 @@ SCREENS = {
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 
 
+def spent(session: CDPSession) -> float:
+    """Seconds of processor time that the thread of the page has taken."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
+
 def opened(page: Page, address: str, screen: str, shown: str) -> dict[str, Any]:
     """One load, without a cache."""
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     ours = urlsplit(address).netloc
     files: dict[str, bool] = {}
     found: dict[str, Any] = {"kb": 0.0, "elsewhere": 0}
@@ -53,10 +61,14 @@ def opened(page: Page, address: str, screen: str, shown: str) -> dict[str, Any]:
     session.on("Network.requestWillBeSent", asked)
     session.on("Network.loadingFinished", came)
     page.goto(f"{address}#/{screen}")  # the address differs in its fragment alone
-    begun, found["kb"] = time.monotonic(), 0.0
+    found["kb"] = 0.0
+    begun = time.monotonic(), time.process_time(), spent(session)
     page.reload()
     page.locator(shown).first.wait_for()
-    found["ms_shown"] = 1000 * (time.monotonic() - begun)
+    ended = time.monotonic(), time.process_time(), spent(session)
+    names = ("ms_shown", "cpu_ms_server", "cpu_ms_page")
+    for name, start, end in zip(names, begun, ended, strict=True):
+        found[name] = 1000 * (end - start)
     page.wait_for_load_state("networkidle")
     found["ms_paint"] = page.evaluate(PAINT)
     session.detach()
@@ -71,6 +83,7 @@ def main() -> None:
     parser.add_argument("--translation", default="", help="of it; default: the model's own")
     parser.add_argument("--repeat", type=int, default=1, help="of the texts, for long ones")
     parser.add_argument("--loads", type=int, default=5)
+    parser.add_argument("--only", default="", help="screens whose addresses begin so")
     asked = parser.parse_args()
     text, translation = (
         " ".join([part] * asked.repeat).strip() for part in (asked.sentence, asked.translation)
@@ -81,13 +94,18 @@ def main() -> None:
         page.goto(f"{address}#/attention?text={quote(text)}{given}")
         page.locator(".thumb canvas").first.wait_for()
         for screen, shown in SCREENS.items():
+            if not screen.startswith(asked.only):
+                continue
             loads = [opened(page, address, screen, shown) for _ in range(asked.loads)]
             found = {
                 "screen": screen,
                 "kb_compressed": round(max(load["kb"] for load in loads), 1),
                 "requests_elsewhere": sum(load["elsewhere"] for load in loads),
                 "ms_first_paint": round(min(load["ms_paint"] for load in loads)),
-                "ms_shown": round(min(load["ms_shown"] for load in loads)),
+                **{
+                    name: round(min(load[name] for load in loads))
+                    for name in ("ms_shown", "cpu_ms_page", "cpu_ms_server")
+                },
             }
             sys.stdout.write(f"{json.dumps(found)}\n")
             sys.stdout.flush()
