@@ -19,7 +19,7 @@ CHUNK = 512 if has_faster_onednn() else 128
 """Most tokens whose logits exist at once: of 8,000 pieces 16 or 4 MB, which stay within the cache.
 
 On an Intel Xeon with 2 MB of cache a core, 128 takes 77 ms where 512 takes 102, and with rounded
-factors 51 and 61 (1,500 tokens, width 128). On AMD's processors 512 was the faster.
+factors 51 and 61 (1,500 tokens, width 128). AMD's processors have more cache; 128 was not tried.
 """
 
 
