@@ -224,6 +224,11 @@ def test_padding_and_company_change_nothing(tiny: Tiny, changes: dict[str, Any])
         assert (alone - together[row]).abs().max() <= 1e-12
 
 
+def rounding(logits: Tensor) -> float:
+    """How far float32 sums in another order may be away; logits are large without norms."""
+    return max(1e-5, 3e-6 * float(logits.abs().max()))
+
+
 @torch.no_grad()
 def test_padding_in_float32_stays_within_rounding(tiny: Tiny) -> None:
     """Tolerance: float32 sums in another order."""
@@ -276,7 +281,7 @@ def test_stepping_with_a_cache_equals_one_forced_pass(tiny: Tiny, changes: dict[
     state = model.start(SRC)
     for position in range(TGT_IN.size(1)):
         logits = model.step(state, TGT_IN[:, position])
-        assert (logits - forced[:, position]).abs().max() <= 1e-5
+        assert (logits - forced[:, position]).abs().max() <= rounding(forced)
         assert torch.equal(logits.argmax(dim=-1), forced[:, position].argmax(dim=-1))
 
 
@@ -294,7 +299,7 @@ def test_rows_may_be_repeated_and_reordered_as_a_beam_does(
     for _ in range(6):
         logits = model.step(state, prefixes[:, -1])
         expected = model.teacher_forced(SRC[sources], prefixes)[:, -1]
-        assert (logits - expected).abs().max() <= 1e-5
+        assert (logits - expected).abs().max() <= rounding(expected)
         rows = sources * beam_size + torch.randint(beam_size, (n_sources * beam_size,))
         model.select(state, rows)
         new_tokens = torch.randint(4, 13, (n_sources * beam_size, 1))
@@ -321,7 +326,7 @@ def test_finished_sources_may_leave_and_beams_may_narrow(
     for rows, kept in [*plan, ([0, 1], None)]:
         logits = model.step(state, prefixes[:, -1])
         expected = model.teacher_forced(SRC[owners], prefixes)[:, -1]
-        assert (logits - expected).abs().max() <= 1e-5
+        assert (logits - expected).abs().max() <= rounding(expected)
         index = torch.tensor(rows)
         model.select(state, index, None if kept is None else torch.tensor(kept))
         prefixes = torch.cat([prefixes[index], torch.randint(4, 13, (len(rows), 1))], dim=1)

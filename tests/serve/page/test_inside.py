@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.serve.page.conftest import (
     SENTENCE,
     TRANSLATION,
@@ -42,6 +42,19 @@ def test_the_sentence_of_the_translator_is_looked_into(open_page: Open) -> None:
     page.get_by_role("link", name="Attention").click()
     expect(page.locator("canvas").first).to_be_visible()
     expect(page.get_by_label("Sentence to look into")).to_have_value(SENTENCE)
+
+
+def test_what_is_typed_before_the_languages_come_stays(open_page: Open) -> None:
+    held: list[Route] = []
+    page = open_page("#/attention")
+    page.route("**/languages", lambda route: held.append(route))
+    page.reload()
+    sentence = page.get_by_label("Sentence to look into")
+    sentence.fill(SENTENCE)
+    wait_until(page, lambda: held)
+    held.pop().continue_()
+    expect(page.get_by_role("combobox", name="Languages")).to_have_value("en de")
+    expect(sentence).to_have_value(SENTENCE)
 
 
 def test_the_numbers_of_a_map_are_those_of_a_trace(

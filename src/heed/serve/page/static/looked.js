@@ -67,7 +67,9 @@ export function begin() {
   const source = languages.find(({ code }) => code === from) ?? languages[0];
   const to = source.targets.includes(session.to) ? session.to : source.targets[0];
   looked.set({ from: source.code, to });
-  if (!looked.text) looked.set(chosen([{ ...NOTHING, text: oneLine(session.text) }], 0));
+  // What a person typed while the languages were on their way stays.
+  const text = oneLine(session.text);
+  if (!looked.text && text) looked.set(chosen([{ ...NOTHING, text }], 0));
   takeFromAddress();
   if (looked.text) look();
 }
