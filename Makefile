@@ -3,6 +3,7 @@
 #   make demo         install, then train a small translator on the built-in corpus (minutes)
 #   make test         install, then run the tests, a short training among them
 #   make check        format, lint, strict types, spelling, walls, names in docs
+#   make lint         the same without its tests, which are part of make test
 #   make docs         the documentation as a site, in site/; a broken link is an error
 #   make claims       docs/claims.md anew: which tests prove which claim
 #   make package      the release: source archive and wheel, installed into an empty venv and used
@@ -27,7 +28,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 SOURCES = src tests benchmarks docs/reference.py hatch_build.py
 ENGINE = hatch_build.py $(wildcard engine/*)
 
-.PHONY: help demo test check docs claims package reliability soak fuzz learn format
+.PHONY: help demo test check lint docs claims package reliability soak fuzz learn format
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -72,13 +73,15 @@ fuzz: $(BIN)/pip
 learn: $(VENV)/.dev
 	$(PYTEST) -m slow
 
-check: $(VENV)/.dev
+check: lint
+	$(PYTEST) tests/test_architecture.py tests/docs/test_names.py -k "not imported_alone"
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
-	$(PYTEST) tests/test_architecture.py tests/docs/test_names.py -k "not imported_alone"
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -186,6 +186,8 @@ def test_filters_are_tried_without_a_new_search(open_page: Open) -> None:
         expect(page.locator(".facts")).not_to_have_text(before, use_inner_text=True)
         if reason:
             expect(page.locator(".figures .final", has_text=reason).first).to_be_visible()
+        # The address follows a moment later; until then the old one would be no change.
+        expect(page).not_to_have_url(re.compile(r"#/decoding\?beam=2$"))
 
 
 def test_samples_are_drawn_again(open_page: Open, translator: Translator) -> None:
