@@ -37,10 +37,8 @@ def has_faster_onednn() -> bool:
     import torch
 
     has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
-    has_switch = hasattr(torch.backends.mkldnn, "matmul")  # torch 2.9
-    is_wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
     is_amd = cpu_info("vendor_id") == "AuthenticAMD" and "amx" not in cpu_info("flags")
-    return has_mkl and has_switch and is_wide and is_amd
+    return has_mkl and _has_wide_onednn() and is_amd
 
 
 @functools.cache
@@ -49,11 +47,15 @@ def has_bfloat16_tiles() -> bool:
 
     Intel's servers have them since Sapphire Rapids.
     """
+    return _has_wide_onednn() and "amx_bf16" in cpu_info("flags").split()
+
+
+def _has_wide_onednn() -> bool:
+    """Whether torch can be told to multiply float32 matrices with oneDNN, which has AVX-512."""
     import torch
 
     has_switch = hasattr(torch.backends.mkldnn, "matmul")  # torch 2.9
-    is_wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return has_switch and is_wide and "amx_bf16" in cpu_info("flags").split()
+    return has_switch and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 def cpu_info(key: str) -> str:
