@@ -10,16 +10,15 @@ the processor time of the page's thread and of the server.
     python benchmarks/page_load.py MODEL SENTENCE --translation OTHER --repeat 32
 """
 
-import argparse
 import json
 import sys
 import time
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
-from playwright.sync_api import CDPSession, Page
+from playwright.sync_api import Page
 
-from page_frames import served
+from page_frames import arguments, look, measured, served, spent
 
 SCREENS = {
     "attention": ".drawn canvas.cells",
@@ -33,18 +32,11 @@ SCREENS = {
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 
 
-def spent(session: CDPSession) -> float:
-    """Seconds of processor time that the thread of the page has taken."""
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
-
-
 def opened(page: Page, address: str, screen: str, shown: str) -> dict[str, Any]:
     """One load, without a cache."""
-    session = page.context.new_cdp_session(page)
+    session = measured(page)
     session.send("Network.enable")
     session.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     ours = urlsplit(address).netloc
     files: dict[str, bool] = {}
     found: dict[str, Any] = {"kb": 0.0, "elsewhere": 0}
@@ -62,13 +54,13 @@ def opened(page: Page, address: str, screen: str, shown: str) -> dict[str, Any]:
     session.on("Network.loadingFinished", came)
     page.goto(f"{address}#/{screen}")  # the address differs in its fragment alone
     found["kb"] = 0.0
-    begun = time.monotonic(), time.process_time(), spent(session)
+    begun = 1000 * time.monotonic(), 1000 * time.process_time(), *spent(session, "Task")
     page.reload()
     page.locator(shown).first.wait_for()
-    ended = time.monotonic(), time.process_time(), spent(session)
+    ended = 1000 * time.monotonic(), 1000 * time.process_time(), *spent(session, "Task")
     names = ("ms_shown", "cpu_ms_server", "cpu_ms_page")
     for name, start, end in zip(names, begun, ended, strict=True):
-        found[name] = 1000 * (end - start)
+        found[name] = end - start
     page.wait_for_load_state("networkidle")
     found["ms_paint"] = page.evaluate(PAINT)
     session.detach()
@@ -77,22 +69,11 @@ def opened(page: Page, address: str, screen: str, shown: str) -> dict[str, Any]:
 
 def main() -> None:
     """Serve, open, print a line of JSON for each screen."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("model", help="model folder")
-    parser.add_argument("sentence", help="that the screens show")
-    parser.add_argument("--translation", default="", help="of it; default: the model's own")
-    parser.add_argument("--repeat", type=int, default=1, help="of the texts, for long ones")
+    parser = arguments(__doc__.partition("\n")[0], "screens")
     parser.add_argument("--loads", type=int, default=5)
-    parser.add_argument("--only", default="", help="screens whose addresses begin so")
     asked = parser.parse_args()
-    text, translation = (
-        " ".join([part] * asked.repeat).strip() for part in (asked.sentence, asked.translation)
-    )
-    given = f"&translation={quote(translation)}" if translation else ""
     with served(asked.model) as (page, address):
-        page.set_default_timeout(600_000)
-        page.goto(f"{address}#/attention?text={quote(text)}{given}")
-        page.locator(".thumb canvas").first.wait_for()
+        look(page, address, asked)
         for screen, shown in SCREENS.items():
             if not screen.startswith(asked.only):
                 continue

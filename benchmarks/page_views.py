@@ -9,15 +9,13 @@ thread for a frame, to which other programs add nothing.
     python benchmarks/page_views.py MODEL SENTENCE --repeat 25 --only steps
 """
 
-import argparse
 import json
 import statistics
 import sys
-from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from page_frames import frame_times, served
+from page_frames import arguments, frame_times, look, measured, served, spent
 
 WEIGHTS = "encoder.0.self_attention.weights"
 VIEWS = {
@@ -74,17 +72,10 @@ SCRIPT = """async ([selector, nFrames]) => {
 
 def measure(page: Page, selector: str, n_frames: int) -> dict[str, float]:
     """Frame times of the view that is open."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def spent() -> list[float]:
-        metrics = session.send("Performance.getMetrics")["metrics"]
-        values = {metric["name"]: metric["value"] for metric in metrics}
-        return [1000 * values[f"{name}Duration"] for name in CPU]
-
-    before = spent()
+    session = measured(page)
+    before = spent(session, *CPU)
     found = page.evaluate(SCRIPT, [selector, n_frames])
-    took = [after - begun for begun, after in zip(before, spent(), strict=True)]
+    took = [after - begun for begun, after in zip(before, spent(session, *CPU), strict=True)]
     work = sorted(found["work"])
     return {
         **frame_times(found["frames"]),
@@ -96,23 +87,11 @@ def measure(page: Page, selector: str, n_frames: int) -> dict[str, float]:
 
 def main() -> None:
     """Serve, open, move, print a line of JSON for each view."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("model", help="model folder")
-    parser.add_argument("sentence", help="that the views show")
-    parser.add_argument("--translation", default="", help="of it; default: the model's own")
-    parser.add_argument("--repeat", type=int, default=1, help="of the texts, for large maps")
+    parser = arguments(__doc__.partition("\n")[0], "views")
     parser.add_argument("--frames", type=int, default=300)
-    parser.add_argument("--only", default="", help="views whose addresses begin so")
     asked = parser.parse_args()
-    text, translation = (
-        quote(" ".join([part] * asked.repeat).strip())
-        for part in (asked.sentence, asked.translation)
-    )
-    given = f"&translation={translation}" if translation else ""
     with served(asked.model) as (page, address):
-        page.set_default_timeout(600_000)
-        page.goto(f"{address}#/attention?text={text}{given}")
-        page.locator(".thumb canvas").first.wait_for()
+        look(page, address, asked)
         for view, selector in VIEWS.items():
             if not view.startswith(asked.only):
                 continue
