@@ -60,17 +60,24 @@ def test_the_peer_gets_the_sizes_and_ends_after_as_many_steps(
     assert config["training"]["updates"] == config["training"]["validation_freq"] == 20
 
 
+@pytest.fixture
+def model(rnn_speed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the peer's model; the peer writes `LOG`, whatever it is asked."""
+    monkeypatch.setattr(rnn_speed, "run", lambda *_: LOG)
+    (tmp_path / "test.src").write_text("▁a ▁dog\n▁two\n", encoding="utf-8")
+    folder = tmp_path / "run" / "model"
+    folder.mkdir(parents=True)
+    return folder
+
+
 def test_rates_are_those_after_the_first_steps(
     rnn_speed: Any,
     scripts: dict[str, Any],
     settings: dict[str, Any],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    model: Path,
 ) -> None:
-    monkeypatch.setattr(rnn_speed, "run", lambda *_: LOG)
-    (tmp_path / "test.src").write_text("▁a ▁dog\n▁two\n", encoding="utf-8")
-    (tmp_path / "run" / "model").mkdir(parents=True)
-    (tmp_path / "run" / "model" / "20.ckpt").touch()
+    (model / "20.ckpt").touch()
     found = rnn_speed.measure_joeynmt(settings, task(scripts["peers"], tmp_path))
     assert found == {"tgt_tokens_per_s": 661, "output_tokens_per_s": 2.5, "sentences_per_s": 1.0}
     table = rnn_speed.table({"LSTM, dot": {"heed": [found | {"tgt_tokens_per_s": 1322}] * 2,
@@ -98,16 +105,13 @@ def test_what_converged_is_scored_in_words_by_the_best_model(
     scripts: dict[str, Any],
     settings: dict[str, Any],
     tmp_path: Path,
+    model: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rnn_speed, "run", lambda *_: LOG)
     monkeypatch.setattr(scripts["peers"], "text_of", lambda found, data: [
         line.replace(" ", "").replace("▁", " ").strip() for line in found
     ])  # fmt: skip
-    (tmp_path / "test.src").write_text("▁a ▁dog\n▁two\n", encoding="utf-8")
     (tmp_path / "test.tgt").write_text("ein Hund\nzwei\n", encoding="utf-8")
-    model = tmp_path / "run" / "model"
-    model.mkdir(parents=True)
     (model / "480.ckpt").touch()
     (model / "best.ckpt").symlink_to("480.ckpt")
     (model / "validations.txt").write_text("Steps: 480\tbleu: 30.0\t*\n", encoding="utf-8")
