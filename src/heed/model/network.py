@@ -13,6 +13,7 @@ from heed.model.config import AnyConfig
 from heed.model.masks import padding_mask
 from heed.model.plan import Weight
 from heed.model.positions import Rotation
+from heed.model.recurrence import leave_sums_uncompiled
 from heed.model.trace import recording, see
 
 
@@ -172,5 +173,6 @@ class TorchNetwork(nn.Module):
 @functools.cache
 def _compiled(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A layer's `forward` for all shapes; the compiler works when it is first called."""
+    leave_sums_uncompiled()
     compiled: Callable[..., Tensor] = torch.compile(forward, dynamic=True)
     return compiled

@@ -225,6 +225,24 @@ def test_a_step_says_what_is_read_and_written(show: Show, trace: Trace) -> None:
     expect(play).to_have_text("Play")
 
 
+def test_two_drawings_of_the_same_leave_one(show: Show, trace: Trace) -> None:
+    """The address changes while the numbers of the first drawing are on their way."""
+    page = show()
+    held: list[Route] = []
+    address = re.compile(r"/trace/.*\?")
+    page.route(address, lambda route: held.append(route))
+    page.reload()
+    wait_until(page, lambda: held)
+    page.evaluate("location.hash = '#/attention?row=2'")
+    page.wait_for_timeout(100)
+    for route in held:
+        route.continue_()
+    expect(page.locator(".thumb").first).to_be_visible()
+    expect(page.locator(".drawn canvas").first).to_be_visible()
+    expect(page.locator(".thumb[aria-pressed=true]")).to_have_count(1)
+    assert_shown(page, trace["decoder.0.cross_attention.weights"][0])
+
+
 def test_a_cell_shows_the_products_that_made_it(show: Show, trace: Trace) -> None:
     """Claim 48: q·k, divided by √d_k, behind the softmax."""
     page = show("#/attention?use=cross&head=1&row=1&col=2")

@@ -23,7 +23,7 @@ let parts = null; // the elements of the screen, made once
 let chosen = null;
 let shown = null; // {large, row}: what is drawn of the map
 let turn = 0; // counts drawings, so that a late one is dropped
-const drawn = {}; // part → the key of what it shows
+let drawn = {}; // part → {key, done}: what it shows, or will show when `done` is kept
 
 export function show(root, changed) {
   params = changed;
@@ -84,6 +84,7 @@ async function draw() {
   parts.tabs.hidden = parts.panel.hidden = !chosen;
   parts.empty.hidden = Boolean(chosen);
   if (!chosen) {
+    drawn = {};
     parts.empty.textContent = looked.trace
       ? "This model has no attention."
       : "Type a sentence: its translation is computed, and every head shows what it reads.";
@@ -98,29 +99,37 @@ async function draw() {
   parts.mix.hidden = isLinks && chosen.by.name !== "chosen";
   parts.by.hidden = !isLinks;
   if (isLinks) parts.by.update(chosen);
-  await Promise.all([drawOverview(now), drawLarge(now)]);
-  if (now === turn) drawPlace();
+  await Promise.all([drawOverview(), drawLarge()]);
+  if (now !== turn) return;
+  parts.overview.firstElementChild.mark(chosen);
+  drawPlace();
 }
 
-/** Whether a part shows something else than this; it is drawn anew then. */
-function isNew(part, ...what) {
+/**
+ * Draw a part, unless it shows this or is about to: a second drawing of the same may begin while the
+ * numbers of the first are on their way.
+ * @param {function(function(): boolean): Promise} drawPart is told how to ask whether its part has
+ *   come to show something else meanwhile
+ */
+function drawOnce(part, what, drawPart) {
   const key = JSON.stringify([looked.trace.id, looked.trace.batch, ...what]);
-  if (drawn[part] === key) return false;
-  drawn[part] = key;
-  return true;
+  if (drawn[part]?.key === key) return drawn[part].done;
+  const mine = { key };
+  drawn[part] = mine;
+  mine.done = drawPart(() => drawn[part] !== mine);
+  mine.done.catch(() => drawn[part] === mine && delete drawn[part]);
+  return mine.done;
 }
 
-async function drawOverview(now) {
-  if (!isNew("overview", chosen.use, chosen.order, chosen.hidden, chosen.isPadded)) {
-    parts.overview.firstElementChild?.mark?.(chosen);
-    return;
-  }
-  const grid = await headGrid(chosen, {
-    onHead,
-    onOrder: (order) => setParams({ order: order === "layer" ? null : order }),
+function drawOverview() {
+  const { use, order, hidden, isPadded } = chosen;
+  return drawOnce("overview", [use, order, hidden, isPadded], async (isLate) => {
+    const grid = await headGrid(chosen, {
+      onHead,
+      onOrder: (next) => setParams({ order: next === "layer" ? null : next }),
+    });
+    if (!isLate()) parts.overview.replaceChildren(grid);
   });
-  if (now !== turn) delete drawn.overview;
-  else parts.overview.replaceChildren(grid);
 }
 
 function onHead(layer, head, isMore) {
@@ -131,19 +140,19 @@ function onHead(layer, head, isMore) {
   setParams({ heads: spellHeads(heads), mix: null });
 }
 
-/** The large view: a heat map, lines, or an alignment. */
-async function drawLarge(now) {
-  const { use, view, stage, heads, mix, isUnscaled, hidden, isByWord, isSeveral, by, join } =
-    chosen;
+function drawLarge() {
+  const { use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join } = chosen;
   const { isPadded } = chosen;
-  const key = [use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join, isPadded];
-  if (!isNew("large", ...key)) return;
+  const what = [use, view, stage, heads, mix, isUnscaled, hidden, isByWord, by, join, isPadded];
+  return drawOnce("large", what, fillLarge);
+}
+
+/** The large view: a heat map, lines, or an alignment. */
+async function fillLarge(isLate) {
+  const { use, view, isByWord, by, join } = chosen;
   const isLinks = view === "links";
-  const map = await (isLinks ? alignmentMap(by, isByWord) : mapOf({ ...chosen, isSeveral }));
-  if (now !== turn) {
-    delete drawn.large;
-    return;
-  }
+  const map = await (isLinks ? alignmentMap(by, isByWord) : mapOf(chosen));
+  if (isLate()) return;
   shown?.row?.stop();
   const title = titleNow();
   parts.title.textContent = title;

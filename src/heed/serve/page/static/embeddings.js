@@ -22,18 +22,23 @@ const MOST_FOUND = 40;
 
 const read = new Map(); // address → promise of the map
 let view = null;
+let wanted = ""; // the address of the map that was asked for last
 
 export async function show(root, params) {
   const address = `embeddings${params.model ? `?${new URLSearchParams({ model: params.model })}` : ""}`;
+  wanted = address;
   if (view?.address !== address || view.root !== root) {
     if (!read.has(address)) {
       root.replaceChildren(make("p", { class: "message card inset", role: "status" }, "Reading …"));
       read.set(address, api.get(address));
     }
     try {
-      view = await build(root, address, await read.get(address));
+      const map = await read.get(address);
+      if (wanted !== address) return;
+      view = await build(root, address, map);
     } catch (error) {
       read.delete(address);
+      if (wanted !== address) return;
       view = null;
       root.replaceChildren(
         make("p", { class: "message card inset", role: "status" }, error.message),

@@ -28,17 +28,22 @@ const LENGTH = new Intl.NumberFormat("en", { maximumSignificantDigits: 5 });
 
 const read = new Map(); // address → promise of a table
 let view = null; // of the table that is shown
+let wanted = ""; // the address of the table that was asked for last
 
 export async function show(root, params) {
   const query = new URLSearchParams();
   for (const name of ["model", "side"]) if (params[name]) query.set(name, params[name]);
   const address = `positions?${query}`;
+  wanted = address;
   if (view?.address === address && view.root === root) return mark(params);
   if (!read.has(address)) read.set(address, api.get(address));
   try {
-    view = await build(root, address, await read.get(address));
+    const table = await read.get(address);
+    if (wanted !== address) return;
+    view = await build(root, address, table);
   } catch (error) {
     read.delete(address);
+    if (wanted !== address) return;
     view = null;
     const picker = await modelPicker(params.model ?? "");
     root.replaceChildren(
