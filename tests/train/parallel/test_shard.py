@@ -98,7 +98,7 @@ with join_group("cpu") as group:
         n_gradients = count(gradients)
         del gradients
         optimizer.step(1.0)
-    moments = [v for s in optimizer.adam.state.values() for v in s.values() if v.dim()]
+    moments = [v for s in optimizer.adam.moments.values() for v in s.values() if v.dim()]
     n_moments = count(moments) / 2
     if optimizer.muon:
         n_moments += count(optimizer.muon.momenta.values())
