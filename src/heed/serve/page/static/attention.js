@@ -29,7 +29,7 @@ export function show(root, changed) {
   params = changed;
   if (!parts) {
     begin(root);
-    looked.on(["trace"], draw); // draws at once
+    looked.on(["trace", "isBusy"], draw); // draws at once
   } else draw();
 }
 
@@ -85,9 +85,7 @@ async function draw() {
   parts.empty.hidden = Boolean(chosen);
   if (!chosen) {
     drawn = {};
-    parts.empty.textContent = looked.trace
-      ? "This model has no attention."
-      : "Type a sentence: its translation is computed, and every head shows what it reads.";
+    parts.empty.textContent = emptyText();
     return;
   }
   looked.set({ isByWord: chosen.isByWord });
@@ -103,6 +101,12 @@ async function draw() {
   if (now !== turn) return;
   parts.overview.firstElementChild.mark(chosen);
   drawPlace();
+}
+
+function emptyText() {
+  if (looked.trace) return "This model has no attention.";
+  if (looked.isBusy) return "The sentence is translated …";
+  return "Type a sentence: its translation is computed, and every head shows what it reads.";
 }
 
 /**
