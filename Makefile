@@ -74,7 +74,7 @@ learn: $(VENV)/.dev
 	$(PYTEST) -m slow
 
 check: lint
-	$(PYTEST) tests/test_architecture.py tests/docs/test_names.py -k "not imported_alone"
+	$(PYTEST) tests/test_architecture.py tests/docs/test_names.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(SOURCES)
