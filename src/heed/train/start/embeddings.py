@@ -13,6 +13,7 @@ from heed.model.families import plan
 from heed.model.network import TorchNetwork
 from heed.train.start.cooccurrence import cooccurrence_weights
 from heed.train.start.from_file import file_weights
+from heed.train.start.guesses import with_guesses
 from heed.train.start.word2vec import word2vec_weights
 
 WAYS = ("cooccurrence", "word2vec", "random")
@@ -60,7 +61,8 @@ def first_weights(
         DataError: the file is missing or malformed.
     """
     if first_embeddings == "cooccurrence":
-        return cooccurrence_weights(fresh, config, data.train, seed=seed)
+        weights = cooccurrence_weights(fresh, config, data.train, seed=seed)
+        return with_guesses(weights, config, data.train)
     if first_embeddings == "word2vec":
         return word2vec_weights(fresh, config, data.train, report, seed=seed)
     vocabs = data.src_vocab, data.tgt_vocab

@@ -70,10 +70,11 @@ class TrainConfig:
         checkpoint_every_s: seconds between checkpoints.
         keep_checkpoints: newest checkpoints kept on disk.
         first_embeddings: `cooccurrence` gives pieces that occur with the same others in the corpus
-            similar embeddings (`start/cooccurrence.py`); `word2vec` learns them from each side of
-            the corpus by skip-gram; `random` is the paper's; anything else is a file of word
-            vectors, word2vec's or GloVe's text format, for the pieces that are words in it. All
-            rows have the usual length. A run with a parent has the parent's.
+            similar embeddings (`start/cooccurrence.py`), and a Transformer's decoder first guesses
+            to match (`start/guesses.py`); `word2vec` learns them from each side of the corpus by
+            skip-gram; `random` is the paper's; anything else is a file of word vectors, word2vec's
+            or GloVe's text format, for the pieces that are words in it. All rows have the usual
+            length. A run with a parent has the parent's.
         freeze_embeddings: the embeddings keep their first values; so does an output layer that is
             tied to them.
         parent: model folder whose weights and pieces the run starts from; "" = from nothing.
