@@ -21,7 +21,7 @@ STIFFNESS = 1e-3
 """How much the fit of frequencies dislikes a long bias: rare pieces need not be exact."""
 
 MOST_PAIRS = 100_000
-"""Of a larger corpus, pairs at equal distances are counted: half a second's work."""
+"""Of a larger corpus, pairs at equal distances are counted."""
 
 ITERATIONS = 30
 """Newton's steps at most; it takes six."""
