@@ -115,7 +115,7 @@ async function draw() {
   const { trace } = looked;
   view.hidden = !trace;
   if (!trace) return;
-  if (kept.trace !== trace) kept = { trace, weights: new Map(), maps: new Map() };
+  if (kept.trace !== trace) kept = { trace, weights: new Map() };
   const node = current();
   const found = node.show ? null : await tensor(node.name);
   const asked = params;
@@ -203,18 +203,17 @@ async function shown(node, found, isLate) {
   const what = { node, head, upTo, slice, axes, nRows, nColumns };
   const map = mapOf(what);
   const save = saveButtons(fileName(node), { svg: map.svg, table: map.table, json });
-  return [...parts, map.parentElement, save];
+  return [...parts, kept.box, save];
 }
 
-/** The heat map of a tensor: the one that there is for these labels, with other numbers. */
+/** The heat map of a tensor: the one that is there, with other numbers, if it has the same labels. */
 function mapOf({ node, head, upTo, slice, axes, nRows, nColumns }) {
   const isWeight = /\.weights$/.test(node.name);
   const range = isWeight ? { low: 0, high: 1 } : { low: undefined, high: undefined };
   const numbers = { label: node.name, values: slice, ...range };
   const layout = [...axes.slice(-2), nRows, nColumns].join(" ");
   const drawn = [node.name, head, upTo].join(" ");
-  let found = kept.maps.get(layout);
-  if (!found) {
+  if (kept.layout !== layout) {
     const map = heatmap({
       ...numbers,
       rows: labelsOf(axes.at(-2), nRows),
@@ -222,12 +221,11 @@ function mapOf({ node, head, upTo, slice, axes, nRows, nColumns }) {
       padding: { rows: paddingOf(axes.at(-2)), columns: paddingOf(axes.at(-1)) },
       onPick: (at, column) => setParams({ row: at, column }),
     });
-    make("div", { class: "scroll-x" }, map);
-    found = { map };
-    kept.maps.set(layout, found);
-  } else if (found.drawn !== drawn) found.map.show(numbers);
-  found.drawn = drawn;
-  return found.map;
+    kept.map = map;
+    kept.box = make("div", { class: "scroll-x" }, map);
+  } else if (kept.drawn !== drawn) kept.map.show(numbers);
+  Object.assign(kept, { layout, drawn });
+  return kept.map;
 }
 
 const fileName = ({ name }) => {
