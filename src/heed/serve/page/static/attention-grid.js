@@ -14,7 +14,7 @@ const BITS = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFrac
 /**
  * @param {object} chosen as in `mapOf`, with `order`
  * @param {object} events onHead(layer, head, isMore), onOrder(order)
- * @returns {Promise<HTMLElement>} with `mark(chosen)`
+ * @returns {Promise<HTMLElement>} with `mark(chosen)`, which shows the chosen heads
  */
 export async function headGrid(chosen, { onHead, onOrder }) {
   const { use, order } = chosen;
@@ -88,7 +88,6 @@ export async function headGrid(chosen, { onHead, onOrder }) {
     next.focus();
     event.preventDefault();
   });
-  element.mark(chosen);
   return element;
 }
 

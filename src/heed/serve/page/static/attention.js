@@ -97,10 +97,8 @@ async function draw() {
   parts.mix.hidden = isLinks && chosen.by.name !== "chosen";
   parts.by.hidden = !isLinks;
   if (isLinks) parts.by.update(chosen);
-  await Promise.all([drawOverview(), drawLarge()]);
-  if (now !== turn) return;
-  parts.overview.firstElementChild.mark(chosen);
-  drawPlace();
+  await Promise.all([drawOverview(now), drawLarge()]);
+  if (now === turn) drawPlace();
 }
 
 function emptyText() {
@@ -125,15 +123,16 @@ function drawOnce(part, what, drawPart) {
   return mine.done;
 }
 
-function drawOverview() {
+async function drawOverview(now) {
   const { use, order, hidden, isPadded } = chosen;
-  return drawOnce("overview", [use, order, hidden, isPadded], async (isLate) => {
+  await drawOnce("overview", [use, order, hidden, isPadded], async (isLate) => {
     const grid = await headGrid(chosen, {
       onHead,
       onOrder: (next) => setParams({ order: next === "layer" ? null : next }),
     });
     if (!isLate()) parts.overview.replaceChildren(grid);
   });
+  if (now === turn) parts.overview.firstElementChild.mark(chosen);
 }
 
 function onHead(layer, head, isMore) {
