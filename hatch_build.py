@@ -30,6 +30,7 @@ FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"]
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [f"-mavx512{part}" for part in ("f", "dq", "bw", "vl", "vnni")]
 X86_FLAGS = {
+    "amx": [*AVX2, *AVX512, "-mamx-tile", "-mamx-int8", "-Wno-maybe-uninitialized"],
     "avx2": AVX2,
     "avxvnni": [*AVX2, "-mavxvnni"],
     "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],

@@ -92,5 +92,6 @@ const Kernels *portable_kernels();
 const Kernels *avx2_kernels();     // null where not compiled in or not supported by this CPU
 const Kernels *avxvnni_kernels();  // likewise
 const Kernels *avx512_kernels();   // likewise
+const Kernels *amx_kernels();      // likewise
 
 }  // namespace heed

@@ -203,6 +203,12 @@ inline Lanes from_int(const int32_t *p) { HEED_EACH(float(p[i])); }
 
 #endif
 
+// Sums of products of int8 as floats: times `factor`, plus a bias if there is one.
+inline Lanes from_sums(const int32_t *sums, Lanes factor, const float *bias) {
+    const Lanes value = from_int(sums) * factor;
+    return bias ? value + load(bias) : value;
+}
+
 // Sum and maximum over the lanes: halves onto each other, 16 → 8 → 4 → 2 → 1.
 #if defined(HEED_AVX512) || defined(HEED_AVX2)
 inline __m128 quarter(Lanes x) {

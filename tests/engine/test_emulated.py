@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FLAGS = ("-mno-avx512f", "-Wno-psabi", "-include", str(HERE / "avx512_in_words.h"))
+FLAGS = ("-mno-avx512f", "-mno-amx-tile", "-Wno-psabi", "-include", str(HERE / "avx512_in_words.h"))
 
 
 @pytest.mark.slow

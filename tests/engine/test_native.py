@@ -23,7 +23,7 @@ TEN = np.arange(4, 14)
 
 
 def test_the_best_instruction_set_is_one_of_those_there_are() -> None:
-    assert library.kernels() in ("avx512", "avxvnni", "avx2", "portable")
+    assert library.kernels() in ("amx", "avx512", "avxvnni", "avx2", "portable")
     assert library.kernels("portable") == "portable"
     assert library.kernels("abacus") is None
 
