@@ -80,13 +80,14 @@ void check_positions(const heed::Config &c, const heed::Positions &p, int64_t n,
     if (n > p.n && (p.added || p.cosines)) refuse(std::string(what) + " is longer than its positions");
 }
 
+void check_targets(const heed::Config &c, const int64_t *ids, int64_t n) {
+    if (!std::all_of(ids, ids + n, [&](int64_t id) { return id >= 0 && id < c.tgt_vocab_size; })) refuse("a target id is not in the vocabulary");
+}
+
 void check_best(const heed::Config &c, const heed::Best &best) {
     if (best.count < 0 || best.count > c.tgt_vocab_size) refuse("more scores are asked for than a row has");
     if (best.n_forbidden < 0 || best.n_forbidden > kMostRows) refuse("too many ids are forbidden");
-}
-
-void check_targets(const heed::Config &c, const int64_t *ids, int64_t n) {
-    if (!std::all_of(ids, ids + n, [&](int64_t id) { return id >= 0 && id < c.tgt_vocab_size; })) refuse("a target id is not in the vocabulary");
+    check_targets(c, best.forbidden, best.n_forbidden);
 }
 
 void check_scored(const heed::State &state, int n_rows) {
@@ -259,6 +260,17 @@ HEED_API const char *heed_state_log_probs(heed::State *state, float *log_probs, 
     return guarded([&]() -> std::string {
         check_scored(*state, n_rows);
         state->log_probs(log_probs);
+        return "";
+    });
+}
+
+// Those of n ids for each row, (n_rows, n).
+HEED_API const char *heed_state_log_probs_of(heed::State *state, const int64_t *ids, int32_t n_rows, int32_t n, float *log_probs) {
+    return guarded([&]() -> std::string {
+        check_scored(*state, n_rows);
+        if (n < 0) return "the number of ids is negative";
+        check_targets(state->config(), ids, int64_t(n_rows) * n);
+        state->log_probs_of(ids, n, log_probs);
         return "";
     });
 }

@@ -212,7 +212,7 @@ struct State::Work {
     }
 
     // How many of a row's largest to find, so that enough are left without the forbidden ones.
-    int wanted(const Best &best) const { return best.count ? std::min(config().tgt_vocab_size, best.count + best.n_forbidden) : 0; }
+    int with_forbidden(const Best &best) const { return std::min(config().tgt_vocab_size, best.count + best.n_forbidden); }
 
     // The largest of n numbers, as `Kernels::largest`, appended to `ranked`.
     void find(const float *x, int n, float shift, float least, int count, const int32_t *ids = nullptr) {
@@ -597,8 +597,17 @@ void State::write_log_probs(int rows, float *const *to, Work &work) {
     }
 }
 
-// At least `count` of a row's sixteen tops are no less than the result.
-float least_of(const float *tops, int count) { return count <= kTops ? tops[count - 1] : -std::numeric_limits<float>::infinity(); }
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+// At least `count` numbers of a row, the hidden ones not counted, are no less than the result.
+// `tops`: sixteen of all its numbers, largest first.
+float least_of(const float *tops, int count, const std::vector<float> &hidden) {
+    for (int i = count - 1; i < kTops; i++) {
+        const auto n_hidden = std::count_if(hidden.begin(), hidden.end(), [&](float x) { return x >= tops[i]; });
+        if (i + 1 - n_hidden >= count) return tops[i];
+    }
+    return kNone;
+}
 
 void State::score(int first_source, int last_source, const Best &best, Work &work) {
     const Config &c = model_.config;
@@ -630,20 +639,26 @@ void State::choose(int first_source, int last_source, const Best &best, Work &wo
 void State::total(int r, float *logits, int n, const Best &best, Work &work) {
     float tops[kTops];
     totals_[r] = work.kernels().log_total(logits, n, tops);
-    // One of the tops may be the column for the rest.
-    if (best.count) rank(r, least_of(tops, work.wanted(best) + 1), best, work);
+    if (best.count) rank(r, tops, best, work);
 }
 
-// The best of a row, of whose logits enough are no less than `least`.
-void State::rank(int r, float least, const Best &best, Work &work) {
-    const float *logits = logits_of(r);
-    const int count = work.wanted(best);
+// The best of a row. `tops`: sixteen of its logits, largest first, or null if they are not known.
+void State::rank(int r, const float *tops, const Best &best, Work &work) {
+    float *logits = logits_of(r);
     auto &ranked = work.scratch.ranked;
+    auto &hidden = work.scratch.hidden;
     ranked.clear();
+    hidden.clear();
     if (own_.empty()) {
-        work.find(logits, model_.config.tgt_vocab_size, totals_[r], least, count);
+        for (int i = 0; i < best.n_forbidden; i++) hidden.push_back(std::exchange(logits[best.forbidden[i]], kNone));
+        work.find(logits, model_.config.tgt_vocab_size, totals_[r], tops ? least_of(tops, best.count, hidden) : kNone, best.count);
+        // Backwards, because an id may be there twice.
+        for (int i = best.n_forbidden; i-- > 0;) logits[best.forbidden[i]] = hidden[i];
     } else {
         const std::vector<int32_t> &always = model_.always.ids, &own = own_[r / beam_size_]->ids();
+        const int count = work.with_forbidden(best);
+        // One of the tops may be the column for the rest.
+        const float least = tops ? least_of(tops, count + 1, hidden) : kNone;
         work.find(logits, int(always.size()), totals_[r], least, count, always.data());
         const size_t middle = ranked.size();
         work.find(logits + always.size() + 1, int(own.size()), totals_[r], least, count, own.data());
@@ -660,7 +675,7 @@ void State::find(const Best &best) {
                 std::copy_n(best.values + size_t(r - 1) * best.count, best.count, best.values + size_t(r) * best.count);
                 std::copy_n(best.ids + size_t(r - 1) * best.count, best.count, best.ids + size_t(r) * best.count);
             } else {
-                rank(r, -std::numeric_limits<float>::infinity(), best, work);
+                rank(r, nullptr, best, work);
             }
         }
     });
@@ -681,6 +696,25 @@ void State::log_probs(float *out) {
             for (int32_t id : own_[r / beam_size_]->ids()) to[id] = *++x - total;
         }
     });
+}
+
+void State::log_probs_of(const int64_t *ids, int n, float *out) {
+    const std::vector<int32_t> &always = model_.always.ids;
+    const auto place_in = [](const std::vector<int32_t> &sorted, int64_t id) {
+        const auto at = std::lower_bound(sorted.begin(), sorted.end(), id);
+        return at != sorted.end() && *at == id ? at - sorted.begin() : -1;
+    };
+    for (int r = 0; r < rows(); r++) {
+        const float *x = logits_of(r), total = totals_[r];
+        for (int i = 0; i < n; i++, ids++) {
+            ptrdiff_t place = *ids;
+            if (!own_.empty()) {
+                place = place_in(always, *ids);
+                if (place < 0 && (place = place_in(own_[r / beam_size_]->ids(), *ids)) >= 0) place += always.size() + 1;
+            }
+            *out++ = place < 0 ? kNone : x[place] - total;
+        }
+    }
 }
 
 void State::shorten(const int32_t *ids, const int32_t *counts) {

@@ -115,6 +115,7 @@ struct Scratch {
     std::vector<float> x, y, wide, joined, means, scales, scores, weights, largest, logits;
     std::vector<int64_t> largest_ids;
     std::vector<std::pair<float, int64_t>> ranked;
+    std::vector<float> hidden;
     std::vector<char> quantized;
     std::vector<const float *> keys, values, next_keys, next_values;
 };
@@ -161,11 +162,12 @@ class State {
     // longest()), zeros behind each source.
     void extend(const Positions &, const int64_t *tokens, int count, float *log_probs, float *weights);
 
-    // Rows of the last step, none after a selection; the largest log-probs of the next tokens,
-    // and all of them, (scored(), tgt_vocab_size).
+    // Rows of the last step, none after a selection; the largest log-probs of the next tokens, all of
+    // them, (scored(), tgt_vocab_size), and those of n ids for each row, (scored(), n).
     int scored() const { return int(totals_.size()); }
     void find(const Best &);
     void log_probs(float *);
+    void log_probs_of(const int64_t *ids, int n, float *);
 
     // From now on only these ids and the model's `always` may follow.
     // Ids of all sources, concatenated, none of them in `always`.
@@ -198,7 +200,7 @@ class State {
     // The cache of a source token, or of a target position and row, for a decoder layer.
     float *remembered(int layer, int token) { return heads_[layer] + size_t(token) * words_; }
     float *remembered(const Page &page, int layer, int row) { return page.data + (size_t(layer) * page.rows + row) * page_words(); }
-    const float *logits_of(int row) const { return logits_ + row / sharing_ * stride_; }
+    float *logits_of(int row) { return logits_ + row / sharing_ * stride_; }
     size_t page_words() const { return config().is_recurrent() ? config().width() : words_; }
     void encode(const int64_t *ids, int first, int last, Work &);
     void remember(int first, int last, Work &);
@@ -214,7 +216,7 @@ class State {
     void score(int first, int last, const Best &, Work &);
     void choose(int first, int last, const Best &, Work &);
     void total(int row, float *logits, int n, const Best &, Work &);
-    void rank(int row, float least, const Best &, Work &);
+    void rank(int row, const float *tops, const Best &, Work &);
     template <class Rows, class F>
     void split(const Rows &rows_of, const F &f);
 

@@ -165,7 +165,7 @@ def test_any_number_of_rows_gives_the_same_bits(
     # Widths of whole tiles, and rows that fill blocks of them or end within one.
     int8 = network(is_quantized=True, d_model=64, n_heads=4, d_ff=192, tgt_vocab_size=123)
     plain, model = engine(int8, "portable"), engine(int8, kernels, threads)
-    for n_rows in (1, 2, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65, 100):
+    for n_rows in (1, 6, 7, 16, 17, 33, 64, 65):
         src = 4 + np.arange(n_rows)[:, None] % 40
         one, other = (
             each.step(each.start(src), src[:, 0]).all_log_probs() for each in (plain, model)

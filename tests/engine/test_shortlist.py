@@ -16,7 +16,7 @@ from heed.engine.runtime import Engine
 from heed.engine.shortlist import Shortlist
 from heed.errors import FormatError, HeedError
 from heed.model.config import ModelConfig
-from heed.model.interface import Ids, largest
+from heed.model.interface import ArrayNextTokens, Changes, Ids, largest
 
 KINDS: list[dict[str, Any]] = [
     {},
@@ -111,6 +111,45 @@ def test_steps_find_the_largest_of_what_all_and_what_each_source_may_use(
             np.testing.assert_array_equal(ids[is_left], wanted_ids[is_left])
             # That is all of the list where more was asked for.
             assert (is_left.sum(axis=1) >= min(count, 18)).all()
+
+
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize("has_shortlist", [False, True])
+@pytest.mark.parametrize("are_equal", [False, True])
+def test_changed_entries_are_found_as_in_whole_rows(
+    kernels: str, has_shortlist: bool, are_equal: bool, network: Callable[..., Network]
+) -> None:
+    weights, random = network(is_quantized=True, bias=False), np.random.default_rng(4)
+    if are_equal:
+        weights.matrices["output"].panels[...] = 0
+    model = engine(weights, kernels, shortlist=shortlist() if has_shortlist else None)
+    state, tokens = model.start(sources(), beam_size=2), np.full(8, 2)
+    for count in (1, 3, 3, 15, 40, 2, 70):
+        following = model.step(state, tokens)
+        whole = ArrayNextTokens(following.all_log_probs())
+        _, likely = whole.top_k(4)
+        n_entries = int(random.integers(1, 60))
+        rows = random.integers(0, 6, n_entries)  # the last two rows have none
+        ids = np.where(
+            random.random(n_entries) < 0.6,
+            likely[rows, random.integers(0, 4, n_entries)],
+            random.integers(0, 70, n_entries),
+        )
+        lower = whole.log_probs_of(np.tile(ids, (8, 1)))[rows, np.arange(n_entries)]
+        by = random.choice([-1.0, 0.0, 0.01, 0.3, np.inf], n_entries)
+        changes = Changes(
+            forbidden=np.array([0, 1, likely[0, 0]]),
+            rows=rows,
+            ids=ids,
+            scores=(lower - by).astype(np.float32),
+        )
+        values, found = following.top_k(count, changes)
+        wanted, wanted_ids = whole.top_k(count, changes)
+        np.testing.assert_array_equal(values, wanted)
+        is_left = np.isfinite(values)
+        np.testing.assert_array_equal(found[is_left], wanted_ids[is_left])
+        some = random.integers(0, 70, (8, 5))
+        np.testing.assert_array_equal(following.log_probs_of(some), whole.log_probs_of(some))
 
 
 @pytest.mark.parametrize("kernels", ["", "numpy"])

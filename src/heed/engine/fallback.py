@@ -268,6 +268,10 @@ class FallbackState:
         """Log-probs after the last step, of each row; see `NativeState.log_probs`."""
         return self._log_probs
 
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """Those of ids `(rows, n_ids)`; see `NativeState.log_probs_of`."""
+        return np.take_along_axis(self._log_probs, ids, axis=1)
+
     def best(self, count: int, forbidden: Ids) -> None:
         """Nothing is found in advance; see `NativeState.best`."""
 

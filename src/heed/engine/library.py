@@ -124,6 +124,7 @@ def functions() -> ctypes.CDLL:
             [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, floats, floats],
         ),
         "state_log_probs": (words, [handle, floats, c_int32]),
+        "state_log_probs_of": (words, [handle, ids, c_int32, c_int32, floats]),
         "state_best": (words, [handle, POINTER(BestRecord), c_int32]),
         "state_select": (words, [handle, ids, c_int32, ids, c_int32]),
         "largest": (words, [floats, c_int64, c_int32, c_int32, c_int32, floats, ids]),

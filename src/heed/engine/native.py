@@ -123,6 +123,10 @@ class _Tokens:
         self.address = address_of(self.array)
 
 
+_SPARE = 64
+"""A step goes on to find up to so many more than the last call asked for."""
+
+
 class _Largest:
     """Output arrays of a step for the largest log-probs that are not forbidden."""
 
@@ -283,6 +287,28 @@ class NativeState:
             self._log_probs = self._room[:n_rows]
         return self._log_probs
 
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """Log-probs of some ids after the last step, minus infinity where a shortlist lacks them.
+
+        Args:
+            ids: `(rows, n_ids)`.
+
+        Returns:
+            `(rows, n_ids)`.
+
+        Raises:
+            HeedError: rows were selected since, there was no step, or an id is not in the
+                vocabulary.
+        """
+        ids = np.ascontiguousarray(ids, np.int64)
+        log_probs = np.empty(ids.shape, np.float32)
+        check(
+            functions().heed_state_log_probs_of(
+                self._handle, address_of(ids), *ids.shape, address_of(log_probs)
+            )
+        )
+        return log_probs
+
     def best(self, count: int, forbidden: Ids) -> tuple[Floats, Ids]:
         """The largest log-probs of the last step and their ids, both `(rows, count)`.
 
@@ -299,12 +325,13 @@ class NativeState:
         count = min(count, self.model.network.config.tgt_vocab_size)
         n_rows = self.n_sources * self.beam_size
         found = self._largest
-        if found.count != count or found.forbidden is not forbidden:
+        is_enough = count <= found.count <= count + _SPARE
+        if not is_enough or found.forbidden is not forbidden:
             found = self._largest = _Largest(self._tokens.n_rows, count, forbidden)
         if found.position < self.position:
             check(functions().heed_state_best(self._handle, byref(found.wanted), n_rows))
             found.position = self.position
-        return found.values[:n_rows], found.ids[:n_rows]
+        return found.values[:n_rows, :count], found.ids[:n_rows, :count]
 
     def select(self, rows: Ids, sources: Ids | None = None) -> None:
         """Keep, repeat or reorder rows.

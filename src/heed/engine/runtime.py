@@ -16,8 +16,8 @@ from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids
 State = native.NativeState | fallback.FallbackState
 _NONE = np.empty(0, np.int64)
 _FEW = 64
-"""Up to this many forbidden ids are filtered from the largest; for more, the whole row is
-changed."""
+"""Up to this many forbidden ids, and changed entries of a row, are left out as the largest are
+found; for more, whole rows are changed."""
 
 
 class StateNextTokens:
@@ -35,16 +35,19 @@ class StateNextTokens:
 
     def log_probs_of(self, ids: Ids) -> Floats:
         """The model's log-probs of ids `(rows, n_ids)`; see `NextTokens.log_probs_of`."""
-        return self._whole().log_probs_of(ids)
+        return self._state.log_probs_of(ids)
 
     def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
         """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
         forbidden = _NONE if changes is None else changes.forbidden
-        has_entries = changes is not None and len(changes.rows) > 0
-        if not has_entries and len(forbidden) <= _FEW and count <= library.MOST_INSERTED:
-            best = self._state.best(count, forbidden)
+        # Of so many more than wanted, enough stay above the changed entries of their row.
+        more = (
+            0 if changes is None or not len(changes.rows) else int(np.bincount(changes.rows).max())
+        )
+        if len(forbidden) <= _FEW and more <= _FEW and count + more <= library.MOST_INSERTED:
+            best = self._state.best(count + more, forbidden)
             if best is not None:
-                return best
+                return _lowered(*best, count, changes) if changes is not None and more else best
         return self._whole().top_k(count, changes)
 
     def all_log_probs(self) -> Floats:
@@ -53,6 +56,27 @@ class StateNextTokens:
 
     def _whole(self) -> ArrayNextTokens:
         return _in_array(self._state.log_probs())
+
+
+def _lowered(values: Floats, ids: Ids, count: int, changes: Changes) -> tuple[Floats, Ids]:
+    """The best of rows after the scores of some entries have become smaller.
+
+    Args:
+        values: the largest of each row before, `(rows, count + the most entries of a row)`.
+        ids: theirs.
+        count: how many are wanted.
+        changes: the entries.
+    """
+    entries, places = (ids[changes.rows] == changes.ids[:, None]).nonzero()
+    if not len(entries):
+        return values[:, :count], ids[:, :count]
+    values, ids, rows = values.copy(), ids.copy(), changes.rows[entries]
+    np.minimum.at(values, (rows, places), changes.scores[entries])
+    rows = np.unique(rows)
+    order = np.lexsort((ids[rows], -values[rows]), axis=1)
+    values[rows] = np.take_along_axis(values[rows], order, axis=1)
+    ids[rows] = np.take_along_axis(ids[rows], order, axis=1)
+    return values[:, :count], ids[:, :count]
 
 
 class Engine:
