@@ -2,7 +2,7 @@
 """Soak `heed serve` with mixed requests and watch its memory and open files.
 
     python benchmarks/soak_serve.py MODEL --requests 10000
-    python benchmarks/soak_serve.py MODEL --minutes 60
+    python benchmarks/soak_serve.py MODEL --minutes 60 --rate 6
 
 First every client sends the largest requests, because the engine keeps the memory of its largest
 batches. Then requests differ in API, length (1 to 500 words), lists, HTML, mistakes, and clients
@@ -127,13 +127,17 @@ class Numbers:
     Args:
         n_requests: how many.
         seconds: how long; 0 = as long as they take.
+        rate: of them a second at most; 0 = as many as are answered.
     """
 
-    def __init__(self, n_requests: int, seconds: float) -> None:
+    def __init__(self, n_requests: int, seconds: float, rate: float) -> None:
         self._n_requests = n_requests
         self._seconds = seconds
+        self._rate = rate
         self._next = count()  # its `next` is atomic: clients are threads
         self._begun = time.monotonic()
+        self._due = 0.0
+        self._lock = threading.Lock()
 
     @property
     def seconds(self) -> float:
@@ -148,10 +152,18 @@ class Numbers:
         while (number := next(self._next)) < self._n_requests or self._seconds:
             if self._seconds and self.seconds > self._seconds:
                 return
+            time.sleep(self._pause())
             yield number
 
+    def _pause(self) -> float:
+        """Seconds that the next request waits; what came too late is not made up for."""
+        with self._lock:
+            now = self.seconds
+            self._due = max(now, self._due + (1 / self._rate if self._rate else 0.0))
+            return self._due - now
 
-def soak(model: str, n_requests: int, minutes: float) -> int:
+
+def soak(model: str, n_requests: int, minutes: float, rate: float) -> int:
     """Start a server, send the requests, print a line now and then; the exit code."""
     command = [sys.executable, "-m", "heed", "serve", "-m", model, "--port", "0", "--threads", "1"]
     settings = ["--set", "log.requests=false", "--set", "work.cache_mb=4"]
@@ -161,7 +173,7 @@ def soak(model: str, n_requests: int, minutes: float) -> int:
     head = [server.stderr.readline() for _ in range(4)]
     port = int(re.findall(r":(\d+)\n", head[0])[0])
     source, target = re.findall(r": (\S+) → ([^\s,]+)", head[1])[0]
-    numbers, seen = Numbers(n_requests, 60 * minutes), Counter[str]()
+    numbers, seen = Numbers(n_requests, 60 * minutes, rate), Counter[str]()
     clients = [
         threading.Thread(target=run_client, args=(port, numbers, (source, target), seen))
         for _ in range(N_CLIENTS)
@@ -195,8 +207,9 @@ def main() -> None:
     parser.add_argument("model", help="folder of a translator")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--minutes", type=float, default=0, help="in the place of --requests")
+    parser.add_argument("--rate", type=float, default=0, help="requests a second at most")
     given = parser.parse_args()
-    sys.exit(soak(given.model, given.requests, given.minutes))
+    sys.exit(soak(given.model, given.requests, given.minutes, given.rate))
 
 
 if __name__ == "__main__":
