@@ -9,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heed.serve import operating
 from heed.serve.access.gate import Gate
@@ -52,14 +53,13 @@ def make_app(
     """
     condition = condition or Condition(is_ready=True)
     settings = service.settings
+    routes = [
+        *routes_of(ENDPOINTS, service),
+        *operating.routes(condition, figures, settings.metrics, partial(look_at, service, figures)),
+        *page.routes(settings.limits.chars, _screens(service)),
+    ]
     app = Starlette(
-        routes=[
-            *routes_of(ENDPOINTS, service),
-            *operating.routes(
-                condition, figures, settings.metrics, partial(look_at, service, figures)
-            ),
-            *page.routes(settings.limits.chars, _screens(service)),
-        ],
+        routes=[_FixedPaths(routes), *routes],
         exception_handlers={
             Refusal: _refused,
             HTTPException: _http_error,
@@ -84,6 +84,29 @@ def make_app(
     return Watched(
         _with_origins(app, settings.access.origins), condition=condition, figures=figures
     )
+
+
+class _FixedPaths(BaseRoute):
+    """Finds a route by its path at once, where Starlette would ask one after the other.
+
+    Args:
+        routes: those whose paths have parameters are left to Starlette.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = {route.path: route for route in routes if not route.param_convertors}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether there is one for a request; the request then names the route itself."""
+        route = None if scope.get("root_path") else self._routes.get(scope["path"])
+        if route is None:
+            return Match.NONE, {}
+        match, found = route.matches(scope)
+        return match, {**found, "route": route}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer by the route that was found."""
+        await scope["route"].handle(scope, receive, send)
 
 
 def _screens(service: Service) -> page.Shown:

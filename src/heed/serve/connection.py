@@ -7,6 +7,7 @@ less than a timer for each phase of each request.
 
 import asyncio
 import json
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from heed.serve.settings import Listen
+from heed.serve.shapes.endpoint import WHEN_LEFT
 
 LINGER_S = 2.0
 """Seconds that the rest of a refused body is read, so that the client gets to see the answer."""
@@ -68,6 +70,8 @@ class Connection(HttpToolsProtocol):
         self._head_size = 0
         self._refused_with = 0
         self._is_last = False
+        self._is_lost = False
+        self._on_leaving: Callable[[], object] | None = None
         self._write_deadline = 0.0
         self._enter(Phase.HEAD, listen.head_s)
 
@@ -89,6 +93,26 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         if len(self.connections) > self._listen.connections:
             self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        super().connection_lost(exc)
+        self._is_lost = True
+        self._leave()
+        if self._exchange is not None:
+            self._exchange.scope["state"].pop(WHEN_LEFT, None)  # else the two hold one another
+
+    def when_left(self, call: Callable[[], object] | None) -> None:
+        """What to call when the client leaves before its answer; None = nothing any more."""
+        self._on_leaving = call
+        if call is not None:
+            self.flow.resume_reading()  # who does not read does not notice
+            if self._is_lost:
+                self.loop.call_soon(self._leave)
+
+    def _leave(self) -> None:
+        if self._on_leaving is not None:
+            self._on_leaving()
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come."""
@@ -113,6 +137,7 @@ class Connection(HttpToolsProtocol):
         if size > self._listen.head_bytes:
             self._refused_with = 431
             raise ValueError(SENTENCES[431])  # uvicorn then calls `send_400_response`
+        self.scope["state"][WHEN_LEFT] = self.when_left
         super().on_headers_complete()
         self._enter(Phase.BODY, self._listen.body_s)
         if self._is_last:
@@ -193,6 +218,7 @@ class Connection(HttpToolsProtocol):
                 return
             self._exchange.disconnected = True
             self._exchange.message_event.set()
+            self._leave()
         body = json.dumps({"error": SENTENCES[status]}).encode()
         head = b"content-type: application/json\r\nconnection: close\r\n"
         if status == 503:

@@ -6,7 +6,6 @@ probability, and terms of a glossary that have no place.
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from heed.serve.request import Doubt, SegmentAnswer
 from heed.translate.words import piece_spans
@@ -78,11 +77,7 @@ def _improbable(segment: SegmentAnswer, loops: Sequence[tuple[int, int]]) -> Ite
     translation = segment.translation
     if len(translation.token_scores) < len(translation.tokens):
         return  # words that a glossary has put in have no probability
-    low = [
-        (start, end, log_prob)
-        for start, end in _words(translation.tokens)
-        if (log_prob := sum(translation.token_scores[start:end])) < _LOW_LOG_PROB
-    ]
+    low = _low_words(translation.tokens, translation.token_scores)
     spans = piece_spans(translation.tokens, translation.text) if low else []
     for first, last, log_prob in low:
         start, end = spans[first][0], spans[last - 1][1]
@@ -94,9 +89,16 @@ def _improbable(segment: SegmentAnswer, loops: Sequence[tuple[int, int]]) -> Ite
         yield "low_probability", sentence, (start, end)
 
 
-def _words(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Ranges of the tokens of each word."""
-    starts = [
-        place for place, token in enumerate(tokens) if not place or token.startswith(_WORD_START)
-    ]
-    yield from pairwise([*starts, len(tokens)])  # none of a translation without tokens
+def _low_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[tuple[int, int, float]]:
+    """Ranges of the tokens of each improbable word, and its log-probability. One loop: each
+    sentence that is answered comes by.
+    """
+    low = []
+    start, log_prob = 0, 0.0
+    for place, token in enumerate(tokens):
+        if token[:1] == _WORD_START:
+            if log_prob < _LOW_LOG_PROB:
+                low.append((start, place, log_prob))
+            start, log_prob = place, 0.0
+        log_prob += log_probs[place]
+    return [*low, (start, len(tokens), log_prob)] if log_prob < _LOW_LOG_PROB else low

@@ -4,8 +4,9 @@ The shapes of requests and answers are in `shapes/`, batches in `work/scheduler.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
 from typing import TypeVar
 
 from heed.errors import HeedError
@@ -23,10 +24,11 @@ from heed.serve.work.deadline import Deadline
 from heed.serve.work.directions import Route
 from heed.serve.work.failures import refusal_of
 from heed.serve.work.job import Errand
-from heed.serve.work.models import Models
+from heed.serve.work.models import Models, Use
 from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.translating import Translating, call_of
+from heed.serve.work.versions import Opened
 from heed.text.protected import Rules
 from heed.translate.lines import Line
 from heed.translate.result import Alignment, Continuation, NextToken, PairScore
@@ -82,7 +84,7 @@ class Service:
         Raises:
             Refusal: the request is not valid, cannot be served now, or takes too long.
         """
-        async with self._begun(request) as texts:
+        async with _Begun(self, request) as texts:
             return self._counted(await _answers(texts))
 
     async def stream(
@@ -96,7 +98,7 @@ class Service:
         Raises:
             Refusal: as `translate`.
         """
-        async with self._begun(request) as texts:
+        async with _Begun(self, request) as texts:
             for index, text in enumerate(texts):
                 for place in range(len(text.document.segments)):
                     yield index, place, await text.segment(place)
@@ -191,30 +193,15 @@ class Service:
             self._on_answered(answers)
         return answers
 
-    @asynccontextmanager
-    async def _begun(self, request: Request) -> AsyncIterator[list[Text]]:
-        """The texts of a request on their way; leaving the block abandons what is unfinished."""
-        deadline = Deadline(self.settings.work.timeout_s)
-        async with AsyncExitStack() as stack:
-            try:
-                async with deadline.enforced():
-                    texts = await self._started(request, stack, deadline)
-                yield texts
-            except HeedError as error:
-                raise refusal_of(error) from error
-
-    async def _started(
-        self, request: Request, stack: AsyncExitStack, deadline: Deadline
-    ) -> list[Text]:
-        """The texts of a request, queued; the stack gives up what is unfinished."""
+    async def _started(self, request: Request, begun: "_Begun") -> list[Text]:
+        """The texts of a request, queued; `begun` gives up what is unfinished."""
         n_chars = sum(map(len, request.texts))
         await self._prepare_detection(request.source)
         texts = await run_aside(n_chars, read_texts, request, self.routes, self._detector)
         groups = _groups(texts, request)
         # Each model once, so that no answer is of two versions.
         models = {
-            name: await stack.enter_async_context(self.models.use(name))
-            for name in dict.fromkeys(model for model, _ in groups)
+            name: await begun.use(name) for name in dict.fromkeys(model for model, _ in groups)
         }
         for (model, alignment), lines in groups.items():
             call = call_of(
@@ -224,8 +211,8 @@ class Service:
                 alignment=alignment,
             )
             translating = await run_aside(n_chars, Translating, models[model], call, lines)
-            stack.callback(translating.abandon)
-            translating.start(self.scheduler, self.cache, timeout_s=deadline.left_s)
+            begun.translating.append(translating)
+            translating.start(self.scheduler, self.cache, timeout_s=begun.deadline.left_s)
             for text in texts:
                 text.take(translating, lines)
         return texts
@@ -288,6 +275,58 @@ class Service:
             return await results.get(0)
         finally:
             results.abandon()
+
+
+class _Begun:
+    """The texts of a request on their way; leaving the block abandons what is unfinished.
+
+    A class, because a generator and a stack of exits cost more.
+
+    Args:
+        service: translates.
+        request: whose texts.
+    """
+
+    def __init__(self, service: Service, request: Request) -> None:
+        self._service = service
+        self._request = request
+        self._uses: list[Use] = []
+        self.deadline = Deadline(service.settings.work.timeout_s)
+        self.translating: list[Translating] = []
+
+    async def __aenter__(self) -> list[Text]:
+        """Queue the texts."""
+        try:
+            async with self.deadline.enforced():
+                return await self._service._started(self._request, self)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def use(self, name: str) -> Opened:
+        """A model, which stays open until the block is left."""
+        use = self._service.models.use(name)
+        opened = await use.__aenter__()
+        self._uses.append(use)
+        return opened
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nobody waits any more.
+
+        Raises:
+            Refusal: in the place of an error that tells the client what to do.
+        """
+        for translating in self.translating:
+            translating.abandon()
+        for use in self._uses:
+            await use.__aexit__()
+        if isinstance(error, HeedError):
+            raise refusal_of(error) from error
 
 
 async def _answers(texts: Sequence[Text]) -> list[Answer]:

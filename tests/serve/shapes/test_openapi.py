@@ -1,11 +1,12 @@
 """The OpenAPI document says what the server does: its paths, its examples, its answers."""
 
+import itertools
 from typing import Any
 
 import jsonschema
 import pytest
 from starlette.applications import Starlette
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
@@ -43,12 +44,31 @@ OPERATORS = {"/ready", "/metrics"}
 """For load balancers and Prometheus; both have an own description."""
 
 
-def routes_of_app(client: TestClient) -> list[Route]:
-    """The routes inside all layers that watch requests."""
+def innermost(client: TestClient) -> Starlette:
+    """The application inside all layers that watch requests."""
     app: Any = client.app
     while not isinstance(app, Starlette):
         app = next(inner for inner in vars(app).values() if callable(inner))
-    return [route for route in app.routes if isinstance(route, Route)]
+    return app
+
+
+def routes_of_app(client: TestClient) -> list[Route]:
+    """Its routes with paths of their own."""
+    return [route for route in innermost(client).routes if isinstance(route, Route)]
+
+
+def test_a_path_found_at_once_has_the_route_that_a_search_finds(client: TestClient) -> None:
+    at_once, *routes = innermost(client).routes
+    fixed = [route for route in routes_of_app(client) if "{" not in route.path]
+    assert len(fixed) > 40
+    for path, method in itertools.product((route.path for route in fixed), ("GET", "POST")):
+        scope = {"type": "http", "method": method, "path": path}
+        matches = ((route, *route.matches(scope)) for route in routes)
+        route, match, found = next(each for each in matches if each[1] is not Match.NONE)
+        assert at_once.matches(scope) == (match, {**found, "route": route})
+    for path in ("/nothing", "/api/v1/trace/1", "/translate/"):
+        scope = {"type": "http", "method": "GET", "path": path}
+        assert at_once.matches(scope) == (Match.NONE, {})
 
 
 def test_the_document_has_the_routes_of_the_app(client: TestClient) -> None:
