@@ -1,6 +1,8 @@
 """Translations with the terms of a glossary, by any model."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from heed.text.extend import with_controls
 from heed.text.protected import Rules, find_spans
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import Vocab, train_vocab
+from heed.translate.doubts.judge import Judge
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.glossary.honored import find_banned, find_targets
 from heed.translate.glossary.reading import rows_of
 from heed.translate.lines import Line
+from heed.translate.result import Doubt, Translation
 from heed.translate.translator import Translator
 from heed.translate.words import word_spans
 
@@ -85,6 +89,31 @@ def test_a_model_with_random_weights_writes_every_term(
     # Random weights write signs around a field, between which a term may find no place.
     assert not named or "%s" in words
     assert text.count("%s") == found.text.count("%s")
+
+
+class Suspicious(Judge):
+    """Doubts every answer that has a term, and no other."""
+
+    def judge(
+        self,
+        found: Sequence[Translation],
+        sources: Sequence[str | None] = (),
+        *,
+        own: Sequence[Translation] | None = None,
+    ) -> list[Translation]:
+        doubt = Doubt(kind="left_out", sentence="Something is left out.")
+        return [replace(each, doubts=(doubt,) if "Dackel" in each.text else ()) for each in found]
+
+
+def test_a_second_search_does_not_lose_the_terms(vocab: Vocab) -> None:
+    translator = random_translator(vocab, judge=Suspicious(None, vocab, vocab))
+    translator.searches_again = True
+    text = "the old man sees a dog, near the house, OK"
+    for given_options in ({}, {"n_best": 3}):
+        (found,) = translator.translate([text], glossary=GLOSSARY, max_length=60, **given_options)
+        assert "Dackel" in found.text
+        (plain,) = translator.translate([text], max_length=60, **given_options)
+        assert "Dackel" not in plain.text
 
 
 FIELDS = Glossary.of(

@@ -24,7 +24,7 @@ from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
 from heed.translate.result import Doubt, Translation, join_parts
-from heed.translate.term_search import TermSearch
+from heed.translate.term_search import TermSearch, as_faithful
 from heed.translate.whole import shown_pieces
 
 BATCH_TOKENS = 4096
@@ -130,6 +130,7 @@ class Searcher:
             )
             for place, other in zip(places, others, strict=True):
                 answers = [replace(other, alternatives=()), *other.alternatives]
+                answers = as_faithful(chunks[place], self.src_vocab, found[place], answers)
                 answers = self.judge.judge(answers, _texts([chunks[place]] * len(answers)))
                 found[place] = better(found[place], answers, "a second search")
         parts = {
@@ -148,7 +149,8 @@ class Searcher:
         )
         for place, two in parts.items():
             joined = replace(join_parts([next(pieces) for _ in two]), alternatives=())
-            found[place] = better(found[place], self.judge.judge([joined]), "its two halves")
+            answers = as_faithful(chunks[place], self.src_vocab, found[place], [joined])
+            found[place] = better(found[place], self.judge.judge(answers), "its two halves")
 
     def _searched(
         self,

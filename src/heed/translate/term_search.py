@@ -74,7 +74,7 @@ class TermSearch:
         """
         found = list(found)
         lacking = [
-            (place, _Wanted(chunk, chunk.glossary, self._text(chunk)))
+            (place, _Wanted(chunk, chunk.glossary, _text_of(chunk, self._vocabs[0])))
             for place, chunk in enumerate(chunks)
             if chunk.glossary is not None and found[place].status != "unwanted"
         ]
@@ -89,9 +89,6 @@ class TermSearch:
                 best, alternatives=tuple(wanted.placed(other) for other in best.alternatives)
             )
         return found
-
-    def _text(self, chunk: Chunk) -> str:
-        return self._vocabs[0].decode(chunk.src_ids) if chunk.source is None else chunk.source.text
 
     def _place(self, found: list[Translation], lacking: list[Part]) -> None:
         """Put missing terms in the place of the words that belong to them, or where they fit."""
@@ -179,6 +176,28 @@ class TermSearch:
                     found[place] = other
             # With nothing more to forbid, a search would find the same.
             again = [part for part in again if part[1].forbid(found[part[0]].text)]
+
+
+def as_faithful(
+    chunk: Chunk, vocab: Vocab, first: Translation, others: list[Translation]
+) -> list[Translation]:
+    """Those of other answers that follow a part's glossary no less than the first one does.
+
+    Args:
+        chunk: what was translated.
+        vocab: pieces of the sources.
+        first: the answer that has been made to have the terms.
+        others: answers of other searches.
+    """
+    if chunk.glossary is None:
+        return others
+    wanted = _Wanted(chunk, chunk.glossary, _text_of(chunk, vocab))
+    most = wanted.faults(first)
+    return [other for other in others if wanted.faults(other) <= most]
+
+
+def _text_of(chunk: Chunk, vocab: Vocab) -> str:
+    return vocab.decode(chunk.src_ids) if chunk.source is None else chunk.source.text
 
 
 class _Wanted:
