@@ -3,7 +3,7 @@
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,9 @@ from heed.serve.settings import ServeSettings, Work
 from heed.serve.work import models as models_module
 from heed.serve.work.versions import Opened, open_version
 from heed.translate.glossary.glossary import Glossary
+from heed.translate.parts import Chunk
+from heed.translate.result import Translation
+from heed.translate.search import Searcher
 
 
 def test_a_list_is_translated_as_the_translator_does(serve: Serve, en_de: str) -> None:
@@ -191,6 +194,57 @@ def test_equal_segments_are_searched_once(using: Using, en_de: str) -> None:
         assert (service.cache.n_hits, service.cache.n_misses) == (1, 1)
         await service.translate(replace(request, options={"beam_size": 1}))
         assert (service.cache.n_hits, service.cache.n_misses) == (1, 2)
+
+    asyncio.run(run())
+
+
+class Gated:
+    """A searcher that counts the parts it is given, and waits for a gate."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+        self.gate = threading.Event()
+        self.has_begun = threading.Event()
+        self.n_parts = 0
+
+    def search(self, chunks: Sequence[Chunk], *arguments: Any, **named: Any) -> list[Translation]:
+        self.n_parts += len(chunks)
+        self.has_begun.set()
+        self.gate.wait()
+        return self._searcher.search(chunks, *arguments, **named)
+
+
+@pytest.mark.parametrize("leaves", [None, 0, 1])
+def test_equal_segments_of_requests_at_the_same_time_are_searched_once(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch, leaves: int | None
+) -> None:
+    request = Request(texts=[SENTENCES[0]], source="en", target="de")
+
+    async def run() -> None:
+        service = using(en_de, cache_mb=0)
+        (plain,) = await service.translate(request)
+        translator = service.models.open("en-de")
+        gated = Gated(translator.searcher)
+        monkeypatch.setattr(type(translator), "searcher", gated)
+        same = [asyncio.create_task(service.translate(request)) for _ in range(2)]
+        await asyncio.to_thread(gated.has_begun.wait)
+        same.append(asyncio.create_task(service.translate(request)))
+        others = (
+            replace(request, options={"length_penalty": 2.0}),
+            replace(request, alternatives=1),
+        )
+        differing = [asyncio.create_task(service.translate(other)) for other in others]
+        drawn = replace(request, options={"sample": True, "seed": 1, "beam_size": 1})
+        differing += [asyncio.create_task(service.translate(drawn)) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        if leaves is not None:
+            same.pop(leaves).cancel()
+            await asyncio.sleep(0)
+        gated.gate.set()
+        assert await asyncio.gather(*same) == [[plain]] * len(same)
+        await asyncio.gather(*differing)
+        assert gated.n_parts == 1 + len(differing)
+        assert not service._in_work  # nothing of it stays
 
     asyncio.run(run())
 

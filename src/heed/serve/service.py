@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from heed.errors import HeedError
 from heed.serve.describe import Descriptions
@@ -27,7 +28,7 @@ from heed.serve.work.job import Errand
 from heed.serve.work.models import Models, Use
 from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
-from heed.serve.work.translating import Translating, call_of
+from heed.serve.work.translating import InWork, Translating, call_of
 from heed.serve.work.versions import Opened
 from heed.text.protected import Rules
 from heed.translate.lines import Line
@@ -60,6 +61,7 @@ class Service:
         self.models = models
         self.settings = settings
         self.cache = Cache(settings.work.cache_mb << 20)
+        self._in_work: InWork = WeakValueDictionary()
         self.scheduler = scheduler
         self._descriptions = Descriptions(models, scheduler.speeds)
         self._languages = _languages_of(models.routes)
@@ -212,7 +214,9 @@ class Service:
             )
             translating = await run_aside(n_chars, Translating, models[model], call, lines)
             begun.translating.append(translating)
-            translating.start(self.scheduler, self.cache, timeout_s=begun.deadline.left_s)
+            translating.start(
+                self.scheduler, self.cache, self._in_work, timeout_s=begun.deadline.left_s
+            )
             for text in texts:
                 text.take(translating, lines)
         return texts

@@ -1,15 +1,17 @@
-"""`Job`: the segments that one request wants translated, and `Call`, how.
+"""`Job`: the segments that one request has searched, and `Call`, how.
 
 Segments of several jobs share a batch if their calls are equal.
 """
 
+import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from heed.decode.options import DecodeOptions
-from heed.serve.work.results import Results
+from heed.serve.refusal import Refusal
+from heed.serve.work.results import Results, call_soon
 from heed.translate.parts import Chunk
 from heed.translate.result import Translation, join_parts, keep_distinct
 from heed.translate.search import rows_of
@@ -35,19 +37,115 @@ class Call:
     alternatives: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """A chunk of a segment of a job: what batches are made of.
+class Segment:
+    """A segment that is searched once for all requests that wait for it.
+
+    `is_wanted` and `take` are for the threads that search, the rest is for the event loop.
+
+    Args:
+        n_parts: chunks that it was cut into.
+        n_together: parts that take turns with these.
+        results: of the first request that waits.
+        index: in these results.
 
     Attributes:
-        job: whose it is.
-        segment: index of its segment.
+        has_begun: a thread has taken a part of it.
+    """
+
+    def __init__(self, n_parts: int, n_together: int, results: Results[Translation], index: int):
+        self._waiting = [(results, index)]
+        self._found: list[Translation | None] = [None] * n_parts
+        self._n_together = n_together
+        self._is_done = False
+        self.has_begun = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a request still waits."""
+        return any(results.is_wanted for results, _ in self._waiting)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several requests have waited."""
+        return len(self._waiting) > 1
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """That of the requests."""
+        return self._waiting[0][0].loop
+
+    def may_be_joined(self, n_parts: int) -> bool:
+        """Whether a request of so many parts gets its translation no later than by itself.
+
+        Nobody waits for the turns of a longer request. What nobody wants any more is being dropped.
+        """
+        is_near = self.has_begun or self._n_together <= n_parts
+        return is_near and not self._is_done and self.is_wanted
+
+    def join(self, results: Results[Translation], index: int) -> None:
+        """One more request waits."""
+        self._waiting.append((results, index))
+
+    def take(self, place: int, translation: Translation) -> list[Translation] | None:
+        """Keep the translation of a part; all of them, as soon as none is missing."""
+        self._found[place] = translation
+        found = [each for each in self._found if each is not None]
+        return found if len(found) == len(self._found) else None
+
+    def bring(self, translation: Translation) -> None:
+        """The translation, for all who wait."""
+        self._is_done = True
+        for results, index in self._waiting:
+            results.take({index: translation})
+
+    def refuse(self, refusal: Refusal) -> None:
+        """There will be no translation."""
+        self._is_done = True
+        for results, _ in self._waiting:
+            results.refuse(refusal)
+
+    def forget(self) -> None:
+        """The event loop has ended, and with it all who wait."""
+        for results, _ in self._waiting:
+            results.is_wanted = False
+
+
+def bring_all(found: Iterable[tuple[Segment, Translation]]) -> None:
+    """Translations from a thread; an event loop is woken once for all of them."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Segment, Translation]]] = {}
+    for segment, translation in found:
+        by_loop.setdefault(segment.loop, []).append((segment, translation))
+    for loop, together in by_loop.items():
+        if not call_soon(loop, _bring_each, together):
+            for segment, _ in together:
+                segment.forget()
+
+
+def refuse_all(segments: Iterable[Segment], refusal: Refusal) -> None:
+    """From a thread: there will be no translations of these."""
+    for segment in segments:
+        if not call_soon(segment.loop, segment.refuse, refusal):
+            segment.forget()
+
+
+def _bring_each(found: Iterable[tuple[Segment, Translation]]) -> None:
+    for segment, translation in found:
+        segment.bring(translation)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A chunk of a segment: what batches are made of.
+
+    Attributes:
+        job: in whose turns it is searched.
+        segment: its segment.
         place: its place among the chunks of the segment.
         chunk: what is searched.
     """
 
     job: "Job"
-    segment: int
+    segment: Segment
     place: int
     chunk: Chunk
 
@@ -56,17 +154,26 @@ class Part:
         """Source tokens."""
         return self.chunk.n_tokens
 
+    def take(self, translation: Translation) -> Translation | None:
+        """Keep its translation; return that of the segment, if it is whole now."""
+        parts = self.segment.take(self.place, translation)
+        if parts is None:
+            return None
+        return keep_distinct(join_parts(parts), self.job.call.alternatives)
+
 
 class Job:
-    """The segments of one request.
+    """The segments that are searched in the turns of one request.
 
     Args:
         call: how to translate.
         segments: the chunks of each segment, at least one.
         n_chars: characters of all of them.
-        results: gets the translation of each segment.
+        results: get the translation of each segment.
+        places: where in the results; None = in order.
 
     Attributes:
+        segments: on their way.
         waiting: parts that no batch has taken yet, in order.
     """
 
@@ -77,37 +184,40 @@ class Job:
         *,
         n_chars: int,
         results: Results[Translation],
+        places: Sequence[int] | None = None,
     ) -> None:
         self.call = call
         self.n_chars = n_chars
         self.results = results
+        n_parts = sum(map(len, segments))
+        self.segments = [
+            Segment(len(chunks), n_parts, results, place)
+            for place, chunks in zip(places or range(len(segments)), segments, strict=True)
+        ]
         self.waiting = deque(
             Part(self, segment, place, chunk)
-            for segment, chunks in enumerate(segments)
+            for segment, chunks in zip(self.segments, segments, strict=True)
             for place, chunk in enumerate(chunks)
         )
-        self._parts: list[list[Translation | None]] = [[None] * len(chunks) for chunks in segments]
 
     @property
     def is_waiting(self) -> bool:
         """Whether it wants a turn of a thread."""
-        return self.results.is_wanted and bool(self.waiting)
+        if not self.waiting or self.results.is_wanted:
+            return bool(self.waiting)
+        return any(part.segment.is_wanted for part in self.waiting)  # by other requests
 
     @property
     def n_positions(self) -> int:
         """Source tokens of the waiting parts times hypotheses: the work to do."""
         return rows_of(self.call.options) * sum(part.n_tokens for part in self.waiting)
 
-    def take(self, found: Sequence[tuple[Part, Translation]]) -> dict[int, Translation]:
-        """Keep translations of some parts; return those of the segments that are whole now."""
-        for part, translation in found:
-            self._parts[part.segment][part.place] = translation
-        whole = {}
-        for segment in dict.fromkeys(part.segment for part, _ in found):
-            parts = [part for part in self._parts[segment] if part is not None]
-            if len(parts) == len(self._parts[segment]):
-                whole[segment] = keep_distinct(join_parts(parts), self.call.alternatives)
-        return whole
+    def next_part(self) -> Part:
+        """The first waiting part that is wanted; if there is none, the last."""
+        part = self.waiting.popleft()
+        while self.waiting and not part.segment.is_wanted:
+            part = self.waiting.popleft()
+        return part
 
 
 class Errand:

@@ -58,6 +58,7 @@ class Batch:
 
     def add(self, part: Part) -> None:
         """One more part, for which there is room."""
+        part.segment.has_begun = True
         self.parts.append(part)
         self._longest = max(self._longest, part.n_tokens)
 
@@ -98,7 +99,9 @@ class Queue:
             self.most_chars -= job.n_chars
             return job
         self._jobs.append(job)
-        batch = Batch(call=job.call, max_tokens=self._batch_tokens, parts=[job.waiting.popleft()])
+        part = job.next_part()
+        part.segment.has_begun = True
+        batch = Batch(call=job.call, max_tokens=self._batch_tokens, parts=[part])
         self.fill(batch)
         return batch
 
@@ -137,7 +140,7 @@ class _Offer:
     def give(self) -> bool:
         """Add the next part that fits to the batch; False if there is none."""
         for part in self._parts:
-            if self._batch.has_room(part.n_tokens):
+            if part.segment.is_wanted and self._batch.has_room(part.n_tokens):
                 self._batch.add(part)
                 self._given.add(id(part))
                 return True

@@ -1,7 +1,7 @@
 """`Results`: what a request waits for in the event loop, and threads bring."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from heed.serve.refusal import Refusal
@@ -21,16 +21,17 @@ class Results(Generic[Found]):
 
     Attributes:
         is_wanted: whether somebody still waits for one; read by the threads after every step.
+        loop: the event loop.
     """
 
     def __init__(self, count: int, *, timeout_s: float) -> None:
         self.is_wanted = count > 0
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._futures: list[asyncio.Future[Found]] = [
-            self._loop.create_future() for _ in range(count)
+            self.loop.create_future() for _ in range(count)
         ]
         self._n_missing = count
-        self._timer = self._loop.call_later(timeout_s, self._expire)
+        self._timer = self.loop.call_later(timeout_s, self._expire)
         if not count:
             self._timer.cancel()
 
@@ -47,19 +48,21 @@ class Results(Generic[Found]):
 
     def bring(self, found: Mapping[int, Found]) -> None:
         """Results, by their index."""
-        bring_all([(self, found)])
+        if not call_soon(self.loop, self.take, found):
+            self.is_wanted = False
 
     def fail(self, refusal: Refusal) -> None:
         """Refuse what is still missing."""
         self.is_wanted = False
-        _call_soon(self._loop, self._refuse, refusal)
+        call_soon(self.loop, self.refuse, refusal)
 
     def abandon(self) -> None:
         """Nobody waits any more."""
         self.is_wanted = False
         self._timer.cancel()
 
-    def _take(self, found: Mapping[int, Found]) -> None:
+    def take(self, found: Mapping[int, Found]) -> None:
+        """Results, by their index; in the event loop."""
         for index, result in found.items():
             if not self._futures[index].done():
                 self._futures[index].set_result(result)
@@ -67,7 +70,8 @@ class Results(Generic[Found]):
         if not self._n_missing:
             self.abandon()
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: Refusal) -> None:
+        """Refuse what is still missing; in the event loop."""
         self.abandon()
         for future in self._futures:
             if not future.done():
@@ -75,26 +79,10 @@ class Results(Generic[Found]):
                 future.exception()  # seen, even if nobody awaits this one
 
     def _expire(self) -> None:
-        self._refuse(too_late())
+        self.refuse(too_late())
 
 
-def bring_all(brought: Iterable[tuple[Results[Any], Mapping[int, Any]]]) -> None:
-    """Results of several requests, by their index; an event loop is woken once for all of them."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Results[Any], Mapping[int, Any]]]] = {}
-    for results, found in brought:
-        by_loop.setdefault(results._loop, []).append((results, found))
-    for loop, together in by_loop.items():
-        if not _call_soon(loop, _take_all, together):
-            for results, _ in together:
-                results.is_wanted = False
-
-
-def _take_all(together: Iterable[tuple[Results[Any], Mapping[int, Any]]]) -> None:
-    for results, found in together:
-        results._take(found)
-
-
-def _call_soon(
+def call_soon(
     loop: asyncio.AbstractEventLoop, function: Callable[[Any], None], argument: object
 ) -> bool:
     """Call a function in the event loop; False if that is closed, and nobody waits."""

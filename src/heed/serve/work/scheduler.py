@@ -99,12 +99,25 @@ class Scheduler:
             Refusal: the queue is full, or the server ends.
         """
         with self._changed:
-            if self._is_closing:
-                raise Refusal(503, "The server is shutting down.", code="shutting_down")
+            self._require_open()
             self._require_room(job)
             self._queue.add(job)
             self._unfinished.add(job.results)
             self._changed.notify()
+
+    def watch(self, results: Results[Any]) -> None:
+        """Results that come from jobs of others: they are refused too when the server ends.
+
+        Raises:
+            Refusal: it ends already.
+        """
+        with self._changed:
+            self._require_open()
+            self._unfinished.add(results)
+
+    def _require_open(self) -> None:
+        if self._is_closing:
+            raise Refusal(503, "The server is shutting down.", code="shutting_down")
 
     def close(self, within_s: float | None = None) -> None:
         """Do the work that is queued and end the threads.

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heed.serve.work.failures import refusal_of
-from heed.serve.work.job import Errand, Job, Part
+from heed.serve.work.job import Errand, Part, bring_all, refuse_all
 from heed.serve.work.queue import Batch
-from heed.serve.work.results import bring_all
 from heed.translate.result import Translation
 
 Note = Callable[[Batch, int, float], None]
@@ -17,28 +16,35 @@ Note = Callable[[Batch, int, float], None]
 def search(batch: Batch, note: Note) -> None:
     """Translate the parts of a batch and bring them to their jobs.
 
-    If that fails, the jobs are searched one by one, so that an error is only its own request's.
+    If that fails, the jobs are searched one by one, so that an error is only its own request's;
+    a segment that several requests wait for is searched by itself, too.
 
     Args:
         batch: what to translate.
         note: called when the translations are there, and no client has one yet.
     """
     begun = time.monotonic()
-    jobs = list({id(part.job): part.job for part in batch.parts}.values())
     try:
         found = _translated(batch)
-        of_job: dict[Job, list[tuple[Part, Translation]]] = {}
-        for pair in found:
-            of_job.setdefault(pair[0].job, []).append(pair)
         n_tokens = sum(len(translation.tokens) for _, translation in found)
         note(batch, n_tokens, time.monotonic() - begun)
-        bring_all([(job.results, job.take(pairs)) for job, pairs in of_job.items()])
+        whole = ((part.segment, part.take(translation)) for part, translation in found)
+        bring_all([(segment, one) for segment, one in whole if one is not None])
     except Exception as error:
-        if len(jobs) == 1:
-            jobs[0].results.fail(refusal_of(error))
+        pieces = _pieces(batch)
+        if len(pieces) == 1:
+            refuse_all({part.segment for part in batch.parts}, refusal_of(error))
             return
-        for job in jobs:
-            search(_of_one(batch, job), note)
+        for piece in pieces:
+            search(piece, note)
+
+
+def _pieces(batch: Batch) -> list[Batch]:
+    """What to search by itself after an error: each job, or what others wait for, too."""
+    groups: dict[object, list[Part]] = {}
+    for part in batch.parts:
+        groups.setdefault(part.segment if part.segment.is_shared else part.job, []).append(part)
+    return [replace(batch, parts=parts) for parts in groups.values()]
 
 
 def do(errand: Errand) -> None:
@@ -58,11 +64,7 @@ def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
         [part.chunk for part in parts],
         call.options,
         alignment=call.alignment,
-        is_wanted=lambda place: parts[place].job.results.is_wanted,
+        is_wanted=lambda place: parts[place].segment.is_wanted,
     )
     pairs = zip(parts, found, strict=True)
     return [(part, one) for part, one in pairs if one.status != "unwanted"]
-
-
-def _of_one(batch: Batch, job: Job) -> Batch:
-    return replace(batch, parts=[part for part in batch.parts if part.job is job])

@@ -1,18 +1,22 @@
 """`Translating`: the segments of one request, from the cache or from the threads that search."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 from heed.decode.options import options_from, require_storable, with_alternatives
 from heed.errors import ConfigError
 from heed.serve.refusal import Refusal
 from heed.serve.work.cache import Cache, Keys
-from heed.serve.work.job import Call, Job
+from heed.serve.work.job import Call, Job, Segment
 from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.versions import Opened
 from heed.translate.lines import Line, require_room
 from heed.translate.result import Translation
+
+InWork: TypeAlias = "WeakValueDictionary[bytes, Segment]"
+"""The segments that are searched now, by the keys of the cache."""
 
 
 def call_of(
@@ -46,7 +50,7 @@ def _wrong_option(sentence: str) -> Refusal:
 
 
 class Translating:
-    """Segments on their way. Equal ones are translated once.
+    """Segments on their way. Equal ones are translated once, also those of different requests.
 
     Args:
         model: which translates them.
@@ -79,8 +83,10 @@ class Translating:
         self._results: Results[Translation] | None = None
         self._cache: Cache | None = None
 
-    def start(self, scheduler: Scheduler, cache: Cache, *, timeout_s: float) -> None:
-        """Look for the segments in the cache, and queue the others. In the event loop.
+    def start(
+        self, scheduler: Scheduler, cache: Cache, in_work: InWork, *, timeout_s: float
+    ) -> None:
+        """Look for the segments in the cache and in work, and queue the others. In the event loop.
 
         Raises:
             Refusal: the queue is full.
@@ -97,13 +103,32 @@ class Translating:
         if not wanted:
             return
         self._results = Results(len(wanted), timeout_s=timeout_s)
+        n_parts = sum(len(self._chunks[number]) for number in wanted)
+        own = [number for number in wanted if not self._join(number, in_work, n_parts)]
+        if not own:
+            scheduler.watch(self._results)
+            return
         job = Job(
             self._call,
-            [self._chunks[number] for number in wanted],
-            n_chars=sum(len(self._lines[number].text) for number in wanted),
+            [self._chunks[number] for number in own],
+            n_chars=sum(len(self._lines[number].text) for number in own),
             results=self._results,
+            places=[self._place[number] for number in own],
         )
         scheduler.submit(job)
+        for number, segment in zip(own, job.segments, strict=True):
+            if (key := self._keys[number]) is not None:
+                in_work[key] = segment
+
+    def _join(self, number: int, in_work: InWork, n_parts: int) -> bool:
+        """Wait for the search of another request, if there is one and it is no detour."""
+        key = self._keys[number]
+        segment = None if key is None else in_work.get(key)
+        if segment is None or not segment.may_be_joined(n_parts):
+            return False
+        assert self._results is not None
+        segment.join(self._results, self._place[number])
+        return True
 
     async def get(self, number: int) -> Translation:
         """Wait for the translation of a segment.
