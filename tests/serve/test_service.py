@@ -24,6 +24,7 @@ from heed.serve.settings import ServeSettings, Work
 from heed.serve.work import models as models_module
 from heed.serve.work.versions import Opened, open_version
 from heed.translate.glossary.glossary import Glossary
+from heed.translate.lines import Line, LineReader
 from heed.translate.parts import Chunk
 from heed.translate.result import Translation
 from heed.translate.search import Searcher
@@ -196,6 +197,29 @@ def test_equal_segments_are_searched_once(using: Using, en_de: str) -> None:
         assert (service.cache.n_hits, service.cache.n_misses) == (1, 2)
 
     asyncio.run(run())
+
+
+def test_a_text_from_the_cache_is_not_read_again(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    parts = LineReader.parts
+
+    def counted(reader: LineReader, line: Line, number: int, tag: list[int]) -> list[Chunk]:
+        read.append(line.text)
+        return parts(reader, line, number, tag)
+
+    monkeypatch.setattr(LineReader, "parts", counted)
+
+    async def run() -> None:
+        service = using(en_de)
+        request = Request(texts=[SENTENCES[0], SENTENCES[1]], source="en", target="de")
+        first = await service.translate(request)
+        again = await service.translate(replace(request, texts=[*request.texts, SENTENCES[2]]))
+        assert again[:2] == first
+
+    asyncio.run(run())
+    assert read == SENTENCES[:3]
 
 
 class Gated:

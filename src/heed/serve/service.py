@@ -214,9 +214,9 @@ class Service:
             )
             translating = await run_aside(n_chars, Translating, models[model], call, lines)
             begun.translating.append(translating)
-            translating.start(
-                self.scheduler, self.cache, self._in_work, timeout_s=begun.deadline.left_s
-            )
+            translating.look(self.cache)
+            await run_aside(n_chars, translating.read)
+            translating.start(self.scheduler, self._in_work, timeout_s=begun.deadline.left_s)
             for text in texts:
                 text.take(translating, lines)
         return texts

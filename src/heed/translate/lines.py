@@ -216,9 +216,11 @@ class LineReader:
         localizes = (
             self.localize_numbers if line.localize_numbers is None else line.localize_numbers
         )
-        cutter = replace(
-            self.cutter(tag, rules, write_number=self._localizer(tag) if localizes else str),
-            keep_typos=self.keep_typos if line.keep_typos is None else line.keep_typos,
+        cutter = self.cutter(
+            tag,
+            rules,
+            write_number=self._localizer(tag) if localizes else str,
+            keep_typos=line.keep_typos,
             glossary=line.glossary,
         )
         try:
@@ -234,6 +236,8 @@ class LineReader:
         *,
         write_number: Callable[[str], str] = str,
         max_source_tokens: int | None = None,
+        keep_typos: bool | None = None,
+        glossary: Glossary | None = None,
     ) -> PartCutter:
         """Makes the parts of a line.
 
@@ -242,6 +246,8 @@ class LineReader:
             rules: what is protected.
             write_number: a number as it stands in the translation.
             max_source_tokens: a text of more pieces is cut; None = as the reader does.
+            keep_typos: read misspelled words as they stand; None = as the reader does.
+            glossary: terms, which are never misspelled.
         """
         return PartCutter(
             src_vocab=self.src_vocab,
@@ -250,7 +256,8 @@ class LineReader:
             tag=tag,
             rules=rules,
             write_number=write_number,
-            keep_typos=self.keep_typos,
+            keep_typos=self.keep_typos if keep_typos is None else keep_typos,
+            glossary=glossary,
         )
 
     def _localizer(self, tag: list[int]) -> Callable[[str], str]:

@@ -102,12 +102,9 @@ def as_list(texts: str | list[str]) -> list[str]:
 
 
 def _value_of(field: Field, given: Parameters, style: Style) -> Any:
-    if field.kind == "file":
-        value: Any = given.files.get(field.name)
-    else:
-        value = given.values.get(field.name)
-        if isinstance(value, list) and field.name in given.values and given.is_form:
-            value = value[0] if field.kind not in ("texts", "words") or len(value) == 1 else value
+    value: Any = (given.files if field.kind == "file" else given.values).get(field.name)
+    if given.is_form and isinstance(value, list):
+        value = value[0] if field.kind not in ("texts", "words") or len(value) == 1 else value
     is_empty = value == "" or (value == [] and field.kind in ("texts", "words"))
     if value is None or is_empty:
         if field.is_required:
@@ -148,6 +145,8 @@ def _is_allowed(field: Field, value: Any) -> bool:
 
 def _require_whole_characters(field: Field, value: Any, style: Style) -> None:
     """JSON can spell half of a character; no file and no answer could hold it."""
+    if isinstance(value, str) and value.isascii():
+        return
     for text in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
         if isinstance(text, str) and not text.isascii() and _LONE_SURROGATE.search(text):
             sentence = style.wrong.format(name=field.name, meaning="valid Unicode")

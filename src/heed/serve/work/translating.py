@@ -13,6 +13,7 @@ from heed.serve.work.results import Results
 from heed.serve.work.scheduler import Scheduler
 from heed.serve.work.versions import Opened
 from heed.translate.lines import Line, require_room
+from heed.translate.parts import Chunk
 from heed.translate.result import Translation
 
 InWork: TypeAlias = "WeakValueDictionary[bytes, Segment]"
@@ -56,14 +57,12 @@ class Translating:
         model: which translates them.
         call: how.
         lines: the segments, by their numbers in the request; a number decides random draws.
-
-    Raises:
-        DataError: a prefix is too long.
     """
 
     def __init__(self, model: Opened, call: Call, lines: Mapping[int, Line]) -> None:
         self._call = call
         self._lines = lines
+        self._reader = model.translator.reader
         keys = Keys(model.version, call)
         self._keys = {number: keys.of(line) for number, line in lines.items()}
         first: dict[object, int] = {}
@@ -71,34 +70,44 @@ class Translating:
             number: first.setdefault(number if key is None else key, number)
             for number, key in self._keys.items()
         }
-        reader = model.translator.reader
-        tag = reader.tag(None)
-        self._chunks = {
-            number: reader.parts(lines[number], number, tag) for number in first.values()
-        }
-        for number, chunks in self._chunks.items():
-            require_room(chunks, number, call.options.max_length)
+        self._distinct = list(dict.fromkeys(self._first.values()))
         self._known: dict[int, Translation] = {}
+        self._chunks: dict[int, list[Chunk]] = {}
         self._place: dict[int, int] = {}
         self._results: Results[Translation] | None = None
         self._cache: Cache | None = None
 
-    def start(
-        self, scheduler: Scheduler, cache: Cache, in_work: InWork, *, timeout_s: float
-    ) -> None:
-        """Look for the segments in the cache and in work, and queue the others. In the event loop.
+    def look(self, cache: Cache) -> None:
+        """Take from the cache what it has. In the event loop."""
+        self._cache = cache
+        for number in self._distinct:
+            if (key := self._keys[number]) is not None and (found := cache.get(key)):
+                self._known[number] = found
+
+    def read(self) -> None:
+        """Make the parts of the other segments.
+
+        Raises:
+            DataError: a prefix is too long.
+        """
+        tag = self._reader.tag(None)
+        for number in self._distinct:
+            if number in self._known:
+                continue
+            chunks = self._reader.parts(self._lines[number], number, tag)
+            require_room(chunks, number, self._call.options.max_length)
+            if chunks:
+                self._chunks[number] = chunks
+            else:
+                self._known[number] = Translation(text="", status="empty")
+
+    def start(self, scheduler: Scheduler, in_work: InWork, *, timeout_s: float) -> None:
+        """Queue what was read, unless it is in work already. In the event loop.
 
         Raises:
             Refusal: the queue is full.
         """
-        self._cache = cache
-        for number, chunks in self._chunks.items():
-            key = self._keys[number]
-            if not chunks:
-                self._known[number] = Translation(text="", status="empty")
-            elif key is not None and (found := cache.get(key)):
-                self._known[number] = found
-        wanted = [number for number in self._chunks if number not in self._known]
+        wanted = list(self._chunks)
         self._place = {number: place for place, number in enumerate(wanted)}
         if not wanted:
             return
