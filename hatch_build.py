@@ -29,11 +29,14 @@ FLAGS = ["-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-pthread"]
 FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"]
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [f"-mavx512{part}" for part in ("f", "dq", "bw", "vl", "vnni")]
+# For training alone, which may fuse.
+TILES = ["-mavx512bf16", "-mamx-tile", "-mamx-bf16", "-ffp-contract=fast"]
 X86_FLAGS = {
     "amx": [*AVX2, *AVX512, "-mamx-tile", "-mamx-int8", "-Wno-maybe-uninitialized"],
     "avx2": AVX2,
     "avxvnni": [*AVX2, "-mavxvnni"],
     "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
+    "output_layer": [*AVX2, *AVX512, *TILES],
     "word2vec_avx2": AVX2,
     "word2vec_avx512": [*AVX2, *AVX512],
 }

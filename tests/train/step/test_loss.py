@@ -4,6 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from heed.errors import HeedError
+from heed.model.fast.products import rounded_products
+from heed.train.step import tiles
 from heed.train.step.loss import CHUNK, output_cross_entropy, smoothed_cross_entropy
 
 
@@ -27,6 +30,54 @@ def test_loss_and_gradients_equal_torch_cross_entropy(smoothing: float, n_tokens
     assert nll.item() == pytest.approx(plain, rel=1e-12)
     for grad, expected_grad in zip(grads, expected_grads, strict=True):
         torch.testing.assert_close(grad, expected_grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(
+    ("n_tokens", "vocab_size", "width"), [(64, 4, 32), (65, 33, 64), (500, 1000, 128), (97, 64, 32)]
+)
+def test_tiles_equal_the_formula_with_rounded_factors(
+    smoothing: float, n_threads: int, n_tokens: int, vocab_size: int, width: int
+) -> None:
+    torch.manual_seed(3)
+    states = torch.randn(n_tokens, width).bfloat16().float().requires_grad_()
+    weight = (torch.randn(vocab_size, width) / 8).bfloat16().float().requires_grad_()
+    targets = torch.randint(0, vocab_size, (n_tokens,))
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        with rounded_products():
+            if not tiles.fit(states, weight):
+                pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+            loss, nll = output_cross_entropy(states, weight, targets, smoothing=smoothing)
+        grads = torch.autograd.grad(loss, (states, weight))
+    finally:
+        torch.set_num_threads(before)
+    exact = [each.detach().double().requires_grad_() for each in (states, weight)]
+    expected, plain = output_cross_entropy(*exact, targets, smoothing=smoothing)
+    # The given factors are exact in bfloat16; the probabilities are rounded.
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert nll.item() == pytest.approx(plain.item(), rel=1e-5)
+    for grad, wanted in zip(grads, torch.autograd.grad(expected, exact), strict=True):
+        assert (grad - wanted).norm() < 3e-3 * wanted.norm()
+
+
+def test_tiles_refuse_a_target_that_is_not_in_the_vocabulary() -> None:
+    states, weight = torch.zeros(64, 32), torch.zeros(7, 32)
+    with rounded_products():
+        if not tiles.fit(states, weight):
+            pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+        with pytest.raises(HeedError, match="a target id is not in the vocabulary"):
+            tiles.probabilities(states, weight, torch.full((64,), 7))
+
+
+def test_tiles_are_for_rounded_products_only() -> None:
+    states, weight = torch.zeros(64, 32), torch.zeros(7, 32)
+    assert not tiles.fit(states, weight)
+    with rounded_products():
+        assert not tiles.fit(states.double(), weight.double())
+        assert not tiles.fit(torch.zeros(64, 33), torch.zeros(7, 33))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])

@@ -42,8 +42,13 @@ def rounded_products(*, is_on: bool = True) -> Iterator[None]:
         _may_round.reset(token)
 
 
+def is_rounding() -> bool:
+    """Whether products may round their factors here: see `rounded_products`."""
+    return _may_round.get()
+
+
 def _uses_onednn() -> bool:
-    return _may_round.get() or has_faster_onednn()
+    return is_rounding() or has_faster_onednn()
 
 
 @contextmanager
