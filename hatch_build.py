@@ -36,6 +36,7 @@ X86_FLAGS = {
     "avx2": AVX2,
     "avxvnni": [*AVX2, "-mavxvnni"],
     "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
+    "linear": [*AVX2, *AVX512, *TILES],
     "output_layer": [*AVX2, *AVX512, *TILES],
     "word2vec_avx2": AVX2,
     "word2vec_avx512": [*AVX2, *AVX512],

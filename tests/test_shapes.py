@@ -34,6 +34,7 @@ from heed.model.config import ModelConfig
 from heed.model.convolutional.convolution import GatedConvolution, convolve
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.families import config_from
+from heed.model.fast import tiles
 from heed.model.fast.products import Linear, linear
 from heed.model.fast.rotation import turn
 from heed.model.interface import ArrayNextTokens, Inspectable, NextTokens, PromptReader, largest
@@ -90,9 +91,11 @@ from heed.model.relative import AlibiBias, ShawVectors, for_all_keys
 from heed.model.transformer import Embedding, Transformer
 from heed.model.variants import FavorAttention, LinearAttention
 from heed.model.window import blocks_of, window_mask
+from heed.train.step import loss
 from heed.train.step.averages import to_arrays
 
 SIZES = {
+    "n": 97,
     "n_sources": 2,
     "n_heads": 3,
     "beam_size": 4,
@@ -324,6 +327,21 @@ def linear_attention_calls() -> Iterator[Call]:
     yield LinearAttention.recall, linear_kind.recall, x
 
 
+def tile_calls() -> Iterator[Call]:
+    """What stands in for products in tiles, which need AMX and widths that these are not."""
+
+    def plain(x: Tensor, weight: Tensor, grad: Tensor, **wanted: bool) -> tuple[Tensor, Tensor]:
+        return grad @ weight, grad.t() @ x
+
+    to_multiply = {"x": tensor("n, n_in"), "weight": tensor("n_out, n_in")}
+    yield tiles.fit, tiles.fit, to_multiply
+    both = {"of_x": True, "of_weight": True}
+    yield tiles.linear_gradients, plain, {**to_multiply, "grad": tensor("n, n_out"), **both}
+    given = {"states": tensor("n_tokens, d_model"), "weight": tensor("vocab_size, d_model")}
+    targets = torch.zeros(size("n_tokens"), dtype=torch.int64)
+    yield tiles.probabilities, loss._in_chunks, {**given, "targets": targets}
+
+
 def layer_calls() -> Iterator[Call]:
     encoder, decoder = model().encoder[0], model().decoder[0]
     attention: Any = decoder.cross_attention
@@ -413,6 +431,7 @@ def layer_calls() -> Iterator[Call]:
     layer = Linear(size("n_in"), size("n_out"))
     yield linear, linear, {**to_map, "weight": layer.weight, "bias": layer.bias}
     yield Linear.forward, layer, to_map
+    yield from tile_calls()
     for positions in (kind(*sizes) for kind in POSITIONS.values()):
         yield type(positions).forward, positions, {"x": whole, "offset": 3}
     rotary = RotaryPositions(*sizes)

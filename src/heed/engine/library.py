@@ -4,10 +4,8 @@ Every array is checked before its address is passed on; the library checks ids, 
 """
 
 import ctypes
-import os
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_void_p
 from functools import cache
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +15,10 @@ from heed.engine.matrices import COLUMNS, GROUP, Floats, Matrix
 from heed.engine.network import Network
 from heed.engine.tables import PositionRows
 from heed.errors import HeedError
+from heed.machine.compiled import LIBRARY
 from heed.model import interface
 from heed.model.interface import Ids
 
-LIBRARY = Path(os.environ.get("HEED_LIBRARY") or Path(__file__).with_name("libheed.so"))
-"""The variable names another build, such as that of `make soak`."""
 ACTIVATIONS = ("none", "relu", "gelu", "swiglu")
 TARGET_READINGS = ("attention", "average", "average_feed_forward", "ssru")
 

@@ -1,15 +1,13 @@
 """Skip-gram and CBOW in the compiled library, engine/word2vec.inc: the same bits as `plain.py`."""
 
-import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_uint64, c_void_p
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.engine.library import LIBRARY
 from heed.errors import HeedError
+from heed.machine.compiled import function
 from heed.vectors.plain import Learner
 
 
@@ -24,18 +22,10 @@ class _Lines(Structure):
     _fields_ = [("ids", c_void_p), ("ends", c_void_p), ("n_lines", c_int32)]
 
 
-@cache
 def _function() -> Any:
     """The function of the library; None where it is not compiled or older."""
-    try:
-        function = ctypes.CDLL(str(LIBRARY)).heed_learn_words
-    except (OSError, AttributeError):
-        return None
-    function.restype = c_char_p
-    function.argtypes = [
-        POINTER(_WordVectors), POINTER(_Lines), c_float, POINTER(c_uint64), c_char_p
-    ]  # fmt: skip
-    return function
+    records = POINTER(_WordVectors), POINTER(_Lines)
+    return function("heed_learn_words", (*records, c_float, POINTER(c_uint64), c_char_p))
 
 
 def is_compiled() -> bool:

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from heed.errors import HeedError
+from heed.model.fast import tiles
 from heed.model.fast.products import rounded_products
-from heed.train.step import tiles
 from heed.train.step.loss import CHUNK, output_cross_entropy, smoothed_cross_entropy
 
 
@@ -65,19 +65,17 @@ def test_tiles_equal_the_formula_with_rounded_factors(
 
 def test_tiles_refuse_a_target_that_is_not_in_the_vocabulary() -> None:
     states, weight = torch.zeros(64, 32), torch.zeros(7, 32)
-    with rounded_products():
-        if not tiles.fit(states, weight):
-            pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
-        with pytest.raises(HeedError, match="a target id is not in the vocabulary"):
-            tiles.probabilities(states, weight, torch.full((64,), 7))
+    if not tiles.fit(states, weight):
+        pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+    with pytest.raises(HeedError, match="a target id is not in the vocabulary"):
+        tiles.probabilities(states, weight, torch.full((64,), 7))
 
 
-def test_tiles_are_for_rounded_products_only() -> None:
+def test_tiles_are_for_wide_rows_of_float32_only() -> None:
     states, weight = torch.zeros(64, 32), torch.zeros(7, 32)
-    assert not tiles.fit(states, weight)
-    with rounded_products():
-        assert not tiles.fit(states.double(), weight.double())
-        assert not tiles.fit(torch.zeros(64, 33), torch.zeros(7, 33))
+    assert not tiles.fit(states.double(), weight.double())
+    assert not tiles.fit(torch.zeros(64, 33), torch.zeros(7, 33))
+    assert not tiles.fit(torch.zeros(3, 32), weight)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])

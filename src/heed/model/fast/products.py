@@ -3,6 +3,7 @@
 torch multiplies float32 matrices with MKL, which uses only AVX2 on AMD processors. oneDNN, the
 other library inside torch, uses AVX-512 and is as exact. Where there is AMX, oneDNN rounds the
 factors to bfloat16 and multiplies several times as fast; it does so inside `rounded_products` only.
+A single thread multiplies by `heed.model.fast.tiles` there, which is faster still.
 oneDNN compiles code for every shape and keeps it, a quarter of a megabyte each, so `linear` cuts
 the rows of a batch into pieces of a few sizes. Attention stays with MKL, because oneDNN is slower
 for many small products. On all other processors this is `F.linear`. See decisions 0013 and 0014.
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from heed.machine.cpu import has_faster_onednn
+from heed.model.fast import tiles
 
 SMALLEST = 64
 """Rows of the smallest piece; smaller products gain nothing."""
@@ -95,6 +97,8 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
+        if is_rounding() and tiles.fit_linear(x, weight):
+            return tiles.linear(x, weight, bias)
         y = x.new_empty(x.size(0), weight.size(0))
         by = weight.t()
         _in_pieces(x.size(0), lambda rows: torch.mm(x[rows], by, out=y[rows]))
@@ -105,6 +109,10 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
+        grad_bias = grad.sum(0) if of_bias else None
+        if is_rounding() and tiles.fit_linear(x, weight):
+            found = tiles.linear_gradients(x, weight, grad, of_x=of_x, of_weight=of_weight)
+            return *found, grad_bias
         grad_x = torch.empty_like(x) if of_x else None
         grad_weight = torch.empty_like(weight) if of_weight else None
 
@@ -115,7 +123,7 @@ class _Linear(torch.autograd.Function):
                 grad_weight.addmm_(grad[rows].t(), x[rows], beta=min(rows.start, 1))
 
         _in_pieces(x.size(0), multiply)
-        return grad_x, grad_weight, grad.sum(0) if of_bias else None
+        return grad_x, grad_weight, grad_bias
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -363,12 +363,13 @@ def choose_size(
 
 
 def choose_dropout(epochs: float) -> float:
-    """More dropout the more often the same sentences come by: 0.1 up to 5 epochs, 0.3 from 40 on.
+    """More dropout the more often the same sentences come by: 0.1 up to 10 epochs, 0.3 from 40 on.
 
     Between them it rises with the logarithm of the epochs, so that a speed measured a tenth higher
-    or lower changes it by 0.01 at most.
+    or lower changes it by 0.02 at most. After seven epochs of Multi30k 0.1 has a better loss than
+    0.06 and than 0.16.
     """
-    return round(0.1 + 0.2 * _share_between(epochs, 5.0, 40.0), 2)
+    return round(0.1 + 0.2 * _share_between(epochs, 10.0, 40.0), 2)
 
 
 def choose_disturb(epochs: float) -> float:

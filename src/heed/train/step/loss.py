@@ -3,7 +3,7 @@
 `smoothed_cross_entropy` is the definition. Training takes `output_cross_entropy`, which starts from
 decoder states and the output matrix: their product, the logits `(n_tokens, vocab_size)`, would be
 the largest tensor of a step, so it is made in chunks and never kept. Where the processor has AMX
-and factors may be rounded, `tiles.py` does so in half of the time.
+and factors may be rounded, `heed.model.fast.tiles` does so in half of the time.
 """
 
 import math
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from heed.machine.cpu import has_faster_onednn
-from heed.model.fast.products import SMALLEST, faster_products
-from heed.train.step import tiles
+from heed.model.fast import tiles
+from heed.model.fast.products import SMALLEST, faster_products, is_rounding
 
 CHUNK = 512 if has_faster_onednn() else 128
 """Most tokens whose logits exist at once: of 8,000 pieces 16 or 4 MB, which stay within the cache.
@@ -55,8 +55,9 @@ class _OutputCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        fitting = tiles.probabilities if tiles.fit(states, weight) else _in_chunks
-        totals, true, grad_states, grad_weight = fitting(states, weight, targets)
+        in_tiles = is_rounding() and tiles.fit(states, weight)
+        found = (tiles.probabilities if in_tiles else _in_chunks)(states, weight, targets)
+        totals, true, grad_states, grad_weight = found
         share, row_sum = smoothing / weight.size(0), weight.sum(dim=0)
         nll = (totals - true).double().sum()
         loss = (1 - smoothing) * nll

@@ -1,0 +1,140 @@
+// A linear layer in training, with AMX: its output and its gradients, one thread. Factors are rounded to
+// bfloat16, sums are float32 (decision 0014).
+#include "kernels.h"
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__)
+#define HEED_ISA heed_linear_tiles
+#include "tiles.h"
+
+namespace HEED_ISA {
+
+// A matrix of floats, rows behind each other.
+struct Result {
+    float *data;
+    int n, width;
+};
+
+// Rows that go through a product together, so that their tiles stay in the cache.
+constexpr int kRowsAtOnce = 256;
+
+// out = left right + bias, which may be null, or out += left right; `depth` tiles are added up for each
+// of `out`.
+void multiply(const Tiles &left, const Tiles &right, int depth, bool is_right_by_column, const float *bias, bool adds, const Result &out) {
+    alignas(64) static const float kNoBias[2 * kRows] = {};
+    alignas(64) float block[2 * kRows][2 * kRows];
+    const int n_columns = out.width / kRows;
+    // Tiles of a column of tiles follow each other, or those of a row do.
+    const auto right_tile = [&](int k, int column) { return right[is_right_by_column ? size_t(column) * depth + k : size_t(k) * n_columns + column]; };
+    prepare_tiles();
+    for (int column = 0; column < n_columns; column += 2) {
+        const float *start = bias ? bias + column * kRows : kNoBias;
+        for (int row = 0; row < out.n; row += 2 * kRows) {
+            const bool is_whole = row + 2 * kRows <= out.n;
+            float *to = is_whole ? out.data + size_t(row) * out.width + column * kRows : block[0];
+            const size_t stride = is_whole ? out.width : 2 * kRows, bytes = stride * sizeof(float);
+            if (adds) {
+                _tile_loadd(0, to, bytes);
+                _tile_loadd(1, to + kRows, bytes);
+                _tile_loadd(2, to + kRows * stride, bytes);
+                _tile_loadd(3, to + kRows * stride + kRows, bytes);
+            } else {
+                _tile_loadd(0, start, 0);
+                _tile_loadd(1, start + kRows, 0);
+                _tile_loadd(2, start, 0);
+                _tile_loadd(3, start + kRows, 0);
+            }
+            for (int k = 0; k < depth; k++) {
+                _tile_loadd(4, left[size_t(row / kRows) * depth + k], 64);
+                _tile_loadd(6, right_tile(k, column), 64);
+                _tile_loadd(7, right_tile(k, column + 1), 64);
+                _tile_loadd(5, left[size_t(row / kRows + 1) * depth + k], 64);
+                _tile_dpbf16ps(0, 4, 6);
+                _tile_dpbf16ps(1, 4, 7);
+                _tile_dpbf16ps(2, 5, 6);
+                _tile_dpbf16ps(3, 5, 7);
+            }
+            _tile_stored(0, to, bytes);
+            _tile_stored(1, to + kRows, bytes);
+            _tile_stored(2, to + kRows * stride, bytes);
+            _tile_stored(3, to + kRows * stride + kRows, bytes);
+            for (int r = row; !is_whole && r < out.n; r++) std::memcpy(out.data + size_t(r) * out.width + column * kRows, block[r - row], sizeof block[0]);
+        }
+    }
+    _tile_release();
+}
+
+int blocks(int n) { return (n + kBlock - 1) / kBlock; }
+
+const char *mistake_in(int n, int n_out, int n_in) {
+    static const bool is_here = has_bfloat16_tiles();
+    if (!is_here) return "this processor lacks tiles of bfloat16";
+    return n < 1 || n_out < 1 || n_in < 1 || n_out % kBlock || n_in % kBlock ? "there is nothing, or a width is no multiple of 32" : nullptr;
+}
+
+template <class F>
+const char *guarded(const F &f) {
+    try {
+        f();
+    } catch (const std::bad_alloc &) {
+        return "there is not enough memory";
+    }
+    return nullptr;
+}
+
+const char *forward(const float *x, const float *weight, const float *bias, int n, int n_out, int n_in, float *y) {
+    if (const char *mistake = mistake_in(n, n_out, n_in)) return mistake;
+    return guarded([&] {
+        const Tiles right = as_right_transposed({weight, n_out, n_in}, n_out / kBlock);
+        Tiles left(kRowsAtOnce / kRows * (n_in / 32));
+        for (int row = 0; row < n; row += kRowsAtOnce) {
+            const int rows = std::min(kRowsAtOnce, n - row);
+            fill_left({x + size_t(row) * n_in, rows, n_in}, blocks(rows), left);
+            multiply(left, right, n_in / 32, true, bias, false, {y + size_t(row) * n_out, rows, n_out});
+        }
+    });
+}
+
+const char *backward(const float *x, const float *weight, const float *grad, int n, int n_out, int n_in, float *of_x, float *of_weight) {
+    if (const char *mistake = mistake_in(n, n_out, n_in)) return mistake;
+    return guarded([&] {
+        const Tiles right = as_right({weight, n_out, n_in}, n_out / kBlock);
+        Tiles left(kRowsAtOnce / kRows * (n_out / 32)), other(kRowsAtOnce / 32 * (n_in / kRows));
+        for (int row = 0; row < n; row += kRowsAtOnce) {
+            const int rows = std::min(kRowsAtOnce, n - row), depth = blocks(rows);
+            const Rows of_y{grad + size_t(row) * n_out, rows, n_out};
+            if (of_x) {
+                fill_left(of_y, depth, left);
+                multiply(left, right, n_out / 32, false, nullptr, false, {of_x + size_t(row) * n_in, rows, n_in});
+            }
+            if (of_weight) {
+                fill_left_transposed(of_y, depth, left);
+                fill_right({x + size_t(row) * n_in, rows, n_in}, depth, other);
+                multiply(left, other, depth, false, nullptr, row > 0, {of_weight, n_out, n_in});
+            }
+        }
+    });
+}
+
+}  // namespace HEED_ISA
+#endif
+
+// y (n, n_out) = x (n, n_in) W^T + b, of W (n_out, n_in) and b (n_out,) or null. Returns null or an
+// error message.
+extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const float *x, const float *weight, const float *bias, int32_t n, int32_t n_out, int32_t n_in, float *y) {
+#if defined(HEED_ISA)
+    return HEED_ISA::forward(x, weight, bias, n, n_out, n_in, y);
+#else
+    (void)x, (void)weight, (void)bias, (void)n, (void)n_out, (void)n_in, (void)y;
+    return "heed was compiled without tiles of bfloat16";
+#endif
+}
+
+// Its gradients by x, (n, n_in), and by W, (n_out, n_in), each where not null, from that by y.
+extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const float *x, const float *weight, const float *grad, int32_t n, int32_t n_out, int32_t n_in, float *of_x, float *of_weight) {
+#if defined(HEED_ISA)
+    return HEED_ISA::backward(x, weight, grad, n, n_out, n_in, of_x, of_weight);
+#else
+    (void)x, (void)weight, (void)grad, (void)n, (void)n_out, (void)n_in, (void)of_x, (void)of_weight;
+    return "heed was compiled without tiles of bfloat16";
+#endif
+}

@@ -1,0 +1,29 @@
+"""Where the compiled library lies: `engine/*.cpp`, as `hatch_build.py` compiles it."""
+
+import ctypes
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+LIBRARY = Path(
+    os.environ.get("HEED_LIBRARY") or Path(__file__).parents[1] / "engine" / "libheed.so"
+)
+"""The variable names another build, such as that of `make soak`."""
+
+
+@cache
+def function(name: str, arguments: Sequence[Any]) -> Any:
+    """A function that returns null or an error; None where it is not compiled or older.
+
+    Args:
+        name: of the function.
+        arguments: their types, of `ctypes`; a tuple.
+    """
+    try:
+        found = getattr(ctypes.CDLL(str(LIBRARY)), name)
+    except (OSError, AttributeError):
+        return None
+    found.restype, found.argtypes = ctypes.c_char_p, list(arguments)
+    return found

@@ -1,0 +1,83 @@
+"""Linear layers in AMX's tiles against exact products of the same rounded factors."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from heed.errors import HeedError
+from heed.model.fast import tiles
+from heed.model.fast.products import linear, rounded_products
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    if not tiles.fit(torch.zeros(64, 32), torch.zeros(32, 32)):
+        pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+    yield
+    torch.set_num_threads(before)
+
+
+def exact(*shape: int) -> Tensor:
+    """Random numbers that bfloat16 has."""
+    return torch.randn(*shape).bfloat16().float()
+
+
+def is_near(found: Tensor | None, wanted: Tensor) -> bool:
+    assert found is not None and found.shape == wanted.shape
+    return bool((found - wanted).norm() <= 1e-5 * wanted.norm())
+
+
+@pytest.mark.parametrize("n", [64, 65, 255, 256, 257, 1000])
+@pytest.mark.parametrize(("n_out", "n_in"), [(32, 32), (96, 64), (64, 160)])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_a_layer_and_its_gradients(n: int, n_out: int, n_in: int, has_bias: bool) -> None:
+    torch.manual_seed(n)
+    x, weight, grad = exact(n, n_in), exact(n_out, n_in), exact(n, n_out)
+    bias = torch.randn(n_out) if has_bias else None
+    given = [each.clone().requires_grad_() for each in (x, weight)]
+    with rounded_products():
+        assert tiles.fit_linear(x, weight)
+        y = linear(given[0], given[1], bias)
+        y.backward(grad)
+    product = x.double() @ weight.double().t()
+    assert is_near(y.detach(), product if bias is None else product + bias)
+    assert is_near(given[0].grad, grad.double() @ weight.double())
+    assert is_near(given[1].grad, grad.double().t() @ x.double())
+
+
+@pytest.mark.parametrize(("of_x", "of_weight"), [(True, False), (False, True), (False, False)])
+def test_only_gradients_that_are_wanted(of_x: bool, of_weight: bool) -> None:
+    x, weight, grad = exact(70, 32), exact(64, 32), exact(70, 64)
+    found = tiles.linear_gradients(x, weight, grad, of_x=of_x, of_weight=of_weight)
+    assert [each is not None for each in found] == [of_x, of_weight]
+
+
+def test_tensors_that_are_not_contiguous() -> None:
+    x, weight, grad = exact(32, 80).t(), exact(32, 64).t(), exact(1).expand(80, 64)
+    assert is_near(tiles.linear(x, weight, None), x.double() @ weight.double().t())
+    of_x, of_weight = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+    assert is_near(of_x, grad.double() @ weight.double())
+    assert is_near(of_weight, grad.double().t() @ x.double())
+
+
+def test_the_same_bits_each_time_and_for_each_row() -> None:
+    x, weight = torch.randn(300, 64), torch.randn(32, 64)
+    whole = tiles.linear(x, weight, None)
+    torch.testing.assert_close(tiles.linear(x, weight, None), whole, rtol=0, atol=0)
+    torch.testing.assert_close(tiles.linear(x[7:90], weight, None), whole[7:90], rtol=0, atol=0)
+
+
+def test_several_threads_and_odd_widths_are_left_to_torch() -> None:
+    assert not tiles.fit_linear(torch.zeros(64, 32), torch.zeros(33, 32))
+    assert not tiles.fit_linear(torch.zeros(64, 33), torch.zeros(32, 33))
+    torch.set_num_threads(2)
+    assert not tiles.fit_linear(torch.zeros(64, 32), torch.zeros(32, 32))
+
+
+def test_the_library_refuses_what_it_cannot_multiply() -> None:
+    with pytest.raises(HeedError, match="a width is no multiple of 32"):
+        tiles.linear(torch.zeros(64, 33), torch.zeros(32, 33), None)
