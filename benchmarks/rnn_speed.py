@@ -11,12 +11,14 @@ as many tokens a batch, then translate the test set greedily with what they lear
 is that of the process, so that other programs do not count. The first call installs JoeyNMT from
 PyPI into a virtualenv of its own (`--peers`, kept).
 
-`--converge` asks how good JoeyNMT's becomes instead: after its own recurrent recipe, with a rate
-that falls by a quarter in each of `--epochs`; the best model of the development set is scored with
-a beam of 5. heed's are in `families.py`.
+`--converge` asks how good JoeyNMT's becomes instead: it trains by the `STAGES`, one after another,
+after its own recurrent recipe; the last stage's best model of the development set is scored with a
+beam of 5. `--share 0.01` does it in a hundredth of the updates, to try it. heed's are in
+`families.py`.
 """
 
 import argparse
+import dataclasses
 import itertools
 import json
 import os
@@ -26,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +45,40 @@ JoeyNMT attends after its cell. The last context reaches the next step by input 
 the place of the context that heed's additive attention gives to the cell; heed's dot attention has
 neither. JoeyNMT's "luong" has a matrix in its score, which heed's "dot" has not.
 """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A part of JoeyNMT's training to its end.
+
+    Attributes:
+        updates: how many.
+        validations: spread evenly over them; the last one is at the end.
+        batch_tokens: of a batch, padding included.
+        dropout: everywhere.
+        fall: factor of the rate from one epoch to the next; the first has 0.001.
+    """
+
+    updates: int
+    validations: int
+    batch_tokens: int
+    dropout: float
+    fall: float
+
+    def scaled(self, share: float) -> "Stage":
+        """The same in a share of the updates: each validation has as many before it."""
+        every = max(1, round(share * self.updates / self.validations))
+        return dataclasses.replace(self, updates=every * self.validations)
+
+
+STAGES = (
+    Stage(updates=480, validations=2, batch_tokens=2048, dropout=0.3, fall=0.8),
+    Stage(updates=6860, validations=14, batch_tokens=512, dropout=0.2, fall=0.75),
+)
+"""Two epochs of Multi30k in large batches, then six and a half in small ones, which teach it
+faster."""
 WARMUP, EVERY = 10, 5
 DROPOUT = 0.2
-FALL = 0.75
-"""Of the rate of JoeyNMT's training to its end, each epoch."""
 LOGGED = re.compile(r"Step: +(\d+), .*Tokens per Sec: +(\d+)")
 RUNNER = """
 import runpy, time
@@ -189,52 +222,74 @@ def measure_joeynmt(settings: speed.Settings, task: peers.Task) -> speed.Numbers
     }
 
 
-def converging_config(settings: speed.Settings, task: peers.Task) -> dict[str, Any]:
+def converging_config(
+    settings: speed.Settings, task: peers.Task, stage: Stage, start: Path | None = None
+) -> dict[str, Any]:
     """After `configs/iwslt_envi_luong.yaml` of its repository, in heed's sizes.
 
-    Its bidirectional LSTM, Luong attention, input feeding, initial weights, dropout and gradient
-    norm. Adam from 0.001 in the place of its SGD; label smoothing, since the corpus is small; one
-    vocabulary. Its plateau schedule does not run with torch 2.13, nor end in a time that can be
-    told before, so the rate falls by a quarter each epoch.
+    Its bidirectional LSTM, Luong attention, input feeding, initial weights and gradient norm. Adam
+    from 0.001 in the place of its SGD; label smoothing, since the corpus is small; one vocabulary.
+    Its plateau schedule does not run with torch 2.13, nor end in a time that can be told before, so
+    the rate falls each epoch.
+
+    Args:
+        settings: of this script.
+        task: where it trains, and on what.
+        stage: the part of the training.
+        start: checkpoint whose weights and moments it goes on from; None = from nothing.
     """
-    config = joeynmt_config({**settings, "kind": "LSTM, dot", "steps": 10**9}, task)
-    del config["training"]["updates"]
+    sizes = {"kind": "LSTM, dot", "steps": 0, "batch_tokens": stage.batch_tokens}
+    config = joeynmt_config({**settings, **sizes}, task)
     config["data"]["dev"] = str(task.data / "dev")
     config["testing"]["eval_metrics"] = ["bleu"]
+    every = stage.updates // stage.validations
     config["training"] |= {
-        "learning_rate": 0.001 / FALL,
+        # The schedule takes a step before the first epoch.
+        "learning_rate": 0.001 / stage.fall,
         "scheduling": "exponential",
-        "decrease_factor": FALL,
+        "decrease_factor": stage.fall,
         "learning_rate_min": 0.0,
         "clip_grad_norm": 5.0,
-        "epochs": settings["epochs"],
-        "validation_freq": settings["validate_every"],
-        "logging_freq": settings["validate_every"] // 5,
+        "updates": stage.updates,
+        "validation_freq": every,
+        "logging_freq": max(1, every // 5),
         "keep_best_ckpts": 2,
         "early_stopping_metric": "bleu",
     }
+    if start is not None:
+        resets = ("reset_scheduler", "reset_iter_state", "reset_best_ckpt")
+        config["training"] |= {"load_model": str(start), **dict.fromkeys(resets, True)}
     uniform = {"initializer": "uniform", "embed_initializer": "uniform"}
     ranges = dict.fromkeys(("init_weight", "embed_init_weight", "bias_init_weight"), 0.1)
     config["model"] |= {**uniform, "bias_initializer": "uniform", **ranges}
     for stack in (config["model"]["encoder"], config["model"]["decoder"]):
-        stack["embeddings"]["scale"] = False
-    config["model"]["decoder"]["input_feeding"] = True
+        stack["dropout"] = stage.dropout
+        stack["embeddings"] |= {"scale": False, "dropout": stage.dropout}
+    config["model"]["decoder"] |= {"input_feeding": True, "hidden_dropout": stage.dropout}
     return config
 
 
-def converge(settings: speed.Settings, task: peers.Task) -> dict[str, Any]:
-    """Train JoeyNMT until it stops, translate with its best model, and score with sacreBLEU."""
+def converge(
+    settings: speed.Settings, task: peers.Task, stages: Sequence[Stage] = STAGES
+) -> dict[str, Any]:
+    """Train JoeyNMT stage by stage, translate with its best model, and score with sacreBLEU."""
     from sacrebleu.metrics import BLEU, CHRF
 
     from heed.data.lines import read_lines
 
-    config = converging_config(settings, task)
-    path = peers.write_json(task.run / "config.yaml", config)
+    start: Path | None = None
+    validations: list[list[str]] = []
     began = time.monotonic()
-    log = run([task.python, "-c", CONVERGER, "train", path, "--skip-test"], settings)
+    for number, stage in enumerate(stages, 1):
+        part = dataclasses.replace(task, run=task.run / str(number))
+        config = converging_config(settings, part, stage, start)
+        path = peers.write_json(part.run / "config.yaml", config)
+        log = run([task.python, "-c", CONVERGER, "train", path, "--skip-test"], settings)
+        (part.run / "train.log").write_text(log, "utf-8")
+        validations.append((part.model / "validations.txt").read_text("utf-8").splitlines())
+        start = (part.model / "latest.ckpt").resolve()
     seconds = time.monotonic() - began
-    (task.run / "train.log").write_text(log, "utf-8")
-    best = (task.model / "best.ckpt").resolve()
+    best = (part.model / "best.ckpt").resolve()
     config["testing"]["load_model"] = str(best)
     path = peers.write_json(task.run / "translate.yaml", config)
     with (task.data / "test.src").open() as lines:
@@ -244,7 +299,6 @@ def converge(settings: speed.Settings, task: peers.Task) -> dict[str, Any]:
     texts = peers.text_of(found[-len(references) :], task.data)
     (task.run / "test.hyp").write_text("".join(f"{text}\n" for text in texts), "utf-8")
     bleu, chrf = (metric.corpus_score(texts, [references]) for metric in (BLEU(), CHRF()))
-    validations = (task.model / "validations.txt").read_text("utf-8").splitlines()
     return {
         "bleu": bleu.score,
         "chrf2": chrf.score,
@@ -301,8 +355,9 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--peers", type=Path, default=Path("peers"), help="where they are installed")
     whole.add_argument("--converge", type=Path, metavar="DIR", help="how good JoeyNMT's becomes")
     whole.add_argument("--test-tgt", metavar="FILE", help="for --converge")
-    whole.add_argument("--epochs", type=int, default=12, help="for --converge")
-    whole.add_argument("--validate-every", type=int, default=240, metavar="STEPS")
+    whole.add_argument(
+        "--share", type=float, default=1.0, help="of --converge's updates, to try it"
+    )
     whole.add_argument("--json", action="store_true", help="every single number, as JSON")
     return whole
 
@@ -355,7 +410,8 @@ def main(arguments: list[str]) -> None:
         peers.write_pieces(corpus_of(settings), Path(folder))
         if out is not None:
             task = task_of(settings, out.absolute(), python=python, beam_size=5)
-            print(json.dumps(converge(settings, task), indent=2))
+            stages = [stage.scaled(settings["share"]) for stage in STAGES]
+            print(json.dumps(converge(settings, task, stages), indent=2))
             return
         results = compare(settings, python)
     print(json.dumps(results, indent=2) if settings["json"] else table(results))
