@@ -49,11 +49,14 @@ def test_levels_and_request_lines_are_as_set() -> None:
     set_up(Log(level="warning", requests=False))
     assert not logging.getLogger("heed.serve").isEnabledFor(logging.INFO)
     assert not logging.getLogger(REQUESTS).isEnabledFor(logging.ERROR)
+    # What it warns of is in the header of a client.
+    assert not logging.getLogger("python_multipart.multipart").isEnabledFor(logging.WARNING)
     for name, level in before:
         logger = logging.getLogger(name)
         logger.setLevel(level)
         logger.handlers, logger.propagate = [], True
-    logging.getLogger("uvicorn.error").handlers = []
+    for name in ("uvicorn.error", "python_multipart"):
+        logging.getLogger(name).handlers = []
 
 
 def test_remarks_become_lines_of_a_json_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -57,12 +57,13 @@ def _places(record: logging.LogRecord) -> list[str]:
 
 
 def set_up(settings: Log) -> None:
-    """Send the records of heed and uvicorn to standard error."""
+    """Send the records of heed, and the errors of what it is made of, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(is_json=settings.format == "json"))
     level = settings.level.upper()
-    # uvicorn's own remarks at lower levels tell what heed's lines tell.
-    for name, least in (("heed.serve", level), ("uvicorn.error", "ERROR")):
+    # Remarks of the others at lower levels tell what heed's lines tell, or what clients sent.
+    others = "uvicorn.error", "python_multipart"
+    for name, least in (("heed.serve", level), *((name, "ERROR") for name in others)):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(least)
