@@ -42,8 +42,8 @@ def test_recurrence_is_ahead_with_few_pairs_and_less_so_with_many(
 ) -> None:
     """Claim 102: the same steps on 250 to 4,000 pairs, judged on new combinations of words.
 
-    The lead of the recurrent model, in BLEU, was 15.5, 12.1 and 5.7; that of convolutions 0.6, 4.2
-    and 3.3, which does not bear the claim out.
+    The lead of the recurrent model, in BLEU, was 17.5, 18.7 and 6.0; that of convolutions 5.5, 9.1
+    and 4.1.
     """
     seen, unseen = compositional_split("en", "fr", 1)
     random.Random(0).shuffle(seen)
@@ -52,7 +52,9 @@ def test_recurrence_is_ahead_with_few_pairs_and_less_so_with_many(
     def bleu(family: str, n_pairs: int) -> float:
         train = parallel_files(tmp_path, f"train-{n_pairs}", seen[:n_pairs], "en", "fr")
         settings = {
-            "tokenizer": {"kind": "bpe", "vocab_size": 500},
+            # Nothing is taught here but the pairs themselves.
+            "data": {"disturb": 0.0},
+            "tokenizer": {"kind": "bpe", "vocab_size": 500, "slots": False},
             "model": {"family": family, "dropout": 0.1, **MODELS[family]},
             "training": TRAINING,
         }
