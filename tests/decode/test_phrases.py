@@ -193,6 +193,28 @@ def test_an_answer_that_is_cut_at_its_limit_has_its_phrases(fakes: Any) -> None:
     assert best.status == "max_length" and contains(best.ids, phrases)
 
 
+@pytest.mark.parametrize(
+    ("seed", "beam_size", "source", "required"),
+    [
+        (692507834, 2, 2, (((3, 2, 3),),)),
+        (482600572, 2, 0, (((4, 2, 2), (2, 2)),)),
+        (735232954, 2, 0, (((2, 2),), ((2, 2), (3, 2, 2)))),
+    ],
+)
+def test_a_hypothesis_of_small_probability_that_could_end_goes_on(
+    fakes: Any, seed: int, beam_size: int, source: int, required: Any
+) -> None:
+    """Its `<eos>` came too late among the candidates, and nothing else of it was among them."""
+    model = fakes.hash_model(seed, vocab_size=9, n_kinds=3)
+    for limit in (4, 5, 6):
+        options = DecodeOptions(
+            beam_size=beam_size, max_length_factor=0.0, max_length_offset=float(limit)
+        )
+        phrases = Phrases(required)
+        ((best,),) = decode(model, np.array([[source]]), options, phrases=[phrases], **TINY)
+        assert contains(best.ids, phrases)
+
+
 def test_an_id_without_any_probability_is_found_when_required(fakes: Any) -> None:
     model = fakes.hash_model(3, vocab_size=6)
     model.table[..., 4] = -np.inf

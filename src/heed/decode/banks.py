@@ -114,12 +114,15 @@ class Banks:
         if not each:
             return
         beam_size = totals.shape[1]
-        scores, likeliest = top[0][:, 0], top[1][:, 0]
-        # The likeliest token of each row stands in front of the ids of its phrases.
-        width = 1 + max(map(len, wanted.values()), default=0)
-        ids = np.repeat(likeliest[:, None], width, axis=1)
+        # The likeliest tokens of each row stand in front of the ids of its phrases. They are two,
+        # because `<eos>` may be one: a hypothesis of small probability does not end, but goes on.
+        scores, likeliest = top[0][:, :2], top[1][:, :2]
+        n_likeliest = likeliest.shape[1]
+        width = n_likeliest + max(map(len, wanted.values()), default=0)
+        ids = np.repeat(likeliest[:, :1], width, axis=1)
+        ids[:, :n_likeliest] = likeliest
         for row, row_ids in wanted.items():
-            ids[row, 1 : 1 + len(row_ids)] = row_ids
+            ids[row, n_likeliest : n_likeliest + len(row_ids)] = row_ids
         log_probs = choice.following.log_probs_of(ids)
         for place, progress, states in each:
             ways = _best_ways(found, place)
@@ -127,10 +130,14 @@ class Banks:
                 row, total = place * beam_size + slot, float(totals[place, slot])
                 if total == -math.inf:
                     continue
-                score, id = float(scores[row]), int(likeliest[row])
-                if score > -math.inf:
-                    ways[slot, id] = _Way(total + score, slot, id, float(log_probs[row, 0]))
-                for column, id in enumerate(wanted.get(row, ()), start=1):
+                for column in range(n_likeliest):
+                    score, id = float(scores[row, column]), int(likeliest[row, column])
+                    if score > -math.inf:
+                        log_prob = float(log_probs[row, column])
+                        ways[slot, id] = _Way(total + score, slot, id, log_prob)
+                    if id != self._eos_id:
+                        break
+                for column, id in enumerate(wanted.get(row, ()), start=n_likeliest):
                     log_prob = log_probs[row, column]
                     score = float(np.maximum(log_prob, _LEAST))
                     ways[slot, id] = _Way(total + score, slot, id, float(log_prob))
