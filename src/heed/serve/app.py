@@ -3,13 +3,15 @@
 import http
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import URLPath
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heed.serve import operating
@@ -103,6 +105,10 @@ class _FixedPaths(BaseRoute):
             return Match.NONE, {}
         match, found = route.matches(scope)
         return match, {**found, "route": route}
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        """None: the routes themselves know their addresses."""
+        raise NoMatchFound(name, path_params)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer by the route that was found."""
