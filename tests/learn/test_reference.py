@@ -23,17 +23,17 @@ SENTENCE = "The animal didn't cross the street because it was too {}"
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    """A fourth of `heed demo`, its sentences into French: a minute on one core."""
+    """Half of `heed demo`, its sentences into French: a minute on one core."""
     folder = tmp_path_factory.mktemp("reference")
     train, dev, _ = (
         [example for example in part if example[1] == "fr"]
-        for part in demo_corpus(1, train_size=2500, dev_size=25, test_size=5)
+        for part in demo_corpus(1, train_size=5000, dev_size=25, test_size=5)
     )
     corpus = Corpus(
         train=tuple(write_parts(folder, "train", train)),
         dev=tuple(write_parts(folder, "dev", dev)),
     )
-    asked = Asked(SETTINGS).plus("training.max_steps", 450).plus("data.disturb", 0.0)
+    asked = Asked(SETTINGS).plus("training.max_steps", 700).plus("data.disturb", 0.0)
     asked = asked.plus("tokenizer.slots", False)
     run_training(asked, corpus, folder / "run", report=lambda _: None)
     return load(folder / "run", threads=1)
@@ -60,7 +60,7 @@ def test_it_is_the_animal_if_it_was_tired(translator: Translator) -> None:
     assert reason > 1
     assert reason > animal + 1
     difference = tired.attention[0].mean() - wide.attention[0].mean()
-    assert abs(difference) < 0.1
+    assert abs(difference) < 0.2
 
 
 def test_the_last_features_change_most_what_they_write(translator: Translator) -> None:
