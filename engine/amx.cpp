@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "lanes.h"
+#include "tile_shapes.h"
 
 namespace HEED_ISA {
 
@@ -24,17 +25,6 @@ constexpr int kTileRows = 16, kTileBytes = 64;
 constexpr int kLeastRows = 7;
 // Weights that stay in the L2 cache while all rows use them, and inputs that stay there meanwhile.
 constexpr size_t kPanelBytes = 512 << 10, kRowBytes = 512 << 10;
-
-// What `ldtilecfg` reads. Tiles 0 to 3 hold sums, 4 inputs, 6 and 7 weights, 5 either.
-struct alignas(64) Shapes {
-    uint8_t palette = 1, first_row = 0, unused[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-
-    Shapes(int height, int n_inputs) {
-        for (int t = 0; t < 8; t++) bytes[t] = kTileBytes, rows[t] = t < 4 + n_inputs ? height : kTileRows;
-    }
-};
 
 // Rows of a product that are computed together: blocks of equal height, the last of which may begin
 // within the one before. `n` is 1, or even.
@@ -106,7 +96,8 @@ void multiply_tiles(const Matrix &m, const Inputs &x, const RowBlocks &blocks, f
     const int at_once = blocks.n == 1 ? 4 : 2, n_inputs = blocks.n == 1 ? 1 : 2;
     const int panels_near = std::max<int>(1, int(kPanelBytes / panel_bytes) / at_once) * at_once;
     const int blocks_near = std::max<int>(1, int(kRowBytes / (x.stride * blocks.height)) / 2) * 2;
-    const Shapes shapes(blocks.height, n_inputs);
+    // Tiles 0 to 3 hold sums, 4 inputs, 6 and 7 weights, 5 either.
+    const TileShapes shapes(blocks.height, 4 + n_inputs);
     _tile_loadconfig(&shapes);
     alignas(64) int32_t sums[4 * 256];
     for (int first = 0; first < blocks.n; first += blocks_near)

@@ -24,7 +24,7 @@ void multiply(const Tiles &left, const Tiles &right, int depth, bool is_right_by
     alignas(64) float block[2 * kRows][2 * kRows];
     const int n_columns = out.width / kRows;
     // Tiles of a column of tiles follow each other, or those of a row do.
-    const auto right_tile = [&](int k, int column) { return right[is_right_by_column ? size_t(column) * depth + k : size_t(k) * n_columns + column]; };
+    const size_t apart = is_right_by_column ? depth : 1, step = size_t(is_right_by_column ? 1 : n_columns) * kTile;
     prepare_tiles();
     for (int column = 0; column < n_columns; column += 2) {
         const float *start = bias ? bias + column * kRows : kNoBias;
@@ -43,16 +43,7 @@ void multiply(const Tiles &left, const Tiles &right, int depth, bool is_right_by
                 _tile_loadd(2, start, 0);
                 _tile_loadd(3, start + kRows, 0);
             }
-            for (int k = 0; k < depth; k++) {
-                _tile_loadd(4, left[size_t(row / kRows) * depth + k], 64);
-                _tile_loadd(6, right_tile(k, column), 64);
-                _tile_loadd(7, right_tile(k, column + 1), 64);
-                _tile_loadd(5, left[size_t(row / kRows + 1) * depth + k], 64);
-                _tile_dpbf16ps(0, 4, 6);
-                _tile_dpbf16ps(1, 4, 7);
-                _tile_dpbf16ps(2, 5, 6);
-                _tile_dpbf16ps(3, 5, 7);
-            }
+            add_products(left[size_t(row / kRows) * depth], left[size_t(row / kRows + 1) * depth], right[column * apart], right[(column + 1) * apart], step, depth);
             _tile_stored(0, to, bytes);
             _tile_stored(1, to + kRows, bytes);
             _tile_stored(2, to + kRows * stride, bytes);

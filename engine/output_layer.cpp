@@ -25,16 +25,8 @@ void multiply(const Tiles &s, const Tiles &w, int tokens, int columns, int depth
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int k = 0; k < depth; k++) {
-        _tile_loadd(4, s[size_t(2 * tokens) * depth + k], 64);
-        _tile_loadd(6, w[size_t(2 * columns) * depth + k], 64);
-        _tile_loadd(7, w[size_t(2 * columns + 1) * depth + k], 64);
-        _tile_loadd(5, s[size_t(2 * tokens + 1) * depth + k], 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-    }
+    const char *row = s[size_t(2 * tokens) * depth], *column = w[size_t(2 * columns) * depth];
+    add_products(row, row + size_t(depth) * kTile, column, column + size_t(depth) * kTile, kTile, depth);
     _tile_stored(0, logits[0][0], 64);
     _tile_stored(1, logits[0][1], 64);
     _tile_stored(2, logits[1][0], 64);

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "lanes.h"
+#include "tile_shapes.h"
 
 namespace HEED_ISA {
 
@@ -108,16 +109,24 @@ Tiles as_right(const Rows &w, int n_blocks) {
     return tiles;
 }
 
-// What `ldtilecfg` reads: all tiles whole.
-struct alignas(64) Shapes {
-    uint8_t palette = 1, first_row = 0, unused[14] = {};
-    uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
 void prepare_tiles() {
-    const Shapes shapes;
-    _tile_loadconfig(&shapes);
+    const TileShapes whole(kRows, 8);
+    _tile_loadconfig(&whole);
+}
+
+// Tiles 0 to 3 += two rows of `depth` tiles times two columns of them. The tiles of a row follow each
+// other, those of a column come every `step` bytes.
+inline void add_products(const char *row, const char *next_row, const char *column, const char *next_column, size_t step, int depth) {
+    for (int k = 0; k < depth; k++, row += kTile, next_row += kTile, column += step, next_column += step) {
+        _tile_loadd(4, row, 64);
+        _tile_loadd(6, column, 64);
+        _tile_loadd(7, next_column, 64);
+        _tile_loadd(5, next_row, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
 }
 
 bool has_bfloat16_tiles() {
