@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from heed.engine.matrices import COLUMNS, GROUP, Floats, Matrix
 from heed.engine.network import Network
 from heed.engine.tables import PositionRows
-from heed.errors import HeedError
-from heed.machine.compiled import LIBRARY
+from heed.machine.compiled import LIBRARY, check
 from heed.model import interface
 from heed.model.interface import Ids
 
@@ -181,22 +180,6 @@ def largest(scores: Floats, count: int) -> tuple[Floats, Ids]:
         )
     )
     return values, ids
-
-
-def check(error: bytes | None) -> None:
-    """Raise what a function of the library answers.
-
-    Raises:
-        HeedError: there is an error.
-    """
-    if error:
-        raise HeedError(f"engine: {words_of(error)}.")
-
-
-def words_of(error: bytes) -> str:
-    """An error of the library as text."""
-    # Cut at some byte if they are many.
-    return error.decode(errors="replace")
 
 
 def address_of(array: NDArray[Any] | None) -> int | None:

@@ -11,14 +11,13 @@ from heed.engine.library import (
     MatrixRecord,
     PositionsRecord,
     address_of,
-    check,
     functions,
-    words_of,
 )
 from heed.engine.matrices import COLUMNS, Floats, Matrix, ShortIds
 from heed.engine.network import Network, norm_roles, roles
 from heed.engine.tables import tables_of
 from heed.errors import ConfigError
+from heed.machine.compiled import check, words_of
 from heed.model.interface import Ids
 
 

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from heed.errors import HeedError
+
 LIBRARY = Path(
     os.environ.get("HEED_LIBRARY") or Path(__file__).parents[1] / "engine" / "libheed.so"
 )
@@ -27,3 +29,19 @@ def function(name: str, arguments: Sequence[Any]) -> Any:
         return None
     found.restype, found.argtypes = ctypes.c_char_p, list(arguments)
     return found
+
+
+def check(error: bytes | None) -> None:
+    """Raise what a function of the library answers.
+
+    Raises:
+        HeedError: there is an error.
+    """
+    if error:
+        raise HeedError(f"engine: {words_of(error)}.")
+
+
+def words_of(error: bytes) -> str:
+    """An error of the library as text."""
+    # Cut at some byte if they are many.
+    return error.decode(errors="replace")

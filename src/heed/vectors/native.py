@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.errors import HeedError
-from heed.machine.compiled import function
+from heed.machine.compiled import check, function
 from heed.vectors.plain import Learner
 
 
@@ -82,7 +81,5 @@ def learn_lines(
     vectors = _WordVectors(n_words, *sizes, *addresses)
     lines = _Lines(ids.ctypes.data, line_ends.ctypes.data, len(line_ends))
     after = c_uint64(state)
-    error = _function()(byref(vectors), byref(lines), rate, byref(after), kernels.encode())
-    if error:
-        raise HeedError(f"engine: {error.decode(errors='replace')}.")
+    check(_function()(byref(vectors), byref(lines), rate, byref(after), kernels.encode()))
     return after.value

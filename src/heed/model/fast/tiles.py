@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from heed.errors import HeedError
-from heed.machine.compiled import function
+from heed.machine.compiled import check, function
 from heed.machine.cpu import has_bfloat16_tiles
 
 MULTIPLE = 32
@@ -133,6 +132,4 @@ def _call(
     addresses = [
         [None if each is None else each.data_ptr() for each in some] for some in (given, found)
     ]
-    error = function(*name)(*addresses[0], *sizes, *addresses[1])
-    if error:
-        raise HeedError(f"engine: {error.decode(errors='replace')}.")
+    check(function(*name)(*addresses[0], *sizes, *addresses[1]))
