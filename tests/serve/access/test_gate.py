@@ -76,6 +76,35 @@ def test_each_api_refuses_in_its_own_way(client: TestClient) -> None:
     assert own.headers["www-authenticate"] == "Bearer"
 
 
+def test_deeplx_takes_a_key_as_its_clients_send_it(client: TestClient, path: Path) -> None:
+    body = {"text": "A man.", "source_lang": "EN", "target_lang": "DE"}
+    key = made(path)
+    for good in ({"params": {"token": key}}, {"headers": {"Authorization": f"Bearer {key}"}}):
+        assert client.post("/deeplx", json=body, **good).status_code == 200
+    refused = client.post("/deeplx", json=body, params={"token": "heed_a_wrong"})
+    assert refused.status_code == 401
+    assert refused.json() == {"code": 401, "message": "Invalid API key"}
+
+
+@pytest.mark.parametrize(
+    ("address", "values"),
+    [
+        ("/kiss", {"from": "en", "to": "de"}),
+        ("/hcfy", {"source": "en", "destination": ["de"]}),
+        ("/deeplx", {"source_lang": "EN", "target_lang": "DE"}),
+    ],
+)
+def test_an_add_on_cannot_ask_for_more_than_its_key_may(
+    client: TestClient, path: Path, address: str, values: dict[str, Any]
+) -> None:
+    key = {"Authorization": f"Bearer {made(path, chars=10)}"}
+    answer = client.post(address, json={**values, "text": "A man."}, headers=key)
+    assert answer.status_code == 200
+    answer = client.post(address, json={**values, "text": "A man. A man."}, headers=key)
+    assert answer.status_code == 400
+    assert "text limit (10)" in answer.text
+
+
 def test_missing_wrong_expired_and_revoked_keys_get_the_same_answer(
     client: TestClient, path: Path
 ) -> None:

@@ -72,6 +72,62 @@ def test_hcfy_needs_a_language(client: TestClient, destination: Any) -> None:
     assert "destination" in answer.json()["error"]
 
 
+DEEPLX = {"text": TEXTS[0], "source_lang": "EN", "target_lang": "DE"}
+
+
+@pytest.mark.parametrize("path", ["/deeplx", "/deeplx/translate"])
+def test_deeplx_answers_with_three_alternatives(client: TestClient, en_de: str, path: str) -> None:
+    found = post(client, path, **DEEPLX)
+    assert 0 < found.pop("id") < 2**53
+    (best,) = heed.load(en_de).translate(TEXTS[:1], beam_size=4, n_best=4)
+    others = [other.text for other in best.alternatives]
+    assert others
+    assert found == {
+        "code": 200,
+        "data": best.text,
+        "alternatives": others[:3],
+        "source_lang": "EN",
+        "target_lang": "DE",
+        "method": "Free",
+    }
+
+
+@pytest.mark.parametrize("source", [{"source_lang": "auto"}, {"source_lang": ""}, {}])
+def test_deeplx_detects_the_language(client: TestClient, de_en: str, source: Any) -> None:
+    german = "Der Hund schläft."
+    found = post(client, "/deeplx", text=german, target_lang="en", **source)
+    (best,) = heed.load(de_en).translate([german], beam_size=4)
+    assert (found["data"], found["source_lang"], found["target_lang"]) == (best.text, "DE", "EN")
+
+
+def test_deeplx_keeps_tags(client: TestClient) -> None:
+    markup = {"text": "<b>A man is riding a bike.</b>", "tag_handling": "html"}
+    found = post(client, "/deeplx", **{**DEEPLX, **markup})
+    assert found["data"].startswith("<b>")
+    assert found["alternatives"] == []
+
+
+def test_the_number_of_a_deeplx_answer_is_not_made_from_the_request(client: TestClient) -> None:
+    assert post(client, "/deeplx", **DEEPLX)["id"] != post(client, "/deeplx", **DEEPLX)["id"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"text": ""}, "Parameter text is missing."),
+        ({"target_lang": None}, "Parameter target_lang is missing."),
+        ({"tag_handling": "md"}, "Parameter tag_handling must be one of xml, html."),
+        ({"target_lang": "xx"}, "xx is not supported"),
+    ],
+)
+def test_deeplx_has_errors_of_its_own(client: TestClient, changed: Any, sentence: str) -> None:
+    answer = client.post("/deeplx", json={**DEEPLX, **changed})
+    assert answer.status_code == 400
+    assert answer.json() == {"code": 400, "message": sentence}
+    missing = client.get("/deeplx")
+    assert (missing.status_code, missing.json()["code"]) == (405, 405)
+
+
 def test_google_cloud_translation(client: TestClient, wanted: list[str]) -> None:
     values = {"q": TEXTS, "source": "en", "target": "de", "format": "text"}
     found = {"data": {"translations": [{"translatedText": text} for text in wanted]}}

@@ -14,8 +14,8 @@ from heed.serve.access.rates import Rates
 from heed.serve.refusal import Refusal
 from heed.serve.settings import Access, ServeSettings
 
-IN_BODY = ("api_key", "auth_key", "key")
-"""Names of parameters that LibreTranslate's, DeepL's and Google's clients send a key in."""
+IN_BODY = ("api_key", "auth_key", "key", "token")
+"""Names of parameters that LibreTranslate's, DeepL's, Google's and DeepLX's clients send a key in."""
 
 IN_AUTHORIZATION = ("bearer", "deepl-auth-key")
 

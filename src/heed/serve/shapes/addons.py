@@ -37,16 +37,28 @@ GOOGLE_STYLE = Style(
 
 
 async def translate(
-    service: Service, texts: Sequence[str], source: str, target: str, format_: Format = "text"
+    service: Service,
+    texts: Sequence[str],
+    source: str,
+    target: str,
+    format_: Format = "text",
+    *,
+    alternatives: int = 0,
 ) -> list[Answer]:
-    """The answers to texts, whose languages are spelled in any way.
+    """The answers to texts, whose languages are spelled in any way; empty = detected.
 
     Raises:
         Refusal: there are too many, or their direction is not served.
     """
     libretranslate.require_within_limits(service, texts)
     codes = libretranslate.direction(service, source or AUTO, target)
-    request = Request(texts=texts, source=codes[0], target=codes[1], format=format_)
+    request = Request(
+        texts=texts,
+        source=codes[0],
+        target=codes[1],
+        format=format_,
+        alternatives=alternatives if format_ == "text" else 0,
+    )
     return await translate_or_keep(service, request)
 
 
@@ -68,7 +80,7 @@ async def _kiss(service: Service, asked: Asked) -> dict[str, Any]:
         raise Refusal(400, STYLE.missing.format(name="text"), code="missing", field="text")
     answers = await translate(service, as_list(texts), values["from"], values["to"])
     found = [{"text": answer.text, "src": answer.source} for answer in answers]
-    return {"translations": found} if values["texts"] else found[0]
+    return {"translations": found} if isinstance(texts, list) else found[0]
 
 
 async def _google(service: Service, asked: Asked) -> dict[str, Any]:
@@ -117,7 +129,7 @@ IMMERSIVE = (
     _field("text_list", "Texts to translate.", [_ASK[0]], kind="texts", is_required=True),
 )
 KISS = (
-    _field("text", "Text to translate.", _ASK[0], kind="text"),
+    _field("text", "Text to translate.", _ASK[0], kind="texts"),
     _field("texts", "Texts to translate, in place of `text`.", kind="texts"),
     replace(SOURCE, name="from"),
     replace(TARGET, name="to"),

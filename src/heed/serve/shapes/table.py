@@ -6,6 +6,7 @@ from heed.serve.shapes import (
     deepl,
     deepl_documents,
     deepl_glossaries,
+    deeplx,
     documentation,
     embeddings,
     hcfy,
@@ -40,6 +41,7 @@ _TRANSLATING: tuple[Endpoint, ...] = (
     *deepl_documents.ENDPOINTS,
     *addons.ENDPOINTS,
     *hcfy.ENDPOINTS,
+    *deeplx.ENDPOINTS,
     *opennmt.ENDPOINTS,
 )
 ENDPOINTS = (*_TRANSLATING, *documentation.endpoints(_TRANSLATING))
@@ -47,6 +49,7 @@ STYLES: tuple[Style, ...] = (
     own.STYLE,
     deepl.STYLE,
     addons.GOOGLE_STYLE,
+    deeplx.STYLE,
     opennmt.STYLE,
     libretranslate.STYLE,
 )
