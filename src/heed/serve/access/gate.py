@@ -15,7 +15,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.settings import Access, ServeSettings
 
 IN_BODY = ("api_key", "auth_key", "key", "token")
-"""Names of parameters that LibreTranslate's, DeepL's, Google's and DeepLX's clients send a key in."""
+"""Names of parameters in which clients of LibreTranslate, DeepL, Google and DeepLX send a key."""
 
 IN_AUTHORIZATION = ("bearer", "deepl-auth-key")
 
