@@ -1,6 +1,7 @@
 """The OpenAPI document says what the server does: its paths, its examples, its answers."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -10,7 +11,8 @@ from starlette.routing import Match, Route
 from starlette.testclient import TestClient
 from tests.serve.conftest import Serve
 
-from heed.serve.settings import Store
+from heed.serve.connection import SENTENCES
+from heed.serve.settings import Access, Store
 
 
 @pytest.fixture
@@ -111,6 +113,59 @@ def test_an_error_is_spelled_as_documented(client: TestClient) -> None:
             content = operation["responses"]["400"]["content"]["application/json"]
             schema = {**content["schema"], "components": described["components"]}
             jsonschema.validate(answer.json(), schema)
+
+
+def resolved(described: Any, response: Any) -> Any:
+    """A response, itself or where it points to."""
+    if "$ref" not in response:
+        return response
+    found = described
+    for part in response["$ref"].removeprefix("#/").split("/"):
+        found = found[part]
+    return found
+
+
+def test_what_a_connection_refuses_is_documented_for_every_operation(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    for _, path, operation in operations(described):
+        for status in (408, 431):
+            response = resolved(described, operation["responses"][str(status)])
+            assert response["description"] == SENTENCES[status], path
+            schema = response["content"]["application/json"]["schema"]
+            jsonschema.validate({"error": SENTENCES[status]}, schema)
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate({"message": SENTENCES[status]}, schema)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v2/translate", {"text": ["a"], "source_lang": "EN", "glossary_id": "x" * 32}),
+        ("/api/v1/runs/differences", {"names": ["nothing"]}),
+    ],
+)
+def test_what_a_parameter_names_may_be_missing(client: TestClient, path: str, body: Any) -> None:
+    described = client.get("/openapi.json").json()
+    answer = client.post(path, json={"target_lang": "DE", **body})
+    assert answer.status_code == 404
+    response = described["paths"][path]["post"]["responses"]["404"]
+    schema = response["content"]["application/json"]["schema"]
+    jsonschema.validate(answer.json(), {**schema, "components": described["components"]})
+    assert "404" not in described["paths"]["/translate"]["post"]["responses"]
+
+
+def test_a_missing_key_has_the_documented_status(serve: Serve, en_de: str, tmp_path: Path) -> None:
+    client = serve(en_de, access=Access(keys="on", keys_file=str(tmp_path / "keys.sqlite")))
+    described = client.get("/openapi.json").json()
+    n_asked = 0
+    for method, path, operation in operations(described):
+        answer = ask(client, method, path, operation)
+        if answer is not None and answer.status_code != 200:
+            n_asked += 1
+            assert str(answer.status_code) in operation["responses"], (method, path)
+            is_401 = answer.status_code == 401
+            assert is_401 == ("401" in operation["responses"]), (method, path)
+    assert n_asked >= 20
 
 
 def test_every_operation_has_a_name_of_its_own(client: TestClient) -> None:

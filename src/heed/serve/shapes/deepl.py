@@ -61,7 +61,12 @@ SOURCE = replace(
     example="EN",
 )
 TARGET = replace(fields.TARGET, name="target_lang", example="DE")
-GLOSSARY = Field(name="glossary_id", kind="word", about="Glossary to use; needs `source_lang`.")
+GLOSSARY = Field(
+    name="glossary_id",
+    kind="word",
+    about="Glossary to use; needs `source_lang`.",
+    names_stored=True,
+)
 _TAGS = (
     ("splitting_tags", "Tags that split sentences."),
     ("non_splitting_tags", "Tags that do not split sentences."),

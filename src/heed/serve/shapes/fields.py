@@ -58,6 +58,7 @@ class Field:
         low: the smallest number.
         high: the largest number.
         example: a value, for the documentation.
+        names_stored: it names something that the server keeps; the answer is 404 without that.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Field:
     low: float = -math.inf
     high: float = math.inf
     example: Any = None
+    names_stored: bool = False
 
 
 SOURCE = Field(

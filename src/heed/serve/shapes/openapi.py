@@ -8,7 +8,7 @@ from heed import __version__
 from heed.serve.shapes.body import JSON, MULTIPART, URLENCODED
 from heed.serve.shapes.endpoint import Endpoint
 from heed.serve.shapes.fields import MAX_WORD_CHARS, Field, Kind
-from heed.serve.shapes.schemas import SHARED
+from heed.serve.shapes.schemas import SHARED, TEXT, record, ref
 
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
@@ -30,7 +30,15 @@ ERRORS = {
     413: "Larger than the server takes.",
     429: "Too many requests; the header Retry-After says when to come back.",
     503: "The server is busy or ending; the header Retry-After says when to come back.",
+    504: "The time for an answer was over.",
 }
+NOT_THERE = "There is none of this name."
+NO_KEY = "The key is missing or wrong."
+OF_CONNECTIONS = {
+    408: "The request took too long to arrive.",
+    431: "The request line and headers are too long.",
+}
+"""Written before a request has a path, so in one shape for all APIs."""
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
@@ -52,6 +60,10 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "tags": [{"name": tag} for tag in dict.fromkeys(each.tag for each in endpoints)],
         "paths": paths,
         "components": {
+            "responses": {
+                str(status): _described(words, record(error=TEXT))
+                for status, words in OF_CONNECTIONS.items()
+            },
             "schemas": {**SHARED, **{_key(name): dict(error) for name, error in errors.items()}},
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -144,12 +156,28 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "The answer."}
     if endpoint.status != 204:
         good["content"] = {endpoint.media_type: {"schema": dict(endpoint.answer)}}
-    error = {JSON: {"schema": {"$ref": f"#/components/schemas/{_key(f'{endpoint.tag} error')}"}}}
-    found = {str(endpoint.status): good}
-    statuses = {**ERRORS, 404: "There is none of this name."} if "{" in endpoint.path else ERRORS
-    for status, words in sorted(statuses.items()):
-        found[str(status)] = {"description": words, "content": error}
+    error = ref(_key(f"{endpoint.tag} error"))
+    answers = {status: _described(words, error) for status, words in _errors(endpoint).items()}
+    for status in OF_CONNECTIONS:
+        answers[status] = {"$ref": f"#/components/responses/{status}"}
+    return {
+        str(endpoint.status): good,
+        **{str(status): answers[status] for status in sorted(answers)},
+    }
+
+
+def _errors(endpoint: Endpoint) -> dict[int, str]:
+    """What an error answer of the application means, by its status."""
+    found = dict(ERRORS)
+    if "{" in endpoint.path or any(each.names_stored for each in endpoint.fields):
+        found[404] = NOT_THERE
+    if endpoint.needs_key and 401 not in endpoint.style.statuses:
+        found[401] = NO_KEY
     return found
+
+
+def _described(words: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": words, "content": {JSON: {"schema": dict(schema)}}}
 
 
 def _key(name: str) -> str:

@@ -37,6 +37,7 @@ _NAMES = Field(
     kind="words",
     about="Names of runs, as a list or with commas.",
     is_required=True,
+    names_stored=True,
 )
 
 
