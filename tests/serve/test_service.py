@@ -22,6 +22,7 @@ from heed.serve.run import make_service
 from heed.serve.service import Service
 from heed.serve.settings import ServeSettings, Work
 from heed.serve.work import models as models_module
+from heed.serve.work.models import Use
 from heed.serve.work.versions import Opened, open_version
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.lines import Line, LineReader
@@ -425,6 +426,26 @@ def test_terms_of_a_glossary_stand_in_the_answer_and_nowhere_else(using: Using, 
         assert "Rüden" not in plain.text
 
     asyncio.run(run())
+
+
+def test_a_model_is_given_back_also_if_the_end_of_another_fails(
+    using: Using, en_de: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request in two languages uses two models."""
+    ended = []
+
+    async def fail(self: Use, *_: object) -> None:
+        ended.append(self._name)
+        await end(self)
+        raise OSError(f"{self._name} cannot be given back")
+
+    end = Use.__aexit__
+    service = using(en_de, make_model(tmp_path / "fr-de", "fr", "de"))
+    asked = Request(texts=[SENTENCES[0], "Deux chiens jouent dans la neige."], target="de")
+    monkeypatch.setattr(Use, "__aexit__", fail)
+    with pytest.raises(OSError, match="cannot be given back"):
+        asyncio.run(service.translate(asked))
+    assert sorted(ended) == ["en-de", "fr-de"]
 
 
 def test_a_model_that_is_read_slowly_does_not_outlast_the_deadline(

@@ -325,12 +325,21 @@ class _Begun:
         Raises:
             Refusal: in the place of an error that tells the client what to do.
         """
-        for translating in self.translating:
-            translating.abandon()
-        for use in self._uses:
-            await use.__aexit__()
+        try:
+            for translating in self.translating:
+                translating.abandon()
+        finally:
+            await self._give_back()
         if isinstance(error, HeedError):
             raise refusal_of(error) from error
+
+    async def _give_back(self) -> None:
+        """Give every model back, also if another one's end fails."""
+        if self._uses:
+            try:
+                await self._uses.pop().__aexit__()
+            finally:
+                await self._give_back()
 
 
 async def _answers(texts: Sequence[Text]) -> list[Answer]:

@@ -152,6 +152,28 @@ def test_a_body_that_does_not_say_its_length_is_read_no_further_than_the_limit(p
     assert answer.headers["connection"] == "close"
 
 
+def post_in_pieces(content: bytes, size: int) -> Any:
+    return (content[start : start + size] for start in range(0, len(content), size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 2000])
+@pytest.mark.parametrize("n_more", [0, 1])
+def test_the_limit_counts_all_pieces_and_takes_its_last_byte(
+    post: Post, size: int, n_more: int
+) -> None:
+    values = json.dumps({"q": "Two dogs", "source": "en", "target": "de"}).encode()
+    form = b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\nTwo dogs\r\n--x--'
+    kinds = {
+        "application/json": values + b" " * (2000 + n_more - len(values)),
+        "multipart/form-data; boundary=x": form + b" " * (2000 + n_more - len(form)),
+    }
+    for kind, content in kinds.items():
+        sent = post_in_pieces(content, size)
+        query = {} if kind == "application/json" else {"source": "en", "target": "de"}
+        answer = post(content=sent, params=query, headers={"Content-Type": kind})
+        assert answer.status_code == (413 if n_more else 200), kind
+
+
 JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 
 from heed.serve.refusal import Refusal
 
@@ -183,33 +184,41 @@ def _require_short(headers: Headers, max_bytes: int) -> None:
 
 
 async def _whole_body(request: Request, max_bytes: int) -> bytes:
-    """A body that is read at once. Starlette's stream costs more; most bodies come in one piece.
+    """A body that is read at once. Most come in one piece, for which a generator costs too much.
 
     Raises:
         Refusal: it is too long.
         ClientDisconnect: the client left before its end.
     """
-    chunks: list[bytes] = []
-    n_bytes = 0
+    message = await request.receive()
+    if not message.get("more_body", False):
+        return _piece(message, max_bytes, max_bytes)
+    return b"".join([piece async for piece in _limited(request, max_bytes, message)])
+
+
+async def _limited(
+    request: Request, max_bytes: int, message: Message | None = None
+) -> AsyncGenerator[bytes, None]:
+    """The pieces of a body; `message` is the first, if it is there already."""
+    n_left = max_bytes
     while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunks.append(message.get("body", b""))
-        n_bytes += len(chunks[-1])
-        if n_bytes > max_bytes:
-            raise _cut_off(max_bytes)
+        message = message or await request.receive()
+        piece = _piece(message, n_left, max_bytes)
+        n_left -= len(piece)
+        yield piece
         if not message.get("more_body", False):
-            return b"".join(chunks)
+            return
+        message = None
 
 
-async def _limited(request: Request, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    n_bytes = 0
-    async for chunk in request.stream():
-        n_bytes += len(chunk)
-        if n_bytes > max_bytes:
-            raise _cut_off(max_bytes)
-        yield chunk
+def _piece(message: Message, n_left: int, max_bytes: int) -> bytes:
+    """The bytes of a message, of which no more than `n_left` may come."""
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    piece: bytes = message.get("body", b"")
+    if len(piece) > n_left:
+        raise _cut_off(max_bytes)
+    return piece
 
 
 def _cut_off(max_bytes: int) -> Refusal:
