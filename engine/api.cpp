@@ -243,14 +243,16 @@ HEED_API const char *heed_state_step(heed::State *state, const heed::Positions *
 }
 
 // Further tokens (n_rows, count), and the log-probs after each of them, if `log_probs` is not null:
-// (n_rows, count, tgt_vocab_size).
-HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, float *log_probs, float *weights) {
+// (n_rows, count, tgt_vocab_size), or of the ids `next` alone, both (n_rows, count).
+HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, const int64_t *next, float *log_probs, float *weights) {
     return guarded([&]() -> std::string {
         if (n_rows != state->rows()) return "there must be one token for each row";
         if (count < 1 || int64_t(n_rows) * count > INT_MAX / 4) return "too few or too many tokens at once";
         check_positions(state->config(), *positions, state->taken() + count, "the target");
         check_targets(state->config(), tokens, int64_t(n_rows) * count);
-        state->extend(*positions, tokens, count, log_probs, weights);
+        if (next && !log_probs) return "there is no room for the log-probs of the next ids";
+        if (next) check_targets(state->config(), next, int64_t(n_rows) * count);
+        state->extend(*positions, tokens, count, next, log_probs, weights);
         return "";
     });
 }

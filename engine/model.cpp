@@ -445,10 +445,10 @@ void State::step_of_equals(const int64_t *tokens, const Best &best) {
     find(best);
 }
 
-void State::extend(const Positions &positions, const int64_t *tokens, int count, float *log_probs, float *weights) {
+void State::extend(const Positions &positions, const int64_t *tokens, int count, const int64_t *next, float *log_probs, float *weights) {
     positions_ = positions;
     totals_.clear();
-    const size_t n = model_.config.tgt_vocab_size;
+    const size_t n = next ? 1 : model_.config.tgt_vocab_size;
     for (int done = 0, some; done < count; done += some) {
         some = std::min(kRowsAtOnce, count - done);
         make_pages(some);
@@ -457,9 +457,14 @@ void State::extend(const Positions &positions, const int64_t *tokens, int count,
             advance({tokens + done, some, size_t(count), !log_probs && !weights, of_these}, first, last, work);
             if (!log_probs) return;
             std::vector<float *> to;
+            std::vector<const int64_t *> ids;
             for (int r = first * beam_size_; r < last * beam_size_; r++)
-                for (int t = 0; t < some; t++) to.push_back(log_probs + (size_t(r) * count + done + t) * n);
-            write_log_probs(int(to.size()), to.data(), work);
+                for (int t = 0; t < some; t++) {
+                    const size_t place = size_t(r) * count + done + t;
+                    to.push_back(log_probs + place * n);
+                    if (next) ids.push_back(next + place);
+                }
+            write_log_probs(int(to.size()), next ? ids.data() : nullptr, to.data(), work);
         });
     }
 }
@@ -580,8 +585,8 @@ void State::write_weights(const Tokens &tokens, int l, int row, int t, const flo
     }
 }
 
-// Of the whole vocabulary, after each row of x.
-void State::write_log_probs(int rows, float *const *to, Work &work) {
+// Of the whole vocabulary, or of one id each, after each row of x.
+void State::write_log_probs(int rows, const int64_t *const *next, float *const *to, Work &work) {
     constexpr int kOnce = 48;  // so that their logits stay in the cache
     const int n = model_.config.tgt_vocab_size;
     const size_t stride = padded(n), width = model_.config.width();
@@ -592,7 +597,8 @@ void State::write_log_probs(int rows, float *const *to, Work &work) {
         work.linear(model_.output, work.scratch.x.data() + begin * width, width, some, x, stride);
         for (int r = begin; r < begin + some; r++, x += stride) {
             const float total = work.kernels().log_total(x, n, tops);
-            for (int i = 0; i < n; i++) to[r][i] = x[i] - total;
+            if (next) *to[r] = x[*next[r]] - total;
+            else for (int i = 0; i < n; i++) to[r][i] = x[i] - total;
         }
     }
 }

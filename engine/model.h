@@ -157,10 +157,10 @@ class State {
     // One more token for each row, and the largest log-probs of the next.
     void step(const Positions &, const int64_t *tokens, const Best &);
     // `count` more tokens for each row, (rows, count), all at once. `log_probs`, if not null: of the
-    // next tokens after each, (rows, count, tgt_vocab_size), without shortlists. `weights`, if not
-    // null: with which each token reads the source, (n_decoder_layers, rows, n_heads, count,
-    // longest()), zeros behind each source.
-    void extend(const Positions &, const int64_t *tokens, int count, float *log_probs, float *weights);
+    // next tokens after each, (rows, count, tgt_vocab_size), without shortlists; or of `next`, if not
+    // null, one id each, (rows, count). `weights`, if not null: with which each token reads the source,
+    // (n_decoder_layers, rows, n_heads, count, longest()), zeros behind each source.
+    void extend(const Positions &, const int64_t *tokens, int count, const int64_t *next, float *log_probs, float *weights);
 
     // Rows of the last step, none after a selection; the largest log-probs of the next tokens, all of
     // them, (scored(), tgt_vocab_size), and those of n ids for each row, (scored(), n).
@@ -212,7 +212,7 @@ class State {
     void step_of_equals(const int64_t *tokens, const Best &);
     void advance(const Tokens &, int first, int last, Work &);
     void write_weights(const Tokens &, int layer, int row, int t, const float *kept, int n_keys, int length);
-    void write_log_probs(int rows, float *const *to, Work &);
+    void write_log_probs(int rows, const int64_t *const *next, float *const *to, Work &);
     void score(int first, int last, const Best &, Work &);
     void choose(int first, int last, const Best &, Work &);
     void total(int row, float *logits, int n, const Best &, Work &);

@@ -26,7 +26,7 @@ void heed_model_delete(heed::Model *);
 const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, const int32_t *, int32_t, int32_t, heed::State **, int32_t);
 void heed_state_delete(heed::State *);
 const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *);
-const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, float *, float *);
+const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, const int64_t *, float *, float *);
 const char *heed_state_log_probs(heed::State *, float *, int32_t);
 const char *heed_state_best(heed::State *, const heed::Best *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
@@ -241,8 +241,10 @@ struct Batch {
         for (int32_t length : lengths) longest = std::max(longest, length);
         std::vector<float> log_probs(tokens.size() * c.tgt_vocab_size);
         std::vector<float> weights(tokens.size() * c.n_decoder_layers * c.n_heads * longest);
+        std::vector<int64_t> next(tokens.size());
+        for (int64_t &id : next) id = bytes.number(0, c.tgt_vocab_size - 1);
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? log_probs.data() : nullptr, bytes.up_to(1) ? weights.data() : nullptr);
+        heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? next.data() : nullptr, bytes.up_to(1) ? log_probs.data() : nullptr, bytes.up_to(1) ? weights.data() : nullptr);
         allocations_left = -1;
     }
 

@@ -92,6 +92,9 @@ def test_tokens_at_once_give_the_bits_of_steps(
         wanted = in_steps(model, sources(), tokens)
         found = model.teacher_forced(sources(), tokens).all_log_probs()
         np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+        chosen = random_ids(wanted.size // wanted.shape[-1], 1)
+        of_chosen = model.teacher_forced(sources(), tokens).log_probs_of(chosen)
+        np.testing.assert_array_equal(of_chosen, np.take_along_axis(found, chosen, axis=1))
         state = model.start(sources())
         model.extend(state, tokens[:, :3])
         model.extend(state, tokens[:, 3:8])
@@ -107,6 +110,8 @@ def test_more_tokens_than_are_computed_together(kind: str, network: Callable[...
     wanted = in_steps(model, sources()[:2], tokens)
     found = model.teacher_forced(sources()[:2], tokens).all_log_probs()
     np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+    of_chosen = model.teacher_forced(sources()[:2], tokens).log_probs_of(tokens.reshape(-1, 1))
+    np.testing.assert_array_equal(of_chosen.ravel(), found[range(tokens.size), tokens.ravel()])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -323,7 +328,14 @@ def test_tokens_at_once_that_do_not_fit_are_refused(network: Callable[..., Netwo
     ):
         with pytest.raises(HeedError, match=words):
             state.extend(np.array(tokens, np.int64))
-    state.extend(np.array([[4, 4], [5, 5]]))
+    tokens = np.array([[4, 4], [5, 5]])
+    with pytest.raises(HeedError, match="target id is not in the vocabulary"):
+        state.extend(
+            tokens, next_ids=np.array([[4, 70], [5, 5]]), log_probs=np.empty((2, 2), np.float32)
+        )
+    with pytest.raises(HeedError, match="no room for the log-probs of the next ids"):
+        state.extend(tokens, next_ids=tokens)
+    state.extend(tokens)
     with pytest.raises(HeedError, match="the number of rows differs from that of the last step"):
         state.log_probs()
     state.step(np.array([4, 4]))

@@ -256,13 +256,20 @@ class FallbackState:
         )
 
     def extend(
-        self, tokens: Ids, *, log_probs: Floats | None = None, weights: Floats | None = None
+        self,
+        tokens: Ids,
+        *,
+        next_ids: Ids | None = None,
+        log_probs: Floats | None = None,
+        weights: Floats | None = None,
     ) -> None:
         """Advance every row by several tokens, one after another; see `NativeState.extend`."""
         for t, column in enumerate(tokens.T):
             self.step(column, weights=None if weights is None else weights[:, :, :, t])
-            if log_probs is not None:
+            if log_probs is not None and next_ids is None:
                 log_probs[:, t] = self._log_probs
+            elif log_probs is not None:
+                log_probs[:, t] = self.log_probs_of(next_ids[:, t : t + 1])[:, 0]
 
     def log_probs(self) -> Floats:
         """Log-probs after the last step, of each row; see `NativeState.log_probs`."""

@@ -117,7 +117,7 @@ def functions() -> ctypes.CDLL:
         ),
         "state_extend": (
             words,
-            [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, floats, floats],
+            [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, ids, floats, floats],
         ),
         "state_log_probs": (words, [handle, floats, c_int32]),
         "state_log_probs_of": (words, [handle, ids, c_int32, c_int32, floats]),

@@ -231,21 +231,33 @@ class NativeState:
         self.position = found.position = self.position + 1
 
     def extend(
-        self, tokens: Ids, *, log_probs: Floats | None = None, weights: Floats | None = None
+        self,
+        tokens: Ids,
+        *,
+        next_ids: Ids | None = None,
+        log_probs: Floats | None = None,
+        weights: Floats | None = None,
     ) -> None:
         """Advance every row by several tokens at once; there are no `log_probs` or `best` then.
 
         Args:
             tokens: the next of each row, `(rows, n_tokens)`.
+            next_ids: the id after each token whose log-prob is wanted, `(rows, n_tokens)`; None =
+                all ids.
             log_probs: filled with those after each token, over the whole vocabulary,
-                `(rows, n_tokens, tgt_vocab_size)`; None = not wanted.
+                `(rows, n_tokens, tgt_vocab_size)`, or of `next_ids`, `(rows, n_tokens)`; None = not
+                wanted.
             weights: filled with those by which each token reads the source,
                 `(n_decoder_layers, rows, n_heads, n_tokens, longest source)`; None = not wanted.
         """
         n_rows, n_tokens = tokens.shape
         network = self.model.network
+        if next_ids is not None:
+            next_ids = np.ascontiguousarray(next_ids, np.int64)
+            assert next_ids.shape == tokens.shape
         if log_probs is not None:
-            _require_array(log_probs, (n_rows, n_tokens, network.config.tgt_vocab_size))
+            n_ids = () if next_ids is not None else (network.config.tgt_vocab_size,)
+            _require_array(log_probs, (n_rows, n_tokens, *n_ids))
         if weights is not None:
             shape = (network.stacks.n_decoder_layers, n_rows, network.config.n_heads)
             _require_array(weights, (*shape, n_tokens, int(self.lengths.max())))
@@ -259,6 +271,7 @@ class NativeState:
                 address_of(tokens),
                 n_rows,
                 n_tokens,
+                address_of(next_ids),
                 address_of(log_probs),
                 address_of(weights),
             )

@@ -4,6 +4,7 @@
 the other rows.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,48 @@ def _lowered(values: Floats, ids: Ids, count: int, changes: Changes) -> tuple[Fl
     values[rows] = np.take_along_axis(values[rows], order, axis=1)
     ids[rows] = np.take_along_axis(ids[rows], order, axis=1)
     return values[:, :count], ids[:, :count]
+
+
+class ForcedNextTokens:
+    """The next tokens after each token of given targets, worked out when they are asked for.
+
+    Where one id each is asked for, the others are not written down: a batch of texts would take
+    hundreds of megabytes, and to fill these as long as to compute them.
+
+    Args:
+        start: reads the sources.
+        tgt_in: the targets, `(batch, tgt_len)`.
+        vocab_size: ids that may follow each token.
+    """
+
+    def __init__(self, start: Callable[[], State], tgt_in: Ids, vocab_size: int) -> None:
+        self.n_rows, self.vocab_size = tgt_in.size, vocab_size
+        self._start, self._tgt_in = start, tgt_in
+        self._array: ArrayNextTokens | None = None
+
+    def log_probs_of(self, ids: Ids) -> Floats:
+        """The model's log-probs of ids `(rows, n_ids)`; see `NextTokens.log_probs_of`."""
+        if self._array is not None or ids.shape[1] != 1:
+            return self._whole().log_probs_of(ids)
+        log_probs = np.empty(self._tgt_in.shape, np.float32)
+        next_ids = ids.reshape(self._tgt_in.shape)
+        self._start().extend(self._tgt_in, next_ids=next_ids, log_probs=log_probs)
+        return log_probs.reshape(-1, 1)
+
+    def top_k(self, count: int, changes: Changes | None = None) -> tuple[Floats, Ids]:
+        """The largest scores and their ids, both `(rows, count)`; see `NextTokens.top_k`."""
+        return self._whole().top_k(count, changes)
+
+    def all_log_probs(self) -> Floats:
+        """All log-probs, `(rows, vocab_size)`; see `NextTokens.all_log_probs`."""
+        return self._whole().all_log_probs()
+
+    def _whole(self) -> ArrayNextTokens:
+        if self._array is None:
+            log_probs = np.empty((*self._tgt_in.shape, self.vocab_size), np.float32)
+            self._start().extend(self._tgt_in, log_probs=log_probs)
+            self._array = _in_array(log_probs.reshape(self.n_rows, -1))
+        return self._array
 
 
 class Engine:
@@ -180,14 +223,12 @@ class Engine:
         """Keep, repeat or reorder rows `(new_rows,)`; see `Decodable.select`."""
         state.select(rows, sources)
 
-    def teacher_forced(self, src: Ids, tgt_in: Ids) -> ArrayNextTokens:
+    def teacher_forced(self, src: Ids, tgt_in: Ids) -> "ForcedNextTokens":
         """The next tokens after each token of given targets; see `Decodable.teacher_forced`.
 
         The numbers are those that a search sees.
         """
-        log_probs = np.empty((*tgt_in.shape, self.config.tgt_vocab_size), np.float32)
-        self._start(src).extend(tgt_in, log_probs=log_probs)
-        return _in_array(log_probs.reshape(tgt_in.size, -1))
+        return ForcedNextTokens(lambda: self._start(src), tgt_in, self.config.tgt_vocab_size)
 
     def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
         """Attention of every decoder layer to the source; see `Inspectable.cross_attention`."""
