@@ -23,7 +23,7 @@ from heed.translate.given_spans import prefix_marks
 from heed.translate.glossary.glossary import Glossary, Occurrence
 from heed.translate.glossary.honored import find_banned, find_targets
 from heed.translate.glossary.pieces import phrases_of
-from heed.translate.glossary.placing import place_terms, variants
+from heed.translate.glossary.placing import Site
 from heed.translate.inspect import cross_attention, mean_log_probs
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Translation
@@ -210,22 +210,28 @@ class _Wanted:
         self.occurrences: list[Occurrence] = glossary.occurrences(text, taken)
         self._targets = [one for one in self.occurrences if one.targets]
         self._forbidden: dict[str, None] = {}
-        self._lacking: dict[str, list[Occurrence]] = {}
+        self._places: dict[str, list[Span | None]] = {}
+        self._site: Site | None = None
 
     def lacks(self, text: str) -> list[Occurrence]:
         """The occurrences of which no form stands in a translation."""
-        if text not in self._lacking:
-            places = find_targets(text, self._targets)
-            self._lacking[text] = [
-                one for one, place in zip(self._targets, places, strict=True) if place is None
-            ]
-        return self._lacking[text]
+        places = self._there(text)
+        if None not in places:
+            return []
+        return [one for one, place in zip(self._targets, places, strict=True) if place is None]
+
+    def _there(self, text: str) -> list[Span | None]:
+        """For each occurrence the place of one of its forms in a translation, if it is there."""
+        found = self._places.get(text)
+        if found is None:
+            found = self._places[text] = find_targets(text, self._targets)
+        return found
 
     def banned(self, text: str) -> list[str]:
         """What stands in a translation and must not."""
         if not self._glossary.banned and not any(one.banned for one in self.occurrences):
             return []
-        kept = [place for place in find_targets(text, self._targets) if place is not None]
+        kept = [place for place in self._there(text) if place is not None]
         return find_banned(text, self.occurrences, self._glossary, kept)
 
     def forbid(self, text: str) -> bool:
@@ -257,9 +263,8 @@ class _Wanted:
         """
         if not self.lacks(found.text):
             return found
-        taken = self._taken(found.text)
-        applied = place_terms(self._targets, self.text, found, taken, is_certain=is_certain)
-        return applied.translation if self._keeps_spans(found, applied.translation) else found
+        done = self._site_of(found).placed(is_certain=is_certain).translation
+        return done if done is found or self._keeps_spans(found, done) else found
 
     def variants(self, found: Translation) -> list[Translation]:
         """Translations with one more term; none where no term is missing, or none has a place."""
@@ -268,9 +273,17 @@ class _Wanted:
             return []
         return [
             other
-            for other in variants(self._targets, self.text, found, self._taken(found.text))
+            for other in self._site_of(found).variants()
             if len(self.lacks(other.text)) < n_missing and self._keeps_spans(found, other)
         ]
+
+    def _site_of(self, found: Translation) -> Site:
+        """A translation linked with its source; what was linked last is kept."""
+        if self._site is None or self._site.translation is not found:
+            taken = self._taken(found.text)
+            there = self._there(found.text)
+            self._site = Site.of(self._targets, there, self.text, found, taken)
+        return self._site
 
     def _keeps_spans(self, found: Translation, other: Translation) -> bool:
         """Whether a translation has the spans of another, and besides only those of terms."""

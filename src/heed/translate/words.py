@@ -28,6 +28,7 @@ _LETTER = "\\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\
 _LETTER = rf"(?:(?![{_SOLID}])[{_LETTER}\u200c\u200d])"
 _WORD = re.compile(rf"[{_SOLID}]|{_LETTER}+(?:['’.,\-]{_LETTER}+)*|[^\w\s]")
 _SOLID_CHARACTER = re.compile(f"[{_SOLID}]")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 WORD_START = "\u2581"
 # How far a piece is looked for when the text is not what was expected at its place.
@@ -136,17 +137,18 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[Span]:
     Where a piece is spelled otherwise than the text, its place is guessed.
     """
     spans: list[Span] = []
-    place = 0
+    place, end = 0, len(text)
     for is_byte, group in groupby(pieces, key=is_byte_piece):
         run = list(group)
         # The bytes of a character are of no use alone.
         surfaces = [_decoded(run)] if is_byte else [piece.strip(WORD_START) for piece in run]
         for surface in surfaces:
-            while surface and place < len(text) and text[place] in BLANKS:
+            while surface and place < end and text[place] in BLANKS:
                 place += 1
-            found = text.find(surface, place, place + len(surface) + _WINDOW)
+            length = len(surface)
+            found = text.find(surface, place, place + length + _WINDOW)
             start = place if found < 0 else found
-            place = min(len(text), start + len(surface))
+            place = min(end, start + length)
             spans += [(start, place)] * (len(run) if is_byte else 1)
     return spans
 
@@ -191,23 +193,19 @@ def _read(source: str, src: list[Span], translation: Translation, tgt: list[Span
     n_columns = len(translation.source_tokens)
     if not rows or len(rows) != len(translation.tokens) or len(rows[0]) != n_columns:
         return np.zeros((len(tgt), len(src)))
-    of_src = _shares(piece_spans(translation.source_tokens, source), src, len(source))
-    of_tgt = _shares(piece_spans(translation.tokens, translation.text), tgt, len(translation.text))
+    of_src = _shares(piece_spans(translation.source_tokens, source), src)
+    of_tgt = _shares(piece_spans(translation.tokens, translation.text), tgt)
     of_tgt /= np.maximum(of_tgt.sum(axis=0), 1e-9)
     read: Matrix = of_tgt.T @ np.array(rows) @ of_src
     return read
 
 
-def _shares(pieces: list[Span], words: list[Span], length: int) -> Matrix:
+def _shares(pieces: list[Span], words: list[Span]) -> Matrix:
     """For each piece, the share of its characters in each word, `(n_pieces, n_words)`."""
-    word_of = np.full(length, -1)
-    for number, (start, end) in enumerate(words):
-        word_of[start:end] = number
-    shares = np.zeros((len(pieces), len(words)))
-    for number, (start, end) in enumerate(pieces):
-        for word in word_of[start:end]:
-            if word >= 0:
-                shares[number, word] += 1 / (end - start)
+    first, last = np.array(pieces).reshape(-1, 2).T[:, :, None]
+    start, end = np.array(words).T
+    shared = np.maximum(np.minimum(last, end) - np.maximum(first, start), 0)
+    shares: Matrix = shared / np.maximum(last - first, 1)
     return shares
 
 
@@ -221,15 +219,23 @@ def _competed(read: Matrix, src: list[str], tgt: list[str]) -> Matrix:
     Source: Sinkhorn and Knopp 1967, "Concerning nonnegative matrices and doubly stochastic
     matrices": dividing rows and columns in turn by their sums.
     """
-    share = np.arange(len(tgt))[:, None] / len(tgt) - np.arange(len(src))[None, :] / len(src)
-    is_same = np.array([[a == b for b in src] for a in tgt])
-    src_signs, tgt_signs = (
-        np.array([not any(map(str.isalnum, word)) for word in words]) for words in (src, tgt)
+    n_tgt, n_src = len(tgt), len(src)
+    share = (np.arange(n_tgt) / n_tgt)[:, None] - np.arange(n_src) / n_src
+    numbers: dict[str, int] = {}
+    tgt_words, src_words = (
+        np.array([numbers.setdefault(word, len(numbers)) for word in words]) for words in (tgt, src)
     )
-    weights = (read + _SAME_WORD * is_same + _EVERYWHERE) ** _SHARPNESS
-    weights *= np.exp(-_DIAGONAL * np.abs(share))
-    weights *= np.where(tgt_signs[:, None] == src_signs[None, :], 1.0, _SIGN_AND_WORD)
+    tgt_signs, src_signs = (
+        np.array([_LETTER_OR_DIGIT.search(word) is None for word in words]) for words in (tgt, src)
+    )
+    weights = read + _EVERYWHERE
+    weights[tgt_words[:, None] == src_words] += _SAME_WORD
+    weights = weights**_SHARPNESS * np.exp(-_DIAGONAL * np.abs(share))
+    weights[tgt_signs[:, None] != src_signs] *= _SIGN_AND_WORD
+    rows = np.ones(n_tgt)
     for _ in range(_ROUNDS):
-        weights *= len(tgt) / len(src) / weights.sum(axis=0, keepdims=True)
-        weights /= weights.sum(axis=1, keepdims=True)
+        columns = (n_tgt / n_src) / (rows @ weights)
+        rows = 1 / (weights @ columns)
+    weights *= rows[:, None]
+    weights *= columns
     return weights

@@ -26,15 +26,15 @@ def find_targets(text: str, occurrences: Sequence[Occurrence]) -> list[Span | No
     is_free = [True] * len(words)
     found: list[Span | None] = [None] * len(occurrences)
     forms = [
-        (number, form, one)
+        (number, *form, one)
         for number, one in enumerate(occurrences)
         for form in map(_split, one.targets)
+        if form[1][0] in folded
     ]
     forms.sort(key=lambda each: -len(each[1]))
-    for number, form, one in forms:
+    for number, form, wanted, one in forms:
         if found[number] is not None:
             continue
-        wanted = [word.casefold() for word in form]
         n = len(form)
         for start in range(len(words) - n + 1):
             if folded[start : start + n] != wanted or not all(is_free[start : start + n]):
@@ -68,7 +68,7 @@ def find_banned(
     spans = small_words(text)
     folded = [text[start:end].casefold() for start, end in spans]
     for each in banned:
-        wanted = [word.casefold() for word in _split(each)]
+        wanted = _split(each)[1]
         n = len(wanted)
         for start in range(len(folded) - n + 1):
             first, last = spans[start][0], spans[start + n - 1][1]
@@ -80,7 +80,11 @@ def find_banned(
 
 def small_words(text: str) -> list[Span]:
     """Where the words of a text begin and end; those with hyphens are divided."""
-    return [part for span in word_spans(text) for part in _parts(text, span)]
+    spans = word_spans(text)
+    n_alone = sum(_JOINERS.match(text, start) is not None for start, end in spans if end - start == 1)
+    if n_alone == len(_JOINERS.findall(text)):
+        return spans  # no joiner is inside a word
+    return [part for span in spans for part in _parts(text, span)]
 
 
 def _touches(taken: Iterable[Span], start: int, end: int) -> bool:
@@ -88,9 +92,10 @@ def _touches(taken: Iterable[Span], start: int, end: int) -> bool:
 
 
 @lru_cache(maxsize=10_000)
-def _split(text: str) -> tuple[str, ...]:
-    """The words of a form: those of a glossary are looked for again and again."""
-    return tuple(text[start:end] for start, end in small_words(text))
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """The words of a form, and in small letters: they are looked for again and again."""
+    words = [text[start:end] for start, end in small_words(text)]
+    return words, [word.casefold() for word in words]
 
 
 def _parts(text: str, span: Span) -> list[Span]:

@@ -89,23 +89,9 @@ def place_terms(
         taken: stretches of the translation that are not to be replaced.
         is_certain: leave out terms of several forms, of which the first would be put in.
     """
-    site = _Site.of(occurrences, source_text, translation, taken)
-    if not site.missing:
-        return Applied(translation, [])
-    put: list[_Put] = []
-    unplaced: list[str] = []
-    for occurrence in site.missing:
-        stretch = site.stretch(occurrence)
-        if stretch is None or (is_certain and len(occurrence.targets) > 1):
-            unplaced.append(occurrence.term)
-            continue
-        first, last = stretch
-        site.free[first:last] = False
-        put.append(_Put(first, last, occurrence.target, site.words(occurrence)))
-    if put:
-        put.sort(key=lambda one: one.first)
-        translation = _with_terms(source_text, translation, site.links, put)
-    return Applied(translation, unplaced)
+    there = find_targets(translation.text, occurrences)
+    site = Site.of(occurrences, there, source_text, translation, taken)
+    return site.placed(is_certain=is_certain)
 
 
 def variants(
@@ -126,33 +112,25 @@ def variants(
         Some for the first term that is missing; none if all are there. Of many forms those that
         end as the words do that they replace.
     """
-    site = _Site.of(occurrences, source_text, translation, taken)
-    if not site.missing or not site.links.src:
-        return []
-    occurrence = site.missing[0]
-    stretch = site.stretch(occurrence)
-    places = site.likely_places(occurrence) if stretch is None else [stretch]
-    src = site.words(occurrence)
-    return [
-        _with_terms(source_text, translation, site.links, [_Put(first, last, target, src)])
-        for first, last in places
-        for target in site.likely_forms(occurrence, first, last)
-    ]
+    there = find_targets(translation.text, occurrences)
+    return Site.of(occurrences, there, source_text, translation, taken).variants()
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class Site:
     """A translation that lacks terms, linked with its source.
 
     Attributes:
-        text: of the translation.
+        source: what was translated.
+        translation: that lacks them.
         links: between its words and those of the source.
         free: which of its words may be replaced.
         missing: occurrences that it lacks; none either if it is too long to be linked.
         taken: where it must not change.
     """
 
-    text: str
+    source: str
+    translation: Translation
     links: Links
     free: NDArray[np.bool_]
     missing: Sequence[Occurrence]
@@ -162,15 +140,24 @@ class _Site:
     def of(
         cls,
         occurrences: Sequence[Occurrence],
+        there: Sequence[Span | None],
         source_text: str,
         translation: Translation,
         taken: Sequence[Span],
-    ) -> "_Site":
-        """Find what is missing, and link the words."""
+    ) -> "Site":
+        """Find what is missing, and link the words.
+
+        Args:
+            occurrences: of terms in the source.
+            there: where a form of each stands, as `find_targets` tells.
+            source_text: what was translated.
+            translation: with its alignment.
+            taken: stretches of it that are not to be replaced.
+        """
         text = translation.text
-        wanted = [one for one in occurrences if one.targets]
-        there = find_targets(text, wanted)
-        missing = [one for one, span in zip(wanted, there, strict=True) if span is None]
+        missing = [
+            one for one, span in zip(occurrences, there, strict=True) if one.targets and not span
+        ]
         # The translation has target terms already; these are not to be replaced by others.
         taken = [*taken, *(span for span in there if span is not None)]
         links = Links([], [], np.zeros((0, 0)))
@@ -182,19 +169,63 @@ class _Site:
             [not any(a < end and start < b for a, b in taken) for start, end in links.tgt],
             dtype=bool,
         )
-        return cls(text, links, free, missing, taken)
+        return cls(source_text, translation, links, free, missing, taken)
+
+    @property
+    def text(self) -> str:
+        """Of the translation."""
+        return self.translation.text
+
+    def placed(self, *, is_certain: bool = False) -> Applied:
+        """The translation with the missing terms where words belong to them.
+
+        Args:
+            is_certain: leave out terms of several forms, of which the first would be put in.
+        """
+        if not self.missing:
+            return Applied(self.translation, [])
+        free = self.free.copy()
+        put: list[_Put] = []
+        unplaced: list[str] = []
+        for occurrence in self.missing:
+            is_open = is_certain and len(occurrence.targets) > 1
+            stretch = None if is_open else self.stretch(occurrence, free)
+            if stretch is None:
+                unplaced.append(occurrence.term)
+                continue
+            first, last = stretch
+            free[first:last] = False
+            put.append(_Put(first, last, occurrence.target, self.words(occurrence)))
+        if not put:
+            return Applied(self.translation, unplaced)
+        put.sort(key=lambda one: one.first)
+        return Applied(_with_terms(self.source, self.translation, self.links, put), unplaced)
+
+    def variants(self) -> list[Translation]:
+        """Translations with the first missing term wherever it may belong, in all its forms."""
+        if not self.missing or not self.links.src:
+            return []
+        occurrence = self.missing[0]
+        stretch = self.stretch(occurrence, self.free)
+        places = self.likely_places(occurrence) if stretch is None else [stretch]
+        src = self.words(occurrence)
+        return [
+            _with_terms(self.source, self.translation, self.links, [_Put(first, last, target, src)])
+            for first, last in places
+            for target in self.likely_forms(occurrence, first, last)
+        ]
 
     def words(self, occurrence: Occurrence) -> Span:
         """The words of an occurrence, by their numbers in the source."""
         first = bisect_left(self.links.src, (occurrence.start, 0))
         return first, min(first + occurrence.n_words, len(self.links.src))
 
-    def stretch(self, occurrence: Occurrence) -> Span | None:
+    def stretch(self, occurrence: Occurrence, free: NDArray[np.bool_]) -> Span | None:
         """The free words that belong to an occurrence; None if too little of any does."""
         share = self._share(occurrence)
-        if share[self.free].max(initial=0) < _LEAST_SHARE:
+        if share[free].max(initial=0) < _LEAST_SHARE:
             return None
-        return best_stretch(share, self.free)
+        return best_stretch(share, free)
 
     def likely_places(self, occurrence: Occurrence) -> list[Span]:
         """The word that belongs to it most, and gaps beside that and beside its neighbors'."""
