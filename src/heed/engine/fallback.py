@@ -266,10 +266,11 @@ class FallbackState:
         """Advance every row by several tokens, one after another; see `NativeState.extend`."""
         for t, column in enumerate(tokens.T):
             self.step(column, weights=None if weights is None else weights[:, :, :, t])
-            if log_probs is not None and next_ids is None:
-                log_probs[:, t] = self._log_probs
-            elif log_probs is not None:
-                log_probs[:, t] = self.log_probs_of(next_ids[:, t : t + 1])[:, 0]
+            if log_probs is not None:
+                of_next = None if next_ids is None else next_ids[:, t : t + 1]
+                log_probs[:, t] = (
+                    self._log_probs if of_next is None else self.log_probs_of(of_next)[:, 0]
+                )
 
     def log_probs(self) -> Floats:
         """Log-probs after the last step, of each row; see `NativeState.log_probs`."""

@@ -18,7 +18,13 @@ from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
-from heed.translate.doubts.again import better, halves, needs_help, other_options
+from heed.translate.doubts.again import (
+    better,
+    halves,
+    is_beyond_doubt,
+    needs_help,
+    other_options,
+)
 from heed.translate.doubts.judge import Judge
 from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
@@ -98,7 +104,8 @@ class Searcher:
         is_wanted: IsWanted | None,
     ) -> list[Translation]:
         """Translate parts, and search again for those in doubt."""
-        found = self._searched(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        found = self._found(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        found = self._with_terms(chunks, found, options, alignment, is_wanted)
         if self.judge is None:
             return found
         found = self.judge.judge(found, _texts(chunks))
@@ -116,43 +123,87 @@ class Searcher:
         is_wanted: IsWanted | None,
     ) -> None:
         """Replace what is in doubt by something better, if other searches find it."""
-        assert self.judge is not None
         groups: dict[DecodeOptions, list[int]] = {}
         for place, each in enumerate(found):
             if needs_help(each):
                 groups.setdefault(other_options(each, options), []).append(place)
         for changed, places in groups.items():
-            others = self._searched(
-                [chunks[place] for place in places],
-                changed,
-                alignment=alignment,
-                is_wanted=_of_items(is_wanted, places),
+            parts, wanted = [chunks[place] for place in places], _of_items(is_wanted, places)
+            others = self._found(parts, changed, alignment=alignment, is_wanted=wanted)
+            best = [replace(other, alternatives=()) for other in others]
+            best = self._with_terms(parts, best, changed, alignment, wanted)
+            answers = self._kept(
+                chunks, found, {place: [one] for place, one in zip(places, best, strict=True)}
             )
-            for place, other in zip(places, others, strict=True):
-                answers = [replace(other, alternatives=()), *other.alternatives]
-                answers = as_faithful(chunks[place], self.src_vocab, found[place], answers)
-                answers = self.judge.judge(answers, _texts([chunks[place]] * len(answers)))
-                found[place] = better(found[place], answers, "a second search")
-        parts = {
+            further = {
+                place: list(other.alternatives)
+                for place, other in zip(places, others, strict=True)
+                if not any(map(is_beyond_doubt, answers[place]))
+            }
+            for place, more in self._kept(chunks, found, further).items():
+                answers[place] += more
+            for place, some in answers.items():
+                found[place] = better(found[place], some, "a second search")
+        halved = {
             place: two
             for place, each in enumerate(found)
             if needs_help(each) and (two := halves(chunks[place], self.src_vocab))
         }
-        places = [place for place, two in parts.items() for _ in two]
-        pieces = iter(
-            self._searched(
-                [part for two in parts.values() for part in two],
-                options,
-                alignment=alignment,
-                is_wanted=_of_items(is_wanted, places),
-            )
+        places = [place for place, two in halved.items() for _ in two]
+        parts, wanted = (
+            [part for two in halved.values() for part in two],
+            _of_items(is_wanted, places),
         )
-        for place, two in parts.items():
-            joined = replace(join_parts([next(pieces) for _ in two]), alternatives=())
-            answers = as_faithful(chunks[place], self.src_vocab, found[place], [joined])
-            found[place] = better(found[place], self.judge.judge(answers), "its two halves")
+        pieces = self._found(parts, options, alignment=alignment, is_wanted=wanted)
+        done = iter(self._with_terms(parts, pieces, options, alignment, wanted))
+        joined = {
+            place: [replace(join_parts([next(done) for _ in two]), alternatives=())]
+            for place, two in halved.items()
+        }
+        for place, some in self._kept(chunks, found, joined).items():
+            found[place] = better(found[place], some, "its two halves")
 
-    def _searched(
+    def _kept(
+        self,
+        chunks: Sequence[Chunk],
+        found: Sequence[Translation],
+        answers: dict[int, list[Translation]],
+    ) -> dict[int, list[Translation]]:
+        """Those answers that follow their part's glossary as the first one does, judged."""
+        assert self.judge is not None
+        kept = {
+            place: as_faithful(chunks[place], self.src_vocab, found[place], some)
+            for place, some in answers.items()
+        }
+        parts = [chunks[place] for place, some in kept.items() for _ in some]
+        judged = iter(
+            self.judge.judge([each for some in kept.values() for each in some], _texts(parts))
+        )
+        return {place: [next(judged) for _ in some] for place, some in kept.items()}
+
+    def _with_terms(
+        self,
+        chunks: Sequence[Chunk],
+        found: list[Translation],
+        options: DecodeOptions,
+        alignment: bool,
+        is_wanted: IsWanted | None,
+    ) -> list[Translation]:
+        """Translations with the terms of their parts' glossaries."""
+        if not any(chunk.glossary for chunk in chunks):
+            return found
+
+        def again(
+            parts: list[Chunk], changed: DecodeOptions, items: list[int]
+        ) -> list[Translation]:
+            wanted = None if is_wanted is None else lambda part: is_wanted(items[part])
+            return self._found(parts, changed, alignment=alignment, is_wanted=wanted)
+
+        vocabs = self.src_vocab, self.tgt_vocab
+        terms = TermSearch(self.model, vocabs, self.alignment_heads, options, again)
+        return terms.applied(chunks, found)
+
+    def _found(
         self,
         chunks: Sequence[Chunk],
         options: DecodeOptions,
@@ -185,19 +236,7 @@ class Searcher:
             self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
         ):
             found.update(translations)
-        results = [found.get(place, UNWANTED) for place in same]
-        if not any(chunk.glossary for chunk in chunks):
-            return results
-
-        def again(
-            parts: list[Chunk], changed: DecodeOptions, items: list[int]
-        ) -> list[Translation]:
-            wanted = None if is_wanted is None else lambda part: is_wanted(items[part])
-            return self._searched(parts, changed, alignment=alignment, is_wanted=wanted)
-
-        vocabs = self.src_vocab, self.tgt_vocab
-        terms = TermSearch(self.model, vocabs, self.alignment_heads, options, again)
-        return terms.applied(chunks, results)
+        return [found.get(place, UNWANTED) for place in same]
 
     def _translations(
         self,

@@ -183,6 +183,8 @@ def as_faithful(
 ) -> list[Translation]:
     """Those of other answers that follow a part's glossary no less than the first one does.
 
+    Missing terms are put into them first.
+
     Args:
         chunk: what was translated.
         vocab: pieces of the sources.
@@ -193,6 +195,7 @@ def as_faithful(
         return others
     wanted = _Wanted(chunk, chunk.glossary, _text_of(chunk, vocab))
     most = wanted.faults(first)
+    others = [wanted.placed(other) for other in others]
     return [other for other in others if wanted.faults(other) <= most]
 
 

@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from heed.decode.options import DecodeOptions
 from heed.text.vocab import Vocab
@@ -48,11 +49,18 @@ def other_options(found: Translation, options: DecodeOptions) -> DecodeOptions:
         found: the first answer.
         options: by which it was found.
     """
+    is_loop = any(doubt.kind != "left_out" and doubt.kind in HELPED for doubt in found.doubts)
+    return _other_options(options, is_loop=is_loop)
+
+
+@lru_cache(maxsize=64)
+def _other_options(options: DecodeOptions, *, is_loop: bool) -> DecodeOptions:
+    """The same for each kind of doubt: to check options takes longer than to judge a line."""
     beam_size = max(BEAM, options.beam_size)
     changed = replace(
         options, beam_size=beam_size, n_best=min(beam_size, max(MOST_HYPOTHESES, options.n_best))
     )
-    if any(doubt.kind != "left_out" and doubt.kind in HELPED for doubt in found.doubts):
+    if is_loop:
         size = options.no_repeat_ngram_size
         return replace(changed, no_repeat_ngram_size=min(size, NO_REPEAT) if size else NO_REPEAT)
     longer = min(MAX_PENALTY, options.length_penalty + LONGER)
@@ -110,6 +118,11 @@ def better(first: Translation, others: Sequence[Translation], how: str) -> Trans
         alternatives=first.alternatives,
         status="ok" if best.status == "split" else best.status,
     )
+
+
+def is_beyond_doubt(found: Translation) -> bool:
+    """Whether no other answer can be better."""
+    return _weight(found) == 0
 
 
 def _weight(found: Translation) -> int:

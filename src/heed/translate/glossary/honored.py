@@ -81,7 +81,9 @@ def find_banned(
 def small_words(text: str) -> list[Span]:
     """Where the words of a text begin and end; those with hyphens are divided."""
     spans = word_spans(text)
-    n_alone = sum(_JOINERS.match(text, start) is not None for start, end in spans if end - start == 1)
+    n_alone = sum(
+        _JOINERS.match(text, start) is not None for start, end in spans if end - start == 1
+    )
     if n_alone == len(_JOINERS.findall(text)):
         return spans  # no joiner is inside a word
     return [part for span in spans for part in _parts(text, span)]
