@@ -328,14 +328,14 @@ def test_tokens_at_once_that_do_not_fit_are_refused(network: Callable[..., Netwo
     ):
         with pytest.raises(HeedError, match=words):
             state.extend(np.array(tokens, np.int64))
-    tokens = np.array([[4, 4], [5, 5]])
+    good = np.array([[4, 4], [5, 5]])
     with pytest.raises(HeedError, match="target id is not in the vocabulary"):
         state.extend(
-            tokens, next_ids=np.array([[4, 70], [5, 5]]), log_probs=np.empty((2, 2), np.float32)
+            good, next_ids=np.array([[4, 70], [5, 5]]), log_probs=np.empty((2, 2), np.float32)
         )
     with pytest.raises(HeedError, match="no room for the log-probs of the next ids"):
-        state.extend(tokens, next_ids=tokens)
-    state.extend(tokens)
+        state.extend(good, next_ids=good)
+    state.extend(good)
     with pytest.raises(HeedError, match="the number of rows differs from that of the last step"):
         state.log_probs()
     state.step(np.array([4, 4]))
