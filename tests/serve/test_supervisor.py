@@ -80,6 +80,32 @@ def test_sighup_reaches_all_and_ends_none(program: Program) -> None:
     assert children_of(program.pid) == before
 
 
+def count_allowed(program: Program, n_requests: int) -> int:
+    """How many requests of as many connections are answered; all others are refused."""
+    question = {"q": "A man.", "source": "en", "target": "de"}
+    statuses = [program.ask("/translate", question)[0] for _ in range(n_requests)]
+    assert set(statuses) <= {200, 429}
+    return statuses.count(200)
+
+
+def test_processes_count_the_requests_of_a_client_together(en_de: str) -> None:
+    """Also with one that took the place of a killed one."""
+    limit = ("--processes", "2", "--set", "access.per_minute=10")
+    with Program("-m", en_de, *limit) as program:
+        begun = time.monotonic()
+        n_allowed = count_allowed(program, 30)
+        # The limit is 10, and one more for each six seconds that this takes on a busy machine.
+        assert 10 <= n_allowed <= 10 + (time.monotonic() - begun) / 6
+        before = children_of(program.pid)
+        os.kill(min(before), signal.SIGKILL)
+        program.wait_for(f"process {min(before)} ended unexpectedly")
+        deadline = time.monotonic() + 60
+        while len(children_of(program.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        n_allowed += count_allowed(program, 20)
+        assert n_allowed <= 10 + (time.monotonic() - begun) / 6
+
+
 def test_sigterm_drains_all_processes(en_de: str) -> None:
     with Program("-m", en_de, "--processes", "2") as program:
         counts = stopped_under_load(program, n_answers=2 * CLIENTS)

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heed.serve import operating
+from heed.serve.access.buckets import Buckets
 from heed.serve.access.gate import Gate
 from heed.serve.inside.runs import Runs
 from heed.serve.inside.searches import Searches
@@ -44,7 +45,10 @@ SENTENCES = {
 
 
 def make_app(
-    service: Service, condition: Condition | None = None, figures: Figures | None = None
+    service: Service,
+    condition: Condition | None = None,
+    figures: Figures | None = None,
+    buckets: Buckets | None = None,
 ) -> ASGIApp:
     """The ASGI application of a service.
 
@@ -52,6 +56,7 @@ def make_app(
         service: translates.
         condition: of the process; None = always ready.
         figures: what `/metrics` shows; None = it does not exist.
+        buckets: what is left to each client; None = this process has its own.
     """
     condition = condition or Condition(is_ready=True)
     settings = service.settings
@@ -70,7 +75,7 @@ def make_app(
         },
     )
     app.state.usage = Usage()
-    app.state.gate = Gate(settings)
+    app.state.gate = Gate(settings, buckets)
     is_allowed, n_kept = settings.shows_inside, settings.inside.traces
     app.state.traces = Traces(service, is_allowed=is_allowed, n_kept=n_kept)
     app.state.searches = Searches(service, is_allowed=is_allowed, n_kept=n_kept)

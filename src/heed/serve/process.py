@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import uvicorn
 
+from heed.serve.access.buckets import Buckets
 from heed.serve.app import make_app
 from heed.serve.connection import Connection
 from heed.serve.listening import begin_no_more
@@ -58,6 +59,7 @@ def run_process(
     on_ready: Callable[[], None],
     parent: socket.socket | None = None,
     figures: Figures | None = None,
+    buckets: Buckets | None = None,
 ) -> int:
     """Serve until a signal comes; return the exit code.
 
@@ -69,12 +71,13 @@ def run_process(
         on_ready: called when the first sentence is translated.
         parent: its other end is held by the supervisor; the process ends with it.
         figures: what `/metrics` shows.
+        buckets: what is left to each client of the server; None = this is its only process.
 
     Raises:
         HeedError: a model cannot be loaded.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        process = _Process(settings, make_service(), say, figures)
+        process = _Process(settings, make_service(), say, figures, buckets)
         return runner.run(process.serve(listener, on_ready, parent))
 
 
@@ -88,7 +91,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 class _Process:
     def __init__(
-        self, settings: ServeSettings, service: Service, say: Say, figures: Figures | None
+        self,
+        settings: ServeSettings,
+        service: Service,
+        say: Say,
+        figures: Figures | None,
+        buckets: Buckets | None,
     ) -> None:
         self.figures = figures
         self.settings = settings
@@ -98,7 +106,7 @@ class _Process:
         self.draining_since = 0.0
         self.closing: asyncio.Task[None] | None = None
         self.server = uvicorn.Server(
-            uvicorn_config(settings.listen, make_app(service, self.condition, figures))
+            uvicorn_config(settings.listen, make_app(service, self.condition, figures, buckets))
         )
 
     async def serve(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from heed.machine.threads import choose_threads, count_cores
+from heed.serve.access.buckets import Buckets
 from heed.serve.listening import check_certificate, open_sockets, url_of
 from heed.serve.process import run_process
 from heed.serve.request import Answer
@@ -95,7 +96,7 @@ def serve(
     if settings.listen.processes == 1:
         return run_one(settings, sockets[0], None, say, on_ready=is_ready)
     return supervise(
-        partial(run_one, settings),
+        partial(run_one, settings, buckets=Buckets(is_shared=True)),
         sockets,
         say,
         on_ready=is_ready,
@@ -114,6 +115,7 @@ def run_one(
     parent: socket.socket | None,
     say: Say,
     on_ready: Callable[[], None],
+    buckets: Buckets | None = None,
 ) -> int:
     """Serve in this process until a signal comes; return the exit code.
 
@@ -123,6 +125,7 @@ def run_one(
         parent: the process ends when its other end is closed; None = nobody holds it.
         say: prints a line on standard error.
         on_ready: called when the first sentence is translated.
+        buckets: what is left to each client of the server; None = this is its only process.
 
     Raises:
         HeedError: a model cannot be loaded.
@@ -136,6 +139,7 @@ def run_one(
         on_ready=on_ready,
         parent=parent,
         figures=figures,
+        buckets=buckets,
     )
 
 

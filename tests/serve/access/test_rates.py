@@ -1,4 +1,4 @@
-"""A token bucket refills evenly, and the table of buckets is bounded."""
+"""A token bucket refills evenly."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,13 +46,6 @@ def test_a_list_larger_than_the_bucket_leaves_a_debt() -> None:
     assert not rates.take("a", 1, per_minute=10).is_allowed
     clock.now += 8
     assert rates.take("a", 1, per_minute=10).is_allowed
-
-
-def test_the_table_is_bounded() -> None:
-    rates = Rates(max_clients=5, clock=Clock())
-    for number in range(100):
-        rates.take(str(number), 1, per_minute=10)
-    assert len(rates) == 5
 
 
 @given(

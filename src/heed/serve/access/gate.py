@@ -9,6 +9,7 @@ from starlette.datastructures import Headers
 
 from heed.disk.home import home
 from heed.serve.access.addresses import bucket_of, client_address, networks_of
+from heed.serve.access.buckets import Buckets
 from heed.serve.access.keys import FILE_NAME, Key, Keys
 from heed.serve.access.rates import Rates
 from heed.serve.refusal import Refusal
@@ -47,16 +48,17 @@ class Gate:
 
     Args:
         settings: of the server.
+        buckets: of its clients; None = this process has its own.
 
     Raises:
         ConfigError: keys are needed, and their file cannot be used.
     """
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, buckets: Buckets | None = None) -> None:
         self._keys = Keys(keys_path(settings.access)) if settings.needs_keys else None
         self._trusted = networks_of(settings.listen.trusted_proxies)
         self._per_minute = settings.access.per_minute
-        self._rates = Rates(burst=settings.access.burst)
+        self._rates = Rates(burst=settings.access.burst, buckets=buckets)
 
     def admit(
         self,

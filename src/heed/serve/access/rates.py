@@ -1,10 +1,11 @@
-"""`Rates`: how many texts each client may still ask for: one token bucket for each, bounded."""
+"""`Rates`: how many texts each client may still ask for: one token bucket for each."""
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from heed.serve.access.buckets import Buckets, Filling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,39 +43,39 @@ class Rates:
 
     Args:
         burst: tokens of a full bucket, as a share of a minute's.
-        max_clients: buckets kept; the one used longest ago is forgotten first.
-        clock: seconds, for tests.
+        buckets: where they are kept; None = for this process only.
+        clock: seconds, the same in all processes; another one for tests.
     """
 
     def __init__(
         self,
         *,
         burst: float = 1.0,
-        max_clients: int = 100_000,
+        buckets: Buckets | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._burst = burst
-        self._max_clients = max_clients
+        self._buckets = buckets or Buckets()
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._buckets)
 
     def take(self, client: str, n_texts: int, *, per_minute: int) -> Taken:
         """Take tokens for a request of so many texts, if there are enough."""
-        now = self._clock()
         size = max(1.0, per_minute * self._burst)
         speed = per_minute / 60
-        left, since = self._buckets.pop(client, (size, now))
-        left = min(size, left + (now - since) * speed)
         needed = min(float(n_texts), size)
-        is_allowed = left >= needed - 1e-9
-        wait_s = 0 if is_allowed else math.ceil((needed - left) / speed)
-        left -= n_texts if is_allowed else 0
-        self._buckets[client] = left, now
-        while len(self._buckets) > self._max_clients:
-            self._buckets.popitem(last=False)
+        left, is_allowed, wait_s = size, False, 0
+
+        def spend(filling: Filling | None) -> Filling:
+            nonlocal left, is_allowed, wait_s
+            now = self._clock()
+            if filling is not None:
+                left = min(size, filling[0] + (now - filling[1]) * speed)
+            is_allowed = left >= needed - 1e-9
+            wait_s = 0 if is_allowed else math.ceil((needed - left) / speed)
+            left -= n_texts if is_allowed else 0
+            return left, now
+
+        self._buckets.change(client, spend)
         return Taken(
             is_allowed=is_allowed,
             limit=per_minute,
