@@ -1,6 +1,7 @@
 """Clients that people have, unchanged, against the real program; only the address is ours."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import deepl
 import pytest
@@ -45,8 +46,31 @@ def test_deepl_takes_every_option_of_a_text(client: deepl.Translator) -> None:
         preserve_formatting=True,
         formality=deepl.Formality.PREFER_LESS,
         model_type="prefer_quality_optimized",
+        tag_handling="html",
+        tag_handling_version="v1",
+        outline_detection=True,
+        extra_body_parameters={"enable_beta_languages": True},
     )
     assert found.model_type_used == "quality_optimized"
+    refused: list[dict[str, Any]] = [
+        {"custom_instructions": ["Be brief."]},
+        {"style_rule": "x"},
+        {"translation_memory": "x", "translation_memory_threshold": 80},
+    ]
+    for options in refused:
+        with pytest.raises(deepl.DeepLException, match="is not supported by heed"):
+            client.translate_text(SENTENCE, source_lang="EN", target_lang="DE", **options)
+
+
+def test_deepl_translates_with_two_glossaries(client: deepl.Translator) -> None:
+    entries = [{"bike": "Drahtesel"}, {"dogs": "Dackel"}]
+    both = [client.create_glossary("a", "EN", "DE", each) for each in entries]
+    direction = {"source_lang": "EN", "target_lang": "DE"}
+    found = client.translate_text("dogs bike", glossary_ids=both, **direction)
+    for glossary in both:
+        client.delete_glossary(glossary)
+    assert "Drahtesel" in found.text
+    assert "Dackel" in found.text
 
 
 def test_deepl_translates_into_a_variant(client: deepl.Translator, de_en: str) -> None:

@@ -1,5 +1,6 @@
 """DeepL's API: parameters that mean something work, others are ignored or refused in words."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,24 @@ from tests.serve.conftest import SENTENCES, Serve
 
 import heed
 from heed.serve.settings import Limits, Store
+from heed.serve.shapes import deepl
 from heed.translate.glossary.glossary import Glossary
+
+DOCS = Path(__file__).parents[3] / "docs" / "api.md"
+PARAMETERS = {
+    *("text", "source_lang", "target_lang", "context", "show_billed_characters", "formality"),
+    *("split_sentences", "preserve_formatting", "model_type", "glossary_id", "glossary_ids"),
+    *("style_id", "translation_memory_id", "translation_memory_threshold", "custom_instructions"),
+    *("tag_handling", "tag_handling_version", "outline_detection", "enable_beta_languages"),
+    *("non_splitting_tags", "splitting_tags", "ignore_tags"),
+}
+"""Of a request in DeepL's OpenAPI document 3.12."""
+WITHOUT_EFFECT: dict[str, list[Any]] = {
+    "context": ["A photograph of the sea.", ""],
+    "preserve_formatting": [True, "0"],
+    "enable_beta_languages": [True, "1"],
+    "formality": ["default", "prefer_more", "prefer_less"],
+}
 
 
 @pytest.fixture
@@ -111,6 +129,83 @@ def test_terms_of_a_glossary_stand_in_the_translation(
         ({"glossary_id": "nothing"}, 404, "Glossary not found."),
     ):
         refused = translate(client, **{"glossary_id": id, **values})
+        assert (refused.status_code, refused.json()["message"]) == (status, sentence)
+
+
+def test_every_parameter_of_deepl_is_known_and_in_the_table() -> None:
+    known = {field.name for field in deepl.TRANSLATE} - {"auth_key"}
+    assert known | set(deepl.UNSUPPORTED) == PARAMETERS
+    assert not known & set(deepl.UNSUPPORTED)
+    part = DOCS.read_text(encoding="utf-8").partition("## DeepL")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1:3] for line in part.splitlines() if line.startswith("| `")]
+    rows = {name: about for names, about in cells for name in re.findall("`(\\w+)`", names)}
+    assert set(rows) == PARAMETERS
+    assert all("refused (400)" in rows[name] for name in deepl.UNSUPPORTED)
+    assert all("no effect" in rows[name] for name in (*WITHOUT_EFFECT, "model_type"))
+
+
+@pytest.mark.parametrize("name", WITHOUT_EFFECT)
+def test_a_parameter_without_effect_has_none(client: TestClient, name: str) -> None:
+    plain = translate(client).json()
+    for value in WITHOUT_EFFECT[name]:
+        assert translate(client, **{name: value}).json() == plain
+    form = {"text": SENTENCES[0], "source_lang": "EN", "target_lang": "DE"}
+    for value in WITHOUT_EFFECT[name]:
+        assert client.post("/v2/translate", data={**form, name: str(value)}).json() == plain
+
+
+@pytest.mark.parametrize("name", deepl.UNSUPPORTED)
+def test_what_heed_cannot_do_is_refused_in_words(client: TestClient, name: str) -> None:
+    refused = translate(client, **{name: ["x"]})
+    assert (refused.status_code, refused.json()) == (
+        400,
+        {"message": f"'{name}' is not supported by heed."},
+    )
+    empties: tuple[Any, ...] = ("", [], None)
+    for empty in empties:
+        assert translate(client, **{name: empty}).status_code == 200
+
+
+@pytest.mark.parametrize("asked", [{}, {"tag_handling_version": "v1"}])
+def test_the_version_of_tag_handling_is_told_where_tags_are_read(
+    client: TestClient, asked: dict[str, str]
+) -> None:
+    (found,) = translate(client, tag_handling="html", **asked).json()["translations"]
+    assert found["tag_handling_version"] == asked.get("tag_handling_version", "v2")
+    (found,) = translate(client, **asked).json()["translations"]
+    assert "tag_handling_version" not in found
+    refused = translate(client, tag_handling="html", tag_handling_version="v3")
+    assert refused.json()["message"].endswith("it must be one of v1, v2.")
+
+
+def test_terms_of_several_glossaries_are_used_together(
+    serve: Serve, en_de: str, tmp_path: Path
+) -> None:
+    client = serve(en_de, store=Store(folder=str(tmp_path)))
+
+    def create(entries: str) -> str:
+        values = {"name": "a", "source_lang": "EN", "target_lang": "DE", "entries": entries}
+        return str(client.post("/v2/glossaries", json=values).json()["glossary_id"])
+
+    ids = [create("bike\tDrahtesel"), create("snow\tPulver\nbike\tVelo")]
+    terms = Glossary.of({"bike": "Drahtesel", "snow": "Pulver"})
+    (wanted,) = heed.load(en_de).translate(["bike snow"], glossary=terms)
+    assert "Drahtesel" in wanted.text
+    assert "Pulver" in wanted.text
+    for given in (ids, ",".join(ids)):
+        answer = translate(client, text="bike snow", glossary_ids=given)
+        assert answer.json()["translations"][0]["text"] == wanted.text
+    for values, status, sentence in (
+        ({"source_lang": None}, 400, "Parameter 'source_lang' is needed with 'glossary_ids'."),
+        (
+            {"glossary_id": ids[0]},
+            400,
+            "'glossary_ids' cannot be used together with 'glossary_id'.",
+        ),
+        ({"glossary_ids": ["x"] * 6}, 400, "At most 5 glossaries, not 6."),
+        ({"glossary_ids": [*ids, "nothing"]}, 404, "Glossary not found."),
+    ):
+        refused = translate(client, **{"glossary_ids": ids, **values})
         assert (refused.status_code, refused.json()["message"]) == (status, sentence)
 
 

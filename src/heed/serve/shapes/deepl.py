@@ -1,6 +1,6 @@
 """DeepL's API, `/v2`: translate, usage and languages, as the official clients expect them.
 
-Source: DeepL's API reference, and its Python client `deepl` 1.32.
+Source: DeepL's OpenAPI document 3.12, and its Python client `deepl` 1.32.
 """
 
 import asyncio
@@ -67,6 +67,15 @@ GLOSSARY = Field(
     about="Glossary to use; needs `source_lang`.",
     names_stored=True,
 )
+GLOSSARIES = Field(
+    name="glossary_ids",
+    kind="words",
+    about="Glossaries to use together, at most 5; the first with a term counts.",
+    default=[],
+    names_stored=True,
+)
+MAX_GLOSSARIES = 5
+TAG_VERSIONS = ("v1", "v2")
 _TAGS = (
     ("splitting_tags", "Tags that split sentences."),
     ("non_splitting_tags", "Tags that do not split sentences."),
@@ -103,6 +112,7 @@ TRANSLATE = (
         default=True,
     ),
     GLOSSARY,
+    GLOSSARIES,
     FORMALITY,
     Field(
         name="show_billed_characters",
@@ -124,11 +134,17 @@ TRANSLATE = (
         default=False,
     ),
     Field(name="context", kind="text", about="Ignored: models read one sentence at a time."),
-    Field(name="tag_handling_version", kind="word", about="Ignored."),
+    Field(
+        name="tag_handling_version",
+        kind="word",
+        about="Ignored: heed reads tags in one way.",
+        choices=TAG_VERSIONS,
+        default=TAG_VERSIONS[-1],
+    ),
+    Field(name="enable_beta_languages", kind="flag", about="Ignored, as DeepL does."),
     AUTH_KEY,
 )
 UNSUPPORTED = (
-    "glossary_ids",
     "style_id",
     "custom_instructions",
     "translation_memory_id",
@@ -184,16 +200,22 @@ async def _usage(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 async def find_terms(service: Service, asked: Asked, source: str, target: str) -> Glossary | None:
-    """The terms of the glossary of a request, if it names one."""
-    id = asked.values["glossary_id"]
-    if id is None:
+    """The terms of the glossaries of a request, if it names any."""
+    id, ids = asked.values["glossary_id"], asked.values["glossary_ids"]
+    if id and ids:
+        raise _wrong("glossary_ids", "'glossary_ids' cannot be used together with 'glossary_id'.")
+    if len(ids) > MAX_GLOSSARIES:
+        raise _wrong("glossary_ids", f"At most {MAX_GLOSSARIES} glossaries, not {len(ids)}.")
+    name, ids = ("glossary_id", [id]) if id else ("glossary_ids", ids)
+    if not ids:
         return None
     if source == AUTO:
-        raise _wrong("source_lang", "Parameter 'source_lang' is needed with 'glossary_id'.")
-    glossary = await find_glossary(service, asked, id)
-    if (glossary.source, glossary.target) != (_base(source), _base(target)):
-        raise _wrong("glossary_id", "The glossary is for another pair of languages.")
-    return await asyncio.to_thread(compiled, glossary)
+        raise _wrong("source_lang", f"Parameter 'source_lang' is needed with '{name}'.")
+    glossaries = [await find_glossary(service, asked, each) for each in ids]
+    pair = _base(source), _base(target)
+    if any((each.source, each.target) != pair for each in glossaries):
+        raise _wrong(name, "The glossary is for another pair of languages.")
+    return await asyncio.to_thread(compiled, glossaries)
 
 
 def _base(code: str) -> str:
@@ -209,6 +231,8 @@ def _spelled(answer: Answer, text: str, values: Mapping[str, Any]) -> dict[str, 
         found["billed_characters"] = len(text)
     if values["model_type"]:
         found["model_type_used"] = values["model_type"].removeprefix("prefer_")
+    if values["tag_handling"]:
+        found["tag_handling_version"] = values["tag_handling_version"]
     return found
 
 
@@ -225,7 +249,7 @@ def refuse_unsupported(asked: Asked) -> None:
         Refusal: names one that was given.
     """
     for name in UNSUPPORTED:
-        if asked.given.values.get(name) not in (None, "", []):
+        if asked.given.values.get(name) not in (None, "", [], [""]):
             raise _wrong(name, f"'{name}' is not supported by heed.")
     if asked.values["formality"] in ("more", "less"):
         raise _wrong("formality", "'formality' is not supported for given 'target_lang'.")
@@ -300,6 +324,7 @@ _TRANSLATION = {
         "text": TEXT,
         "billed_characters": INTEGER,
         "model_type_used": TEXT,
+        "tag_handling_version": TEXT,
     },
     "required": ["detected_source_language", "text"],
 }

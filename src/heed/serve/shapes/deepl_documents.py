@@ -15,6 +15,7 @@ from heed.serve.service import Service
 from heed.serve.shapes.deepl import (
     AUTH_KEY,
     FORMALITY,
+    GLOSSARIES,
     GLOSSARY,
     PREFIX,
     SOURCE,
@@ -109,7 +110,7 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Upload a document and translate it.",
-        fields=(FILE, TARGET, SOURCE, GLOSSARY, FORMALITY, OUTPUT_FORMAT, AUTH_KEY),
+        fields=(FILE, TARGET, SOURCE, GLOSSARY, GLOSSARIES, FORMALITY, OUTPUT_FORMAT, AUTH_KEY),
         answer=record(document_id=TEXT, document_key=TEXT),
     ),
     Endpoint(

@@ -1,6 +1,8 @@
 """A stored glossary, found for the client that it belongs to."""
 
 import asyncio
+from collections import ChainMap
+from collections.abc import Sequence
 from functools import lru_cache
 
 from heed.serve.refusal import Refusal
@@ -23,9 +25,14 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
     return found
 
 
-def compiled(glossary: StoredGlossary) -> Glossary:
-    """A stored glossary, ready to be matched; compiled when it is first used."""
-    return _compiled(tuple(glossary.terms.items()))
+def compiled(glossaries: Sequence[StoredGlossary]) -> Glossary:
+    """Stored glossaries as one, ready to be matched; compiled when they are first used.
+
+    Args:
+        glossaries: the first that has a term says its translation.
+    """
+    terms = ChainMap(*(dict(each.terms) for each in glossaries))
+    return _compiled(tuple(terms.items()))
 
 
 @lru_cache(maxsize=64)
