@@ -257,6 +257,20 @@ HEED_API const char *heed_state_extend(heed::State *state, const heed::Positions
     });
 }
 
+// How the first tokens, (n_rows, count), read the source in one layer, see `State::attention`.
+HEED_API const char *heed_state_attention(heed::State *state, const heed::Positions *positions, const int64_t *tokens, int32_t n_rows, int32_t count, int32_t layer, float *weights) {
+    return guarded([&]() -> std::string {
+        if (n_rows != state->rows()) return "there must be one token for each row";
+        if (count < 1 || int64_t(n_rows) * count > INT_MAX / 4) return "too few or too many tokens at once";
+        if (state->position()) return "there are tokens already";
+        if (layer < 0 || layer >= state->config().n_decoder_layers) return "there is no such layer";
+        check_positions(state->config(), *positions, state->taken() + count, "the target");
+        check_targets(state->config(), tokens, int64_t(n_rows) * count);
+        state->attention(*positions, tokens, count, layer, weights);
+        return "";
+    });
+}
+
 // Log-probs after each row of the last step, (n_rows, tgt_vocab_size).
 HEED_API const char *heed_state_log_probs(heed::State *state, float *log_probs, int32_t n_rows) {
     return guarded([&]() -> std::string {

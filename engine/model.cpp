@@ -469,6 +469,25 @@ void State::extend(const Positions &positions, const int64_t *tokens, int count,
     }
 }
 
+void State::attention(const Positions &positions, const int64_t *tokens, int count, int layer, float *weights) {
+    positions_ = positions;
+    totals_.clear();
+    const auto forget = [&] { pages_.clear(), position_ = 0; };
+    try {
+        for (int done = 0, some; done < count; done += some) {
+            some = std::min(kRowsAtOnce, count - done);
+            make_pages(some);
+            split([&](int) { return beam_size_ * some; }, [&](int first, int last, Work &work) {
+                advance({tokens + done, some, size_t(count), false, weights + size_t(done) * longest(), layer}, first, last, work);
+            });
+        }
+    } catch (...) {
+        forget();
+        throw;
+    }
+    forget();
+}
+
 void State::advance(const Tokens &tokens, int first_source, int last_source, Work &work) {
     const Config &c = model_.config;
     const int first = first_source * beam_size_, n_rows = last_source * beam_size_ - first, count = tokens.count, rows = n_rows * count;
@@ -484,6 +503,7 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
     for (int l = 0; l < c.n_decoder_layers; l++) {
         const DecoderLayer &layer = model_.decoder[l];
         const bool is_silent = tokens.is_last_layer_silent && l + 1 == c.n_decoder_layers;
+        const bool is_wanted = tokens.weights && (tokens.only_layer < 0 || tokens.only_layer == l);
         const auto keep = [&](const float *heads, size_t stride, int r) {
             for (int t = 0; t < count; t++) work.remember(heads + (r * count + t) * stride + c.key_width(), remembered(pages_[begin + t], l, first + r));
         };
@@ -504,7 +524,7 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
                 keep(heads, stride, r);
                 work.turn();
                 if (r + 1 < n_rows) recall(r + 1);
-                float *kept = tokens.weights && c.is_one_stack ? scratch.weights.data() : nullptr;
+                float *kept = c.is_one_stack && is_wanted ? scratch.weights.data() : nullptr;
                 for (int row = r * count; row < (r + 1) * count; row++) {
                     const int n_keys = before(r) + begin + row % count + 1;
                     work.attend(heads + row * stride, n_keys, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
@@ -525,13 +545,14 @@ void State::advance(const Tokens &tokens, int first_source, int last_source, Wor
                 work.turn();
                 if (s + 1 < last_source) recall(s + 1);
                 for (int row = s * at_once - first * count; row < (s + 1) * at_once - first * count; row++) {
-                    float *kept = tokens.weights ? scratch.weights.data() : nullptr;
+                    float *kept = is_wanted ? scratch.weights.data() : nullptr;
                     work.attend(queries + row * stride, length, model_.is_bfloat16(), scratch.joined.data() + row * out_stride, kept);
                     if (kept) write_weights(tokens, l, first + row / count, row % count, kept, length, length);
                 }
             }
             work.project(layer.cross.out, rows);
         });
+        if (tokens.only_layer == l) return;
         work.feed_forward(layer.feed_forward, rows);
     }
     if (c.is_pre_norm) work.normalize(scratch.x.data(), rows, model_.decoder_norm, scratch.x.data());
@@ -579,8 +600,9 @@ void State::recur(int l, float *x, int first, int n_rows, int count, Work &work)
 // token `t` of a row.
 void State::write_weights(const Tokens &tokens, int l, int row, int t, const float *kept, int n_keys, int length) {
     const int n_heads = model_.config.n_heads;
+    const size_t above = tokens.only_layer < 0 ? l : 0;
     for (int h = 0; h < n_heads; h++) {
-        float *to = tokens.weights + (((size_t(l) * rows() + row) * n_heads + h) * tokens.stride + t) * longest();
+        float *to = tokens.weights + (((above * rows() + row) * n_heads + h) * tokens.stride + t) * longest();
         std::fill(std::copy_n(kept + size_t(h) * n_keys, length, to), to + longest(), 0.0f);
     }
 }

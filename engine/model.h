@@ -161,6 +161,9 @@ class State {
     // null, one id each, (rows, count). `weights`, if not null: with which each token reads the source,
     // (n_decoder_layers, rows, n_heads, count, longest()), zeros behind each source.
     void extend(const Positions &, const int64_t *tokens, int count, const int64_t *next, float *log_probs, float *weights);
+    // Such weights of one layer, (rows, n_heads, count, longest()), before any other token. Layers
+    // above it do not read the tokens, and the state forgets them.
+    void attention(const Positions &, const int64_t *tokens, int count, int layer, float *weights);
 
     // Rows of the last step, none after a selection; the largest log-probs of the next tokens, all of
     // them, (scored(), tgt_vocab_size), and those of n ids for each row, (scored(), n).
@@ -192,6 +195,7 @@ class State {
         size_t stride;  // from row to row
         bool is_last_layer_silent;  // nothing follows them, so only their keys and values are wanted
         float *weights;             // of the first of them, see `extend`; null if not wanted
+        int only_layer = -1;        // whose weights alone are wanted, see `attention`; -1: those of all
     };
 
     Span span(int first_source, int last_source) const;

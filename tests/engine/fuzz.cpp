@@ -27,6 +27,7 @@ const char *heed_state_new(heed::Model *, const Positions *, const int64_t *, co
 void heed_state_delete(heed::State *);
 const char *heed_state_step(heed::State *, const Positions *, const int64_t *, int32_t, const heed::Best *);
 const char *heed_state_extend(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, const int64_t *, float *, float *);
+const char *heed_state_attention(heed::State *, const Positions *, const int64_t *, int32_t, int32_t, int32_t, float *);
 const char *heed_state_log_probs(heed::State *, float *, int32_t);
 const char *heed_state_best(heed::State *, const heed::Best *, int32_t);
 const char *heed_state_select(heed::State *, const int64_t *, int32_t, const int64_t *, int32_t);
@@ -244,7 +245,8 @@ struct Batch {
         std::vector<int64_t> next(tokens.size());
         for (int64_t &id : next) id = bytes.number(0, c.tgt_vocab_size - 1);
         allocations_left = bytes.is_rare() ? bytes.up_to(10) : -1;
-        heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? next.data() : nullptr, bytes.up_to(1) ? log_probs.data() : nullptr, bytes.up_to(1) ? weights.data() : nullptr);
+        if (bytes.is_rare()) heed_state_attention(state, &positions, tokens.data(), rows, count, bytes.up_to(c.n_decoder_layers), weights.data());
+        else heed_state_extend(state, &positions, tokens.data(), rows, count, bytes.up_to(1) ? next.data() : nullptr, bytes.up_to(1) ? log_probs.data() : nullptr, bytes.up_to(1) ? weights.data() : nullptr);
         allocations_left = -1;
     }
 

@@ -211,6 +211,42 @@ def test_attention_to_the_source_is_that_of_torch(
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernels", ["", "numpy"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_attention_of_one_layer_is_that_of_all_to_the_bit(
+    kind: str,
+    kernels: str,
+    torch_model: Callable[..., TorchNetwork],
+    network: Callable[..., Network],
+) -> None:
+    tgt_in = random_ids(len(LENGTHS), 300)
+    model = engine(network(is_quantized=True, **KINDS[kind]), kernels, 1)
+    theirs = TorchDecodable(torch_model(**KINDS[kind]), torch.device("cpu"))
+    for each in (model, theirs):
+        wanted = each.cross_attention(sources(), tgt_in)
+        for layer in (*range(len(wanted)), -1):
+            (found,) = each.cross_attention(sources(), tgt_in, layer=layer)
+            np.testing.assert_array_equal(found, wanted[layer])
+        with pytest.raises(ConfigError, match=f"between -{len(wanted)} and .*, but is 9"):
+            each.cross_attention(sources(), tgt_in, layer=9)
+
+
+@needs_compiler
+def test_a_state_goes_on_after_it_was_asked_for_attention(
+    network: Callable[..., Network],
+) -> None:
+    for kind in KINDS:
+        model = engine(network(**KINDS[kind]), "")
+        state = model.start(sources())
+        tokens = random_ids(len(LENGTHS), 3)
+        weights = np.empty((len(LENGTHS), model.config.n_heads, 3, max(LENGTHS)), np.float32)
+        state.attention(tokens, 0, weights)
+        found = model.step(state, tokens[:, 0]).all_log_probs()
+        np.testing.assert_array_equal(found, in_steps(model, sources(), tokens)[:, 0])
+        with pytest.raises(HeedError, match="there are tokens already"):
+            state.attention(tokens, 0, weights)
+
+
 LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
     "bidirectional": {"family": "decoder"},
     "rotary": {"family": "decoder", "prefix": "causal", "norm": "post", "positions": "rotary"},

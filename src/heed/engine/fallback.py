@@ -272,6 +272,16 @@ class FallbackState:
                     self._log_probs if of_next is None else self.log_probs_of(of_next)[:, 0]
                 )
 
+    def attention(self, tokens: Ids, layer: int, weights: Floats) -> None:
+        """How targets read the source in one layer; see `NativeState.attention`.
+
+        Here the state does not forget them.
+        """
+        n_layers = self.model.network.stacks.n_decoder_layers
+        of_all = np.empty((n_layers, *weights.shape), np.float32)
+        self.extend(tokens, weights=of_all)
+        weights[...] = of_all[layer]
+
     def log_probs(self) -> Floats:
         """Log-probs after the last step, of each row; see `NativeState.log_probs`."""
         return self._log_probs

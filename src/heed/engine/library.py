@@ -119,6 +119,10 @@ def functions() -> ctypes.CDLL:
             words,
             [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, ids, floats, floats],
         ),
+        "state_attention": (
+            words,
+            [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, c_int32, floats],
+        ),
         "state_log_probs": (words, [handle, floats, c_int32]),
         "state_log_probs_of": (words, [handle, ids, c_int32, c_int32, floats]),
         "state_best": (words, [handle, POINTER(BestRecord), c_int32]),

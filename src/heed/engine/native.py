@@ -278,6 +278,39 @@ class NativeState:
         )
         self.position += n_tokens
 
+    def attention(self, tokens: Ids, layer: int, weights: Floats) -> None:
+        """How targets read the source in one layer; the state forgets them.
+
+        Layers above it are not computed, nor what it does with what was read.
+
+        Args:
+            tokens: the first of each row, `(rows, n_tokens)`.
+            layer: its number from 0.
+            weights: filled with those by which each token reads the source,
+                `(rows, n_heads, n_tokens, longest source)`.
+
+        Raises:
+            HeedError: there are tokens already, there is no such layer, or an id is not in the
+                vocabulary.
+        """
+        n_rows, n_tokens = tokens.shape
+        n_heads = self.model.network.config.n_heads
+        _require_array(weights, (n_rows, n_heads, n_tokens, int(self.lengths.max())))
+        tokens = np.ascontiguousarray(tokens, np.int64)
+        places = self._next_positions(n_tokens)
+        self._log_probs, self._largest.position = None, 0
+        check(
+            functions().heed_state_attention(
+                self._handle,
+                byref(places),
+                address_of(tokens),
+                n_rows,
+                n_tokens,
+                layer,
+                address_of(weights),
+            )
+        )
+
     def _next_positions(self, n_tokens: int) -> PositionsRecord:
         """Positions of the targets, as many as there are after so many more tokens."""
         n_read = int(self.lengths.max()) if self._are_prompts else 0

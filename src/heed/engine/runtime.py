@@ -12,7 +12,7 @@ import numpy as np
 from heed.engine import fallback, library, native
 from heed.engine.network import EngineConfig, Network
 from heed.engine.shortlist import Shortlist
-from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids
+from heed.model.interface import ArrayNextTokens, Changes, Floats, Ids, layer_number
 
 State = native.NativeState | fallback.FallbackState
 _NONE = np.empty(0, np.int64)
@@ -230,14 +230,19 @@ class Engine:
         """
         return ForcedNextTokens(lambda: self._start(src), tgt_in, self.config.tgt_vocab_size)
 
-    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Attention of every decoder layer to the source; see `Inspectable.cross_attention`."""
+    def cross_attention(self, src: Ids, tgt_in: Ids, *, layer: int | None = None) -> list[Floats]:
+        """Attention of decoder layers to the source; see `Inspectable.cross_attention`."""
         (batch, tgt_len), (_, src_len) = tgt_in.shape, src.shape
-        config, state = self.config, self._start(src)
+        n_layers = self.network.stacks.n_decoder_layers
+        number = None if layer is None else layer_number(layer, n_layers)
+        state = self._start(src)
         longest = int(state.lengths.max())
-        shape = (self.network.stacks.n_decoder_layers, batch, config.n_heads, tgt_len)
+        shape = (n_layers if number is None else 1, batch, self.config.n_heads, tgt_len)
         weights = np.empty((*shape, longest), np.float32)
-        state.extend(tgt_in, weights=weights)
+        if number is None:
+            state.extend(tgt_in, weights=weights)
+        else:
+            state.attention(tgt_in, number, weights[0])
         behind = [(0, 0)] * len(shape) + [(0, src_len - longest)]
         return list(weights if longest == src_len else np.pad(weights, behind))
 

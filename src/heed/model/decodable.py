@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heed.model.build import build_unfilled
 from heed.model.config import AnyConfig
-from heed.model.interface import Changes, Floats, Ids
+from heed.model.interface import Changes, Floats, Ids, layer_number
 from heed.model.network import TorchNetwork
 from heed.model.trace import see
 
@@ -149,9 +149,11 @@ class TorchDecodable:
         return TorchNextTokens(log_probs.flatten(0, 1))
 
     @torch.inference_mode()
-    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Where every layer looks, each `(batch, n_heads, tgt_len, src_len)`; see `Inspectable`."""
+    def cross_attention(self, src: Ids, tgt_in: Ids, *, layer: int | None = None) -> list[Floats]:
+        """Where layers look, each `(batch, n_heads, tgt_len, src_len)`; see `Inspectable`."""
         found = self.network.source_attention(self._tensor(src), self._tensor(tgt_in))
+        if found and layer is not None:
+            found = [found[layer_number(layer, len(found))]]
         return [_array(weights.float()) for weights in found]
 
     def _tensor(self, ids: Ids) -> Tensor:

@@ -11,6 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.errors import ConfigError
+
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
@@ -147,18 +149,37 @@ class Decodable(Protocol):
 class Inspectable(Decodable, Protocol):
     """A model whose decoder layers attend to the source."""
 
-    def cross_attention(self, src: Ids, tgt_in: Ids) -> list[Floats]:
-        """Attention weights of every decoder layer over the source, in teacher forcing.
+    def cross_attention(self, src: Ids, tgt_in: Ids, *, layer: int | None = None) -> list[Floats]:
+        """Attention weights of decoder layers over the source, in teacher forcing.
 
         Args:
             src: source ids, padded, `(batch, src_len)`.
             tgt_in: target ids that start with `<bos>`, padded, `(batch, tgt_len)`.
+            layer: the only one that is wanted, negative numbers from the end; None = all.
 
         Returns:
             The weights, first layer first, each `(batch, n_heads, tgt_len, src_len)`; an empty list
             if no layer attends to the source.
+
+        Raises:
+            ConfigError: the model has no such layer.
         """
         ...
+
+
+def layer_number(layer: int, n_layers: int) -> int:
+    """The number of a layer from 0.
+
+    Args:
+        layer: its number; from the end if negative.
+        n_layers: how many there are.
+
+    Raises:
+        ConfigError: there is no such layer.
+    """
+    if layer not in range(-n_layers, n_layers):
+        raise ConfigError(f"layer must lie between {-n_layers} and {n_layers - 1}, but is {layer}.")
+    return layer % n_layers
 
 
 @runtime_checkable

@@ -115,12 +115,13 @@ def _attention(
         layers = model.cross_attention(
             padded([src for src, _ in pairs], src_vocab.pad_id),
             padded([[tgt_vocab.bos_id, *tgt] for _, tgt in pairs], tgt_vocab.pad_id),
+            layer=chosen.layer,
         )
     if not layers:
         raise ConfigError(
             "this model has no attention to the source, so there is no alignment to show."
         )
-    return _mean_of(layers, chosen)
+    return _mean_of(layers[0], chosen.heads)
 
 
 def mean_log_probs(
@@ -173,15 +174,10 @@ def aligned(
     )
 
 
-def _mean_of(layers: list[Floats], chosen: AlignmentHeads) -> Floats:
-    """The mean over the chosen heads, `(batch, tgt_len, src_len)`."""
-    if chosen.layer not in range(-len(layers), len(layers)):
-        raise ConfigError(
-            f"layer must lie between {-len(layers)} and {len(layers) - 1}, but is {chosen.layer}."
-        )
-    heads = layers[chosen.layer]
-    for head in chosen.heads:
-        if head not in range(heads.shape[1]):
-            raise ConfigError(f"head must lie between 0 and {heads.shape[1] - 1}, but is {head}.")
-    mean: Floats = (heads[:, list(chosen.heads)] if chosen.heads else heads).mean(axis=1)
+def _mean_of(weights: Floats, heads: tuple[int, ...]) -> Floats:
+    """The mean over the chosen heads, `(batch, tgt_len, src_len)`; of all if there are none."""
+    for head in heads:
+        if head not in range(weights.shape[1]):
+            raise ConfigError(f"head must lie between 0 and {weights.shape[1] - 1}, but is {head}.")
+    mean: Floats = (weights[:, list(heads)] if heads else weights).mean(axis=1)
     return mean
