@@ -79,6 +79,7 @@ def functions() -> ctypes.CDLL:
     """
     compiled = ctypes.CDLL(str(LIBRARY))
     ids, floats, handle, words = c_void_p, c_void_p, c_void_p, c_char_p
+    places, made = POINTER(PositionsRecord), POINTER(handle)
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "kernels": (words, [words]),
         "model_new": (
@@ -97,32 +98,11 @@ def functions() -> ctypes.CDLL:
         "model_delete": (None, [handle]),
         "model_always": (words, [handle, POINTER(MatrixRecord), ids, c_int32]),
         "state_shorten": (words, [handle, handle, ids, c_void_p, c_int32]),
-        "state_new": (
-            words,
-            [
-                handle,
-                POINTER(PositionsRecord),
-                ids,
-                c_void_p,
-                c_int32,
-                c_int32,
-                POINTER(handle),
-                c_int32,
-            ],
-        ),
+        "state_new": (words, [handle, places, ids, c_void_p, c_int32, c_int32, made, c_int32]),
         "state_delete": (None, [handle]),
-        "state_step": (
-            words,
-            [handle, POINTER(PositionsRecord), ids, c_int32, POINTER(BestRecord)],
-        ),
-        "state_extend": (
-            words,
-            [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, ids, floats, floats],
-        ),
-        "state_attention": (
-            words,
-            [handle, POINTER(PositionsRecord), ids, c_int32, c_int32, c_int32, floats],
-        ),
+        "state_step": (words, [handle, places, ids, c_int32, POINTER(BestRecord)]),
+        "state_extend": (words, [handle, places, ids, c_int32, c_int32, ids, floats, floats]),
+        "state_attention": (words, [handle, places, ids, c_int32, c_int32, c_int32, floats]),
         "state_log_probs": (words, [handle, floats, c_int32]),
         "state_log_probs_of": (words, [handle, ids, c_int32, c_int32, floats]),
         "state_best": (words, [handle, POINTER(BestRecord), c_int32]),

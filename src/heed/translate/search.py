@@ -30,7 +30,7 @@ from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
 from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
 from heed.translate.result import Doubt, Translation, join_parts
-from heed.translate.term_search import TermSearch, as_faithful
+from heed.translate.term_search import Answer, TermSearch, as_faithful, in_pieces
 from heed.translate.whole import shown_pieces
 
 BATCH_TOKENS = 4096
@@ -104,11 +104,11 @@ class Searcher:
         is_wanted: IsWanted | None,
     ) -> list[Translation]:
         """Translate parts, and search again for those in doubt."""
-        found = self._found(chunks, options, alignment=alignment, is_wanted=is_wanted)
-        found = self._with_terms(chunks, found, options, alignment, is_wanted)
+        own = self._found(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        found = self._with_terms(chunks, own, options, alignment, is_wanted)
         if self.judge is None:
             return found
-        found = self.judge.judge(found, _texts(chunks))
+        found = self._judge(chunks, list(zip(own, found, strict=True)))
         # Who draws at random wants what was drawn.
         if self.searches_again and not options.sample:
             self._search_again(chunks, found, options, alignment, is_wanted)
@@ -132,11 +132,11 @@ class Searcher:
             others = self._found(parts, changed, alignment=alignment, is_wanted=wanted)
             best = [replace(other, alternatives=()) for other in others]
             best = self._with_terms(parts, best, changed, alignment, wanted)
-            answers = self._kept(
-                chunks, found, {place: [one] for place, one in zip(places, best, strict=True)}
-            )
+            pairs = zip(others, best, strict=True)
+            first = {place: [pair] for place, pair in zip(places, pairs, strict=True)}
+            answers = self._kept(chunks, found, first)
             further = {
-                place: list(other.alternatives)
+                place: [(each, each) for each in other.alternatives]
                 for place, other in zip(places, others, strict=True)
                 if not any(map(is_beyond_doubt, answers[place]))
             }
@@ -149,16 +149,13 @@ class Searcher:
             for place, each in enumerate(found)
             if needs_help(each) and (two := halves(chunks[place], self.src_vocab))
         }
-        places = [place for place, two in halved.items() for _ in two]
-        parts, wanted = (
-            [part for two in halved.values() for part in two],
-            _of_items(is_wanted, places),
-        )
-        pieces = self._found(parts, options, alignment=alignment, is_wanted=wanted)
-        done = iter(self._with_terms(parts, pieces, options, alignment, wanted))
+        parts = [part for two in halved.values() for part in two]
+        wanted = _of_items(is_wanted, [place for place, two in halved.items() for _ in two])
+        own = self._found(parts, options, alignment=alignment, is_wanted=wanted)
+        done = self._with_terms(parts, own, options, alignment, wanted)
         joined = {
-            place: [replace(join_parts([next(done) for _ in two]), alternatives=())]
-            for place, two in halved.items()
+            place: [(_joined(own[n : n + 2]), _joined(done[n : n + 2]))]
+            for n, place in zip(range(0, len(parts), 2), halved, strict=True)
         }
         for place, some in self._kept(chunks, found, joined).items():
             found[place] = better(found[place], some, "its two halves")
@@ -167,19 +164,29 @@ class Searcher:
         self,
         chunks: Sequence[Chunk],
         found: Sequence[Translation],
-        answers: dict[int, list[Translation]],
+        answers: dict[int, list[Answer]],
     ) -> dict[int, list[Translation]]:
         """Those answers that follow their part's glossary as the first one does, judged."""
-        assert self.judge is not None
         kept = {
             place: as_faithful(chunks[place], self.src_vocab, found[place], some)
             for place, some in answers.items()
         }
         parts = [chunks[place] for place, some in kept.items() for _ in some]
-        judged = iter(
-            self.judge.judge([each for some in kept.values() for each in some], _texts(parts))
-        )
+        judged = iter(self._judge(parts, [answer for some in kept.values() for answer in some]))
         return {place: [next(judged) for _ in some] for place, some in kept.items()}
+
+    def _judge(self, chunks: Sequence[Chunk], answers: Sequence[Answer]) -> list[Translation]:
+        """Answers with their doubts and their confidence."""
+        assert self.judge is not None
+        vocabs = self.src_vocab, self.tgt_vocab
+        read = [
+            in_pieces(chunk, vocabs, answer) for chunk, answer in zip(chunks, answers, strict=True)
+        ]
+        judged = self.judge.judge(read, _texts(chunks))
+        return [
+            one if each is found else replace(found, doubts=one.doubts, confidence=one.confidence)
+            for one, each, (_, found) in zip(judged, read, answers, strict=True)
+        ]
 
     def _with_terms(
         self,
@@ -382,6 +389,11 @@ class Searcher:
                 raise
             return [[None] * len(found) for found in ranked]
         return [[next(weights) if flag else None for flag in flags] for flags in needed]
+
+
+def _joined(halves: list[Translation]) -> Translation:
+    """The translation of a part from those of its two halves."""
+    return replace(join_parts(halves), alternatives=())
 
 
 def _filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:

@@ -27,7 +27,7 @@ from heed.translate.glossary.placing import Site
 from heed.translate.inspect import cross_attention, mean_log_probs
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Translation
-from heed.translate.whole import shown_pieces
+from heed.translate.whole import shown_pieces, written_pieces
 from heed.translate.words import Span
 
 Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]
@@ -35,6 +35,9 @@ Search = Callable[[list[Chunk], DecodeOptions, list[int]], list[Translation]]
 
 Part = tuple[int, "_Wanted"]
 """The place of a part in the call, and what is wanted of its translation."""
+
+Answer = tuple[Translation, Translation]
+"""What the model wrote, and what became of it with the terms."""
 
 LEAST_BEAM = 8
 """A narrower beam hardly finds places for what it has to write."""
@@ -114,7 +117,7 @@ class TermSearch:
     ) -> list[Translation | None]:
         """Of each part's options the one that the model finds likeliest; None if it has none."""
         rows = [
-            (wanted.chunk.src_ids, self._ids(wanted.chunk, each.text))
+            (wanted.chunk.src_ids, _target_ids(wanted.chunk, self._vocabs[1], each.text))
             for (_, wanted), some in zip(parts, options, strict=True)
             if len(some) > 1
             for each in some
@@ -129,7 +132,10 @@ class TermSearch:
         """Translations with alignments, from one forced pass where they have none."""
         src_vocab, tgt_vocab = self._vocabs
         without = [(place, wanted) for place, wanted in missing if not found[place].alignment]
-        ids = {place: self._ids(wanted.chunk, found[place].text) for place, wanted in without}
+        ids = {
+            place: _target_ids(wanted.chunk, tgt_vocab, found[place].text)
+            for place, wanted in without
+        }
         without = [(place, wanted) for place, wanted in without if ids[place]]
         weights = []
         if without and isinstance(self._model, Inspectable):
@@ -154,14 +160,6 @@ class TermSearch:
         }
         return [aligned.get(place, found[place]) for place, _ in missing]
 
-    def _ids(self, chunk: Chunk, text: str) -> list[int]:
-        vocab = self._vocabs[1]
-        if text.isupper():
-            text = text.lower()  # as it was read, and written before it was put in capitals
-        if chunk.source is None:
-            return vocab.encode(text)
-        return encode_with(vocab, text, prefix_marks(text, chunk.source))
-
     def _search_again(self, found: list[Translation], again: list[Part]) -> None:
         """Search for what must be found, and keep what is better."""
         for place, wanted in again:
@@ -179,8 +177,8 @@ class TermSearch:
 
 
 def as_faithful(
-    chunk: Chunk, vocab: Vocab, first: Translation, others: list[Translation]
-) -> list[Translation]:
+    chunk: Chunk, vocab: Vocab, first: Translation, others: list[Answer]
+) -> list[Answer]:
     """Those of other answers that follow a part's glossary no less than the first one does.
 
     Missing terms are put into them first.
@@ -195,8 +193,37 @@ def as_faithful(
         return others
     wanted = _Wanted(chunk, chunk.glossary, _text_of(chunk, vocab))
     most = wanted.faults(first)
-    others = [wanted.placed(other) for other in others]
-    return [other for other in others if wanted.faults(other) <= most]
+    others = [(own, wanted.placed(other)) for own, other in others]
+    return [answer for answer in others if wanted.faults(answer[1]) <= most]
+
+
+def in_pieces(chunk: Chunk, vocabs: tuple[Vocab, Vocab], answer: Answer) -> Translation:
+    """A translation into which terms were put, in pieces: what was learned of doubts knows these.
+
+    Args:
+        chunk: what was translated.
+        vocabs: pieces of the sources and of the translations.
+        answer: the translation, in words where terms were put in.
+    """
+    own, found = answer
+    if found.text == own.text or len(found.token_scores) >= len(found.tokens):
+        return found
+    ids = _target_ids(chunk, vocabs[1], found.text)
+    return replace(
+        found,
+        tokens=written_pieces(vocabs[1], ids, chunk.source),
+        token_scores=own.token_scores,  # how sure the model was of its own words
+        source_tokens=shown_pieces(vocabs[0], chunk),
+        alignment=None,
+    )
+
+
+def _target_ids(chunk: Chunk, vocab: Vocab, text: str) -> list[int]:
+    if text.isupper():
+        text = text.lower()  # as it was read, and written before it was put in capitals
+    if chunk.source is None:
+        return vocab.encode(text)
+    return encode_with(vocab, text, prefix_marks(text, chunk.source))
 
 
 def _text_of(chunk: Chunk, vocab: Vocab) -> str:
