@@ -116,6 +116,48 @@ def test_a_second_search_does_not_lose_the_terms(vocab: Vocab) -> None:
         assert "Dackel" not in plain.text
 
 
+class Attentive(Judge):
+    """Remembers what it is shown, and raises a doubt about the text against each."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        super().__init__(None, vocab, vocab)
+        self.shown: list[Translation] = []
+
+    def judge(
+        self,
+        found: Sequence[Translation],
+        sources: Sequence[str | None] = (),
+        *,
+        own: Sequence[Translation] | None = None,
+    ) -> list[Translation]:
+        self.shown += found
+        return [
+            replace(each, doubts=(Doubt(kind="added", sentence=each.text),), confidence=0.5)
+            for each in found
+        ]
+
+
+@pytest.mark.parametrize("alignment", [False, True])
+def test_a_translation_with_terms_is_judged_in_pieces(vocab: Vocab, alignment: bool) -> None:
+    """What was learned of doubts knows pieces: words without blanks would all be unknown."""
+    judge = Attentive(vocab)
+    translator = random_translator(vocab, judge=judge)
+    text = "the old man sees a dog near the house"
+    given_options: dict[str, Any] = {"max_length": 60, "alignment": alignment}
+    (plain,) = translator.translate([text], **given_options)
+    (found,) = translator.translate([text], glossary=GLOSSARY, **given_options)
+    first, shown = judge.shown
+    assert found.text == shown.text != plain.text
+    assert shown.tokens == vocab.pieces(vocab.encode(found.text))
+    assert (shown.source_tokens, shown.token_scores) == (first.source_tokens, first.token_scores)
+    assert [doubt.sentence for doubt in found.doubts] == [found.text]
+    assert found.confidence == 0.5
+    # Words have alignments, pieces would not.
+    assert "Dackel" in found.tokens
+    assert not found.token_scores
+    assert (found.alignment is None) is not alignment
+
+
 FIELDS = Glossary.of(
     {"dog": "Dackel %s", "house": "<b>Haus</b>", "log": "http://a.b/c|Log {x}", "OK": "="}
 )
