@@ -47,7 +47,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python hatch_build.py $(VENV)/libheed-sanitized.so $(SANITIZE)
 	HEED_LIBRARY=$(VENV)/libheed-sanitized.so ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so.6)" \
-	  $(BIN)/python -m pytest -p no:xdist tests/engine tests/vectors/test_word2vec.py
+	  $(BIN)/python -m pytest -p no:xdist tests/engine tests/model/fast tests/vectors/test_word2vec.py
 	$(BIN)/python -m pytest -p no:xdist -m slow tests/serve/test_soak.py
 	$(MAKE) fuzz
 

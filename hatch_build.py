@@ -38,6 +38,8 @@ X86_FLAGS = {
     "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
     "linear": [*AVX2, *AVX512, *TILES],
     "output_layer": [*AVX2, *AVX512, *TILES],
+    "training_avx2": AVX2,
+    "training_avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
     "word2vec_avx2": AVX2,
     "word2vec_avx512": [*AVX2, *AVX512],
 }
@@ -70,7 +72,7 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(compiled, sorted(SOURCES.glob("*.cpp"))))
         draft = Path(folder) / target.name
-        link = [compiler, "-shared", "-pthread", *more_flags, *map(str, objects), "-o", str(draft)]
+        link = [compiler, "-shared", "-pthread", *more_flags, *map(str, objects), "-ldl", "-o", str(draft)]
         _run(link)
         target.parent.mkdir(parents=True, exist_ok=True)
         # A process that has the old one open keeps it: a new file, not new content.

@@ -1,9 +1,10 @@
-// A linear layer in training, with AMX: its output and its gradients, one thread. Factors are rounded to
+// A linear layer in training, with AMX: its output and its gradients. Factors are rounded to
 // bfloat16, sums are float32 (decision 0014).
 #include "kernels.h"
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__)
 #define HEED_ISA heed_linear_tiles
+#include "threads.h"
 #include "tiles.h"
 
 namespace HEED_ISA {
@@ -56,10 +57,11 @@ void multiply(const Tiles &left, const Tiles &right, int depth, bool is_right_by
 
 int blocks(int n) { return (n + kBlock - 1) / kBlock; }
 
-const char *mistake_in(int n, int n_out, int n_in) {
+const char *mistake_in(int n, int n_out, int n_in, int n_threads) {
     static const bool is_here = has_bfloat16_tiles();
     if (!is_here) return "this processor lacks tiles of bfloat16";
-    return n < 1 || n_out < 1 || n_in < 1 || n_out % kBlock || n_in % kBlock ? "there is nothing, or a width is no multiple of 32" : nullptr;
+    if (n < 1 || n_out < 1 || n_in < 1 || n_out % kBlock || n_in % kBlock) return "there is nothing, or a width is no multiple of 32";
+    return n_threads < 1 || n_threads > 1024 ? "the threads are too few or too many" : nullptr;
 }
 
 template <class F>
@@ -72,37 +74,62 @@ const char *guarded(const F &f) {
     return nullptr;
 }
 
-const char *forward(const float *x, const float *weight, const float *bias, int n, int n_out, int n_in, float *y) {
-    if (const char *mistake = mistake_in(n, n_out, n_in)) return mistake;
+// f(part, row, rows) for pieces of at most kRowsAtOnce of n rows, those of a part one after the other.
+template <class F>
+void for_rows(int n, int n_parts, const F &f) {
+    const int n_pieces = (n + kRowsAtOnce - 1) / kRowsAtOnce;
+    in_threads(n_parts, [&](int part) {
+        for (int piece = begin_of(part, n_parts, n_pieces); piece < begin_of(part + 1, n_parts, n_pieces); piece++) f(part, piece * kRowsAtOnce, std::min(kRowsAtOnce, n - piece * kRowsAtOnce));
+    });
+}
+int parts(int n, int n_threads) { return std::min(n_threads, (n + kRowsAtOnce - 1) / kRowsAtOnce); }
+
+// Memory of `n` tiles for each of `n_parts`.
+std::vector<Tiles> for_each(int n_parts, size_t n) {
+    std::vector<Tiles> all;
+    for (int part = 0; part < n_parts; part++) all.emplace_back(n);
+    return all;
+}
+
+const char *forward(const float *x, const float *weight, const float *bias, int n, int n_out, int n_in, int n_threads, float *y) {
+    if (const char *mistake = mistake_in(n, n_out, n_in, n_threads)) return mistake;
     return guarded([&] {
+        const int n_parts = parts(n, n_threads);
         const Tiles right = as_right_transposed({weight, n_out, n_in}, n_out / kBlock);
-        Tiles left(kRowsAtOnce / kRows * (n_in / 32));
-        for (int row = 0; row < n; row += kRowsAtOnce) {
-            const int rows = std::min(kRowsAtOnce, n - row);
-            fill_left({x + size_t(row) * n_in, rows, n_in}, blocks(rows), left);
-            multiply(left, right, n_in / 32, true, bias, false, {y + size_t(row) * n_out, rows, n_out});
-        }
+        std::vector<Tiles> lefts = for_each(n_parts, kRowsAtOnce / kRows * (n_in / 32));
+        for_rows(n, n_parts, [&](int part, int row, int rows) {
+            fill_left({x + size_t(row) * n_in, rows, n_in}, blocks(rows), lefts[part]);
+            multiply(lefts[part], right, n_in / 32, true, bias, false, {y + size_t(row) * n_out, rows, n_out});
+        });
     });
 }
 
-const char *backward(const float *x, const float *weight, const float *grad, int n, int n_out, int n_in, float *of_x, float *of_weight) {
-    if (const char *mistake = mistake_in(n, n_out, n_in)) return mistake;
+const char *backward(const float *x, const float *weight, const float *grad, int n, int n_out, int n_in, int n_threads, float *of_x, float *of_weight) {
+    if (const char *mistake = mistake_in(n, n_out, n_in, n_threads)) return mistake;
     return guarded([&] {
+        const int n_parts = parts(n, n_threads);
         const Tiles right = as_right({weight, n_out, n_in}, n_out / kBlock);
-        Tiles left(kRowsAtOnce / kRows * (n_out / 32)), other(kRowsAtOnce / 32 * (n_in / kRows));
-        for (int row = 0; row < n; row += kRowsAtOnce) {
-            const int rows = std::min(kRowsAtOnce, n - row), depth = blocks(rows);
+        std::vector<Tiles> lefts = for_each(n_parts, kRowsAtOnce / kRows * (n_out / 32)), others = for_each(n_parts, kRowsAtOnce / 32 * (n_in / kRows));
+        // The first part adds up its share of dW in place, each other part in memory of its own.
+        std::vector<float> shares(of_weight ? size_t(n_parts - 1) * n_out * n_in : 0);
+        std::vector<char> is_begun(n_parts);
+        for_rows(n, n_parts, [&](int part, int row, int rows) {
+            const int depth = blocks(rows);
             const Rows of_y{grad + size_t(row) * n_out, rows, n_out};
             if (of_x) {
-                fill_left(of_y, depth, left);
-                multiply(left, right, n_out / 32, false, nullptr, false, {of_x + size_t(row) * n_in, rows, n_in});
+                fill_left(of_y, depth, lefts[part]);
+                multiply(lefts[part], right, n_out / 32, false, nullptr, false, {of_x + size_t(row) * n_in, rows, n_in});
             }
             if (of_weight) {
-                fill_left_transposed(of_y, depth, left);
-                fill_right({x + size_t(row) * n_in, rows, n_in}, depth, other);
-                multiply(left, other, depth, false, nullptr, row > 0, {of_weight, n_out, n_in});
+                fill_left_transposed(of_y, depth, lefts[part]);
+                fill_right({x + size_t(row) * n_in, rows, n_in}, depth, others[part]);
+                float *share = part ? shares.data() + size_t(part - 1) * n_out * n_in : of_weight;
+                multiply(lefts[part], others[part], depth, false, nullptr, is_begun[part], {share, n_out, n_in});
+                is_begun[part] = true;
             }
-        }
+        });
+        for (size_t part = 1; of_weight && part < size_t(n_parts); part++)
+            for (size_t i = 0; i < size_t(n_out) * n_in; i++) of_weight[i] += shares[(part - 1) * n_out * n_in + i];
     });
 }
 
@@ -111,21 +138,21 @@ const char *backward(const float *x, const float *weight, const float *grad, int
 
 // y (n, n_out) = x (n, n_in) W^T + b, of W (n_out, n_in) and b (n_out,) or null. Returns null or an
 // error message.
-extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const float *x, const float *weight, const float *bias, int32_t n, int32_t n_out, int32_t n_in, float *y) {
+extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const float *x, const float *weight, const float *bias, int32_t n, int32_t n_out, int32_t n_in, int32_t n_threads, float *y) {
 #if defined(HEED_ISA)
-    return HEED_ISA::forward(x, weight, bias, n, n_out, n_in, y);
+    return HEED_ISA::forward(x, weight, bias, n, n_out, n_in, n_threads, y);
 #else
-    (void)x, (void)weight, (void)bias, (void)n, (void)n_out, (void)n_in, (void)y;
+    (void)x, (void)weight, (void)bias, (void)n, (void)n_out, (void)n_in, (void)n_threads, (void)y;
     return "heed was compiled without tiles of bfloat16";
 #endif
 }
 
 // Its gradients by x, (n, n_in), and by W, (n_out, n_in), each where not null, from that by y.
-extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const float *x, const float *weight, const float *grad, int32_t n, int32_t n_out, int32_t n_in, float *of_x, float *of_weight) {
+extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const float *x, const float *weight, const float *grad, int32_t n, int32_t n_out, int32_t n_in, int32_t n_threads, float *of_x, float *of_weight) {
 #if defined(HEED_ISA)
-    return HEED_ISA::backward(x, weight, grad, n, n_out, n_in, of_x, of_weight);
+    return HEED_ISA::backward(x, weight, grad, n, n_out, n_in, n_threads, of_x, of_weight);
 #else
-    (void)x, (void)weight, (void)grad, (void)n, (void)n_out, (void)n_in, (void)of_x, (void)of_weight;
+    (void)x, (void)weight, (void)grad, (void)n, (void)n_out, (void)n_in, (void)n_threads, (void)of_x, (void)of_weight;
     return "heed was compiled without tiles of bfloat16";
 #endif
 }

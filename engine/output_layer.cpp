@@ -9,10 +9,8 @@
 #if defined(__x86_64__) && defined(__linux__) && defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__)
 #define HEED_ISA heed_output_layer_tiles
 #include <limits>
-#include <system_error>
-#include <thread>
-#include <vector>
 
+#include "threads.h"
 #include "tiles.h"
 
 namespace HEED_ISA {
@@ -33,23 +31,6 @@ void multiply(const Tiles &s, const Tiles &w, int tokens, int columns, int depth
     _tile_stored(3, logits[1][1], 64);
 }
 
-// f(first, last, part) for equal parts in threads of their own, the first one in this thread.
-template <class F>
-void in_threads(int n, int n_threads, const F &f) {
-    std::vector<std::thread> others;
-    others.reserve(n_threads);
-    const auto work = [&](int part) { f(int64_t(n) * part / n_threads, int64_t(n) * (part + 1) / n_threads, part); };
-    for (int part = 1; part < n_threads; part++) {
-        try {
-            others.emplace_back(work, part);
-        } catch (const std::system_error &) {  // the system gives no more threads
-            work(part);
-        }
-    }
-    work(0);
-    for (std::thread &other : others) other.join();
-}
-
 struct OutputLayer {
     Rows states, weight;
     const int64_t *targets;
@@ -63,9 +44,9 @@ struct OutputLayer {
     void run() const {
         const Tiles s = as_left(states, n_tokens()), s_transposed = as_left_transposed(states, n_tokens());
         const Tiles w = as_right(weight, n_columns()), w_transposed = as_right_transposed(weight, n_columns());
-        in_threads(n_tokens(), n_threads, [&](int first, int last, int) {
+        in_threads(n_threads, [&](int part) {
             prepare_tiles();
-            for (int block = first; block < last; block++) find_totals(s, w_transposed, block);
+            for (int block = begin_of(part, n_threads, n_tokens()); block < begin_of(part + 1, n_threads, n_tokens()); block++) find_totals(s, w_transposed, block);
             _tile_release();
         });
         // Memory is taken here, where running out of it can be caught.
@@ -75,9 +56,9 @@ struct OutputLayer {
             of_weight.emplace_back(size_t(states.width / 16) * 4);
             grads.back().clear();
         }
-        in_threads(n_columns() / 2, n_threads, [&](int first, int last, int part) {
+        in_threads(n_threads, [&](int part) {
             prepare_tiles();
-            for (int pair = first; pair < last; pair++) add_gradients(s, s_transposed, w, w_transposed, 2 * pair, grads[part], of_weight[part]);
+            for (int pair = begin_of(part, n_threads, n_columns() / 2); pair < begin_of(part + 1, n_threads, n_columns() / 2); pair++) add_gradients(s, s_transposed, w, w_transposed, 2 * pair, grads[part], of_weight[part]);
             _tile_release();
         });
         write_grad_states(grads);

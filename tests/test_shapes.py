@@ -34,6 +34,7 @@ from heed.model.config import ModelConfig
 from heed.model.convolutional.convolution import GatedConvolution, convolve
 from heed.model.decodable import TorchDecodable, TorchNextTokens, top
 from heed.model.families import config_from
+from heed.model.fast import attention as fast_attention
 from heed.model.fast import tiles
 from heed.model.fast.products import Linear, linear
 from heed.model.fast.rotation import turn
@@ -278,6 +279,9 @@ def function_calls() -> Iterator[Call]:
     x = tensor("batch, n_heads, length, d_k")
     yield rotate, rotate, {"x": x, "rotation": rotation}
     yield turn, turn, {"x": x, "cosines": rotation[0], "sines": rotation[1]}
+    asked = {"x": tensor("batch, q_len, d_model"), "d_k": size("d_k")}
+    fits = fast_attention.fits
+    yield fits, fits, {**asked, "read": fast_attention.Read(size("n_heads"))}
 
 
 def linear_attention_calls() -> Iterator[Call]:

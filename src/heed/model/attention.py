@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.model.cache import KVCache
+from heed.model.fast import attention as fast
 from heed.model.fast.products import Linear, linear
 from heed.model.linear_attention import RunningSums
 from heed.model.masks import both, causal_mask, prefix_mask
@@ -228,6 +229,9 @@ class MultiHeadAttention(nn.Module):
         Returns:
             What was read, `(batch, q_len, d_model)`.
         """
+        read = fast.Read(self.n_heads, mask, is_causal, rotation)
+        if distances is None and not n_prefix and self._is_plain and fast.fits(x, self.d_k, read):
+            return self._attend_fast(x, memory, read)
         if memory is None:
             query, key, value = self._heads(self.project_in(x))
         else:
@@ -306,10 +310,7 @@ class MultiHeadAttention(nn.Module):
 
     def project_query(self, x: Tensor) -> Tensor:
         """Queries of `x` `(batch, q_len, d_model)`, as `(batch, n_heads, q_len, d_k)`."""
-        width = self.n_heads * self.d_k
-        bias = self.project_in.bias
-        query = linear(x, self.project_in.weight[:width], bias[:width] if self.has_bias else None)
-        return see(self, "query", self._split(query, self.d_k))
+        return see(self, "query", self._split(self._queries(x), self.d_k))
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory, computed once a source.
@@ -332,13 +333,19 @@ class MultiHeadAttention(nn.Module):
         Returns:
             Keys `(batch, n_heads, k_len, d_k)` and values `(batch, n_heads, k_len, d_v)`.
         """
-        width = self.n_heads * self.d_k
-        bias = self.project_in.bias
-        both_ = linear(
-            memory, self.project_in.weight[width:], bias[width:] if self.has_bias else None
-        )
-        key, value = torch.split(both_, [width, self.n_heads * self.d_v], dim=-1)
+        widths = [self.n_heads * self.d_k, self.n_heads * self.d_v]
+        key, value = torch.split(self._keys_and_values(memory), widths, dim=-1)
         return self._split(key, self.d_k), self._split(value, self.d_v)
+
+    def _queries(self, x: Tensor) -> Tensor:
+        width = self.n_heads * self.d_k
+        bias = self.project_in.bias[:width] if self.has_bias else None
+        return linear(x, self.project_in.weight[:width], bias)
+
+    def _keys_and_values(self, memory: Tensor) -> Tensor:
+        width = self.n_heads * self.d_k
+        bias = self.project_in.bias[width:] if self.has_bias else None
+        return linear(memory, self.project_in.weight[width:], bias)
 
     def attend_heads(
         self,
@@ -394,6 +401,25 @@ class MultiHeadAttention(nn.Module):
     def _projected(self, context: Tensor) -> Tensor:
         joined = see(self, "joined", context.transpose(1, 2).flatten(2))
         return see(self, "out", self.project_out(joined))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing but the context is wanted, of the paper's attention without dropout."""
+        return (
+            type(self).attend_heads is MultiHeadAttention.attend_heads
+            and self.d_k == self.d_v
+            and self.window is None
+            and not (self.masks_after or (self.training and self.dropout) or is_heard(self))
+        )
+
+    def _attend_fast(self, x: Tensor, memory: Tensor | None, read: fast.Read) -> Tensor:
+        """`forward` with one call for all heads, see `heed.model.fast.attention`."""
+        if memory is None:
+            context = fast.attend(self.project_in(x), None, read)
+        else:
+            context = fast.attend(self._queries(x), self._keys_and_values(memory), read)
+        projected: Tensor = self.project_out(context)
+        return projected
 
     def _attend_prefix(
         self,

@@ -36,8 +36,7 @@ class PostNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
-        added = self.dropout(sublayer(x))
-        total = see(self, "sum", x + added if self.is_residual else added)
+        total = see(self, "sum", self.dropout(sublayer(x), x if self.is_residual else None))
         return see(self, "out", self.norm(total))
 
 
@@ -58,8 +57,7 @@ class PreNorm(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
         normed = see(self, "normed", self.norm(x))
-        added = self.dropout(sublayer(normed))
-        return see(self, "out", x + added if self.is_residual else added)
+        return see(self, "out", self.dropout(sublayer(normed), x if self.is_residual else None))
 
 
 class NoNorm(nn.Module):
@@ -74,8 +72,7 @@ class NoNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Wrap `sublayer` around `x`, `(batch, length, d_model)`."""
-        added = self.dropout(sublayer(x))
-        return see(self, "out", x + added if self.is_residual else added)
+        return see(self, "out", self.dropout(sublayer(x), x if self.is_residual else None))
 
 
 Around = PostNorm | PreNorm | NoNorm

@@ -1,9 +1,26 @@
-"""Dropout drawn from bytes: the right share, the right scale, the right gradient."""
+"""Dropout: the right share, the right scale, the right gradient, and the residual sum."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
 
-from heed.model.fast.dropout import Dropout
+from heed.errors import HeedError
+from heed.model.fast import dropout
+from heed.model.fast.dropout import Dropout, drop
+from heed.model.fast.kernels import are_here
+
+
+@pytest.fixture(autouse=True, params=["compiled", "torch"])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test runs with both forms."""
+    if request.param == "torch":
+        monkeypatch.setattr(dropout, "are_here", lambda: False)
+    elif not are_here():
+        pytest.skip("heed is not compiled, or this processor has no AVX2")
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
@@ -48,3 +65,52 @@ def test_the_seed_decides_what_falls() -> None:
     first, second = [(torch.manual_seed(3), layer(x))[1] for _ in range(2)]
     assert torch.equal(first, second)
     assert not torch.equal(first, layer(x))
+
+
+def test_the_residual_is_added_whole() -> None:
+    torch.manual_seed(0)
+    layer, x = Dropout(0.5), torch.randn(7, 30, requires_grad=True)
+    residual = torch.randn(30, 7).T.requires_grad_()
+    assert torch.equal(layer.eval()(x, residual), x + residual)
+    assert torch.equal(Dropout(0.0).train()(x, residual), x + residual)
+    total = layer.train()(x, residual)
+    added = total - residual
+    is_dropped = total == residual
+    assert 60 < is_dropped.sum() < 150
+    torch.testing.assert_close(added, torch.where(is_dropped, 0.0, 2 * x))
+    (3 * total).sum().backward()
+    assert x.grad is not None and residual.grad is not None
+    assert torch.equal(x.grad, torch.where(is_dropped, 0.0, 6.0))
+    assert torch.equal(residual.grad, torch.full((7, 30), 3.0))
+
+
+def test_neighbours_fall_independently() -> None:
+    """Numbers beside each other and 16, 32, 64 apart, and the same place in the next call."""
+    torch.manual_seed(0)
+    layer, n = Dropout(0.5).train(), 1 << 18
+    first, second = ((layer(torch.ones(n)) == 0).double() - 0.5 for _ in range(2))
+    for apart in (1, 2, 4, 16, 32, 48, 64, 128):
+        # The mean of n products of ±1/2, with a deviation of 1/4 √n.
+        assert abs((first[apart:] * first[:-apart]).mean()) < 5 * 0.25 / n**0.5
+    assert abs((first * second).mean()) < 5 * 0.25 / n**0.5
+
+
+def compiled(*, kernels: str, n: int, n_dropped: int = 77) -> torch.Tensor:
+    return drop(torch.arange(1.0, n + 1), torch.ones(n), 2**40 + 7, n_dropped, kernels=kernels)
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 63, 64, 65, 1000, 100_003])
+def test_the_same_bits_with_any_instructions_and_threads(n: int) -> None:
+    if not are_here():
+        pytest.skip("heed is not compiled, or this processor has no AVX2")
+    torch.set_num_threads(1)
+    whole = compiled(kernels="", n=n)
+    for kernels in ("avx2", "avx512"):
+        try:
+            assert torch.equal(compiled(kernels=kernels, n=n), whole)
+        except HeedError as error:
+            assert "lacks that instruction set" in str(error)
+    for n_threads in (2, 5):
+        torch.set_num_threads(n_threads)
+        assert torch.equal(compiled(kernels="", n=n), whole)
+    assert torch.equal(compiled(kernels="", n=n, n_dropped=0), torch.arange(2.0, n + 2))

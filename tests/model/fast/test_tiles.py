@@ -71,11 +71,25 @@ def test_the_same_bits_each_time_and_for_each_row() -> None:
     torch.testing.assert_close(tiles.linear(x[7:90], weight, None), whole[7:90], rtol=0, atol=0)
 
 
-def test_several_threads_and_odd_widths_are_left_to_torch() -> None:
+def test_odd_widths_are_left_to_torch() -> None:
     assert not tiles.fit_linear(torch.zeros(64, 32), torch.zeros(33, 32))
     assert not tiles.fit_linear(torch.zeros(64, 33), torch.zeros(32, 33))
-    torch.set_num_threads(2)
-    assert not tiles.fit_linear(torch.zeros(64, 32), torch.zeros(32, 32))
+
+
+@pytest.mark.parametrize("n", [100, 700, 2000])
+def test_several_threads_share_the_rows(n: int) -> None:
+    x, weight, grad = exact(n, 64), exact(96, 64), exact(n, 96)
+    alone = tiles.linear(x, weight, None)
+    of_x, _ = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+    assert of_x is not None
+    for n_threads in (2, 3, 8):
+        torch.set_num_threads(n_threads)
+        assert torch.equal(tiles.linear(x, weight, None), alone)
+        found = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+        again = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+        assert found[0] is not None and torch.equal(found[0], of_x)
+        assert is_near(found[1], grad.double().t() @ x.double())
+        assert found[1] is not None and again[1] is not None and torch.equal(found[1], again[1])
 
 
 def test_the_library_refuses_what_it_cannot_multiply() -> None:

@@ -1,14 +1,74 @@
-"""Dropout with one random byte for each number, equal to `nn.Dropout` at a rate of n/256.
+"""Dropout of a sublayer's output and the residual sum around it: one pass over memory each way.
 
-On a CPU nearly all the time of dropout is spent on random numbers; a byte costs an eighth of a
-double.
+Where the compiled library has no kernels for this processor, a random byte for each number decides
+what falls, of which a mask is kept: still an eighth of the time of a double each. Both are equal to
+`nn.Dropout` at a rate of n/256; which numbers fall differs.
 """
 
+from ctypes import Structure, addressof, c_char_p, c_int32, c_int64, c_uint64, c_void_p
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from heed.machine.compiled import check, function
+from heed.model.fast.kernels import are_here
+
+_DROPOUT = "heed_dropout", (c_void_p, c_char_p, c_void_p)
+
+
+class _Arguments(Structure):
+    _fields_ = (
+        ("x", c_void_p),
+        ("residual", c_void_p),
+        ("n", c_int64),
+        ("seed", c_uint64),
+        ("n_dropped", c_int32),
+        ("n_threads", c_int32),
+    )
+
+
+def drop(
+    x: Tensor, residual: Tensor | None, seed: int, n_dropped: int, *, kernels: str = ""
+) -> Tensor:
+    """residual + x ⊙ mask · 256 / (256 - n_dropped), where a hash of seed and place makes the mask.
+
+    Args:
+        x: float32 on a CPU, of any shape but not empty.
+        residual: of the same shape; None = zeros.
+        seed: 0 ≤ seed < 2^63.
+        n_dropped: of 256 numbers, 0 to 255.
+        kernels: the instruction set, `avx2` or `avx512`; "" = the best here.
+
+    Returns:
+        The shape of `x`.
+
+    Raises:
+        HeedError: this processor lacks the instruction set.
+    """
+    x = x.contiguous()
+    residual = None if residual is None else residual.contiguous()
+    out = torch.empty_like(x)
+    address = None if residual is None else residual.data_ptr()
+    sizes = x.numel(), seed, n_dropped, torch.get_num_threads()
+    arguments = _Arguments(x.data_ptr(), address, *sizes)
+    check(function(*_DROPOUT)(addressof(arguments), kernels.encode(), out.data_ptr()))
+    return out
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, residual: Tensor | None, n_dropped: int) -> Tensor:
+        # From torch's generator, so that its seed decides here too.
+        ctx.how = int(torch.empty((), dtype=torch.int64).random_()), n_dropped
+        return drop(x, residual, *ctx.how)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        return drop(grad, None, *ctx.how), grad if ctx.needs_input_grad[1] else None, None
 
 
 class _ByteDropout(torch.autograd.Function):
@@ -40,12 +100,33 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Drop from `x` of any shape."""
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Drop from `x`, of any shape, and add it to `residual`, of the same, if there is one."""
+        if self._is_one_pass(x):
+            found: Tensor = _Dropout.apply(x, residual, self._n_dropped)  # type: ignore[no-untyped-call]
+            return found
+        dropped = self._dropped(x)
+        return dropped if residual is None else residual + dropped
+
+    @property
+    def _n_dropped(self) -> int:
+        """Of 256 numbers."""
+        return min(255, round(self.rate * 256)) if self.training else 0
+
+    def _is_one_pass(self, x: Tensor) -> bool:
+        return (
+            self._n_dropped > 0
+            and x.device.type == "cpu"
+            and x.dtype == torch.float32
+            and x.numel() > 0
+            and not torch.compiler.is_compiling()
+            and are_here()
+        )
+
+    def _dropped(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
-        n_dropped = min(255, round(self.rate * 256))
-        if x.is_cuda or n_dropped == 0:
+        if x.is_cuda or self._n_dropped == 0:
             return F.dropout(x, self.rate)
-        dropped: Tensor = _ByteDropout.apply(x, n_dropped)  # type: ignore[no-untyped-call]
+        dropped: Tensor = _ByteDropout.apply(x, self._n_dropped)  # type: ignore[no-untyped-call]
         return dropped

@@ -3,7 +3,7 @@
 torch multiplies float32 matrices with MKL, which uses only AVX2 on AMD processors. oneDNN, the
 other library inside torch, uses AVX-512 and is as exact. Where there is AMX, oneDNN rounds the
 factors to bfloat16 and multiplies several times as fast; it does so inside `rounded_products` only.
-A single thread multiplies by `heed.model.fast.tiles` there, which is faster still.
+`heed.model.fast.tiles` multiplies there where it can, which is faster still.
 oneDNN compiles code for every shape and keeps it, a quarter of a megabyte each, so `linear` cuts
 the rows of a batch into pieces of a few sizes. Attention stays with MKL, because oneDNN is slower
 for many small products. On all other processors this is `F.linear`. See decisions 0013 and 0014.

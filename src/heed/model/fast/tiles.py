@@ -20,8 +20,8 @@ MULTIPLE = 32
 LEAST_TOKENS = 64
 """Fewer gain nothing."""
 
-_FORWARD = "heed_linear_forward", (*[c_void_p] * 3, *[c_int32] * 3, c_void_p)
-_BACKWARD = "heed_linear_backward", (*[c_void_p] * 3, *[c_int32] * 3, *[c_void_p] * 2)
+_FORWARD = "heed_linear_forward", (*[c_void_p] * 3, *[c_int32] * 4, c_void_p)
+_BACKWARD = "heed_linear_backward", (*[c_void_p] * 3, *[c_int32] * 4, *[c_void_p] * 2)
 _OUTPUT_LAYER = "heed_output_layer", (*[c_void_p] * 3, *[c_int32] * 4, *[c_void_p] * 4)
 
 
@@ -59,11 +59,8 @@ def fit(x: Tensor, weight: Tensor) -> bool:
 
 
 def fit_linear(x: Tensor, weight: Tensor) -> bool:
-    """Whether `linear` and `linear_gradients` can compute with these, by the only thread there is.
-
-    Several threads of torch wait actively for each other's products, and leave no core to others.
-    """
-    return torch.get_num_threads() == 1 and weight.size(0) % MULTIPLE == 0 and fit(x, weight)
+    """Whether `linear` and `linear_gradients` can compute with these; see `fit`."""
+    return weight.size(0) % MULTIPLE == 0 and fit(x, weight)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -71,7 +68,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     x, weight = x.contiguous(), weight.contiguous()
     bias = None if bias is None else bias.contiguous()
     y = x.new_empty(len(x), len(weight))
-    _call(_FORWARD, (x, weight, bias), (len(x), *weight.shape), (y,))
+    _call(_FORWARD, (x, weight, bias), (len(x), *weight.shape, torch.get_num_threads()), (y,))
     return y
 
 
@@ -95,7 +92,8 @@ def linear_gradients(
         torch.empty_like(x) if of_x else None,
         torch.empty_like(weight) if of_weight else None,
     )
-    _call(_BACKWARD, (x, weight, grad), (len(x), *weight.shape), found)
+    sizes = len(x), *weight.shape, torch.get_num_threads()
+    _call(_BACKWARD, (x, weight, grad), sizes, found)
     return found
 
 
