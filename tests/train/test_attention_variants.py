@@ -54,7 +54,8 @@ def test_attention_by_sums_trains_and_resumes_in_bfloat16(
         losses = curves.setdefault(name, [])
         asked = settings(attention, "transformer").plus("training.precision", precision)
         run_training(
-            asked,
+            # Other numbers fall in bfloat16 than in float32.
+            asked.plus("model.dropout", 0.0),
             small_corpus,
             tmp_path / name,
             report=lambda event: losses.append(event["nll"]) if event["kind"] == "step" else None,

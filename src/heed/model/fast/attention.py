@@ -1,8 +1,8 @@
 """Attention of all heads in one call for training on a CPU, from projections to contexts.
 
-`engine/attention.inc` computes it in float32, for processors with AVX2 or AVX-512. In torch it takes
-copies of queries, keys and values, several passes over memory that turn them by their positions,
-and a kernel made for sequences longer than sentences.
+`engine/attention.inc` computes it in float32, for processors with AVX2 or AVX-512. In torch it
+takes copies of queries, keys and values, several passes over memory that turn them by their
+positions, and a kernel made for sequences longer than sentences.
 """
 
 from ctypes import Structure, addressof, c_char_p, c_int32, c_void_p
@@ -100,8 +100,8 @@ def attend(queries: Tensor, memory: Tensor | None, read: Read, *, kernels: str =
     """The contexts of all heads, joined; as `heed.model.attention.attend`, with gradients.
 
     Args:
-        queries: their projections, `(batch, q_len, width)`; in self-attention those of queries, keys
-            and values, `(batch, length, 3 * width)`.
+        queries: their projections, `(batch, q_len, width)`; in self-attention those of queries,
+            keys and values, `(batch, length, 3 * width)`.
         memory: projections of keys and values, `(batch, k_len, 2 * width)`; None = self-attention.
         read: what is read, and how.
         kernels: the instruction set, `avx2` or `avx512`; "" = the best here.
