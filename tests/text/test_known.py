@@ -1,12 +1,14 @@
 """`KnownWords`: names that a model cannot know, and words that it can."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.errors import FormatError
-from heed.text.known import KnownWords, has_word
+from heed.text.known import KnownWords, has_inner_capital, has_word, word_places
 from heed.text.protected import Rules, find_spans, with_things
 
 WORDS = [
@@ -112,6 +114,19 @@ def test_names_of_any_text_are_disjoint_and_inside(known: KnownWords, text: str)
     assert ends == sorted(ends)
     for index, span in enumerate(every):
         assert span.partner is None or every[span.partner].partner == index
+
+
+@given(st.lists(st.sampled_from([*WORDS, "Marika", "xyzzy", "a", "狗", "see狗", ".", "’s"])))
+def test_all_words_are_seen_if_each_is(known: KnownWords, words: list[str]) -> None:
+    text = " ".join(words)
+    places = list(word_places(text))
+    assert known.has_seen_all(text) == all(known.place_of(text[a:b]) >= 0 for a, b in places)
+
+
+@given(st.text(alphabet="aB É狗:"))
+def test_a_text_without_inner_capitals_has_no_names(known: KnownWords, text: str) -> None:
+    is_found = re.search(r"(?<=.)[^\W\d_a-zäöüß]", text) is not None
+    assert has_inner_capital(text) == is_found
 
 
 def test_a_part_of_a_word_is_not_the_word() -> None:

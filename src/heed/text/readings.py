@@ -51,7 +51,7 @@ def corrections(known: KnownWords, text: str, taken: Sequence[Place]) -> list[Co
         text: a source.
         taken: stretches to leave alone, in order.
     """
-    if known.limits is None:
+    if known.limits is None or known.has_seen_all(text):
         return []
     places = list(word_places(text))
     unknown = [

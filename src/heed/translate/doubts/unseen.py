@@ -24,6 +24,8 @@ def is_of_unseen_words(known: KnownWords, source: str) -> bool:
         known: the words that it has seen.
         source: the text; of scripts without blanks nothing is said.
     """
+    if known.has_seen_all(source):
+        return False
     n_words = n_unseen = 0
     for start, end in word_places(source):
         if end - start > 1 and not (source[start] > "\u0e00" and script_of(source[start]) in SOLID):
