@@ -15,6 +15,7 @@ from heed.engine.shortlist import MAX_REST, Shortlist
 from heed.model.interface import Floats, Ids
 from heed.translate.lines import Line
 from heed.translate.translator import Translator
+from heed.translate.whole import read_pair
 
 MOST_OF_VOCABULARY = 0.75
 """A list with a larger share of the target ids saves too little to be worth a file."""
@@ -88,8 +89,8 @@ def rest_logit_of(shortlist: Shortlist, sample: Sample) -> float:
 def _measured(translator: Translator, line: Line, text: str) -> tuple[Ids, Floats]:
     """One line of a sample."""
     reader, vocab = translator.reader, translator.tgt_vocab
-    src = np.array(reader.src_ids(line.text, reader.tag(line.target_lang)))
-    tgt_in = np.array([vocab.bos_id, *reader.tgt_ids(text)])
+    pair = read_pair(reader, line.text, text, reader.tag(line.target_lang))
+    src, tgt_in = np.array(pair.src_ids), np.array([vocab.bos_id, *pair.prefix])
     return src, translator.model.teacher_forced(src[None], tgt_in[None]).all_log_probs()
 
 

@@ -145,6 +145,36 @@ def test_data_that_do_not_fit_are_refused(translator: Translator) -> None:
         choose(translator, ["a dog ."], ["a bike ."], gold=[outside])
 
 
+def test_heads_are_chosen_by_text_as_it_is_translated(slots_model: Path) -> None:
+    """With slots for its spans, as in traces; letter by letter the model has not learned them."""
+    translator = load(slots_model)
+    src = ["{name} and the file 12 .", "open https://a.b/c and 3 km ."]
+    tgt = ["{name} und die Datei 12 .", "https://a.b/c und 3 km öffnen ."]
+    gold = [
+        Gold(sure, sure)
+        for sure in (frozenset({(0, 0), (1, 1), (4, 4)}), frozenset({(1, 0), (3, 2), (4, 3)}))
+    ]
+    traces = [translator.trace(*pair) for pair in zip(src, tgt, strict=True)]
+    assert {"{name}", "12"} <= {*traces[0].source_tokens}
+    assert {"https://a.b/c", "3 km"} <= {*traces[1].source_tokens}
+    choice = choose(translator, src[:1], tgt[:1], gold=gold[:1])
+    for heads in choice.tried:
+        weights = traces[0][f"decoder.{heads.layer}.cross_attention.weights"]
+        mean = weights[list(heads.heads)].mean(axis=0) if heads.heads else weights.mean(axis=0)
+        rows = mean[1:] if heads.is_shifted else mean[:-1]
+        between = between_words(
+            rows[:, :-1],
+            words_of(traces[0].target_tokens[1:], only_blanks=True),
+            words_of(traces[0].source_tokens[:-1], only_blanks=True),
+        )
+        assert heads.error_rate == pytest.approx(
+            error_rate([strongest(between)], gold[:1]), abs=1e-4
+        )
+    # Links name each word of a span, so this pair is read letter by letter.
+    assert choose(translator, src, tgt, gold=gold).n_pairs == 2
+    assert choose(translator, src, tgt).n_pairs == 2
+
+
 def test_documents_get_the_layer_that_is_best_after_competition(translator: Translator) -> None:
     """AER of each layer's mean, recomputed from traces."""
     words = [[[text[a:b] for a, b in word_spans(text)] for text in side] for side in (SRC, TGT)]

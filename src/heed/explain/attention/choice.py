@@ -22,8 +22,10 @@ from heed.explain.attention.links import Gold, Link
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import Word, between_words, words_of
 from heed.model.interface import Floats, Inspectable
+from heed.translate.parts import Chunk
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
+from heed.translate.whole import is_shown, read_pair, shown_pieces, written_pieces
 
 BATCH_TOKENS = 2048
 MAX_HELD_OUT = 1000
@@ -56,6 +58,7 @@ class _Pair:
     src_ids: list[int]
     tgt_ids: list[int]
     shown: list[int]
+    pieces: tuple[list[str], list[str]]
     src: list[Word]
     tgt: list[Word]
 
@@ -158,7 +161,7 @@ def _chosen(
     for place, layers in _attention(translator, pairs):
         pair, gold = pairs[place], wanted[place]
         if place < MAX_PAIRS:
-            competing[place] = _competing(translator, pair, layers)
+            competing[place] = _competing(pair, layers)
         found = _strongest(pair, layers)
         agreed = np.zeros(found.shape[:-1])
         for links in (gold.sure, gold.possible):
@@ -186,14 +189,10 @@ def _chosen(
     return Choice(best=best, before=_same(now, tried, len(rates)), tried=tried, n_pairs=len(pairs))
 
 
-def _competing(translator: Translator, pair: _Pair, layers: list[Floats]) -> list[set[Link]]:
+def _competing(pair: _Pair, layers: list[Floats]) -> list[set[Link]]:
     """What documents make of the mean of each layer."""
-    reader = translator.reader
-    aligned = Translation(
-        text=pair.texts[1],
-        tokens=reader.tgt_vocab.pieces(pair.tgt_ids),
-        source_tokens=reader.src_tokens(pair.src_ids),
-    )
+    source_tokens, tokens = pair.pieces
+    aligned = Translation(text=pair.texts[1], tokens=tokens, source_tokens=source_tokens)
     means = [layer.mean(axis=0)[: len(pair.tgt_ids), pair.shown] for layer in layers]
     return links_by_layer(pair.texts[0], aligned, means)
 
@@ -229,19 +228,24 @@ def _pairs(
     *,
     only_blanks: bool,
 ) -> list[_Pair | None]:
-    """The pairs in ids and words; None where a side is empty or too long."""
+    """The pairs in ids and words, read as to be translated; None where a side is empty or long."""
     reader = translator.reader
     vocab, tag = reader.src_vocab, reader.tag(target_lang)
     pairs: list[_Pair | None] = []
     for source, target in zip(src, tgt, strict=True):
-        src_ids, tgt_ids = reader.src_ids(source, tag), reader.tgt_ids(target)
-        shown = [place for place, id in enumerate(src_ids) if not vocab.is_control(id)]
-        if not shown or not tgt_ids or max(len(src_ids), len(tgt_ids)) > MAX_TOKENS:
+        chunk = read_pair(reader, source, target, tag)
+        tgt_ids = chunk.prefix
+        pieces = shown_pieces(vocab, chunk), written_pieces(reader.tgt_vocab, tgt_ids, chunk.source)
+        if only_blanks and any(" " in piece for side in pieces for piece in side):
+            # Its span of several words is one piece, but links name each of them.
+            chunk = Chunk(reader.src_ids(source, tag), tgt_ids := reader.tgt_ids(target), 0)
+            pieces = shown_pieces(vocab, chunk), reader.tgt_vocab.pieces(tgt_ids)
+        shown = [place for place, id in enumerate(chunk.src_ids) if is_shown(vocab, id)]
+        if not shown or not tgt_ids or max(len(chunk.src_ids), len(tgt_ids)) > MAX_TOKENS:
             pairs.append(None)
             continue
-        pieces = vocab.pieces(src_ids[place] for place in shown), reader.tgt_vocab.pieces(tgt_ids)
         words = [words_of(side, only_blanks=only_blanks) for side in pieces]
-        pairs.append(_Pair((source, target), src_ids, tgt_ids, shown, *words))
+        pairs.append(_Pair((source, target), chunk.src_ids, tgt_ids, shown, pieces, *words))
     return pairs
 
 
