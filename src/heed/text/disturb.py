@@ -28,6 +28,7 @@ KEPT = re.compile(
     r"|(?:[A-Za-z]:)?(?:[\\/][\w.-]+){2,}[\\/]?"
     r"|\S*\d\S*(?:[ \u00a0\u202f](?:%|[€$£¥]|°[CF]|[KMGT]i?B\b|px\b|[kcm]?[mgls]\b|[kM]?Hz\b))?"
 )
+"""Not `find_spans`, which leaves out words such as `3rd` and `mp3`, and takes longer."""
 _SIGNS = re.compile(r"[\d@%`<&{\\/]|www\.")
 """One of these stands in whatever `KEPT` finds: most texts have none and are not searched twice."""
 
