@@ -20,6 +20,7 @@ from heed.cli.serve import serve
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 UNIT = (DEPLOY / "heed.service").read_text(encoding="utf-8")
 
@@ -46,6 +47,8 @@ def test_the_image_copies_files_that_exist_and_is_not_run_by_root() -> None:
     own = [word for word in copied if not word.startswith(("--", "/"))]
     assert "src" in own and not [word for word in own if not (ROOT / word).exists()]
     assert instructions("USER") == ["10001"]
+    kept = [line[1:] for line in IGNORED.splitlines() if line.startswith("!")]
+    assert sorted(kept) == sorted(own) and "*" in IGNORED.splitlines()
 
 
 def test_the_health_check_is_python_that_compiles() -> None:
