@@ -1,6 +1,7 @@
 """Lines that nobody wants any more leave a search, and the others stay as they are."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from tests.serve.conftest import SENTENCES, make_model
 
 import heed
 from heed.translate.lines import Line
+from heed.translate.parts import Chunk
 from heed.translate.result import Translation
+from heed.translate.search import Searcher
 from heed.translate.translator import Translator
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -71,3 +74,27 @@ def test_parts_of_one_key_and_different_texts_are_no_equals(translator: Translat
     together = translator.searcher.search(chunks, options)
     assert together == [translator.searcher.search([chunk], options)[0] for chunk in chunks]
     assert len({one.text for one in together}) == len(SENTENCES)
+
+
+def test_lines_with_slots_are_searched_apart_from_others(
+    slots_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they fit into one batch they stay together: two searches take longer than one."""
+    translator = heed.load(slots_model, threads=1)
+    lines = ["open the file.", "{name} and the file 12", "the file", "open {name}", "open 12"] * 2
+    alone = [translator.translate([line])[0] for line in lines]
+    batches: list[list[bool]] = []
+
+    def decode(searcher: Searcher, chunks: list[Chunk], *args: Any, **options: Any) -> Any:
+        batches.append([chunk.source is not None for chunk in chunks])
+        return whole(searcher, chunks, *args, **options)
+
+    whole = Searcher.decode
+    monkeypatch.setattr(Searcher, "decode", decode)
+    assert translator.translate(lines) == alone
+    assert [len(batch) for batch in batches] == [5]
+    batches.clear()
+    translator.batch_tokens = 100
+    assert translator.translate(lines) == alone
+    assert len(batches) > 1
+    assert all(len({*batch}) == 1 for batch in batches)

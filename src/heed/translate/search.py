@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -226,12 +227,12 @@ class Searcher:
         ]
         distinct = dict(zip(same, chunks, strict=True))
         found = {place: copied(chunk) for place, chunk in distinct.items() if chunk.is_copied}
-        waiting = [place for place in distinct if place not in found]
-        lengths = [len(distinct[place].src_ids) * rows_of(options) for place in waiting]
         is_distinct_wanted = _of_equals(is_wanted, same)
 
-        def search(model: Decodable, numbers: list[int]) -> dict[int, Translation]:
-            places = [waiting[number] for number in numbers]
+        def search(
+            group: list[int], model: Decodable, numbers: list[int]
+        ) -> dict[int, Translation]:
+            places = [group[number] for number in numbers]
             if is_distinct_wanted is not None:
                 places = [place for place in places if is_distinct_wanted(place)]
             batch = [distinct[place] for place in places]
@@ -239,11 +240,36 @@ class Searcher:
             translations = self._translations(model, batch, options, alignment, wanted)
             return dict(zip(places, translations, strict=True))
 
-        for _, translations in each_batch(
-            self.model, lengths, search, max_tokens=self.batch_tokens, max_rows=self.batch_lines
-        ):
-            found.update(translations)
+        lengths = {
+            place: len(chunk.src_ids) * rows_of(options)
+            for place, chunk in distinct.items()
+            if not chunk.is_copied
+        }
+        for group in self._groups(distinct, lengths):
+            for _, translations in each_batch(
+                self.model,
+                [lengths[place] for place in group],
+                partial(search, group),
+                max_tokens=self.batch_tokens,
+                max_rows=self.batch_lines,
+            ):
+                found.update(translations)
         return [found.get(place, UNWANTED) for place in same]
+
+    def _groups(self, chunks: dict[int, Chunk], lengths: dict[int, int]) -> list[list[int]]:
+        """The parts without and with slots, which cost time in each row of their batch.
+
+        Args:
+            chunks: by place.
+            lengths: of those that are to be searched, times their rows.
+        """
+        if max(lengths.values(), default=0) * len(lengths) <= self.batch_tokens:
+            return [[*lengths]]  # all fit into one batch
+        found: list[list[int]] = [[], []]
+        for place in lengths:
+            source = chunks[place].source
+            found[source is not None and bool(source.marks)].append(place)
+        return found
 
     def _translations(
         self,
