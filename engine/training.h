@@ -20,7 +20,8 @@ struct Dropout {
     const float *x, *residual;  // residual null: zeros
     int64_t n;
     uint64_t seed;
-    int32_t n_dropped, n_threads;  // of 256
+    int32_t n_dropped;  // of 256
+    int32_t n_threads;
 };
 
 struct TrainingKernels {

@@ -2,7 +2,7 @@
 #include "training.h"
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
 #define HEED_AVX2
-#define HEED_ISA heed_avx2
+#define HEED_ISA heed_training_avx2
 #include "lanes.h"
 #include "attention.inc"
 #include "dropout.inc"

@@ -2,7 +2,7 @@
 #include "training.h"
 #if defined(__x86_64__) && defined(__AVX512F__)
 #define HEED_AVX512
-#define HEED_ISA heed_avx512
+#define HEED_ISA heed_training_avx512
 #include "lanes.h"
 #include "attention.inc"
 #include "dropout.inc"
