@@ -329,8 +329,8 @@ def test_a_run_ends_within_five_percent_of_the_time_given(tmp_path: Path) -> Non
 
 
 GOLDEN = {1: 5.915832, 10: 3.626856, 25: 1.906920, 50: 2.020442}
-"""Loss of single steps of the paper's network, without slots, disturbances and dropout, once written
-down. A change of it is a change of what training computes.
+"""Loss of single steps of the paper's network, without slots, disturbances and dropout, written
+down once. A change of it is a change of what training computes.
 
 Embeddings are random ones here: a factorization differs with the processor."""
 
