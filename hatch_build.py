@@ -72,8 +72,8 @@ def compile_engine(target: Path, *, more_flags: tuple[str, ...] = ()) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(compiled, sorted(SOURCES.glob("*.cpp"))))
         draft = Path(folder) / target.name
-        link = [compiler, "-shared", "-pthread", *more_flags, *map(str, objects), "-ldl", "-o", str(draft)]
-        _run(link)
+        link = [compiler, "-shared", "-pthread", *more_flags, *map(str, objects), "-ldl"]
+        _run([*link, "-o", str(draft)])
         target.parent.mkdir(parents=True, exist_ok=True)
         # A process that has the old one open keeps it: a new file, not new content.
         shutil.copy(draft, target.with_suffix(".new"))
