@@ -78,8 +78,8 @@ const char *guarded(const F &f) {
 template <class F>
 void for_rows(int n, int n_parts, const F &f) {
     const int n_pieces = (n + kRowsAtOnce - 1) / kRowsAtOnce;
-    in_threads(n_parts, [&](int part) {
-        for (int piece = begin_of(part, n_parts, n_pieces); piece < begin_of(part + 1, n_parts, n_pieces); piece++) f(part, piece * kRowsAtOnce, std::min(kRowsAtOnce, n - piece * kRowsAtOnce));
+    in_threads(n_pieces, n_parts, [&](int first, int last, int part) {
+        for (int piece = first; piece < last; piece++) f(part, piece * kRowsAtOnce, std::min(kRowsAtOnce, n - piece * kRowsAtOnce));
     });
 }
 int parts(int n, int n_threads) { return std::min(n_threads, (n + kRowsAtOnce - 1) / kRowsAtOnce); }

@@ -44,9 +44,9 @@ struct OutputLayer {
     void run() const {
         const Tiles s = as_left(states, n_tokens()), s_transposed = as_left_transposed(states, n_tokens());
         const Tiles w = as_right(weight, n_columns()), w_transposed = as_right_transposed(weight, n_columns());
-        in_threads(n_threads, [&](int part) {
+        in_threads(n_tokens(), n_threads, [&](int first, int last, int) {
             prepare_tiles();
-            for (int block = begin_of(part, n_threads, n_tokens()); block < begin_of(part + 1, n_threads, n_tokens()); block++) find_totals(s, w_transposed, block);
+            for (int block = first; block < last; block++) find_totals(s, w_transposed, block);
             _tile_release();
         });
         // Memory is taken here, where running out of it can be caught.
@@ -56,9 +56,9 @@ struct OutputLayer {
             of_weight.emplace_back(size_t(states.width / 16) * 4);
             grads.back().clear();
         }
-        in_threads(n_threads, [&](int part) {
+        in_threads(n_columns() / 2, n_threads, [&](int first, int last, int part) {
             prepare_tiles();
-            for (int pair = begin_of(part, n_threads, n_columns() / 2); pair < begin_of(part + 1, n_threads, n_columns() / 2); pair++) add_gradients(s, s_transposed, w, w_transposed, 2 * pair, grads[part], of_weight[part]);
+            for (int pair = first; pair < last; pair++) add_gradients(s, s_transposed, w, w_transposed, 2 * pair, grads[part], of_weight[part]);
             _tile_release();
         });
         write_grad_states(grads);

@@ -28,37 +28,37 @@ struct OpenMP {
     bool is_here() const { return parallel && number && count; }
 };
 
-// f(part) for parts 0 … n_parts - 1, in as many threads, the first one in this thread. f may not throw.
+// f(first, last, part) for n_parts equal parts of 0 … n - 1, in as many threads, the first one in this
+// thread. f may not throw.
 template <class F>
-void in_threads(int n_parts, const F &f) {
-    if (n_parts == 1) return f(0);
+void in_threads(int64_t n, int n_parts, const F &f) {
+    const auto work = [&](int part) { f(n * part / n_parts, n * (part + 1) / n_parts, part); };
+    if (n_parts == 1) return work(0);
     static const OpenMP openmp;
     if (openmp.is_here()) {
-        struct Work {
-            const F &f;
+        using Work = decltype(work);
+        struct All {
+            Work &work;
             int n_parts;
-        } work{f, n_parts};
+        } all{work, n_parts};
         const auto run = [](void *data) {
-            const Work &work = *static_cast<Work *>(data);
+            const All &all = *static_cast<All *>(data);
             // There may be fewer threads than were asked for.
-            for (int part = openmp.number(); part < work.n_parts; part += openmp.count()) work.f(part);
+            for (int part = openmp.number(); part < all.n_parts; part += openmp.count()) all.work(part);
         };
-        return openmp.parallel(run, &work, unsigned(n_parts), 0);
+        return openmp.parallel(run, &all, unsigned(n_parts), 0);
     }
     std::vector<std::thread> others;
     others.reserve(n_parts);
     for (int part = 1; part < n_parts; part++) {
         try {
-            others.emplace_back([&f, part] { f(part); });
+            others.emplace_back(work, part);
         } catch (const std::system_error &) {  // the system gives no more threads
-            f(part);
+            work(part);
         }
     }
-    f(0);
+    work(0);
     for (std::thread &other : others) other.join();
 }
-
-// Where part `part` of n_parts equal ones begins among n.
-inline int begin_of(int part, int n_parts, int n) { return int(int64_t(n) * part / n_parts); }
 
 }  // namespace HEED_ISA

@@ -19,14 +19,13 @@ _FORWARD = "heed_attention_forward", (c_void_p, c_char_p, *[c_void_p] * 2)
 _BACKWARD = "heed_attention_backward", (c_void_p, c_char_p, *[c_void_p] * 5)
 
 _TENSORS = "query", "key", "value", "cosines", "sines", "mask"
-_SIZES = ("batch", "q_len", "k_len", "n_heads", "width")
-_STRIDES = "query_stride", "memory_stride", "is_causal", "n_threads"
+_SIZES = "batch", "q_len", "k_len", "n_heads", "width", "query_stride", "memory_stride"
 
 
 class _Arguments(Structure):
     _fields_ = (
         *((name, c_void_p) for name in _TENSORS),
-        *((name, c_int32) for name in (*_SIZES, *_STRIDES)),
+        *((name, c_int32) for name in (*_SIZES, "is_causal", "n_threads")),
     )
 
 
