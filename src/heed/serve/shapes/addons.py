@@ -18,6 +18,13 @@ from heed.serve.shapes.schemas import INTEGER, NUMBER, TEXT, listed, record
 from heed.serve.shapes.style import Style
 
 TAG = "Add-ons"
+LINES = Field(
+    name="text",
+    kind="texts",
+    about="Text to translate; of a list, the texts are lines of one.",
+    is_required=True,
+    example="A man is riding a bike.",
+)
 GOOGLE_TAG = "Google"
 
 

@@ -59,13 +59,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 FIELDS = (
-    Field(
-        name="text",
-        kind="texts",
-        about="Text to translate; of a list, the texts are lines of one.",
-        is_required=True,
-        example="A man is riding a bike.",
-    ),
+    addons.LINES,
     replace(fields.SOURCE, name="source_lang", example="EN"),
     replace(fields.TARGET, name="target_lang", example="DE"),
     next(each for each in deepl.TRANSLATE if each.name == "tag_handling"),

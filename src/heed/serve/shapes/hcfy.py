@@ -85,13 +85,7 @@ ENDPOINTS = (
         tag=addons.TAG,
         summary="Translate for HCFY.",
         fields=(
-            Field(
-                name="text",
-                kind="texts",
-                about="Text to translate; of a list, the texts are lines of one.",
-                is_required=True,
-                example="A man is riding a bike.",
-            ),
+            addons.LINES,
             Field(
                 name="destination",
                 kind="words",
