@@ -1,4 +1,5 @@
-// A linear layer in training, with AMX: its output and its gradients. Factors are rounded to
+// A linear layer in training, with AMX, and max(0, x) behind it if there is one: its output and its
+// gradients. Factors are rounded to
 // bfloat16, sums are float32 (decision 0014).
 #include "kernels.h"
 
@@ -91,7 +92,22 @@ std::vector<Tiles> for_each(int n_parts, size_t n) {
     return all;
 }
 
-const char *forward(const float *x, const float *weight, const float *bias, int n, int n_out, int n_in, int n_threads, float *y) {
+// max(0, x) of each number.
+void clamp(float *x, size_t n) {
+    for (size_t i = 0; i < n; i += kRows) store(x + i, larger(load(x + i), all(0.0f)));
+}
+
+// sums += the sum of all rows.
+void add_up(const Rows &x, float *sums) {
+    for (int row = 0; row < x.n; row++)
+        for (int column = 0; column < x.width; column += kRows) store(sums + column, load(sums + column) + x.part(row, column));
+}
+
+void add(const std::vector<float> &from, float *to) {
+    for (size_t i = 0; i < from.size(); i++) to[i] += from[i];
+}
+
+const char *forward(const float *x, const float *weight, const float *bias, int n, int n_out, int n_in, bool clamps, int n_threads, float *y) {
     if (const char *mistake = mistake_in(n, n_out, n_in, n_threads)) return mistake;
     return guarded([&] {
         const int n_parts = parts(n, n_threads);
@@ -99,23 +115,37 @@ const char *forward(const float *x, const float *weight, const float *bias, int 
         std::vector<Tiles> lefts = for_each(n_parts, kRowsAtOnce / kRows * (n_in / 32));
         for_rows(n, n_parts, [&](int part, int row, int rows) {
             fill_left({x + size_t(row) * n_in, rows, n_in}, blocks(rows), lefts[part]);
-            multiply(lefts[part], right, n_in / 32, true, bias, false, {y + size_t(row) * n_out, rows, n_out});
+            float *to = y + size_t(row) * n_out;
+            multiply(lefts[part], right, n_in / 32, true, bias, false, {to, rows, n_out});
+            if (clamps) clamp(to, size_t(rows) * n_out);
         });
     });
 }
 
-const char *backward(const float *x, const float *weight, const float *grad, int n, int n_out, int n_in, int n_threads, float *of_x, float *of_weight) {
+// What one thread adds up of the gradients by W and the bias.
+struct Share {
+    std::vector<float> of_weight, of_bias;
+    bool is_begun = false;
+};
+
+const char *backward(const float *x, const float *weight, const float *y, const float *grad, int n, int n_out, int n_in, int n_threads, float *of_x, float *of_weight, float *of_bias) {
     if (const char *mistake = mistake_in(n, n_out, n_in, n_threads)) return mistake;
     return guarded([&] {
         const int n_parts = parts(n, n_threads);
         const Tiles right = as_right({weight, n_out, n_in}, n_out / kBlock);
         std::vector<Tiles> lefts = for_each(n_parts, kRowsAtOnce / kRows * (n_out / 32)), others = for_each(n_parts, kRowsAtOnce / 32 * (n_in / kRows));
-        // The first part adds up its share of dW in place, each other part in memory of its own.
-        std::vector<float> shares(of_weight ? size_t(n_parts - 1) * n_out * n_in : 0);
-        std::vector<char> is_begun(n_parts);
+        std::vector<Share> shares(n_parts);
+        // The first part adds up in place.
+        for (int part = 0; part < n_parts; part++) {
+            if (of_weight && part) shares[part].of_weight.resize(size_t(n_out) * n_in);
+            if (of_bias) shares[part].of_bias.resize(n_out);
+        }
         for_rows(n, n_parts, [&](int part, int row, int rows) {
             const int depth = blocks(rows);
-            const Rows of_y{grad + size_t(row) * n_out, rows, n_out};
+            const size_t start = size_t(row) * n_out;
+            const Rows of_y{grad + start, rows, n_out, y ? y + start : nullptr};
+            Share &share = shares[part];
+            if (of_bias) add_up(of_y, share.of_bias.data());
             if (of_x) {
                 fill_left(of_y, depth, lefts[part]);
                 multiply(lefts[part], right, n_out / 32, false, nullptr, false, {of_x + size_t(row) * n_in, rows, n_in});
@@ -123,36 +153,36 @@ const char *backward(const float *x, const float *weight, const float *grad, int
             if (of_weight) {
                 fill_left_transposed(of_y, depth, lefts[part]);
                 fill_right({x + size_t(row) * n_in, rows, n_in}, depth, others[part]);
-                float *share = part ? shares.data() + size_t(part - 1) * n_out * n_in : of_weight;
-                multiply(lefts[part], others[part], depth, false, nullptr, is_begun[part], {share, n_out, n_in});
-                is_begun[part] = true;
+                multiply(lefts[part], others[part], depth, false, nullptr, share.is_begun, {part ? share.of_weight.data() : of_weight, n_out, n_in});
+                share.is_begun = true;
             }
         });
-        for (size_t part = 1; of_weight && part < size_t(n_parts); part++)
-            for (size_t i = 0; i < size_t(n_out) * n_in; i++) of_weight[i] += shares[(part - 1) * n_out * n_in + i];
+        if (of_bias) std::fill(of_bias, of_bias + n_out, 0.0f);
+        for (const Share &share : shares) add(share.of_weight, of_weight), add(share.of_bias, of_bias);
     });
 }
 
 }  // namespace HEED_ISA
 #endif
 
-// y (n, n_out) = x (n, n_in) W^T + b, of W (n_out, n_in) and b (n_out,) or null. Returns null or an
-// error message.
-extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const float *x, const float *weight, const float *bias, int32_t n, int32_t n_out, int32_t n_in, int32_t n_threads, float *y) {
+// y (n, n_out) = x (n, n_in) W^T + b, of W (n_out, n_in) and b (n_out,) or null, and 0 for what is
+// negative if it `clamps`. Returns null or an error message.
+extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const float *x, const float *weight, const float *bias, int32_t n, int32_t n_out, int32_t n_in, int32_t clamps, int32_t n_threads, float *y) {
 #if defined(HEED_ISA)
-    return HEED_ISA::forward(x, weight, bias, n, n_out, n_in, n_threads, y);
+    return HEED_ISA::forward(x, weight, bias, n, n_out, n_in, clamps, n_threads, y);
 #else
-    (void)x, (void)weight, (void)bias, (void)n, (void)n_out, (void)n_in, (void)n_threads, (void)y;
+    (void)x, (void)weight, (void)bias, (void)n, (void)n_out, (void)n_in, (void)clamps, (void)n_threads, (void)y;
     return "heed was compiled without tiles of bfloat16";
 #endif
 }
 
-// Its gradients by x, (n, n_in), and by W, (n_out, n_in), each where not null, from that by y.
-extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const float *x, const float *weight, const float *grad, int32_t n, int32_t n_out, int32_t n_in, int32_t n_threads, float *of_x, float *of_weight) {
+// Its gradients by x, (n, n_in), W, (n_out, n_in), and b, (n_out,), each where not null, from that by y.
+// y is null if nothing was clamped.
+extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const float *x, const float *weight, const float *y, const float *grad, int32_t n, int32_t n_out, int32_t n_in, int32_t n_threads, float *of_x, float *of_weight, float *of_bias) {
 #if defined(HEED_ISA)
-    return HEED_ISA::backward(x, weight, grad, n, n_out, n_in, n_threads, of_x, of_weight);
+    return HEED_ISA::backward(x, weight, y, grad, n, n_out, n_in, n_threads, of_x, of_weight, of_bias);
 #else
-    (void)x, (void)weight, (void)grad, (void)n, (void)n_out, (void)n_in, (void)n_threads, (void)of_x, (void)of_weight;
+    (void)x, (void)weight, (void)y, (void)grad, (void)n, (void)n_out, (void)n_in, (void)n_threads, (void)of_x, (void)of_weight, (void)of_bias;
     return "heed was compiled without tiles of bfloat16";
 #endif
 }

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import heed.model
@@ -334,13 +335,17 @@ def linear_attention_calls() -> Iterator[Call]:
 def tile_calls() -> Iterator[Call]:
     """What stands in for products in tiles, which need AMX and widths that these are not."""
 
-    def plain(x: Tensor, weight: Tensor, grad: Tensor, **wanted: bool) -> tuple[Tensor, Tensor]:
-        return grad @ weight, grad.t() @ x
+    def gradients(
+        x: Tensor, weight: Tensor, grad: Tensor, clamped: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        kept = grad * (clamped > 0)
+        return kept @ weight, kept.t() @ x, kept.sum(0)
 
     to_multiply = {"x": tensor("n, n_in"), "weight": tensor("n_out, n_in")}
     yield tiles.fit, tiles.fit, to_multiply
-    both = {"of_x": True, "of_weight": True}
-    yield tiles.linear_gradients, plain, {**to_multiply, "grad": tensor("n, n_out"), **both}
+    yield tiles.linear, F.linear, {**to_multiply, "bias": tensor("n_out")}
+    of_y = {"grad": tensor("n, n_out"), "clamped": tensor("n, n_out")}
+    yield tiles.linear_gradients, gradients, {**to_multiply, **of_y}
     given = {"states": tensor("n_tokens, d_model"), "weight": tensor("vocab_size, d_model")}
     targets = torch.zeros(size("n_tokens"), dtype=torch.int64)
     yield tiles.probabilities, loss._in_chunks, {**given, "targets": targets}

@@ -17,7 +17,7 @@ from heed.model.fast.dropout import Dropout
 from heed.model.fast.products import Linear
 from heed.model.positions import Rotation
 from heed.model.recurrence import SSRU, AverageAttention
-from heed.model.trace import see
+from heed.model.trace import is_heard, see
 
 
 class PostNorm(nn.Module):
@@ -104,9 +104,14 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each position by itself, `(batch, length, d_model)`."""
+        return see(self, "out", self.contract(self.dropout(self._activated(x))))
+
+    def _activated(self, x: Tensor) -> Tensor:
+        if self.activation is F.relu and not is_heard(self):
+            clamped: Tensor = self.expand(x, clamps=True)
+            return clamped
         expanded = see(self, "expanded", self.expand(x))
-        activated = see(self, "activated", self.activation(expanded))
-        return see(self, "out", self.contract(self.dropout(activated)))
+        return see(self, "activated", self.activation(expanded))
 
 
 class SwiGLU(nn.Module):

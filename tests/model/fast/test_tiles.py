@@ -1,14 +1,18 @@
 """Linear layers in AMX's tiles against exact products of the same rounded factors."""
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heed.errors import HeedError
 from heed.model.fast import tiles
 from heed.model.fast.products import linear, rounded_products
+
+ALL = True, True, True
 
 
 @pytest.fixture(autouse=True)
@@ -34,32 +38,42 @@ def is_near(found: Tensor | None, wanted: Tensor) -> bool:
 @pytest.mark.parametrize("n", [64, 65, 255, 256, 257, 1000])
 @pytest.mark.parametrize(("n_out", "n_in"), [(32, 32), (96, 64), (64, 160)])
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_a_layer_and_its_gradients(n: int, n_out: int, n_in: int, has_bias: bool) -> None:
+@pytest.mark.parametrize("clamps", [False, True])
+def test_a_layer_and_its_gradients(
+    n: int, n_out: int, n_in: int, has_bias: bool, clamps: bool
+) -> None:
     torch.manual_seed(n)
-    x, weight, grad = exact(n, n_in), exact(n_out, n_in), exact(n, n_out)
-    bias = torch.randn(n_out) if has_bias else None
-    given = [each.clone().requires_grad_() for each in (x, weight)]
+    given = [exact(n, n_in), exact(n_out, n_in), *([torch.randn(n_out)] if has_bias else [])]
+    grad = exact(n, n_out)
+    fast = [each.clone().requires_grad_() for each in given]
+    plain = [each.double().requires_grad_() for each in given]
     with rounded_products():
-        assert tiles.fit_linear(x, weight)
-        y = linear(given[0], given[1], bias)
+        assert tiles.fit_linear(*given[:2])
+        y = linear(*fast, clamps=clamps)
         y.backward(grad)
-    product = x.double() @ weight.double().t()
-    assert is_near(y.detach(), product if bias is None else product + bias)
-    assert is_near(given[0].grad, grad.double() @ weight.double())
-    assert is_near(given[1].grad, grad.double().t() @ x.double())
+    wanted = F.linear(*plain)
+    wanted = wanted.relu() if clamps else wanted
+    wanted.backward(grad)
+    assert is_near(y.detach(), wanted.detach())
+    assert not clamps or y.min() == 0
+    for found, truth in zip(fast, plain, strict=True):
+        assert truth.grad is not None and is_near(found.grad, truth.grad)
 
 
-@pytest.mark.parametrize(("of_x", "of_weight"), [(True, False), (False, True), (False, False)])
-def test_only_gradients_that_are_wanted(of_x: bool, of_weight: bool) -> None:
+@pytest.mark.parametrize("needs", list(itertools.product([False, True], repeat=3)))
+def test_only_gradients_that_are_wanted(needs: tuple[bool, bool, bool]) -> None:
     x, weight, grad = exact(70, 32), exact(64, 32), exact(70, 64)
-    found = tiles.linear_gradients(x, weight, grad, of_x=of_x, of_weight=of_weight)
-    assert [each is not None for each in found] == [of_x, of_weight]
+    found = tiles.linear_gradients(x, weight, grad, needs=needs)
+    assert tuple(each is not None for each in found) == needs
+    for each, whole in zip(found, tiles.linear_gradients(x, weight, grad, needs=ALL), strict=True):
+        assert each is None or (whole is not None and torch.equal(each, whole))
 
 
 def test_tensors_that_are_not_contiguous() -> None:
     x, weight, grad = exact(32, 80).t(), exact(32, 64).t(), exact(1).expand(80, 64)
     assert is_near(tiles.linear(x, weight, None), x.double() @ weight.double().t())
-    of_x, of_weight = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+    of_x, of_weight, of_bias = tiles.linear_gradients(x, weight, grad, needs=ALL)
+    assert is_near(of_bias, grad.double().sum(0))
     assert is_near(of_x, grad.double() @ weight.double())
     assert is_near(of_weight, grad.double().t() @ x.double())
 
@@ -80,16 +94,18 @@ def test_odd_widths_are_left_to_torch() -> None:
 def test_several_threads_share_the_rows(n: int) -> None:
     x, weight, grad = exact(n, 64), exact(96, 64), exact(n, 96)
     alone = tiles.linear(x, weight, None)
-    of_x, _ = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+    of_x, *_ = tiles.linear_gradients(x, weight, grad, needs=ALL)
     assert of_x is not None
     for n_threads in (2, 3, 8):
         torch.set_num_threads(n_threads)
         assert torch.equal(tiles.linear(x, weight, None), alone)
-        found = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
-        again = tiles.linear_gradients(x, weight, grad, of_x=True, of_weight=True)
+        found = tiles.linear_gradients(x, weight, grad, needs=ALL)
+        again = tiles.linear_gradients(x, weight, grad, needs=ALL)
         assert found[0] is not None and torch.equal(found[0], of_x)
         assert is_near(found[1], grad.double().t() @ x.double())
-        assert found[1] is not None and again[1] is not None and torch.equal(found[1], again[1])
+        assert is_near(found[2], grad.double().sum(0))
+        for each, same in zip(found, again, strict=True):
+            assert each is not None and same is not None and torch.equal(each, same)
 
 
 def test_the_library_refuses_what_it_cannot_multiply() -> None:

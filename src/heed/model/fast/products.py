@@ -97,8 +97,6 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        if is_rounding() and tiles.fit_linear(x, weight):
-            return tiles.linear(x, weight, bias)
         y = x.new_empty(x.size(0), weight.size(0))
         by = weight.t()
         _in_pieces(x.size(0), lambda rows: torch.mm(x[rows], by, out=y[rows]))
@@ -109,10 +107,6 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
-        grad_bias = grad.sum(0) if of_bias else None
-        if is_rounding() and tiles.fit_linear(x, weight):
-            found = tiles.linear_gradients(x, weight, grad, of_x=of_x, of_weight=of_weight)
-            return *found, grad_bias
         grad_x = torch.empty_like(x) if of_x else None
         grad_weight = torch.empty_like(weight) if of_weight else None
 
@@ -123,32 +117,59 @@ class _Linear(torch.autograd.Function):
                 grad_weight.addmm_(grad[rows].t(), x[rows], beta=min(rows.start, 1))
 
         _in_pieces(x.size(0), multiply)
-        return grad_x, grad_weight, grad_bias
+        return grad_x, grad_weight, grad.sum(0) if of_bias else None
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b, equal to `F.linear`.
+class _LinearInTiles(torch.autograd.Function):
+    """The same with AMX, and max(0, x) behind it if it clamps."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, clamps: bool) -> Tensor:
+        y = tiles.linear(x, weight, bias, clamps=clamps)
+        ctx.save_for_backward(x, weight, y if clamps else None)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, clamped = ctx.saved_tensors
+        needs = ctx.needs_input_grad[:3]
+        found = tiles.linear_gradients(x, weight, grad, clamped=clamped, needs=needs)
+        return *found, None
+
+
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, clamps: bool = False
+) -> Tensor:
+    """x W^T + b, equal to `F.linear`, or max(0, x W^T + b).
 
     Args:
         x: `(…, n_in)`.
         weight: `(n_out, n_in)`.
         bias: `(n_out,)`.
+        clamps: whether negative results become 0.
 
     Returns:
         `(…, n_out)`.
     """
-    if not _can_be_faster(x):
-        return F.linear(x, weight, bias)
-    y: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)  # type: ignore[no-untyped-call]
-    return y.view(*x.shape[:-1], weight.size(0))
+    rows = x.flatten(0, -2) if _can_be_faster(x) else None
+    if rows is not None and is_rounding() and tiles.fit_linear(rows, weight):
+        found: Tensor = _LinearInTiles.apply(rows, weight, bias, clamps)  # type: ignore[no-untyped-call]
+        return found.view(*x.shape[:-1], weight.size(0))
+    if rows is None:
+        y = F.linear(x, weight, bias)
+    else:
+        y = _Linear.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+        y = y.view(*x.shape[:-1], weight.size(0))
+    return F.relu(y) if clamps else y
 
 
 class Linear(nn.Linear):
     """`nn.Linear`, through `linear`."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map `x`, `(…, n_in)`."""
-        return linear(x, self.weight, self.bias)
+    def forward(self, x: Tensor, *, clamps: bool = False) -> Tensor:
+        """Map `x`, `(…, n_in)`; negative results become 0 if it clamps."""
+        return linear(x, self.weight, self.bias, clamps=clamps)
 
 
 def _can_be_faster(x: Tensor) -> bool:

@@ -20,8 +20,8 @@ MULTIPLE = 32
 LEAST_TOKENS = 64
 """Fewer gain nothing."""
 
-_FORWARD = "heed_linear_forward", (*[c_void_p] * 3, *[c_int32] * 4, c_void_p)
-_BACKWARD = "heed_linear_backward", (*[c_void_p] * 3, *[c_int32] * 4, *[c_void_p] * 2)
+_FORWARD = "heed_linear_forward", (*[c_void_p] * 3, *[c_int32] * 5, c_void_p)
+_BACKWARD = "heed_linear_backward", (*[c_void_p] * 4, *[c_int32] * 4, *[c_void_p] * 3)
 _OUTPUT_LAYER = "heed_output_layer", (*[c_void_p] * 3, *[c_int32] * 4, *[c_void_p] * 4)
 
 
@@ -63,38 +63,56 @@ def fit_linear(x: Tensor, weight: Tensor) -> bool:
     return weight.size(0) % MULTIPLE == 0 and fit(x, weight)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x W^T + b, `(n, n_out)`, of `x` `(n, n_in)`, `weight` `(n_out, n_in)`, `bias` `(n_out,)`."""
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, *, clamps: bool = False) -> Tensor:
+    """x W^T + b, or max(0, x W^T + b).
+
+    Args:
+        x: `(n, n_in)`.
+        weight: `(n_out, n_in)`.
+        bias: `(n_out,)`.
+        clamps: whether negative results become 0.
+
+    Returns:
+        `(n, n_out)`.
+    """
     x, weight = x.contiguous(), weight.contiguous()
     bias = None if bias is None else bias.contiguous()
     y = x.new_empty(len(x), len(weight))
-    _call(_FORWARD, (x, weight, bias), (len(x), *weight.shape, torch.get_num_threads()), (y,))
+    sizes = len(x), *weight.shape, clamps, torch.get_num_threads()
+    _call(_FORWARD, (x, weight, bias), sizes, (y,))
     return y
 
 
 def linear_gradients(
-    x: Tensor, weight: Tensor, grad: Tensor, *, of_x: bool, of_weight: bool
-) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of `linear` by its first factors.
+    x: Tensor,
+    weight: Tensor,
+    grad: Tensor,
+    *,
+    clamped: Tensor | None = None,
+    needs: tuple[bool, bool, bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of `linear`.
 
     Args:
         x: `(n, n_in)`.
         weight: `(n_out, n_in)`.
         grad: the gradient by the result, `(n, n_out)`.
-        of_x: whether that by `x` is wanted.
-        of_weight: whether that by `weight` is wanted.
+        clamped: the result, `(n, n_out)`, if negative ones became 0.
+        needs: whether those by `x`, `weight` and the bias are wanted.
 
     Returns:
-        `(n, n_in)` and `(n_out, n_in)`, None where it is not wanted.
+        That by `x`, `(n, n_in)`, by `weight`, `(n_out, n_in)`, and by the bias, `(n_out,)`; None
+        where it is not wanted.
     """
     x, weight, grad = x.contiguous(), weight.contiguous(), grad.contiguous()
-    found = (
-        torch.empty_like(x) if of_x else None,
-        torch.empty_like(weight) if of_weight else None,
+    shapes = x.shape, weight.shape, weight.shape[:1]
+    of_x, of_weight, of_bias = (
+        x.new_empty(shape) if is_needed else None
+        for shape, is_needed in zip(shapes, needs, strict=True)
     )
     sizes = len(x), *weight.shape, torch.get_num_threads()
-    _call(_BACKWARD, (x, weight, grad), sizes, found)
-    return found
+    _call(_BACKWARD, (x, weight, clamped, grad), sizes, (of_x, of_weight, of_bias))
+    return of_x, of_weight, of_bias
 
 
 def probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> Probabilities:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
-from heed.model.fast.products import faster_products
+from heed.model.fast.products import faster_products, is_rounding
 from heed.model.network import TorchNetwork
 from heed.train.parallel.shard import collected, fill, rows_of, whole
 from heed.train.step.config import POLYNOMIALS, TrainConfig
@@ -27,7 +27,8 @@ Block = tuple[str, Tensor, int, int]
 def orthogonalize(matrices: Tensor) -> Tensor:
     """Replace each matrix by one with the same singular vectors and all singular values near 1.
 
-    Those below a hundredth of the matrix's Frobenius norm end below 0.73.
+    Those below a hundredth of the matrix's Frobenius norm end below 0.73. The products are in
+    bfloat16 where products may round, as the authors have them.
 
     Args:
         matrices: a stack of equal shapes, `(n_matrices, n_rows, n_columns)`.
@@ -36,10 +37,12 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     """
     x = matrices.mT if matrices.size(-2) > matrices.size(-1) else matrices
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    x = x.bfloat16() if is_rounding() else x
     with faster_products():
         for a, b, c in POLYNOMIALS:
             gram = x @ x.mT
             x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    x = x.to(matrices.dtype)
     return x.mT if matrices.size(-2) > matrices.size(-1) else x
 
 
