@@ -38,6 +38,13 @@ def spend_all(rates: Rates, client: str = "a") -> int:
     return n_allowed
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does much else may let a process stand for longer than the others wait."""
+    monkeypatch.setattr("heed.serve.access.buckets.PATIENCE_S", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_several_processes_allow_exactly_as_many_as_one() -> None:
     rates = rates_of(Buckets(is_shared=True))
     ours, theirs = os.pipe()
@@ -50,28 +57,72 @@ def test_several_processes_allow_exactly_as_many_as_one() -> None:
     assert rates.take("b", 1, per_minute=LIMIT).remaining == LIMIT - 1
 
 
-def test_a_process_killed_with_the_lock_leaves_none() -> None:
-    """The child is stopped by its clock in the middle of a change."""
-    buckets = Buckets(is_shared=True, n_sets=1)
-    rates_of(buckets).take("a", 10, per_minute=LIMIT)
+def stopped_in_a_change(buckets: Buckets, client: str) -> int:
+    """The id of a child that has taken the lock of a client's set, and does not go on."""
     ours, theirs = os.pipe()
 
     def stop() -> float:
         os.write(theirs, b"x")
-        time.sleep(600)
-        return 0.0
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return 1000.0
 
-    pid = forked(lambda: rates_of(buckets, stop).take("a", 10, per_minute=LIMIT))
+    pid = forked(lambda: rates_of(buckets, stop).take(client, 10, per_minute=LIMIT))
+    assert os.read(ours, 1) == b"x"
+    assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+    return pid
+
+
+def ended(pid: int) -> None:
+    """Kill a child, stopped or not."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_a_process_killed_with_the_lock_leaves_none() -> None:
+    buckets = Buckets(is_shared=True, n_sets=1)
+    rates_of(buckets).take("a", 10, per_minute=LIMIT)
+    pid = stopped_in_a_change(buckets, "a")
     try:
-        assert os.read(ours, 1) == b"x"
         with pytest.raises(BlockingIOError):
             fcntl.lockf(buckets._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
     finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        ended(pid)
     assert rates_of(buckets).take("a", 1, per_minute=LIMIT).remaining == LIMIT - 11
 
 
+@pytest.mark.reliability
+def test_a_stopped_process_neither_blocks_the_others_nor_frees_their_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It stands in the middle of a change; the others wait once, and count on without its lock."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    buckets = Buckets(is_shared=True, n_sets=1)
+    rates_of(buckets).take("a", 10, per_minute=LIMIT)
+    pid = stopped_in_a_change(buckets, "a")
+    try:
+        others = [rates_of(buckets) for _ in range(2)]
+        left = [others[n % 2].take("a", 1, per_minute=LIMIT).remaining for n in range(4)]
+        assert left == [LIMIT - 11, LIMIT - 12, LIMIT - 13, LIMIT - 14]
+        assert waited
+        n_waits = len(waited)
+        assert spend_all(others[0]) == LIMIT - 14
+        assert not others[1].take("a", 1, per_minute=LIMIT).is_allowed
+        assert others[1].take("b", 1, per_minute=LIMIT).remaining == LIMIT - 1
+        monkeypatch.setattr(buckets, "_waits_again_at", 0.0)
+        others[1].take("a", 1, per_minute=LIMIT)
+        assert len(waited) > n_waits, "it never asks for the lock again"
+        os.kill(pid, signal.SIGCONT)
+        os.waitpid(pid, 0)
+    except BaseException:
+        ended(pid)
+        raise
+    # It wrote what it had read before it stood: the counts of one client, no more.
+    assert rates_of(buckets).take("a", 1, per_minute=LIMIT).remaining == LIMIT - 21
+    assert rates_of(buckets).take("b", 1, per_minute=LIMIT).remaining == LIMIT - 2
+
+
+@pytest.mark.usefixtures("patient")
 def test_processes_killed_at_any_moment_leave_counts_right() -> None:
     """What a killed process was allowed is lost at most for the request it was killed in."""
     n_killed, n_allowed = 20, 0

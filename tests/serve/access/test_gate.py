@@ -86,23 +86,86 @@ def test_deeplx_takes_a_key_as_its_clients_send_it(client: TestClient, path: Pat
     assert refused.json() == {"code": 401, "message": "Invalid API key"}
 
 
+OWN = {"source": "en", "target": "de"}
+ADDON = {"source_lang": "EN", "target_lang": "DE"}
+
+
 @pytest.mark.parametrize(
-    ("address", "values"),
+    ("address", "values", "name"),
     [
-        ("/kiss", {"from": "en", "to": "de"}),
-        ("/hcfy", {"source": "en", "destination": ["de"]}),
-        ("/deeplx", {"source_lang": "EN", "target_lang": "DE"}),
+        ("/translate", OWN, "q"),
+        ("/detect", {}, "q"),
+        ("/kiss", {"from": "en", "to": "de"}, "text"),
+        ("/kiss", {"from": "en", "to": "de"}, "texts"),
+        ("/imme", ADDON, "text_list"),
+        ("/hcfy", {"source": "en", "destination": ["de"]}, "text"),
+        ("/deeplx", ADDON, "text"),
+        ("/deeplx/translate", ADDON, "text"),
+        ("/language/translate/v2", OWN, "q"),
+        ("/translate_a/single", {"sl": "en", "tl": "de"}, "q"),
+        ("/v2/translate", ADDON, "text"),
+        ("/api/v1/translate", OWN, "text"),
+        ("/api/v1/translate", {**OWN, "text": "A man."}, "prefix"),
+        ("/api/v1/translate/stream", OWN, "text"),
+        ("/api/v1/detect", {}, "text"),
+        ("/api/v1/next-word", OWN, "text"),
+        ("/api/v1/next-word", {**OWN, "text": "A man."}, "prefix"),
+        ("/api/v1/continue", OWN, "text"),
+        ("/api/v1/score", {**OWN, "target_text": "Ja."}, "source_text"),
+        ("/api/v1/score", {**OWN, "source_text": "A man."}, "target_text"),
+        ("/api/v1/search", OWN, "text"),
+        ("/api/v1/trace", OWN, "text"),
+        ("/api/v1/trace", {**OWN, "text": "A man."}, "translation"),
     ],
 )
-def test_an_add_on_cannot_ask_for_more_than_its_key_may(
-    client: TestClient, path: Path, address: str, values: dict[str, Any]
+def test_no_path_takes_more_text_than_the_key_allows(
+    client: TestClient, path: Path, address: str, values: dict[str, Any], name: str
 ) -> None:
-    key = {"Authorization": f"Bearer {made(path, chars=10)}"}
-    answer = client.post(address, json={**values, "text": "A man."}, headers=key)
+    is_list = name in ("text_list", "texts") or address == "/v2/translate"
+    for text, is_refused in (("A man.", False), ("A man. A man.", True)):
+        given = [text] if is_list else text
+        limit = 9 + sum(len(values[each]) for each in values if each.endswith("text"))
+        key = {"X-API-Key": made(path, f"n{len(text)}", chars=limit)}
+        answer = client.post(address, json={**values, name: given}, headers=key)
+        assert ("text limit" in answer.text) == is_refused, answer.text
+        assert (answer.status_code == 400) == is_refused, answer.text
+
+
+def test_a_list_that_is_the_whole_body_has_characters_too(client: TestClient, path: Path) -> None:
+    headers = {"X-API-Key": made(path, chars=10)}
+    answer = client.post("/translator/translate", json=[{"src": "A man."}], headers=headers)
     assert answer.status_code == 200
-    answer = client.post(address, json={**values, "text": "A man. A man."}, headers=key)
+    answer = client.post("/translator/translate", json=[{"src": "A man."}] * 2, headers=headers)
     assert answer.status_code == 400
-    assert "text limit (10)" in answer.text
+    assert answer.json()["error"].endswith("(12) exceeds text limit (10)")
+    for wrong in ([{"src": 1}, None, {"src": "A man."}], {"src": "A man."}):
+        answer = client.post("/translator/translate", json=wrong, headers=headers)
+        assert answer.status_code == 400
+        assert "src" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("address", ["/translate_file", "/api/v1/files", "/v2/document"])
+def test_the_text_of_a_file_counts(client: TestClient, path: Path, address: str) -> None:
+    values = ADDON if address.startswith("/v2") else OWN
+    for chars, status in ((11, 413), (100, 200)):
+        answer = client.post(
+            address,
+            data=values,
+            files={"file": ("a.txt", b"A man. A man.")},
+            headers={"X-API-Key": made(path, f"n{chars}", chars=chars)},
+        )
+        assert answer.status_code == status
+        assert ("text limit (11)" in answer.text) == (status == 413)
+
+
+def test_what_no_model_reads_does_not_count(client: TestClient, path: Path) -> None:
+    headers = {"X-API-Key": made(path, chars=10, per_minute=2)}
+    asked = {**OWN, "text": "A man.", "protect": ["ACME-[0-9]+", "none", "x+"]}
+    answer = client.post("/api/v1/translate", json=asked, headers=headers)
+    assert answer.status_code == 200
+    assert answer.headers["ratelimit-remaining"] == "1"
+    asked = {**ADDON, "text": ["A man."], "context": "He came home at last."}
+    assert client.post("/v2/translate", json=asked, headers=headers).status_code == 200
 
 
 def test_missing_wrong_expired_and_revoked_keys_get_the_same_answer(

@@ -36,10 +36,12 @@ class Admission:
 
     Attributes:
         key: the name of its key; empty on a server without keys.
+        most_chars: that its key may ask for at once; 0 = no such limit.
         headers: for the answer.
     """
 
     key: str = ""
+    most_chars: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -88,10 +90,10 @@ class Gate:
                 f"Invalid request: request ({n_chars}) exceeds text limit ({key.chars})",
                 code="too_long",
             )
-        name = key.name if key else ""
+        name, most_chars = (key.name, key.chars) if key else ("", 0)
         per_minute = key.per_minute if key else self._per_minute
         if not per_minute:
-            return Admission(key=name)
+            return Admission(key=name, most_chars=most_chars)
         forwarded = ", ".join(headers.getlist("x-forwarded-for"))
         client = f"key {name}" if key else bucket_of(client_address(peer, forwarded, self._trusted))
         taken = self._rates.take(client, n_texts, per_minute=per_minute)
@@ -102,7 +104,7 @@ class Gate:
                 code="too_many_requests",
                 headers=taken.headers(),
             )
-        return Admission(key=name, headers=taken.headers())
+        return Admission(key=name, most_chars=most_chars, headers=taken.headers())
 
     def close(self) -> None:
         """Close the file of keys."""

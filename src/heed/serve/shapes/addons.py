@@ -18,10 +18,10 @@ from heed.serve.shapes.schemas import INTEGER, NUMBER, TEXT, listed, record
 from heed.serve.shapes.style import Style
 
 TAG = "Add-ons"
-LINES = Field(
+WHOLE_TEXT = Field(
     name="text",
-    kind="texts",
-    about="Text to translate; of a list, the texts are lines of one.",
+    kind="text",
+    about="Text to translate.",
     is_required=True,
     example="A man is riding a bike.",
 )

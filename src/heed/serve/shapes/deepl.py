@@ -133,7 +133,12 @@ TRANSLATE = (
         about="Ignored: formatting is always preserved.",
         default=False,
     ),
-    Field(name="context", kind="text", about="Ignored: models read one sentence at a time."),
+    Field(
+        name="context",
+        kind="text",
+        about="Ignored: models read one sentence at a time.",
+        is_for_model=False,
+    ),
     Field(
         name="tag_handling_version",
         kind="word",

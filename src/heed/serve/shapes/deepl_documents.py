@@ -59,6 +59,7 @@ async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
     order = FileOrder(
         source=source,
         target=target,
+        most_chars=asked.most_chars,
         glossary=await find_terms(service, asked, source, target),
     )
     found = await translate_file(service, values["file"], order)

@@ -148,6 +148,7 @@ CREATE = (
         about="A term and its translation a line.",
         is_required=True,
         example="bike\tRad",
+        is_for_model=False,
     ),
     Field(
         name="entries_format",

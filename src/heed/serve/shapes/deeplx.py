@@ -11,7 +11,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import addons, deepl, fields
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field, as_list
+from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import INTEGER, TEXT, listed, record
 from heed.serve.shapes.style import Style
 
@@ -41,7 +41,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
     values = asked.values
     (answer,) = await addons.translate(
         service,
-        ["\n".join(as_list(values["text"]))],
+        [values["text"]],
         values["source_lang"],
         values["target_lang"],
         values["tag_handling"] or "text",
@@ -59,7 +59,7 @@ async def _translate(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 FIELDS = (
-    addons.LINES,
+    addons.WHOLE_TEXT,
     replace(fields.SOURCE, name="source_lang", example="EN"),
     replace(fields.TARGET, name="target_lang", example="DE"),
     next(each for each in deepl.TRANSLATE if each.name == "tag_handling"),

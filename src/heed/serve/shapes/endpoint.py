@@ -20,7 +20,7 @@ from heed.serve.access.gate import Admission, Gate
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.body import Parameters, read_parameters
-from heed.serve.shapes.fields import Field, as_list, take
+from heed.serve.shapes.fields import Field, take, texts_for_model
 from heed.serve.shapes.json_answer import JsonAnswer
 from heed.serve.shapes.style import Style
 from heed.serve.work.deadline import Deadline
@@ -47,12 +47,15 @@ class Asked:
         given: as the client sent them.
         http: headers, path and address.
         key: name of the client's key; empty on a server without keys.
+        most_chars: that the key may ask for at once; 0 = no limit of its own. For what is read
+            later than the fields, such as a file; the gate has looked at these.
     """
 
     values: Mapping[str, Any]
     given: Parameters
     http: HttpRequest
     key: str = ""
+    most_chars: int = 0
 
 
 Handler = Callable[[Service, Asked], Awaitable[Any]]
@@ -75,6 +78,7 @@ class Endpoint:
         media_type: of the answer.
         status: of a good answer.
         body: JSON Schema of a body that is no object, and so has no fields.
+        texts_of_body: the texts for a model in such a body; it may not be what `body` says.
         example: such a body.
         is_private: it is only for clients with a key, although it is a GET without parameters.
     """
@@ -90,6 +94,7 @@ class Endpoint:
     media_type: str = "application/json"
     status: int = 200
     body: Mapping[str, Any] | None = None
+    texts_of_body: Callable[[Any], list[str]] | None = None
     example: Any = None
     is_private: bool = False
 
@@ -136,7 +141,13 @@ async def _answer(http: HttpRequest, endpoint: Endpoint, service: Service) -> Re
         values = take(endpoint.fields, given, endpoint.style)
         admission = _admit(http, endpoint, given, values) if endpoint.needs_key else Admission()
         http.state.headers = admission.headers
-        asked = Asked(values=values, given=given, http=http, key=admission.key)
+        asked = Asked(
+            values=values,
+            given=given,
+            http=http,
+            key=admission.key,
+            most_chars=admission.most_chars,
+        )
         async with _within_own_time(http):
             found = await _while_connected(http, endpoint.handler(service, asked))
     finally:
@@ -149,17 +160,15 @@ def _admit(
 ) -> Admission:
     """Ask the gate."""
     gate: Gate = http.app.state.gate
-    texts: list[str] = []
-    for each in endpoint.fields:
-        if each.kind == "texts" and (value := values[each.name]):
-            texts += as_list(value)
-    bare = given.values.get("")  # a list that is the whole body
+    texts = texts_for_model(endpoint.fields, values)
+    if endpoint.texts_of_body is not None:
+        texts.append(endpoint.texts_of_body(given.values.get("")))
     return gate.admit(
         peer=http.client.host if http.client else "",
         headers=http.headers,
         values=given.values,
-        n_texts=max(1, len(texts), len(bare) if isinstance(bare, list) else 0),
-        n_chars=sum(map(len, texts)),
+        n_texts=max([1, *map(len, texts)]),
+        n_chars=sum(len(text) for together in texts for text in together),
     )
 
 

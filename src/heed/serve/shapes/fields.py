@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,6 +39,7 @@ MEANINGS: dict[Kind, str] = {
     "objects": "a list of objects",
     "file": "a file",
 }
+_TEXT_KINDS = ("text", "texts")
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 MAX_WORD_CHARS = 1000
 """Longest name, code or list of names."""
@@ -59,6 +60,7 @@ class Field:
         high: the largest number.
         example: a value, for the documentation.
         names_stored: it names something that the server keeps; the answer is 404 without that.
+        is_for_model: a model reads it, if it is text; so it counts for the limits of a key.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Field:
     high: float = math.inf
     example: Any = None
     names_stored: bool = False
+    is_for_model: bool = True
 
 
 SOURCE = Field(
@@ -96,6 +99,20 @@ def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, 
         Refusal: a field is missing or not what it must be.
     """
     return {each.name: _value_of(each, given, style) for each in fields}
+
+
+def texts_for_model(fields: Sequence[Field], values: Mapping[str, Any]) -> list[list[str]]:
+    """The texts that a model is to read, those of each field in a list.
+
+    Args:
+        fields: of a request.
+        values: theirs, as `take` returns them.
+    """
+    return [
+        as_list(value)
+        for each in fields
+        if each.kind in _TEXT_KINDS and each.is_for_model and (value := values[each.name])
+    ]
 
 
 def as_list(texts: str | list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from heed.serve.request import AUTO
 from heed.serve.service import Service
 from heed.serve.shapes import addons
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import SOURCE, Field, as_list
+from heed.serve.shapes.fields import SOURCE, Field
 from heed.serve.shapes.schemas import TEXT, listed, record
 
 NAMES = {
@@ -58,7 +58,7 @@ CODES = {name: code for code, name in NAMES.items()}
 
 async def _hcfy(service: Service, asked: Asked) -> dict[str, Any]:
     """The first language is wanted, the second if the text is in the first."""
-    text, wanted = "\n".join(as_list(asked.values["text"])), asked.values["destination"]
+    text, wanted = asked.values["text"], asked.values["destination"]
     if not wanted:
         missing = addons.STYLE.missing.format(name="destination")
         raise Refusal(400, missing, code="missing", field="destination")
@@ -85,7 +85,7 @@ ENDPOINTS = (
         tag=addons.TAG,
         summary="Translate for HCFY.",
         fields=(
-            addons.LINES,
+            addons.WHOLE_TEXT,
             Field(
                 name="destination",
                 kind="words",

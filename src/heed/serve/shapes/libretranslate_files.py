@@ -37,7 +37,8 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
             400, "Invalid request: file format not supported", code="wrong_file", field="file"
         )
     source, target = direction(service, values["source"], values["target"])
-    found = await translate_file(service, values["file"], FileOrder(source=source, target=target))
+    order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
+    found = await translate_file(service, values["file"], order)
     kept = await asyncio.to_thread(Downloads(store).keep, found.name, found.content)
     return {"translatedFileUrl": str(asked.http.url_for("/download_file/{name}", name=kept))}
 

@@ -88,8 +88,10 @@ ENDPOINTS = (
         tag=TAG,
         summary="Suggest a better translation, where the server keeps them.",
         fields=(
-            Field(name="q", kind="text", about="The text.", is_required=True),
-            Field(name="s", kind="text", about="A better translation.", is_required=True),
+            *(
+                Field(name=name, kind="text", about=about, is_required=True, is_for_model=False)
+                for name, about in (("q", "The text."), ("s", "A better translation."))
+            ),
             SOURCE,
             TARGET,
             API_KEY,

@@ -58,6 +58,14 @@ async def _translate(service: Service, asked: Asked) -> list[list[dict[str, Any]
     ]
 
 
+def _texts(inputs: Any) -> list[str]:
+    """The texts of inputs that may be wrong; of a wrong one, none, but it is counted."""
+    if not isinstance(inputs, list):
+        return []
+    found = [each.get("src") if isinstance(each, dict) else None for each in inputs]
+    return [text if isinstance(text, str) else "" for text in found]
+
+
 def _chosen(service: Service, ids: list[Any]) -> tuple[str, str]:
     directions = _directions(service)
     if len(directions) == 1:
@@ -97,6 +105,7 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Translate texts. The id is that of a direction.",
+        texts_of_body=_texts,
         body={**listed(_INPUT), "minItems": 1},
         example=[{"id": 0, "src": "A man is riding a bike."}],
         answer=listed(listed(record(src=TEXT, tgt=TEXT, n_best=INTEGER, pred_score=NUMBER))),

@@ -107,6 +107,7 @@ TRANSLATE = (
         kind="texts",
         about="What must stay as it is, beside heed's own rules: regular expressions, or `none`.",
         example=["ACME-[0-9]+"],
+        is_for_model=False,
     ),
     Field(
         name="localize_numbers",

@@ -14,7 +14,8 @@ from heed.serve.shapes.translated_file import FileOrder, attachment, translate_f
 async def _translate_file(service: Service, asked: Asked) -> Response:
     values = asked.values
     source, target = direction(service, values["source"], values["target"])
-    found = await translate_file(service, values["file"], FileOrder(source=source, target=target))
+    order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
+    found = await translate_file(service, values["file"], order)
     return attachment(found.name, found.content)
 
 

@@ -44,10 +44,12 @@ class FileOrder:
         source: language code, or `AUTO`.
         target: language code.
         glossary: terms and their translations; None = none.
+        most_chars: that the client's key may ask for; 0 = no limit of its own.
     """
 
     source: str
     target: str
+    most_chars: int = 0
     glossary: Glossary | None = None
 
 
@@ -65,7 +67,7 @@ async def translate_file(service: Service, file: UploadFile, order: FileOrder) -
         raise Refusal(400, str(error), code="wrong_file", field="file") from None
     texts = [segment.text for segment in document.segments]
     n_chars = sum(map(len, texts))
-    limit = service.settings.limits.chars
+    limit = min(service.settings.limits.chars, order.most_chars or n_chars)
     if n_chars > limit:
         sentence = f"Invalid request: request ({n_chars}) exceeds text limit ({limit})"
         raise Refusal(413, sentence, code="too_large", field="file")
