@@ -179,6 +179,9 @@ HEED_API const char *heed_model_new(const heed::Config *config, const heed::Matr
     });
 }
 
+// Gives the memory that no batch uses now back to the system; the bytes of it.
+HEED_API int64_t heed_give_back() { return (int64_t)heed::Blocks::give_back(); }
+
 HEED_API void heed_model_delete(heed::Model *model) { delete model; }
 
 // Positions are tables of the first n, for this call only: of sources, or of targets if the ids are

@@ -1,7 +1,10 @@
 // Memory of batches: large blocks, in huge pages if the system has them, which a batch leaves to
-// the next. Fresh memory comes from the system page by page, and each page is zeroed first.
+// the next. Fresh memory comes from the system page by page, and each page is zeroed first. What
+// batches have not needed for long goes back, so a rare large one leaves nothing behind for good.
 #pragma once
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -20,15 +23,30 @@ struct Block {
     };
     std::unique_ptr<char, Free> data;
     size_t bytes = 0;
+    uint64_t given_at = 0;  // how many blocks had been taken by then
 };
 
 // Blocks left by ended batches, for any thread.
 class Blocks {
   public:
+    Blocks() {
+        All &all = all_blocks();
+        std::lock_guard<std::mutex> lock(all.mutex);
+        all.blocks.push_back(this);
+    }
+    ~Blocks() {
+        All &all = all_blocks();
+        std::lock_guard<std::mutex> lock(all.mutex);
+        all.blocks.erase(std::find(all.blocks.begin(), all.blocks.end(), this));
+    }
+    Blocks(const Blocks &) = delete;
+    Blocks &operator=(const Blocks &) = delete;
+
     // At least `n_bytes` bytes, uninitialized.
     Block take(size_t bytes) {
         bytes = (bytes + kUnit - 1) / kUnit * kUnit;
         std::lock_guard<std::mutex> lock(mutex_);
+        n_taken_++;
         size_t best = left_.size();
         for (size_t i = 0; i < left_.size(); i++)
             if (left_[i].bytes >= bytes && (best == left_.size() || left_[i].bytes < left_[best].bytes)) best = i;
@@ -40,7 +58,7 @@ class Blocks {
         // A block that is too small is freed, so that their number stays bounded.
         if (!left_.empty()) left_.pop_back(), n_blocks_--;
         left_.reserve(n_blocks_ + 1);  // so that `give` needs no memory
-        Block made{std::unique_ptr<char, Block::Free>((char *)std::aligned_alloc(kAlign, bytes)), bytes};
+        Block made{std::unique_ptr<char, Block::Free>((char *)std::aligned_alloc(kAlign, bytes)), bytes, 0};
         if (!made.data) throw std::bad_alloc();
         n_blocks_++;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -51,10 +69,41 @@ class Blocks {
 
     void give(Block &&block) noexcept {
         std::lock_guard<std::mutex> lock(mutex_);
+        block.given_at = n_taken_;
         left_.push_back(std::move(block));
+        forget([&](const Block &each) { return n_taken_ - each.given_at > kLong; });
+    }
+
+    // Frees what no batch uses now, of all models; the bytes of that.
+    static size_t give_back() {
+        All &all = all_blocks();
+        std::lock_guard<std::mutex> lock(all.mutex);
+        size_t bytes = 0;
+        for (Blocks *each : all.blocks) {
+            std::lock_guard<std::mutex> own(each->mutex_);
+            for (const Block &block : each->left_) bytes += block.bytes;
+            each->forget([](const Block &) { return true; });
+        }
+        return bytes;
     }
 
   private:
+    struct All {
+        std::mutex mutex;
+        std::vector<Blocks *> blocks;
+    };
+    static All &all_blocks() {
+        static All *all = new All;  // never deleted: models may live until the process ends
+        return *all;
+    }
+    template <typename F>
+    void forget(const F &is_old) {
+        const size_t before = left_.size();
+        left_.erase(std::remove_if(left_.begin(), left_.end(), is_old), left_.end());
+        n_blocks_ -= before - left_.size();
+    }
+
+    static constexpr uint64_t kLong = 1000;  // blocks taken: some hundred batches
 #if defined(HEED_SANITIZED)
     static constexpr size_t kUnit = 64, kAlign = 64;  // a block for each, so that its end is watched
 #else
@@ -63,6 +112,7 @@ class Blocks {
     std::mutex mutex_;
     std::vector<Block> left_;
     size_t n_blocks_ = 0;
+    uint64_t n_taken_ = 0;
 };
 
 // Memory of one batch, freed with it.

@@ -311,3 +311,25 @@ def test_a_model_may_be_used_from_several_threads_at_once(
     with ThreadPoolExecutor(4) as pool:
         for one, other in zip(alone, pool.map(run, range(8)), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_the_memory_of_ended_batches_goes_back(network: Callable[..., Network]) -> None:
+    """Not what a batch still uses; and that of a rare large batch also by itself."""
+    model = native.NativeModel(network())
+    library.give_back_memory()
+    n_sources, length = 300, 50
+    many = np.resize(TEN, n_sources * length), np.full(n_sources, length, np.int32)
+    few = TEN[:2], np.array([2], np.int32)
+
+    state = model.start(*many, 1)
+    assert library.give_back_memory() < 1 << 24
+    state.step(np.full(n_sources, 5))
+    del state
+    largest_bytes = library.give_back_memory()
+    assert largest_bytes > 1 << 23
+    assert library.give_back_memory() == 0
+
+    model.start(*many, 1)
+    for _ in range(1200):
+        model.start(*few, 1)
+    assert 0 < library.give_back_memory() < largest_bytes / 2

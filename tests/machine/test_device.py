@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import random
 import resource
 import subprocess
@@ -259,9 +260,44 @@ print(keep_freed_memory(), float(torch.tensor([1e-40]) * 1), faults())
         assert int(after) < int(plain) / 4
 
 
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc has heaps that threads may share"
+)
+def test_threads_share_one_heap() -> None:
+    code = """
+import ctypes, re, sys, tempfile, threading
+from heed.machine.memory import share_one_heap
+shared = share_one_heap() if sys.argv[1] == "shared" else None
+c = ctypes.CDLL(None)
+c.malloc.restype = c.fdopen.restype = ctypes.c_void_p
+barrier = threading.Barrier(4)
+def work():
+    barrier.wait()
+    c.malloc(5000)
+    barrier.wait()
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+with tempfile.TemporaryFile() as file:
+    stream = ctypes.c_void_p(c.fdopen(file.fileno(), b"w"))
+    c.malloc_info(0, stream)
+    c.fflush(stream)
+    file.seek(0)
+    print(shared, len(re.findall(b"<heap nr", file.read())))
+"""
+    found = []
+    for how in ("shared", "own"):
+        command = [sys.executable, "-c", code, how]
+        found.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    shared, own = (each.split() for each in found)
+    assert shared == ["True", "1"]
+    assert int(own[1]) > 1
+
+
 def test_where_there_is_no_glibc_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not memory.keep_freed_memory()
+    assert not memory.share_one_heap()
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     assert not memory.keep_freed_memory()

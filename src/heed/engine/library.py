@@ -96,6 +96,7 @@ def functions() -> ctypes.CDLL:
             ],
         ),
         "model_delete": (None, [handle]),
+        "give_back": (c_int64, []),
         "model_always": (words, [handle, POINTER(MatrixRecord), ids, c_int32]),
         "state_shorten": (words, [handle, handle, ids, c_void_p, c_int32]),
         "state_new": (words, [handle, places, ids, c_void_p, c_int32, c_int32, made, c_int32]),
@@ -123,6 +124,11 @@ def is_compiled() -> bool:
     except OSError:
         return False
     return True
+
+
+def give_back_memory() -> int:
+    """Free the memory of batches that none uses now, of all models; the bytes of it."""
+    return int(functions().heed_give_back()) if is_compiled() else 0
 
 
 def kernels(name: str = "") -> str | None:

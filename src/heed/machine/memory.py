@@ -4,7 +4,7 @@ import ctypes
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # glibc's <malloc.h>.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
+_M_ARENA_MAX = -8
 _PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 # Versions 2 and 1: the limit, what is used of it, and which part of that is files read, which the
 # kernel drops when memory is short.
@@ -23,24 +24,40 @@ _MEMORY_FILES = (
 )
 
 
+def share_one_heap() -> bool:
+    """Ask glibc to serve all threads from one heap; False where there is no glibc.
+
+    By default it gives threads up to eight heaps a core. In a server what a thread leaves free is
+    of no use to the next one, which takes its own: each heap grows to the most that was needed
+    in it.
+    """
+    return _accepts([(_M_ARENA_MAX, 1)])
+
+
 def keep_freed_memory() -> bool:
     """Ask glibc to keep freed memory for the next tensor; False where there is no glibc.
 
     By default it hands every large freed block back to the kernel, which zeroes it again page by
     page at the next step.
     """
+    return _accepts(
+        [
+            (_M_MMAP_MAX, 0),
+            (_M_MMAP_THRESHOLD, 1 << 25),
+            (_M_TRIM_THRESHOLD, (1 << 31) - 1),
+            (_M_TOP_PAD, 1 << 26),
+        ]
+    )
+
+
+def _accepts(settings: Sequence[tuple[int, int]]) -> bool:
+    """Whether glibc is there and takes all these options."""
     if not sys.platform.startswith("linux"):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except AttributeError:  # musl
         return False
-    settings = (
-        (_M_MMAP_MAX, 0),
-        (_M_MMAP_THRESHOLD, 1 << 25),
-        (_M_TRIM_THRESHOLD, (1 << 31) - 1),
-        (_M_TOP_PAD, 1 << 26),
-    )
     accepted = [mallopt(option, value) == 1 for option, value in settings]
     return all(accepted)
 
@@ -74,14 +91,14 @@ def spare_memory(device: "torch.device") -> float:
 
 def spare_host_memory() -> float:
     """Bytes of the machine's own memory that are left, as `spare_memory` counts them; no torch."""
-    _give_back_freed_memory()
+    give_back_freed_memory()
     together = os.environ.get("LOCAL_WORLD_SIZE", "")
     shared = min([math.inf, *_numbers(_PROC / "meminfo", "MemAvailable:"), *_spare_in_groups()])
     return min(shared / (int(together) if together.isdigit() else 1), _spare_addresses())
 
 
-def _give_back_freed_memory() -> None:
-    """Let what `keep_freed_memory` has kept so far count as free: the kernel calls it ours."""
+def give_back_freed_memory() -> None:
+    """Return to the kernel what is free in glibc's heap, also what `keep_freed_memory` kept."""
     if sys.platform.startswith("linux"):
         with suppress(AttributeError):  # musl
             ctypes.CDLL(None).malloc_trim(0)

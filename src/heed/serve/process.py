@@ -29,6 +29,7 @@ from heed.serve.settings import Listen, ServeSettings
 from heed.serve.watch.condition import Condition
 from heed.serve.watch.figures import Figures
 from heed.serve.watch.systemd import STOPPING, notify
+from heed.serve.work.rest import Rest
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -187,9 +188,11 @@ class _Process:
         listen = self.settings.listen
         pause = min(listen.head_s, listen.body_s, listen.write_s, listen.idle_s, 4.0) / SWEEPS
         loop = asyncio.get_running_loop()
+        rest = Rest(lambda: self.service.scheduler.n_done)
         while True:
             await asyncio.sleep(pause)
             look_at(self.service, self.figures)
+            rest.look()
             for connection in list(self.server.server_state.connections):
                 assert isinstance(connection, Connection)
                 connection.sweep(loop.time())

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from heed.machine.memory import share_one_heap
 from heed.machine.threads import choose_threads, count_cores
 from heed.serve.access.buckets import Buckets
 from heed.serve.listening import check_certificate, open_sockets, url_of
@@ -83,6 +84,7 @@ def serve(
         ConfigError: the address cannot be listened on, or a model cannot be served.
         FormatError: a folder holds no model, or a damaged one.
     """
+    share_one_heap()  # before there are threads
     logs.set_up(settings.log)
     say = logs.sayer(settings.log, say)
     routes = read_routes(settings.models)[1]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
@@ -134,6 +135,22 @@ def test_a_deadline_frees_the_work(start: Start) -> None:
         scheduler.submit(after)
         assert await texts_of(after) == ["5 5"]
         assert model.n_steps < 1000
+
+    asyncio.run(run())
+
+
+def test_a_waiting_thread_does_not_hold_what_it_did_last(start: Start) -> None:
+    async def run() -> None:
+        scheduler, model = start(), StandIn()
+        job = make_job(model.call(), 10)
+        part, n_done = weakref.ref(job.segments[0]), scheduler.n_done
+        scheduler.submit(job)
+        await texts_of(job)
+        while scheduler.n_done == n_done:
+            await asyncio.sleep(0.001)
+        del job
+        await asyncio.sleep(0)
+        assert part() is None
 
     asyncio.run(run())
 

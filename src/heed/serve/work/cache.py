@@ -99,6 +99,7 @@ def size_of(translation: Translation) -> int:
         _strings([translation.text, *translation.tokens, *translation.source_tokens])
         + _numbers(len(translation.token_scores))
         + sum(_numbers(len(row)) for row in translation.alignment or [])
+        + sum(150 + len(doubt.sentence) for doubt in translation.doubts)
     )
     return 400 + own + sum(map(size_of, translation.alternatives))
 

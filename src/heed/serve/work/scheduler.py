@@ -58,6 +58,7 @@ class Scheduler:
 
     Attributes:
         speeds: of the models.
+        n_done: batches and errands that the threads have ended.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Scheduler:
         self._n_expected = 0
         self._speed = 0.0  # positions a second, of one thread
         self.speeds = Speeds()
+        self.n_done = 0
         self._threads = [
             threading.Thread(target=self._work, name=f"heed-search-{number}", daemon=True)
             for number in range(n_threads)
@@ -158,6 +160,9 @@ class Scheduler:
                 do(work)
             else:
                 search(work, self._note)
+            del work  # else it is held until there is another
+            with self._changed:
+                self.n_done += 1
 
     def _next(self) -> Batch | Errand | None:
         with self._changed:
