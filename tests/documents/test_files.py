@@ -4,7 +4,8 @@ import pytest
 from tests.documents.fakes import shouted, unchanged
 
 from heed.documents.archives import ARCHIVE_FORMATS
-from heed.documents.files import SUPPORTED_FORMATS, open_document
+from heed.documents.endings import SUPPORTED_FORMATS
+from heed.documents.files import TEXT_FORMATS, open_document
 from heed.errors import DataError, UsageError
 from heed.translate.result import Translation
 
@@ -25,6 +26,7 @@ SAMPLES = {
 def test_every_supported_format_has_a_sample_here() -> None:
     archives = [f".{ending}" for ending in ARCHIVE_FORMATS]
     assert sorted([*SAMPLES, *archives]) == sorted(SUPPORTED_FORMATS)
+    assert [f".{each}" for each in (*TEXT_FORMATS, *ARCHIVE_FORMATS)] == [*SUPPORTED_FORMATS]
 
 
 def test_archives_are_opened_too() -> None:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.text.disturb import KINDS, disturb, find_kept, has_case, lower, title, upper
+from heed.text.disturb import KINDS, disturb, find_kept, title
 from heed.text.invent import SPANS, invent_name, invent_span, invent_tags
+from heed.text.letter_case import has_case, lower, upper
 from heed.text.normalize import normalize
 from heed.text.scripts import SPELLED, main_script, neighbors, script_of
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.translate.test_protect import SENTENCES, check, make_translator
 
-from heed.text.disturb import upper
 from heed.text.extend import with_controls
+from heed.text.letter_case import upper
 from heed.text.protected import Rules
 from heed.text.slots import SLOT_PIECES
 from heed.text.vocab import train_vocab

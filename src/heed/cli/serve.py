@@ -1,5 +1,6 @@
 """`heed serve`: translate over HTTP. Its settings come from flags, the environment and a file."""
 
+import gc
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
@@ -141,6 +142,8 @@ def serve(
         return
     if session.is_quiet:
         settings = replace(settings, log=replace(settings.log, level="error"))
+    # Until the server is ready, there is no garbage: only modules and models.
+    gc.disable()
     from heed.serve.supervisor import shared_figures
 
     with shared_figures(settings.listen.processes):

@@ -1,7 +1,7 @@
 """Files in, files out: a format is chosen by the ending of a file's name.
 
-Each format is a module of its own; a new one is a line in `_TEXT_FORMATS` or in
-`ARCHIVE_FORMATS`.
+Each format is a module of its own; a new one is a line in `TEXT_FORMATS` or in
+`ARCHIVE_FORMATS`, and an ending in `endings.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from typing import Protocol
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
 from heed.documents.assembly import Content
 from heed.documents.encoding import decode
+from heed.documents.endings import SUPPORTED_FORMATS
 from heed.documents.gettext import split_po
 from heed.documents.markdown import split_markdown
 from heed.documents.markup import parse_markup
@@ -20,7 +21,7 @@ from heed.documents.subtitles import split_srt, split_vtt
 from heed.errors import DataError
 from heed.translate.result import Translation
 
-_TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
+TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "txt": split_passage,
     "html": parse_markup,
     "htm": parse_markup,
@@ -32,9 +33,6 @@ _TEXT_FORMATS: dict[str, Callable[[str], Content]] = {
     "vtt": split_vtt,
     "po": split_po,
 }
-
-SUPPORTED_FORMATS = tuple(f".{ending}" for ending in (*_TEXT_FORMATS, *ARCHIVE_FORMATS))
-"""The endings of the files that can be opened."""
 
 
 class Document(Protocol):
@@ -87,4 +85,4 @@ def open_document(name: str, data: bytes) -> Document:
     if ending in ARCHIVE_FORMATS:
         return open_archive(name, data, ending)
     text, encoding, mark = decode(name, data)
-    return _TextFile(_TEXT_FORMATS[ending](text), encoding, mark)
+    return _TextFile(TEXT_FORMATS[ending](text), encoding, mark)

@@ -134,7 +134,8 @@ def from_arrays(
 
 
 def _stored(config: EngineConfig) -> list[str]:
-    return [role for role in roles(config) if role not in tied_roles(config)]
+    tied = tied_roles(config)
+    return [role for role in roles(config) if role not in tied]
 
 
 def _stored_tables(config: EngineConfig) -> dict[str, str]:

@@ -29,9 +29,9 @@ def share_one_heap() -> bool:
 
     By default it gives threads up to eight heaps a core. In a server what a thread leaves free is
     of no use to the next one, which takes its own: each heap grows to the most that was needed
-    in it.
+    in it. Large blocks get pages of their own, which glibc otherwise ends once one was freed.
     """
-    return _accepts([(_M_ARENA_MAX, 1)])
+    return _accepts([(_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, 1 << 22), (_M_TRIM_THRESHOLD, 1 << 23)])
 
 
 def keep_freed_memory() -> bool:

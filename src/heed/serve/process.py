@@ -127,8 +127,8 @@ class _Process:
         if warming.done():
             warming.result()
             self.condition.is_ready = True
-            _calm_collector()
             on_ready()
+            _calm_collector()
         await serving
         sweeping.cancel()
         warming.cancel()
@@ -231,6 +231,7 @@ def _calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
+    gc.enable()
 
 
 async def warm_up(service: Service) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from heed.documents.markup import parse_markup
 from heed.documents.passages import Passage, split_passage
 from heed.documents.segment import Segment
 from heed.serve.detect import Detector
@@ -125,6 +124,8 @@ def read_texts(request: Request, routes: Sequence[Route], detector: Detector) ->
 def _document(text: str, request: Request) -> Document:
     if request.format == "text":
         return split_passage(text, request.split or "1")
+    from heed.documents.markup import parse_markup
+
     return parse_markup(
         text,
         request.format,

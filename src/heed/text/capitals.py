@@ -7,7 +7,7 @@ letter.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from heed.text.disturb import lower, upper
+from heed.text.letter_case import lower, upper
 
 MIN_WORDS = 2
 MIN_LETTERS = 6

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from heed.text.letter_case import TURKISH, lower, upper
 from heed.text.scripts import main_script, neighbors, script_of
 
 T = TypeVar("T")
@@ -34,10 +35,7 @@ _SIGNS = re.compile(r"[\d@%`<&{\\/]|www\.")
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
-_TURKISH = re.compile("[ığĞİ]")
 _GERMAN = re.compile("[äöüßÄÖÜẞ]")
-_GREEK_ACCENTS = re.compile("([\u0370-\u03ff])\u0301|([\u0370-\u03ff]\u0308)\u0301")
-_GEORGIAN = re.compile("[\u10d0-\u10ff]+")
 _FINAL = re.compile(r"[.!?…。．！？؟۔।։።]+(?=[\"'”’»“«」』)\]）]*\s*$)")
 _INNER_MARK = re.compile(r"(?<=\w)[,.;:!?、。，；：！？؟،](?=\s|$)")
 _COMMA = re.compile(r"(?<=[^\W\d])[,;،]\s+(?=[^\W\d])")
@@ -71,43 +69,12 @@ def disturb(text: str, kind: str, generator: np.random.Generator) -> str:
     return KINDS[kind](text, generator)
 
 
-def has_case(text: str) -> bool:
-    """Whether a text has letters that people write in capitals, too."""
-    return upper(text) != lower(text)
-
-
 # ---- case
-
-
-def upper(text: str) -> str:
-    """In capitals: German `ß` becomes two, a Turkish `i` `İ`; Greek loses its accents."""
-    if text.isascii():
-        return text.upper()
-    if _TURKISH.search(text):
-        text = text.replace("i", "İ")
-    large = _GEORGIAN.split(text)
-    if len(large) > 1:  # Georgian has capitals in Unicode, but hardly anybody writes with them.
-        kept = [*_GEORGIAN.findall(text), ""]
-        return "".join(upper(part) + small for part, small in zip(large, kept, strict=True))
-    large_text = text.upper()
-    if "greek" in map(script_of, large_text):
-        bare = _GREEK_ACCENTS.sub(r"\1\2", unicodedata.normalize("NFD", large_text))
-        return unicodedata.normalize("NFC", bare)
-    return unicodedata.normalize("NFC", large_text)
-
-
-def lower(text: str) -> str:
-    """All in small letters: the last sigma of a Greek word is `ς`, a Turkish `I` becomes `ı`."""
-    if text.isascii():
-        return text.lower()
-    if _TURKISH.search(text):
-        text = text.replace("I", "ı").replace("İ", "i")
-    return unicodedata.normalize("NFC", text.replace("İ", "i").lower())
 
 
 def title(text: str) -> str:
     """Each word with a capital: also `Ǆ` as `ǅ`, and what follows an apostrophe stays small."""
-    is_turkish = not text.isascii() and _TURKISH.search(text)
+    is_turkish = not text.isascii() and TURKISH.search(text)
 
     def capitalized(match: re.Match[str]) -> str:
         word = match[0]

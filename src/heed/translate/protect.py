@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from heed.text.capitals import in_capitals
-from heed.text.disturb import upper
+from heed.text.letter_case import upper
 from heed.text.normalize import BLANKS, normalize
 from heed.text.protected import find_spans
 from heed.text.protection.icu import with_texts

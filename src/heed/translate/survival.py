@@ -12,9 +12,10 @@ import numpy as np
 
 from heed.evaluate.survival import PAIR, Trial, View
 from heed.machine.seeds import derive_seed
-from heed.text.disturb import KINDS, find_kept, has_case
+from heed.text.disturb import KINDS, find_kept
 from heed.text.foreign import SENTENCES
 from heed.text.invent import SPANS, invent_name, invent_span, invent_tags
+from heed.text.letter_case import has_case
 from heed.text.scripts import main_script
 
 CASE_KINDS = ("upper", "title", "lower")

@@ -9,14 +9,16 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heed.errors import RunError
-from heed.explain.training.report import Cursor, cursor_of, news, status, whole
-from heed.explain.training.run import TrainingRun, name_of
 from heed.serve.refusal import Refusal
 from heed.serve.watch.condition import Condition
 from heed.train.step.control import Request, ask
+
+if TYPE_CHECKING:
+    from heed.explain.training.report import Cursor
+    from heed.explain.training.run import TrainingRun
 
 Found = TypeVar("Found")
 
@@ -27,7 +29,7 @@ TOKEN_HEADER = "X-Heed-Token"
 class _Shown:
     """A run, read by one thread at a time."""
 
-    run: TrainingRun
+    run: "TrainingRun"
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -48,7 +50,7 @@ class Runs:
         self, folders: Sequence[str], *, token: str, is_allowed: bool, condition: Condition
     ) -> None:
         self.condition = condition
-        self._shown = {name: _Shown(TrainingRun(folder, name)) for name, folder in named(folders)}
+        self._shown = _shown(folders) if folders else {}
         self._token = token
         self._is_allowed = is_allowed
         # Cursors of another process would mean other rows.
@@ -65,6 +67,8 @@ class Runs:
         Raises:
             Refusal: clients may not see runs (403).
         """
+        from heed.explain.training.report import status
+
         self._require_allowed()
         return [
             await self._read(name, lambda run: {**status(run), "cursor": self._spelled(run)})
@@ -77,6 +81,8 @@ class Runs:
         Raises:
             Refusal: there is no such run (404), or clients may not see runs (403).
         """
+        from heed.explain.training.report import whole
+
         return await self._read(name, lambda run: {**whole(run), "cursor": self._spelled(run)})
 
     async def news(self, name: str, cursor: str) -> tuple[dict[str, Any] | None, bool]:
@@ -88,9 +94,11 @@ class Runs:
         Raises:
             Refusal: as `whole`.
         """
+        from heed.explain.training.report import news
+
         since = self._parsed(cursor)
 
-        def read(run: TrainingRun) -> tuple[dict[str, Any] | None, bool]:
+        def read(run: "TrainingRun") -> tuple[dict[str, Any] | None, bool]:
             found = news(run, since) if since else None
             return found and {**found, "cursor": self._spelled(run)}, run.is_held
 
@@ -118,7 +126,7 @@ class Runs:
         except RunError as error:
             raise Refusal(503, f"The run cannot be asked: {error}", code="not_writable") from error
 
-    async def _read(self, name: str, read: Callable[[TrainingRun], Found]) -> Found:
+    async def _read(self, name: str, read: Callable[["TrainingRun"], Found]) -> Found:
         """What a function finds in a run that was just refreshed, in a thread."""
         shown = self._named(name)
 
@@ -144,11 +152,15 @@ class Runs:
                 code="inside_disabled",
             )
 
-    def _spelled(self, run: TrainingRun) -> str:
+    def _spelled(self, run: "TrainingRun") -> str:
+        from heed.explain.training.report import cursor_of
+
         return "-".join([self._instance, *map(str, astuple(cursor_of(run)))])
 
-    def _parsed(self, cursor: str) -> Cursor | None:
+    def _parsed(self, cursor: str) -> "Cursor | None":
         """A cursor; None if it is not one of this process."""
+        from heed.explain.training.report import Cursor
+
         instance, *numbers = cursor.split("-")
         is_ours = instance == self._instance and all(n.isascii() and n.isdigit() for n in numbers)
         if not is_ours or len(numbers) != 5 or len(cursor) > 100:
@@ -163,8 +175,16 @@ class Runs:
         )
 
 
+def _shown(folders: Sequence[str]) -> dict[str, _Shown]:
+    from heed.explain.training.run import TrainingRun
+
+    return {name: _Shown(TrainingRun(folder, name)) for name, folder in named(folders)}
+
+
 def named(folders: Sequence[str]) -> list[tuple[str, Path]]:
     """Folders by their own names; of two equal ones the second gets a number."""
+    from heed.explain.training.run import name_of
+
     found: dict[str, Path] = {}
     for folder in map(Path, folders):
         name = first = name_of(folder)

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from heed.explain.decoding.observe import Distributions
-from heed.explain.decoding.recorded import RecordedSearch, record_search
 from heed.serve.inside.shelf import Shelf, new_id
 from heed.serve.refusal import Refusal
 from heed.serve.request import Direction
 from heed.serve.service import IsWanted, Service
 from heed.text.vocab import Vocab
 from heed.translate.translator import Translator
+
+if TYPE_CHECKING:
+    from heed.explain.decoding.observe import Distributions
+    from heed.explain.decoding.recorded import RecordedSearch
 
 MAX_BEAM = 64
 """Widest beam that is recorded: a record holds numbers of the whole vocabulary for each row."""
@@ -35,7 +37,7 @@ class Searched:
     text: str
     direction: Direction
     vocab: Vocab
-    search: RecordedSearch
+    search: "RecordedSearch"
 
 
 class Searches:
@@ -85,6 +87,8 @@ class Searches:
             )
 
         def run(translator: Translator, into: str, is_wanted: IsWanted) -> Searched:
+            from heed.explain.decoding.recorded import record_search
+
             search = record_search(
                 translator,
                 text,
@@ -114,7 +118,7 @@ class Searches:
         """
         return self._shelf.get(id)
 
-    async def at(self, id: str, step: int) -> Distributions:
+    async def at(self, id: str, step: int) -> "Distributions":
         """The distributions of a step.
 
         Raises:
@@ -124,7 +128,7 @@ class Searches:
         if (kept := found.search.kept(step)) is not None:
             return kept
 
-        def run(translator: Translator, into: str, is_wanted: IsWanted) -> Distributions:
+        def run(translator: Translator, into: str, is_wanted: IsWanted) -> "Distributions":
             return found.search.at(step)  # may search again, as all searches in these threads
 
         return await self._service.with_model(run, found.text, found.direction)

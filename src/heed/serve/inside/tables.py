@@ -3,16 +3,19 @@
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from heed.bundle.bundle import load_bundle
 from heed.errors import HeedError
-from heed.explain.embeddings import Map, map_of_pieces
-from heed.explain.positions import PositionTable, Side, model_positions
 from heed.serve.work.directions import no_model
 from heed.serve.work.failures import refusal_of
 from heed.serve.work.models import Models
 from heed.serve.work.versions import version_of
-from heed.vectors.pieces import PieceTable, load_exact, piece_tables
+
+if TYPE_CHECKING:
+    from heed.explain.embeddings import Map
+    from heed.explain.positions import PositionTable, Side
+    from heed.vectors.pieces import PieceTable
 
 N_KEPT = 2
 """Models whose embeddings are in memory."""
@@ -27,10 +30,10 @@ class Pieces:
         map: of all pieces.
     """
 
-    tables: list[PieceTable]
-    map: Map
+    tables: "list[PieceTable]"
+    map: "Map"
 
-    def of_side(self, side: str) -> PieceTable:
+    def of_side(self, side: str) -> "PieceTable":
         """The table of `source` or `target`, which may be shared."""
         return self.tables[-1] if side == "target" else self.tables[0]
 
@@ -56,6 +59,9 @@ class Tables:
         Raises:
             Refusal: there is no such model, or it cannot be read.
         """
+        from heed.explain.embeddings import map_of_pieces
+        from heed.vectors.pieces import load_exact, piece_tables
+
         folder = self._models.folders[self.name_of(model)]
         try:
             async with self._reading:  # two readings would take twice the memory
@@ -72,8 +78,8 @@ class Tables:
             raise refusal_of(error) from error
 
     async def positions(
-        self, model: str | None, n_positions: int | None, side: Side
-    ) -> PositionTable:
+        self, model: str | None, n_positions: int | None, side: "Side"
+    ) -> "PositionTable":
         """The positions of a model; see `heed.explain.positions.model_positions`.
 
         Args:
@@ -86,7 +92,9 @@ class Tables:
         """
         folder = self._models.folders[self.name_of(model)]
 
-        def read() -> PositionTable:
+        def read() -> "PositionTable":
+            from heed.explain.positions import model_positions
+
             return model_positions(load_bundle(folder, prefer_int8=True), n_positions, side=side)
 
         try:

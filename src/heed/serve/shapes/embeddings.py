@@ -1,14 +1,12 @@
 """heed's own API, the part that shows positions and embeddings: tables, maps, neighbors."""
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.errors import DataError
-from heed.explain.embeddings import ranked_analogy, trajectories
-from heed.explain.positions import similarity
 from heed.serve.inside.tables import Tables
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
@@ -18,8 +16,9 @@ from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.own import MODEL, PREFIX, STYLE, TAG
 from heed.serve.shapes.traces import traces_of
-from heed.vectors.pieces import as_piece
-from heed.vectors.table import WordVectors, nearest
+
+if TYPE_CHECKING:
+    from heed.vectors.table import WordVectors
 
 MAX_POSITIONS = 1024
 _SIDE = Field(
@@ -46,6 +45,8 @@ def _tables(asked: Asked) -> Tables:
 
 
 async def _positions(service: Service, asked: Asked) -> dict[str, Any]:
+    from heed.explain.positions import similarity
+
     values, tables = asked.values, _tables(asked)
     table = await tables.positions(values["model"], values["length"], values["side"])
     return {
@@ -80,6 +81,8 @@ async def _embeddings(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 async def _neighbors(service: Service, asked: Asked) -> dict[str, Any]:
+    from heed.vectors.table import nearest
+
     vectors = await _vectors(asked)
     piece = _known(vectors, asked.values["piece"], "piece")
     found = nearest(vectors, piece, asked.values["k"])
@@ -90,6 +93,8 @@ async def _neighbors(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 async def _analogy(service: Service, asked: Asked) -> dict[str, Any]:
+    from heed.explain.embeddings import ranked_analogy
+
     vectors = await _vectors(asked)
     query = [_known(vectors, asked.values[name], name) for name in ("word", "minus", "plus")]
     word, minus, plus = query
@@ -104,6 +109,8 @@ async def _analogy(service: Service, asked: Asked) -> dict[str, Any]:
 
 
 async def _states(service: Service, asked: Asked) -> dict[str, Any]:
+    from heed.explain.embeddings import trajectories
+
     trace = traces_of(asked).get(asked.http.path_params["id"]).sentence
     side = "tgt" if asked.values["side"] == "target" else "src"
     tokens = trace.target_tokens if side == "tgt" else trace.source_tokens
@@ -119,17 +126,19 @@ async def _states(service: Service, asked: Asked) -> dict[str, Any]:
     }
 
 
-async def _vectors(asked: Asked) -> WordVectors:
+async def _vectors(asked: Asked) -> "WordVectors":
     pieces = await _tables(asked).pieces(asked.values["model"])
     return pieces.of_side(asked.values["side"]).vectors
 
 
-def _known(vectors: WordVectors, word: str, field: str) -> str:
+def _known(vectors: "WordVectors", word: str, field: str) -> str:
     """A piece for what a person typed.
 
     Raises:
         Refusal: there is none.
     """
+    from heed.vectors.pieces import as_piece
+
     piece = as_piece(vectors, word.strip())
     try:
         vectors.direction(piece)

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from heed.documents.files import SUPPORTED_FORMATS
+from heed.documents.endings import SUPPORTED_FORMATS
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes import schemas

@@ -6,7 +6,7 @@ Source: LibreTranslate 1.9.6, `app.py`.
 import asyncio
 from typing import Any
 
-from heed.documents.files import SUPPORTED_FORMATS
+from heed.documents.endings import SUPPORTED_FORMATS
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO
 from heed.serve.service import Service

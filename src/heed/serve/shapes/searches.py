@@ -4,7 +4,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from heed.explain.decoding.observe import draws_at
 from heed.serve.inside.searches import Searched, Searches
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
@@ -104,6 +103,8 @@ async def _pieces(service: Service, asked: Asked) -> list[str]:
 
 
 async def _draws(service: Service, asked: Asked) -> dict[str, Any]:
+    from heed.explain.decoding.observe import draws_at
+
     searches_of(asked).get(asked.http.path_params["id"])
     values = asked.values
     require_at_most(service.settings.limits.chars, values["step"], "", "step")

@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from heed.explain.training.recipes import differing
 from heed.serve.inside.runs import TOKEN_HEADER, Runs
 from heed.serve.service import Service
 from heed.serve.shapes import schemas
@@ -87,6 +86,8 @@ async def _watched(runs: Runs, name: str, cursor: str) -> AsyncGenerator[Event]:
 
 
 async def _differences(service: Service, asked: Asked) -> dict[str, Any]:
+    from heed.explain.training.recipes import differing
+
     runs, names = _runs_of(asked), asked.values["names"]
     settings = [(await runs.whole(name))["settings"] for name in names]
     return {"names": names, "settings": differing(settings)}

@@ -3,12 +3,12 @@
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
-from heed.documents.files import Document, open_document
 from heed.errors import DataError
 from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO, Answer, Request
@@ -16,6 +16,9 @@ from heed.serve.service import Service
 from heed.serve.shapes.directions import translate_or_keep
 from heed.translate.glossary.glossary import Glossary
 from heed.translate.result import Translation, join_parts
+
+if TYPE_CHECKING:
+    from heed.documents.files import Document
 
 MAX_NAME_CHARS = 100
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -59,6 +62,8 @@ async def translate_file(service: Service, file: UploadFile, order: FileOrder) -
     Raises:
         Refusal: it cannot be read, is too long, or its direction is not served.
     """
+    from heed.documents.files import open_document
+
     name = safe_name(file.filename or "")
     data = await file.read()
     try:
@@ -77,7 +82,7 @@ async def translate_file(service: Service, file: UploadFile, order: FileOrder) -
 
 
 async def _translated(
-    service: Service, document: Document, texts: list[str], order: FileOrder
+    service: Service, document: "Document", texts: list[str], order: FileOrder
 ) -> list[Answer]:
     source = order.source
     if source == AUTO:
