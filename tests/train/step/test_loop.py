@@ -323,6 +323,9 @@ def test_time_is_set_aside_for_the_last_validation_and_for_writing() -> None:
     trainer.config = replace(trainer.config, average_checkpoints=5)  # whose mean is validated too
     trainer.set_aside()
     assert trainer.time_limit_s == pytest.approx(100 - 1.1 * 20 - 6 * 0.5)
+    trainer.ending = 2.0  # what follows takes as long as two more
+    trainer.set_aside()
+    assert trainer.time_limit_s == pytest.approx(100 - 1.1 * 40 - 6 * 0.5)
     by_steps = make_trainer(TrainConfig(max_steps=50))
     assert by_steps.left_s is None
     by_steps.clock_s, by_steps.progress.step = 20.0, 10
@@ -330,8 +333,8 @@ def test_time_is_set_aside_for_the_last_validation_and_for_writing() -> None:
 
 
 def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() -> None:
-    trainer = make_trainer(TrainConfig(time_s=6.0, validations=50, warmup_steps=2))
-    trainer.time_limit_s = training_seconds(6.0, None)
+    trainer = make_trainer(TrainConfig(time_s=10.0, validations=50, warmup_steps=2))
+    trainer.time_limit_s = training_seconds(10.0, None)
 
     def slow(trainer: Trainer) -> Validation:
         time.sleep(0.3)
@@ -339,8 +342,8 @@ def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() ->
 
     events = run(trainer, validate=slow)
     n_validations = sum(event["kind"] == "validation" for event in events)
-    # 0.3 s each with 1.2 s between them: 50 would take 15 s.
+    # 3.2 s until the first, then 0.3 s each with 1.2 s between them: 50 would take 15 s.
     assert 3 <= n_validations <= 6
     assert trainer.progress.reserve_s is not None
     assert 0.33 <= trainer.progress.reserve_s < 2
-    assert 4.5 < trainer.elapsed_s < 6.3
+    assert 8 < trainer.elapsed_s < 10.3

@@ -121,7 +121,8 @@ def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: 
     }
     save_bundle(out, best, numbers=numbers, metadata={"step": trainer.progress.step})
     if recipe.task == "translate":
-        text = calibrate_after_training(out, recipe.training.threads or None)
+        config = recipe.training
+        text = calibrate_after_training(out, config.threads or None, config.time_s)
         report({"kind": "note", "step": trainer.progress.step, "text": text})
     report(
         {"kind": "end", "step": trainer.progress.step, "elapsed_s": trainer.elapsed_s, **numbers}

@@ -127,7 +127,7 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     averaged = {}
     if config.ema_decay:
         averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
-    vocab = data.tgt_vocab
+    vocab, ending = data.tgt_vocab, TASKS[recipe.task].ending(config.time_s)
     return Trainer(
         model=model,
         config=config,
@@ -140,7 +140,8 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
         dtype=choose_dtype("float32" if config.precision == ROUNDED else config.precision, device),
         rounds=choose_rounding(config.precision, device),
         averaged=averaged,
-        time_limit_s=training_seconds(config.time_s, None),
+        time_limit_s=training_seconds(config.time_s, None, ending),
+        ending=ending,
         unfilled=partial(build_unfilled, recipe.model) if is_sharded else None,
     )
 
@@ -163,7 +164,8 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
         return False, []
     trainer.progress = progress = Progress(**found.progress)
     take_over(trainer, found)
-    trainer.time_limit_s = training_seconds(trainer.config.time_s, progress.reserve_s)
+    time_s = trainer.config.time_s
+    trainer.time_limit_s = training_seconds(time_s, progress.reserve_s, trainer.ending)
     trainer.started_at = time.monotonic() - progress.elapsed_s
     trainer.tick()
     if progress.is_finished:

@@ -52,13 +52,16 @@ class Progress:
     is_finished: bool = False
 
 
-def training_seconds(time_s: float | None, reserve_s: float | None) -> float:
-    """The time given, less what the last validation and writing the model will take.
+def training_seconds(time_s: float | None, reserve_s: float | None, ending: float = 0.0) -> float:
+    """The time given, less what the last validation, writing the model and the rest will take.
 
     Args:
         time_s: None = no limit.
         reserve_s: what they take, None while that is not measured.
+        ending: what the rest takes, in validations.
     """
     if time_s is None:
         return math.inf
-    return max(0.5 * time_s, time_s - (0.02 * time_s + 3 if reserve_s is None else reserve_s))
+    if reserve_s is None:  # four fifths of it for the validation
+        reserve_s = (0.02 * time_s + 3) * (1 + 0.8 * ending)
+    return max(0.5 * time_s, time_s - reserve_s)

@@ -66,6 +66,7 @@ class Trainer:
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
+        ending: how long the task goes on after training, in validations.
         validated_s: `clock_s` when it ended, or when this sitting began.
         collate: lays pairs out as a batch.
         unfilled: device → a model whose weights hold nothing yet, if `model` is shared out.
@@ -87,6 +88,7 @@ class Trainer:
     clock_s: float = 0.0
     write_s: float = 0.5
     validation_s: float = 0.0
+    ending: float = 0.0
     validated_s: float = 0.0
     collate: Callable[..., Batch] = collate
     unfilled: Callable[[str], TorchNetwork] | None = None
@@ -124,7 +126,8 @@ class Trainer:
             return  # time left over must not restart a finished run
         n_validations = 2 if self.config.average_checkpoints > 1 else 1  # of the mean
         # To be written are the best weights, a checkpoint (three times as much) and the model.
-        progress.reserve_s = 1.1 * n_validations * self.validation_s + 6 * self.write_s
+        validations_s = 1.1 * (n_validations + self.ending) * self.validation_s
+        progress.reserve_s = validations_s + 6 * self.write_s
         self.time_limit_s = training_seconds(time_s, progress.reserve_s)
 
     def learning_rate_factor(self) -> float:

@@ -28,6 +28,7 @@ class Task:
         validate: judges the weights of a trainer in evaluation mode.
         observe: what the watchdog looks at.
         usage: how the model is used, with `{out}` for its folder.
+        ending: time given → how long the work after training takes, in validations.
         counts: how much text there is for training and for development, with what is counted.
     """
 
@@ -39,3 +40,4 @@ class Task:
     observe: Callable[[Trainer, Prepared, Recipe], Observed]
     usage: str
     counts: Callable[[Prepared], dict[str, int]]
+    ending: Callable[[float | None], float] = lambda time_s: 0.0

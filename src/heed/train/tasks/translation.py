@@ -17,6 +17,7 @@ from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation, dev_sets, validate
 from heed.train.tasks.task import Task
 from heed.train.watch.observe import Observed, observed_pairs
+from heed.translate.doubts.calibrate import validations_after
 
 
 def _prepare(
@@ -84,4 +85,5 @@ TRANSLATION = Task(
     observe=_observe,
     usage="Translate with: heed translate -m {out}",
     counts=_counts,
+    ending=validations_after,
 )
