@@ -7,7 +7,8 @@
 First every client sends the largest requests, because the engine keeps the memory of its largest
 batches. Then requests differ in API, length (1 to 500 words), lists, HTML, mistakes, and clients
 that leave. The resident memory and the open files of the server are read from /proc twenty times on
-the way, so this runs on Linux only. Exit code 1 if a request failed that should not have.
+the way, so this runs on Linux only, and the memory once more after a rest. Exit code 1 if a request
+failed that should not have.
 """
 
 import argparse
@@ -47,6 +48,8 @@ WAIT_S = 600
 N_LOOKS = 20
 N_WARM_LOOKS = 5
 """By then the cache is full; growth is counted from here."""
+REST_S = 14
+"""Then the server has given back what it can."""
 MOST_TEXTS = 20
 
 
@@ -194,6 +197,8 @@ def soak(model: str, n_requests: int, minutes: float, rate: float) -> int:
     warm = max(found[:N_WARM_LOOKS])
     print(f"most since warm: {max(found[N_WARM_LOOKS:]) / warm - 1:+.1%} of {warm:.1f} MB")
     print(", ".join(f"{what}: {times}" for what, times in sorted(seen.items())))
+    time.sleep(REST_S)
+    print(f"after a rest of {REST_S} s: {memory_of(server.pid)[0]:.1f} MB")
     server.terminate()
     code = server.wait()
     server.stderr.close()

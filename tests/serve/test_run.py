@@ -1,6 +1,8 @@
 """`heed serve` starts quickly, says what it serves, and refuses in words what it cannot."""
 
 import re
+import subprocess
+import sys
 
 from tests.serve.program import Program
 
@@ -15,6 +17,22 @@ def test_it_says_address_directions_and_a_line_to_try(en_de: str, de_en: str) ->
         assert head[3].startswith(f"  try: curl {program.url}/translate ")
         assert program.translate("Two dogs.") == heed.load(en_de)("Two dogs.")
         assert program.stop() == 0
+
+
+def test_what_no_translation_needs_is_not_imported_at_start() -> None:
+    code = "import sys, heed.serve.run; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    found = done.stdout.decode().split()
+    assert "heed.translate.translator" in found
+    late = [
+        "heed.documents.files",
+        "heed.documents.markup",
+        "heed.explain",
+        "heed.text.disturb",
+        "heed.vectors",
+        "torch",
+    ]
+    assert not [name for name in found if name in late]
 
 
 def test_it_is_live_at_once_and_ready_after_a_first_translation(en_de: str) -> None:
