@@ -18,9 +18,11 @@ from heed.data.readers import ParallelFiles
 from heed.disk.files import read_json_lines
 from heed.train.step.events import EventLog, LiveLine, finite
 from heed.train.step.progress import training_seconds
+from heed.train.step.validate import DevSet
 from heed.train.watch import observe, probe
 from heed.train.watch.checks import NO_EFFECT, UNLIKE
 from heed.train.watch.evidence import Evidence
+from heed.translate.translator import load
 
 Run = Callable[..., Any]
 
@@ -248,3 +250,25 @@ def test_a_corpus_of_one_or_two_training_pairs_gives_no_alarm(
     assert of_kind(events, "alarm") == []
     (validation,) = of_kind(events, "validation")
     assert validation["watch"]["probe"]["source_effect"] > NO_EFFECT  # another source was found
+
+
+def test_pairs_are_probed_with_slots_as_they_are_translated(slots_model: Path) -> None:
+    translator = load(slots_model)
+    vocab, slots = translator.src_vocab, translator.src_vocab.slots
+    assert slots is not None and vocab.hash == translator.tgt_vocab.hash
+    texts = ["{name} and the file 12 .", "{name} und die Datei 12 ."]
+
+    class Stored:
+        def src(self, index: int) -> np.ndarray[Any, Any]:
+            return np.array(vocab.encode(texts[0]))
+
+        def tgt(self, index: int) -> np.ndarray[Any, Any]:
+            return np.array(vocab.encode(texts[1]))
+
+    dev = DevSet(src=["open https://a.b/c ."], tgt=["https://a.b/c öffnen ."])
+    found = probe.choose_pairs(Stored(), 1, [dev], translator)
+    for pairs, n_slots in ((found.train, 2), (found.dev, 1)):
+        ((src, tgt),) = pairs
+        assert len([id for id in src if id in slots.ids]) == n_slots
+        assert {id for id in src if id in slots.ids} == {id for id in tgt if id in slots.ids}
+        assert src[-1] == vocab.eos_id

@@ -4,6 +4,7 @@ Each number answers one question, such as "does it matter which source is read?"
 scores; `checks.py` interprets them.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.train.step.validate import DevSet
 from heed.translate.translator import Translator
+from heed.translate.whole import read_pair
 
 N_PAIRS = 16
 """Pairs of training and as many of dev: a gain (below) is nats, and known to a tenth of one."""
@@ -86,25 +88,30 @@ class Probe:
 
 
 def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Translator) -> ProbePairs:
-    """Take probe pairs evenly from all of training and dev.
+    """Take probe pairs evenly from all of training and dev, with slots for their common spans.
 
     Args:
-        train: the training pairs.
+        train: the training pairs, as texts cut into pieces.
         n_train: how many there are.
         dev_sets: the development sentences.
-        t: encodes these.
+        t: reads both.
     """
-    reader, eos_id = t.reader, t.src_vocab.eos_id
-    pairs = [
-        ([*map(int, train.src(i)), eos_id], [*map(int, train.tgt(i))])
-        for i in _spread(n_train, 4 * N_PAIRS)
-    ]
+
+    def read(src: str, tgt: str, tag: list[int]) -> IdPair:
+        chunk = read_pair(t.reader, src, tgt, tag)
+        return chunk.src_ids, chunk.prefix
+
+    pairs = []
+    for i in _spread(n_train, 4 * N_PAIRS):
+        ids = train.src(i).tolist()
+        tag = list(itertools.takewhile(t.src_vocab.is_control, ids))
+        pairs.append(read(t.src_vocab.decode(ids), t.tgt_vocab.decode(train.tgt(i).tolist()), tag))
     dev = []
     for one in dev_sets:
-        tag = reader.tag(one.target_lang or None)
+        tag = t.reader.tag(one.target_lang or None)
         for i in _spread(len(one.src), 4 * N_PAIRS // len(dev_sets)):
-            dev.append((reader.src_ids(one.src[i], tag), reader.tgt_ids(one.tgt[i])))
-    return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(reader.target_langs))
+            dev.append(read(one.src[i], one.tgt[i], tag))
+    return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(t.reader.target_langs))
 
 
 def probe(model: TorchNetwork, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
