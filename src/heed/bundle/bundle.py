@@ -53,7 +53,7 @@ from heed.disk.folders import (
 from heed.disk.tensors import decode_tensors, encode_tensors
 from heed.errors import ConfigError, FormatError
 from heed.model.config import AnyConfig
-from heed.model.families import config_from, stored_shapes, ties
+from heed.model.families import config_from, stored_shapes, with_all_names
 from heed.text.known import KnownWords
 from heed.text.vocab import N_SPECIAL, Vocab
 
@@ -447,7 +447,7 @@ def _read_weights(
         name: _as_float32(tensor, name, where)
         for name, tensor in decode_tensors(data, where, expected=stored_shapes(config)).items()
     }
-    return weights | {alias: weights[first] for alias, first in ties(config).items()}
+    return with_all_names(weights, config)
 
 
 def _as_float32(tensor: NDArray[Any], name: str, where: Path) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from heed.data.batch import Batch
 from heed.errors import ConfigError
 from heed.model.config import AnyConfig
 from heed.model.decodable import TorchDecodable
-from heed.model.families import plan, stored_shapes, ties
+from heed.model.families import plan, stored_shapes, with_all_names
 from heed.model.network import TorchNetwork
 
 TOLERANCE = 1e-3
@@ -97,7 +97,7 @@ def pruned(bundle: Bundle, kept: Mapping[str, Units]) -> Bundle:
             weights[weight.name] = array
     if {name: array.shape for name, array in weights.items()} != stored_shapes(config):
         raise _inseparable(bundle.config)
-    weights |= {alias: weights[first] for alias, first in ties(config).items()}
+    weights = with_all_names(weights, config)
     # Heads have new numbers, so the chosen ones are no longer known.
     return replace(bundle, config=config, weights=weights, path=None, alignment_heads=None)
 

@@ -6,7 +6,7 @@ A new family is a new row. Nothing here imports torch until a model is built.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heed.errors import ConfigError
 from heed.model.bag.config import PRESETS as BAG_PRESETS
@@ -29,6 +29,8 @@ from heed.model.recurrent.plan import recurrent_plan
 
 if TYPE_CHECKING:
     from heed.model.network import TorchNetwork
+
+Stored = TypeVar("Stored")
 
 DEFAULT = "transformer"
 """The family of a config that names none, as those of heed 0.1."""
@@ -98,6 +100,11 @@ def stored_shapes(config: AnyConfig) -> dict[str, Shape]:
 def ties(config: AnyConfig) -> dict[str, str]:
     """For each further name of a tied tensor, the name it is stored under."""
     return {weight.name: weight.tied_to for weight in plan(config) if weight.tied_to}
+
+
+def with_all_names(weights: Mapping[str, Stored], config: AnyConfig) -> dict[str, Stored]:
+    """Stored weights by name; tied ones under each of their names."""
+    return {**weights, **{name: weights[first] for name, first in ties(config).items()}}
 
 
 def config_from(values: Mapping[str, Any]) -> AnyConfig:

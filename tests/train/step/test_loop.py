@@ -342,7 +342,7 @@ def test_slow_validations_take_a_fifth_of_the_time_and_the_run_ends_in_time() ->
 
     events = run(trainer, validate=slow)
     n_validations = sum(event["kind"] == "validation" for event in events)
-    # 3.2 s until the first, then 0.3 s each with 1.2 s between them: 50 would take 15 s.
+    # 4 s until the first, then 0.3 s each with 1.2 s between them: 50 would take 15 s.
     assert 3 <= n_validations <= 6
     assert trainer.progress.reserve_s is not None
     assert 0.33 <= trainer.progress.reserve_s < 2

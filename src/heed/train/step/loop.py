@@ -27,9 +27,9 @@ from heed.train.step.trainer import EpochPairs, Keeper, Trainer, Validate
 VALIDATION_SHARE = 0.2
 """Largest share of the time given for validations, except the last one."""
 
-FIRST_VALIDATION_S = 5.0
-"""What the first one is assumed to take, but no more than 8 % of the time given: a model that has
-learned little translates every sentence to the longest length."""
+FIRST_VALIDATION_S = 6.0
+"""What the first one is assumed to take, but no more than a tenth of the time given: a model that
+has learned little translates every sentence to the longest length."""
 
 
 def train(
@@ -184,7 +184,7 @@ def _is_validation_due(trainer: Trainer) -> bool:
         return False
     if config.time_s is not None:
         # On a slow machine, or in a short run, some are skipped.
-        first_s = min(FIRST_VALIDATION_S, 0.08 * config.time_s)
+        first_s = min(FIRST_VALIDATION_S, 0.1 * config.time_s)
         pause_s = (1 / VALIDATION_SHARE - 1) * (trainer.validation_s or first_s)
         is_early = trainer.clock_s - trainer.validated_s < pause_s
         if is_early or trainer.time_limit_s - trainer.clock_s < pause_s:

@@ -63,5 +63,5 @@ def training_seconds(time_s: float | None, reserve_s: float | None, ending: floa
     if time_s is None:
         return math.inf
     if reserve_s is None:  # four fifths of it for the validation
-        reserve_s = (0.02 * time_s + 3) * (1 + 0.8 * ending)
+        reserve_s = (0.02 * time_s + 1.5) * (1 + 0.8 * ending)
     return max(0.5 * time_s, time_s - reserve_s)
