@@ -72,8 +72,11 @@ def _decodable(trainer: Trainer, recipe: Recipe) -> Decodable:
     That one computes with a copy of the weights, for searches that begin now.
     """
     is_for_engine = family_of(recipe.model).runs_on_engine(recipe.model)
-    if trainer.device.type != "cpu" or not is_for_engine or not is_compiled():
+    weights = trainer.weights()
+    # Only torch passes on numbers that are not finite, by which a burst model is recognized.
+    is_finite = all(bool(weight.isfinite().all()) for weight in weights.values())
+    if trainer.device.type != "cpu" or not (is_for_engine and is_compiled() and is_finite):
         return TorchDecodable(trainer.model, trainer.device)
-    weights = with_all_names(to_arrays(trainer.weights()), recipe.model)
-    network = Network.of(engine_config(recipe.model), weights)
+    arrays = with_all_names(to_arrays(weights), recipe.model)
+    network = Network.of(engine_config(recipe.model), arrays)
     return Engine(network, threads=torch.get_num_threads())
