@@ -24,6 +24,7 @@ from heed.data.readers import ParallelFiles
 from heed.demo import grammar, toy
 from heed.model.attention import MultiHeadAttention
 from heed.model.transformer import Transformer
+from heed.train.recipe import snapshot
 from heed.train.recipe.asked import Asked
 from heed.train.run import run, setup
 from heed.train.step.optimizer import Optimizer
@@ -280,6 +281,13 @@ QUICK = {"max_steps": 60, "validations": 2}
 """Enough for faults that a fresh model shows."""
 
 
+@pytest.fixture
+def validates_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults are put into the code of torch's model, which validations then have to run too."""
+    monkeypatch.setattr(snapshot, "is_compiled", lambda: False)
+
+
+@pytest.mark.usefixtures("validates_in_torch")
 @pytest.mark.parametrize("fault", ["labels unshifted", "memory zeroed", "dev targets shuffled"])
 def test_a_fault_is_named_within_sixty_steps(tmp_path: Path, fault: str) -> None:
     name, injected, settings = FAULTS[fault]
@@ -294,6 +302,7 @@ def test_a_healthy_training_of_a_hundred_steps_is_left_in_peace(tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.reliability
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("validates_in_torch")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named_first_and_alone(tmp_path: Path, fault: str) -> None:
     name, injected, settings = FAULTS[fault]

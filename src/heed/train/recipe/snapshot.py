@@ -1,8 +1,10 @@
 """The model in training as it is now: a bundle to keep, a translator to validate with."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import torch
+from torch import Tensor
 
 from heed.bundle.bundle import Bundle
 from heed.data.prepared import Prepared
@@ -71,12 +73,20 @@ def _decodable(trainer: Trainer, recipe: Recipe) -> Decodable:
 
     That one computes with a copy of the weights, for searches that begin now.
     """
-    is_for_engine = family_of(recipe.model).runs_on_engine(recipe.model)
     weights = trainer.weights()
-    # Only torch passes on numbers that are not finite, by which a burst model is recognized.
-    is_finite = all(bool(weight.isfinite().all()) for weight in weights.values())
-    if trainer.device.type != "cpu" or not (is_for_engine and is_compiled() and is_finite):
+    if not _is_for_engine(trainer, recipe) or not _are_finite(weights):
         return TorchDecodable(trainer.model, trainer.device)
     arrays = with_all_names(to_arrays(weights), recipe.model)
     network = Network.of(engine_config(recipe.model), arrays)
     return Engine(network, threads=torch.get_num_threads())
+
+
+def _is_for_engine(trainer: Trainer, recipe: Recipe) -> bool:
+    is_shared_out = trainer.unfilled is not None
+    is_known = family_of(recipe.model).runs_on_engine(recipe.model)
+    return is_compiled() and is_known and trainer.device.type == "cpu" and not is_shared_out
+
+
+def _are_finite(weights: Mapping[str, Tensor]) -> bool:
+    """Only torch passes on numbers that are not, by which a model that burst is recognized."""
+    return all(bool(weight.isfinite().all()) for weight in weights.values())
