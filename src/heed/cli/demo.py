@@ -38,7 +38,7 @@ SETTINGS: dict[str, Any] = {
         "dropout": 0.05,
     },
     "training": {
-        "max_steps": 1800,
+        "max_steps": 2600,
         "batch_tokens": 1024,
         "first_batch_tokens": 256,
         "warmup_steps": 50,
@@ -55,8 +55,9 @@ SETTINGS: dict[str, Any] = {
 At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
 everywhere. Its three matrices of 176 features have the size of ReLU's two of 256. Rotary positions
 learn more from the same steps. No pair is disturbed, because nobody mistypes these sentences: with
-a fifth disturbed two of the well-known ones come out wrong. The limit is in steps, so that the
-result does not depend on the machine's speed.
+a fifth disturbed two of the well-known ones come out wrong. After 1,800 steps some seeds translate
+a tenth of the unseen sentences of a direction otherwise than expected, after 2,600 at most three of
+50. The limit is in steps, so that the result does not depend on the machine's speed.
 """
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
