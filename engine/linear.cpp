@@ -1,6 +1,5 @@
 // A linear layer in training, with AMX, and max(0, x) behind it if there is one: its output and its
-// gradients. Factors are rounded to
-// bfloat16, sums are float32 (decision 0014).
+// gradients. Factors are rounded to bfloat16, sums are float32 (decision 0014).
 #include "kernels.h"
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__)

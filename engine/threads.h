@@ -1,7 +1,6 @@
 // Work in several threads. Each file that includes this has a namespace of its own, HEED_ISA.
 #pragma once
 #include <cstdint>
-#include <cstdint>
 #include <system_error>
 #include <thread>
 #include <vector>

@@ -62,8 +62,6 @@ class Segment:
     @property
     def is_wanted(self) -> bool:
         """Whether a request still waits."""
-        if len(self._waiting) == 1:  # most are, and each is asked after every step
-            return self._waiting[0][0].is_wanted
         return any(results.is_wanted for results, _ in self._waiting)
 
     @property

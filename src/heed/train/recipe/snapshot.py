@@ -1,10 +1,8 @@
 """The model in training as it is now: a bundle to keep, a translator to validate with."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 
 import torch
-from torch import Tensor
 
 from heed.bundle.bundle import Bundle
 from heed.data.prepared import Prepared
@@ -17,6 +15,7 @@ from heed.model.families import family_of, with_all_names
 from heed.model.interface import Decodable
 from heed.train.recipe.recipe import Recipe, max_source_tokens
 from heed.train.step.averages import to_arrays
+from heed.train.step.rollback import are_finite
 from heed.train.step.trainer import Trainer
 from heed.translate.translator import Translator
 
@@ -74,7 +73,8 @@ def _decodable(trainer: Trainer, recipe: Recipe) -> Decodable:
     That one computes with a copy of the weights, for searches that begin now.
     """
     weights = trainer.weights()
-    if not _is_for_engine(trainer, recipe) or not _are_finite(weights):
+    # Only torch passes on numbers that are not finite, by which a model that burst is recognized.
+    if not _is_for_engine(trainer, recipe) or not are_finite(weights.values()):
         return TorchDecodable(trainer.model, trainer.device)
     arrays = with_all_names(to_arrays(weights), recipe.model)
     network = Network.of(engine_config(recipe.model), arrays)
@@ -85,8 +85,3 @@ def _is_for_engine(trainer: Trainer, recipe: Recipe) -> bool:
     is_shared_out = trainer.unfilled is not None
     is_known = family_of(recipe.model).runs_on_engine(recipe.model)
     return is_compiled() and is_known and trainer.device.type == "cpu" and not is_shared_out
-
-
-def _are_finite(weights: Mapping[str, Tensor]) -> bool:
-    """Only torch passes on numbers that are not, by which a model that burst is recognized."""
-    return all(bool(weight.isfinite().all()) for weight in weights.values())

@@ -4,10 +4,10 @@
 this costs no memory, and a run that is killed and resumed rolls back in the same way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from heed.errors import RunError
 from heed.train.step.progress import Progress
@@ -56,4 +56,9 @@ def roll_back(progress: Progress, restore: Callable[[], int]) -> dict[str, Any]:
 
 def is_sound(model: nn.Module, progress: Progress) -> bool:
     """Whether a state is worth keeping: it made its last step, and all its weights are finite."""
-    return not progress.skipped and all(bool(w.isfinite().all()) for w in model.parameters())
+    return not progress.skipped and are_finite(model.parameters())
+
+
+def are_finite(tensors: Iterable[Tensor]) -> bool:
+    """Whether no number in them is infinite or NaN."""
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)

@@ -66,8 +66,8 @@ class Trainer:
         clock_s: `elapsed_s` as the leader had it at the last `tick`: the same in all processes.
         write_s: seconds it took to write the weights as the best ones.
         validation_s: seconds the last validation took.
-        ending: how long the task goes on after training, in validations.
         validated_s: `clock_s` when it ended, or when this sitting began.
+        ending: how long the task goes on after training, in validations.
         collate: lays pairs out as a batch.
         unfilled: device → a model whose weights hold nothing yet, if `model` is shared out.
     """
@@ -88,8 +88,8 @@ class Trainer:
     clock_s: float = 0.0
     write_s: float = 0.5
     validation_s: float = 0.0
-    ending: float = 0.0
     validated_s: float = 0.0
+    ending: float = 0.0
     collate: Callable[..., Batch] = collate
     unfilled: Callable[[str], TorchNetwork] | None = None
 
