@@ -266,7 +266,7 @@ def test_pairs_are_probed_with_slots_as_they_are_translated(slots_model: Path) -
             return np.array(vocab.encode(texts[1]))
 
     dev = DevSet(src=["open https://a.b/c ."], tgt=["https://a.b/c öffnen ."])
-    found = probe.choose_pairs(Stored(), 1, [dev], translator)
+    found = probe.choose_pairs(Stored(), 1, [dev], translator.reader)
     for pairs, n_slots in ((found.train, 2), (found.dev, 1)):
         ((src, tgt),) = pairs
         assert len([id for id in src if id in slots.ids]) == n_slots

@@ -17,6 +17,7 @@ from heed.train.recipe.recipe import Recipe, max_source_tokens
 from heed.train.step.averages import to_arrays
 from heed.train.step.rollback import are_finite
 from heed.train.step.trainer import Trainer
+from heed.translate.lines import LineReader
 from heed.translate.translator import Translator
 
 
@@ -51,6 +52,18 @@ def _max_source_tokens(data: Prepared, recipe: Recipe) -> int:
     longest = int(data.train.src_lengths.max())
     # `<eos>` and the tag of a target language do not count as pieces of the sentence.
     return max_source_tokens(recipe, longest - 1 - bool(data.target_langs))
+
+
+def make_reader(data: Prepared, recipe: Recipe) -> LineReader:
+    """What turns lines into ids as a translator of the model does."""
+    return LineReader(
+        data.src_vocab,
+        data.tgt_vocab,
+        source_lang=data.source_lang,
+        target_lang=data.target_lang,
+        target_langs=data.target_langs,
+        max_source_tokens=_max_source_tokens(data, recipe),
+    )
 
 
 def make_translator(trainer: Trainer, data: Prepared, recipe: Recipe) -> Translator:

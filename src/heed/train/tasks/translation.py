@@ -12,7 +12,7 @@ from heed.data.progress import Report
 from heed.text.vocab import Vocab
 from heed.train.epochs.maker import EpochMaker
 from heed.train.recipe.recipe import Draft, Recipe
-from heed.train.recipe.snapshot import make_translator
+from heed.train.recipe.snapshot import make_reader, make_translator
 from heed.train.step.trainer import EpochPairs, Trainer
 from heed.train.step.validate import Validation, dev_sets, validate
 from heed.train.tasks.task import Task
@@ -67,7 +67,7 @@ def _observe(trainer: Trainer, data: Prepared, recipe: Recipe) -> Observed:
     return observed_pairs(
         data.train,
         dev_sets(data),
-        make_translator(trainer, data, recipe),
+        make_reader(data, recipe),
         n_dev_in_train=data.report["leaks"]["train_in_dev"],
     )
 

@@ -25,7 +25,7 @@ from heed.train.watch.checks import diagnose
 from heed.train.watch.evidence import Evidence, Measurement
 from heed.train.watch.forecast import forecast
 from heed.train.watch.probe import Probe, ProbePairs, choose_pairs, probe
-from heed.translate.translator import Translator
+from heed.translate.lines import LineReader
 
 MAX_COST = 0.01
 """Largest share of a run's time for probes; the first probe is always made."""
@@ -71,21 +71,21 @@ class Observed:
 
 
 def observed_pairs(
-    train: EpochPairs, dev_sets: list[DevSet], translator: Translator, *, n_dev_in_train: int
+    train: EpochPairs, dev_sets: list[DevSet], reader: LineReader, *, n_dev_in_train: int
 ) -> Observed:
     """What an observer of a translator looks at.
 
     Args:
         train: the training pairs.
         dev_sets: the development sentences.
-        translator: encodes them.
+        reader: turns them into ids.
         n_dev_in_train: training pairs left out because they share a sentence with those.
     """
     return Observed(
         train=train,
-        probed=choose_pairs(train, len(train.src_lengths), dev_sets, translator),
-        has_tags=bool(translator.reader.target_langs),
-        dev_likeness=_dev_likeness(dev_sets, translator),
+        probed=choose_pairs(train, len(train.src_lengths), dev_sets, reader),
+        has_tags=bool(reader.target_langs),
+        dev_likeness=_dev_likeness(dev_sets, reader),
         n_dev=sum(len(dev.src) for dev in dev_sets),
         n_dev_in_train=n_dev_in_train,
     )
@@ -332,8 +332,7 @@ def _train_likeness(train: EpochPairs, *, has_tags: bool) -> float | None:
     return _likeness(train.src_lengths[chosen], train.tgt_lengths[chosen], tags)
 
 
-def _dev_likeness(dev_sets: list[DevSet], translator: Translator) -> float | None:
-    reader = translator.reader
+def _dev_likeness(dev_sets: list[DevSet], reader: LineReader) -> float | None:
     src = [len(reader.src_ids(text, [])) for dev in dev_sets for text in dev.src]
     tgt = [len(reader.tgt_ids(text)) for dev in dev_sets for text in dev.tgt]
     numbers = [number for number, dev in enumerate(dev_sets) for _ in dev.src]

@@ -21,7 +21,7 @@ from heed.model.layers import FeedForward
 from heed.model.masks import padding_mask
 from heed.model.network import TorchNetwork
 from heed.train.step.validate import DevSet
-from heed.translate.translator import Translator
+from heed.translate.lines import LineReader
 from heed.translate.whole import read_pair
 
 N_PAIRS = 16
@@ -87,31 +87,34 @@ class Probe:
     evenness: float | None = None
 
 
-def choose_pairs(train: IdPairs, n_train: int, dev_sets: list[DevSet], t: Translator) -> ProbePairs:
+def choose_pairs(
+    train: IdPairs, n_train: int, dev_sets: list[DevSet], reader: LineReader
+) -> ProbePairs:
     """Take probe pairs evenly from all of training and dev, with slots for their common spans.
 
     Args:
         train: the training pairs, as texts cut into pieces.
         n_train: how many there are.
         dev_sets: the development sentences.
-        t: reads both.
+        reader: turns both into ids.
     """
 
     def read(src: str, tgt: str, tag: list[int]) -> IdPair:
-        chunk = read_pair(t.reader, src, tgt, tag)
+        chunk = read_pair(reader, src, tgt, tag)
         return chunk.src_ids, chunk.prefix
 
+    src_vocab, tgt_vocab = reader.src_vocab, reader.tgt_vocab
     pairs = []
     for i in _spread(n_train, 4 * N_PAIRS):
         ids = train.src(i).tolist()
-        tag = list(itertools.takewhile(t.src_vocab.is_control, ids))
-        pairs.append(read(t.src_vocab.decode(ids), t.tgt_vocab.decode(train.tgt(i).tolist()), tag))
+        tag = list(itertools.takewhile(src_vocab.is_control, ids))
+        pairs.append(read(src_vocab.decode(ids), tgt_vocab.decode(train.tgt(i).tolist()), tag))
     dev = []
     for one in dev_sets:
-        tag = t.reader.tag(one.target_lang or None)
+        tag = reader.tag(one.target_lang or None)
         for i in _spread(len(one.src), 4 * N_PAIRS // len(dev_sets)):
             dev.append(read(one.src[i], one.tgt[i], tag))
-    return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(t.reader.target_langs))
+    return ProbePairs(train=_short(pairs), dev=_short(dev), has_tags=bool(reader.target_langs))
 
 
 def probe(model: TorchNetwork, pairs: ProbePairs, special_ids: Mapping[str, int]) -> Probe:
