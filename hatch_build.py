@@ -30,14 +30,14 @@ FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"]
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [f"-mavx512{part}" for part in ("f", "dq", "bw", "vl", "vnni")]
 # For training alone, which may fuse.
-TILES = ["-mavx512bf16", "-mamx-tile", "-mamx-bf16", "-ffp-contract=fast"]
+TILES = ["-mavx512bf16", "-ffp-contract=fast", "-Wno-maybe-uninitialized"]
 X86_FLAGS = {
     "amx": [*AVX2, *AVX512, "-mamx-tile", "-mamx-int8", "-Wno-maybe-uninitialized"],
     "avx2": AVX2,
     "avxvnni": [*AVX2, "-mavxvnni"],
     "avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
-    "linear": [*AVX2, *AVX512, *TILES],
-    "output_layer": [*AVX2, *AVX512, *TILES],
+    "tiles_amx": [*AVX2, *AVX512, *TILES, "-mamx-tile", "-mamx-bf16"],
+    "tiles_avx512": [*AVX2, *AVX512, *TILES],
     "training_avx2": AVX2,
     "training_avx512": [*AVX2, *AVX512, "-Wno-maybe-uninitialized"],
     "word2vec_avx2": AVX2,

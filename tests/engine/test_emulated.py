@@ -1,4 +1,4 @@
-"""The AVX-512 kernels on a machine without AVX-512: each instruction done in words.
+"""Kernels on a machine that lacks their instructions: each instruction done in words.
 
 Says that they compute the same bits; nothing of speed, or of what a compiler makes of them.
 """
@@ -12,10 +12,33 @@ from pathlib import Path
 import pytest
 
 from heed.engine import library
+from heed.machine.cpu import has_compiled_bfloat16
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FLAGS = ("-mno-avx512f", "-mno-amx-tile", "-Wno-psabi", "-include", str(HERE / "avx512_in_words.h"))
+
+
+def compiled(target: Path, *flags: str) -> None:
+    build = [sys.executable, str(ROOT / "hatch_build.py"), str(target), *flags]
+    built = subprocess.run(build, capture_output=True, text=True)
+    if "there is no C++ compiler" in built.stderr:
+        pytest.skip("there is no C++ compiler")
+    assert built.returncode == 0, built.stderr[-4000:]
+
+
+def run_with(emulating: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HEED_LIBRARY": str(emulating)}
+    return subprocess.run(
+        [sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True
+    )
+
+
+def tests_of(*parts: str) -> list[str]:
+    files = [str(ROOT / "tests" / part) for part in parts]
+    return ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *files]
+
+
+KERNELS = "-c", "import heed.engine.library as n; print(n.kernels())"
 
 
 @pytest.mark.slow
@@ -26,22 +49,28 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     if library.is_compiled() and library.kernels("avx512"):
         pytest.skip("this processor has AVX-512: test_equal.py runs these kernels themselves")
     emulating = tmp_path / "libheed.so"
-    build = [sys.executable, str(ROOT / "hatch_build.py"), str(emulating), *FLAGS]
-    built = subprocess.run(build, capture_output=True, text=True)
-    if "there is no C++ compiler" in built.stderr:
-        pytest.skip("there is no C++ compiler")
-    assert built.returncode == 0, built.stderr[-4000:]
-    names = "import heed.engine.library as n; print(n.kernels())"
-    tests = ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    tests += [str(HERE / "test_equal.py"), str(HERE / "test_native.py")]
-    tests += [str(ROOT / "tests" / "vectors" / "test_word2vec.py")]
-    tests += ["-k", "not any_number_of_rows"]  # slow in words, and its blocks are those of AMX
-    environment = {**os.environ, "HEED_LIBRARY": str(emulating)}
-    outputs = [
-        subprocess.run(
-            [sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True
-        )
-        for command in (["-c", names], tests)
-    ]
-    assert outputs[0].stdout.strip() == "avx512"
-    assert outputs[1].returncode == 0, outputs[1].stdout[-4000:]
+    words = ("-include", str(HERE / "avx512_in_words.h"))
+    compiled(emulating, "-mno-avx512f", "-mno-amx-tile", "-Wno-psabi", *words)
+    tests = tests_of("engine/test_equal.py", "engine/test_native.py", "vectors/test_word2vec.py")
+    # Slow in words, and its blocks are those of AMX.
+    tests += ["-k", "not any_number_of_rows"]
+    assert run_with(emulating, *KERNELS).stdout.strip() == "avx512"
+    found = run_with(emulating, *tests)
+    assert found.returncode == 0, found.stdout[-4000:]
+
+
+@pytest.mark.slow
+@pytest.mark.reliability
+def test_amx_kernels_compute_what_those_of_avx512_do(tmp_path: Path) -> None:
+    if not has_compiled_bfloat16():
+        pytest.skip("this processor lacks AVX-512 with bfloat16, or heed is not compiled")
+    if library.kernels("amx"):
+        pytest.skip("this processor has AMX: test_equal.py and test_tiles.py run its kernels")
+    emulating = tmp_path / "libheed.so"
+    compiled(emulating, "-include", str(HERE / "amx_in_words.h"))
+    tests = tests_of(
+        "engine/test_equal.py", "model/fast/test_tiles.py", "train/step/test_loss.py"
+    )
+    assert run_with(emulating, *KERNELS).stdout.strip() == "amx"
+    found = run_with(emulating, *tests)
+    assert found.returncode == 0, found.stdout[-4000:]

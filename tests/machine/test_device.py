@@ -44,17 +44,17 @@ def test_with_gpus_auto_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
         device.choose_device("cuda:2")
 
 
-def test_products_are_rounded_where_a_cpu_has_tiles_for_it(
+def test_products_are_rounded_where_that_is_faster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    monkeypatch.setattr(device, "has_bfloat16_tiles", lambda: True)
+    monkeypatch.setattr(device, "has_bfloat16_products", lambda: True)
     assert device.choose_rounding("auto", cpu)
     assert device.choose_rounding("bfloat16_products", cpu)
     assert not device.choose_rounding("float32", cpu)
     assert not device.choose_rounding("bfloat16", cpu)
     assert not device.choose_rounding("auto", gpu)
-    monkeypatch.setattr(device, "has_bfloat16_tiles", lambda: False)
+    monkeypatch.setattr(device, "has_bfloat16_products", lambda: False)
     assert not device.choose_rounding("auto", cpu)
     with pytest.raises(ConfigError, match="precision bfloat16_products needs a CPU with AMX"):
         device.choose_rounding("bfloat16_products", cpu)
@@ -330,4 +330,6 @@ def test_the_environment_is_described() -> None:
     found = device.describe_environment()
     assert found["torch"] == torch.__version__
     assert found["threads"] == torch.get_num_threads()
-    assert (found["products"] == "oneDNN") is processor.has_faster_onednn()
+    of_float32, *rounded = found["products"].split(", or ")
+    assert (of_float32 == "oneDNN") is processor.has_faster_onednn()
+    assert bool(rounded) is processor.has_bfloat16_products()

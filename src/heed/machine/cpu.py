@@ -2,8 +2,10 @@
 
 import functools
 import os
+from ctypes import c_char_p
 from pathlib import Path
 
+from heed.machine.compiled import function
 from heed.machine.memory import keep_freed_memory
 
 _CPU_INFO = Path("/proc/cpuinfo")
@@ -48,6 +50,23 @@ def has_bfloat16_tiles() -> bool:
     Intel's servers have them since Sapphire Rapids.
     """
     return _has_wide_onednn() and "amx_bf16" in cpu_info("flags").split()
+
+
+@functools.cache
+def has_compiled_bfloat16(kernels: str = "") -> bool:
+    """Whether the compiled library multiplies matrices with factors in bfloat16 here.
+
+    Args:
+        kernels: with `amx`, or with `avx512`: its instruction for bfloat16, which AMD's processors
+            have since Zen 4 and some of Intel's since 2020; "" = with either.
+    """
+    why_not = function("heed_tiles_are_here", (c_char_p,))
+    return why_not is not None and why_not(kernels.encode()) is None
+
+
+def has_bfloat16_products() -> bool:
+    """Whether products with factors in bfloat16 are faster here than those of float32."""
+    return has_compiled_bfloat16() or has_bfloat16_tiles()
 
 
 def _has_wide_onednn() -> bool:

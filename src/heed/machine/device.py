@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from heed.errors import ConfigError
-from heed.machine.cpu import has_bfloat16_tiles, has_faster_onednn
+from heed.machine.cpu import has_bfloat16_products, has_bfloat16_tiles, has_faster_onednn
 
 if TYPE_CHECKING:
     import torch
@@ -101,19 +101,20 @@ def choose_rounding(name: str, device: "torch.device") -> bool:
     """Whether float32 products round their factors to bfloat16.
 
     Args:
-        name: `bfloat16_products` asks for it; `auto` does where a CPU has tiles for it.
+        name: `bfloat16_products` asks for it; `auto` does where that is faster.
         device: where to compute.
 
     Raises:
-        ConfigError: asked for, but there are no tiles.
+        ConfigError: asked for, but this processor cannot.
     """
-    has_tiles = device.type == "cpu" and has_bfloat16_tiles()
-    if name == ROUNDED and not has_tiles:
+    can_round = device.type == "cpu" and has_bfloat16_products()
+    if name == ROUNDED and not can_round:
         raise ConfigError(
-            f"precision {ROUNDED} needs a CPU with AMX (amx_bf16 in /proc/cpuinfo) and torch 2.9 "
-            "or later; use auto or float32."
+            f"precision {ROUNDED} needs a CPU with AMX and torch 2.9 or later, or heed's compiled "
+            "library and AVX-512 with bfloat16 (amx_bf16 or avx512_bf16 in /proc/cpuinfo); use "
+            "auto or float32."
         )
-    return has_tiles and name in ("auto", ROUNDED)
+    return can_round and name in ("auto", ROUNDED)
 
 
 def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextManager[Any]:
@@ -126,9 +127,10 @@ def autocast(device: "torch.device", dtype: "torch.dtype") -> AbstractContextMan
 
 
 def _products() -> str:
-    if has_faster_onednn():
-        return "oneDNN"
-    return "torch's choice, or AMX" if has_bfloat16_tiles() else "torch's choice"
+    of_float32 = "oneDNN" if has_faster_onednn() else "torch's choice"
+    if not has_bfloat16_products():
+        return of_float32
+    return f"{of_float32}, or {'AMX' if has_bfloat16_tiles() else 'bfloat16 with AVX-512'}"
 
 
 def describe_environment() -> dict[str, Any]:

@@ -186,6 +186,7 @@ def test_rounded_factors_have_the_error_of_bfloat16(n_rows: int) -> None:
 
 def test_the_block_ends_and_is_off_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "has_faster_onednn", lambda: False)
+    monkeypatch.setattr(products, "has_bfloat16_tiles", lambda: True)
     x, weight = torch.randn(64, 8), torch.randn(6, 8, requires_grad=True)
 
     def is_ours() -> bool:

@@ -1,7 +1,8 @@
-"""Linear layers in AMX's tiles against exact products of the same rounded factors."""
+"""Linear layers in tiles of bfloat16 against exact products of the same rounded factors."""
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import torch
@@ -9,18 +10,23 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heed.errors import HeedError
+from heed.machine.cpu import has_compiled_bfloat16
 from heed.model.fast import tiles
 from heed.model.fast.products import linear, rounded_products
 
 ALL = True, True, True
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["amx", "avx512"])
+def one_thread(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One thread, and one instruction set for all products."""
+    if not has_compiled_bfloat16(request.param):
+        pytest.skip(f"this processor lacks {request.param} with bfloat16, or heed is not compiled")
+    for name in ("linear", "linear_gradients", "probabilities"):
+        whole = partial(getattr(tiles, name), kernels=request.param)
+        monkeypatch.setattr(tiles, name, whole)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    if not tiles.fit(torch.zeros(64, 32), torch.zeros(32, 32)):
-        pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
     yield
     torch.set_num_threads(before)
 
@@ -106,6 +112,12 @@ def test_several_threads_share_the_rows(n: int) -> None:
         assert is_near(found[2], grad.double().sum(0))
         for each, same in zip(found, again, strict=True):
             assert each is not None and same is not None and torch.equal(each, same)
+
+
+def test_an_instruction_set_that_is_not_here_is_refused() -> None:
+    assert not has_compiled_bfloat16("avx5")
+    with pytest.raises(HeedError, match="lacks that instruction set"):
+        tiles.linear.func(torch.zeros(64, 32), torch.zeros(32, 32), None, kernels="avx5")  # type: ignore[attr-defined]
 
 
 def test_the_library_refuses_what_it_cannot_multiply() -> None:

@@ -1,10 +1,13 @@
 """The plain loss against torch's own, and the fused output layer and loss against both."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from heed.errors import HeedError
+from heed.machine.cpu import has_compiled_bfloat16
 from heed.model.fast import tiles
 from heed.model.fast.products import rounded_products
 from heed.train.step.loss import CHUNK, output_cross_entropy, smoothed_cross_entropy
@@ -32,14 +35,24 @@ def test_loss_and_gradients_equal_torch_cross_entropy(smoothing: float, n_tokens
         torch.testing.assert_close(grad, expected_grad, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernels", ["amx", "avx512"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize(
     ("n_tokens", "vocab_size", "width"), [(64, 4, 32), (65, 33, 64), (500, 1000, 128), (97, 64, 32)]
 )
 def test_tiles_equal_the_formula_with_rounded_factors(
-    smoothing: float, n_threads: int, n_tokens: int, vocab_size: int, width: int
+    kernels: str,
+    smoothing: float,
+    n_threads: int,
+    n_tokens: int,
+    vocab_size: int,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if not has_compiled_bfloat16(kernels):
+        pytest.skip(f"this processor lacks {kernels} with bfloat16, or heed is not compiled")
+    monkeypatch.setattr(tiles, "probabilities", partial(tiles.probabilities, kernels=kernels))
     torch.manual_seed(3)
     states = torch.randn(n_tokens, width).bfloat16().float().requires_grad_()
     weight = (torch.randn(vocab_size, width) / 8).bfloat16().float().requires_grad_()
@@ -48,8 +61,7 @@ def test_tiles_equal_the_formula_with_rounded_factors(
     torch.set_num_threads(n_threads)
     try:
         with rounded_products():
-            if not tiles.fit(states, weight):
-                pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+            assert tiles.fit(states, weight)
             loss, nll = output_cross_entropy(states, weight, targets, smoothing=smoothing)
         grads = torch.autograd.grad(loss, (states, weight))
     finally:

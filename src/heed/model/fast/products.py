@@ -1,9 +1,9 @@
-"""Float32 matrix products for training: faster on AMD processors with AVX-512, and with AMX.
+"""Float32 matrix products for training: faster on AMD processors with AVX-512, and in bfloat16.
 
 torch multiplies float32 matrices with MKL, which uses only AVX2 on AMD processors. oneDNN, the
-other library inside torch, uses AVX-512 and is as exact. Where there is AMX, oneDNN rounds the
-factors to bfloat16 and multiplies several times as fast; it does so inside `rounded_products` only.
-`heed.model.fast.tiles` multiplies there where it can, which is faster still.
+other library inside torch, uses AVX-512 and is as exact. Where the processor multiplies bfloat16
+several times as fast, factors are rounded to it, inside `rounded_products` only, by
+`heed.model.fast.tiles`, or else by oneDNN if there is AMX.
 oneDNN compiles code for every shape and keeps it, a quarter of a megabyte each, so `linear` cuts
 the rows of a batch into pieces of a few sizes. Attention stays with MKL, because oneDNN is slower
 for many small products. On all other processors this is `F.linear`. See decisions 0013 and 0014.
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from heed.machine.cpu import has_faster_onednn
+from heed.machine.cpu import has_bfloat16_tiles, has_faster_onednn
 from heed.model.fast import tiles
 
 SMALLEST = 64
@@ -32,7 +32,7 @@ _may_round: ContextVar[bool] = ContextVar("_may_round", default=False)
 def rounded_products(*, is_on: bool = True) -> Iterator[None]:
     """Let products round their factors to bfloat16 inside the block, gradients' products too.
 
-    Sums and results stay float32. Only for processors with AMX (`machine.cpu.has_bfloat16_tiles`).
+    Sums and results stay float32. Only for some processors (`machine.cpu.has_bfloat16_products`).
 
     Args:
         is_on: False = as if there were no block.
@@ -50,7 +50,7 @@ def is_rounding() -> bool:
 
 
 def _uses_onednn() -> bool:
-    return is_rounding() or has_faster_onednn()
+    return has_faster_onednn() or (is_rounding() and has_bfloat16_tiles())
 
 
 @contextmanager
@@ -121,7 +121,7 @@ class _Linear(torch.autograd.Function):
 
 
 class _LinearInTiles(torch.autograd.Function):
-    """The same with AMX, and max(0, x) behind it if it clamps."""
+    """The same in bfloat16, and max(0, x) behind it if it clamps."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, clamps: bool) -> Tensor:
@@ -156,7 +156,7 @@ def linear(
     if rows is not None and is_rounding() and tiles.fit_linear(rows, weight):
         found: Tensor = _LinearInTiles.apply(rows, weight, bias, clamps)  # type: ignore[no-untyped-call]
         return found.view(*x.shape[:-1], weight.size(0))
-    if rows is None:
+    if rows is None or not _uses_onednn():
         y = F.linear(x, weight, bias)
     else:
         y = _Linear.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
@@ -175,7 +175,7 @@ class Linear(nn.Linear):
 def _can_be_faster(x: Tensor) -> bool:
     return (
         not torch.compiler.is_compiling()
-        and _uses_onednn()
+        and (is_rounding() or _uses_onednn())
         and torch.is_grad_enabled()
         and x.dtype == torch.float32
         and x.device.type == "cpu"

@@ -1,28 +1,44 @@
-"""Products with AMX for training, on tensors of torch.
+"""Products with factors in bfloat16 for training, on tensors of torch.
 
-`engine/linear.cpp` and `engine/output_layer.cpp` compute them. The factors are float32 and become
-tiles of bfloat16 as they are multiplied; sums and results are float32. oneDNN does the same, but it
-converts every factor by itself, and its code is compiled for every shape. Only for processors with
-AMX (`machine.cpu.has_bfloat16_tiles`).
+`engine/linear.inc` and `engine/output_layer.inc` compute them, with AMX or with AVX-512's
+instruction for bfloat16. The factors are float32 and become tiles of bfloat16 as they are
+multiplied; sums and results are float32. oneDNN does the same with AMX, but it converts every
+factor by itself, and its code is compiled for every shape.
+Only for some processors (`machine.cpu.has_compiled_bfloat16`).
 """
 
-from ctypes import c_int32, c_void_p
+from ctypes import Structure, byref, c_char_p, c_int32, c_void_p
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from heed.machine.compiled import check, function
-from heed.machine.cpu import has_bfloat16_tiles
+from heed.machine.cpu import has_compiled_bfloat16
 
 MULTIPLE = 32
 """Widths must be multiples: the inputs of a tile."""
 LEAST_TOKENS = 64
 """Fewer gain nothing."""
 
-_FORWARD = "heed_linear_forward", (*[c_void_p] * 3, *[c_int32] * 5, c_void_p)
-_BACKWARD = "heed_linear_backward", (*[c_void_p] * 4, *[c_int32] * 4, *[c_void_p] * 3)
-_OUTPUT_LAYER = "heed_output_layer", (*[c_void_p] * 3, *[c_int32] * 4, *[c_void_p] * 4)
+
+class _LinearLayer(Structure):
+    _fields_ = (
+        *((name, c_void_p) for name in ("x", "weight")),
+        *((name, c_int32) for name in ("n", "n_out", "n_in", "n_threads")),
+    )
+
+
+class _OutputLayer(Structure):
+    _fields_ = (
+        *((name, c_void_p) for name in ("states", "weight", "targets")),
+        *((name, c_int32) for name in ("n", "n_columns", "width", "n_threads")),
+    )
+
+
+_FORWARD = "heed_linear_forward", (c_void_p, c_char_p, c_void_p, c_int32, c_void_p)
+_BACKWARD = "heed_linear_backward", (c_void_p, c_char_p, *[c_void_p] * 5)
+_OUTPUT = "heed_output_layer", (c_void_p, c_char_p, *[c_void_p] * 4)
 
 
 class Probabilities(NamedTuple):
@@ -53,8 +69,7 @@ def fit(x: Tensor, weight: Tensor) -> bool:
         and x.dtype == weight.dtype == torch.float32
         and x.size(0) >= LEAST_TOKENS
         and x.size(1) % MULTIPLE == 0
-        and has_bfloat16_tiles()
-        and function(*_OUTPUT_LAYER) is not None
+        and has_compiled_bfloat16()
     )
 
 
@@ -63,7 +78,14 @@ def fit_linear(x: Tensor, weight: Tensor) -> bool:
     return weight.size(0) % MULTIPLE == 0 and fit(x, weight)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None, *, clamps: bool = False) -> Tensor:
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    clamps: bool = False,
+    kernels: str = "",
+) -> Tensor:
     """x W^T + b, or max(0, x W^T + b).
 
     Args:
@@ -71,15 +93,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, *, clamps: bool = Fal
         weight: `(n_out, n_in)`.
         bias: `(n_out,)`.
         clamps: whether negative results become 0.
+        kernels: the instruction set, `amx` or `avx512`; "" = the best here.
 
     Returns:
         `(n, n_out)`.
+
+    Raises:
+        HeedError: there is not enough memory, or this processor lacks the instruction set.
     """
     x, weight = x.contiguous(), weight.contiguous()
     bias = None if bias is None else bias.contiguous()
     y = x.new_empty(len(x), len(weight))
-    sizes = len(x), *weight.shape, clamps, torch.get_num_threads()
-    _call(_FORWARD, (x, weight, bias), sizes, (y,))
+    call = function(*_FORWARD)
+    check(call(_layer(x, weight), kernels.encode(), _address(bias), clamps, y.data_ptr()))
     return y
 
 
@@ -90,6 +116,7 @@ def linear_gradients(
     *,
     clamped: Tensor | None = None,
     needs: tuple[bool, bool, bool],
+    kernels: str = "",
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of `linear`.
 
@@ -99,6 +126,7 @@ def linear_gradients(
         grad: the gradient by the result, `(n, n_out)`.
         clamped: the result, `(n, n_out)`, if negative ones became 0.
         needs: whether those by `x`, `weight` and the bias are wanted.
+        kernels: see `linear`.
 
     Returns:
         That by `x`, `(n, n_in)`, by `weight`, `(n_out, n_in)`, and by the bias, `(n_out,)`; None
@@ -110,21 +138,25 @@ def linear_gradients(
         x.new_empty(shape) if is_needed else None
         for shape, is_needed in zip(shapes, needs, strict=True)
     )
-    sizes = len(x), *weight.shape, torch.get_num_threads()
-    _call(_BACKWARD, (x, weight, clamped, grad), sizes, (of_x, of_weight, of_bias))
+    addresses = [_address(each) for each in (clamped, grad, of_x, of_weight, of_bias)]
+    check(function(*_BACKWARD)(_layer(x, weight), kernels.encode(), *addresses))
     return of_x, of_weight, of_bias
 
 
-def probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> Probabilities:
+def probabilities(
+    states: Tensor, weight: Tensor, targets: Tensor, *, kernels: str = ""
+) -> Probabilities:
     """Products with the softmax of the logits, whose factors are rounded to bfloat16.
 
     Args:
         states: decoder states, `(n_tokens, d_model)`.
         weight: the output matrix, `(vocab_size, d_model)`.
         targets: the true next token, `(n_tokens,)`.
+        kernels: see `linear`.
 
     Raises:
-        HeedError: there is not enough memory, or a target is not in the vocabulary.
+        HeedError: there is not enough memory, a target is not in the vocabulary, or this processor
+            lacks the instruction set.
     """
     states, weight = states.detach().contiguous(), weight.detach().contiguous()
     targets = targets.to(torch.int64).contiguous()
@@ -134,18 +166,18 @@ def probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> Probabilit
         torch.empty_like(states),
         torch.empty_like(weight),
     )
-    sizes = len(states), *weight.shape, torch.get_num_threads()
-    _call(_OUTPUT_LAYER, (states, weight, targets), sizes, found)
+    given = [each.data_ptr() for each in (states, weight, targets)]
+    layer = _OutputLayer(*given, len(states), *weight.shape, torch.get_num_threads())
+    addresses = [each.data_ptr() for each in found]
+    check(function(*_OUTPUT)(byref(layer), kernels.encode(), *addresses))
     return found
 
 
-def _call(
-    name: tuple[str, tuple[Any, ...]],
-    given: tuple[Tensor | None, ...],
-    sizes: tuple[int, ...],
-    found: tuple[Tensor | None, ...],
-) -> None:
-    addresses = [
-        [None if each is None else each.data_ptr() for each in some] for some in (given, found)
-    ]
-    check(function(*name)(*addresses[0], *sizes, *addresses[1]))
+def _layer(x: Tensor, weight: Tensor) -> Any:
+    """What the library reads of a layer; it keeps nothing."""
+    sizes = len(x), *weight.shape, torch.get_num_threads()
+    return byref(_LinearLayer(x.data_ptr(), weight.data_ptr(), *sizes))
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
