@@ -68,9 +68,7 @@ def test_amx_kernels_compute_what_those_of_avx512_do(tmp_path: Path) -> None:
         pytest.skip("this processor has AMX: test_equal.py and test_tiles.py run its kernels")
     emulating = tmp_path / "libheed.so"
     compiled(emulating, "-include", str(HERE / "amx_in_words.h"))
-    tests = tests_of(
-        "engine/test_equal.py", "model/fast/test_tiles.py", "train/step/test_loss.py"
-    )
+    tests = tests_of("engine/test_equal.py", "model/fast/test_tiles.py", "train/step/test_loss.py")
     assert run_with(emulating, *KERNELS).stdout.strip() == "amx"
     found = run_with(emulating, *tests)
     assert found.returncode == 0, found.stdout[-4000:]
