@@ -81,8 +81,8 @@ class TrainConfig:
         seed: decides initial weights, batches, dropout and sampling.
         device: `auto`, `cpu` or `cuda`.
         precision: `float32`; `bfloat16`; `bfloat16_products`: float32, but the factors of matrix
-            products are rounded to bfloat16, which CPUs with AMX multiply several times as fast;
-            `auto`: the fastest of these that the device has.
+            products are rounded to bfloat16, which CPUs with AMX, or AVX-512 for bfloat16, multiply
+            several times as fast; `auto`: the fastest of these that the device has.
         threads: CPU threads; 0 = all cores.
 
     Raises:

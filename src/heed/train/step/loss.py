@@ -2,8 +2,8 @@
 
 `smoothed_cross_entropy` is the definition. Training takes `output_cross_entropy`, which starts from
 decoder states and the output matrix: their product, the logits `(n_tokens, vocab_size)`, would be
-the largest tensor of a step, so it is made in chunks and never kept. Where the processor has AMX
-and factors may be rounded, `heed.model.fast.tiles` does so in half of the time.
+the largest tensor of a step, so it is made in chunks and never kept. Where factors may be rounded
+to bfloat16, `heed.model.fast.tiles` does so in half of the time.
 """
 
 import math
