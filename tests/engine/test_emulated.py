@@ -33,7 +33,7 @@ def run_with(emulating: Path, *command: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def tests_of(*parts: str) -> list[str]:
+def pytest_of(*parts: str) -> list[str]:
     files = [str(ROOT / "tests" / part) for part in parts]
     return ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *files]
 
@@ -51,7 +51,7 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     emulating = tmp_path / "libheed.so"
     words = ("-include", str(HERE / "avx512_in_words.h"))
     compiled(emulating, "-mno-avx512f", "-mno-amx-tile", "-Wno-psabi", *words)
-    tests = tests_of("engine/test_equal.py", "engine/test_native.py", "vectors/test_word2vec.py")
+    tests = pytest_of("engine/test_equal.py", "engine/test_native.py", "vectors/test_word2vec.py")
     # Slow in words, and its blocks are those of AMX.
     tests += ["-k", "not any_number_of_rows"]
     assert run_with(emulating, *KERNELS).stdout.strip() == "avx512"
@@ -68,7 +68,7 @@ def test_amx_kernels_compute_what_those_of_avx512_do(tmp_path: Path) -> None:
         pytest.skip("this processor has AMX: test_equal.py and test_tiles.py run its kernels")
     emulating = tmp_path / "libheed.so"
     compiled(emulating, "-include", str(HERE / "amx_in_words.h"))
-    tests = tests_of("engine/test_equal.py", "model/fast/test_tiles.py", "train/step/test_loss.py")
+    tests = pytest_of("engine/test_equal.py", "model/fast/test_tiles.py", "train/step/test_loss.py")
     assert run_with(emulating, *KERNELS).stdout.strip() == "amx"
     found = run_with(emulating, *tests)
     assert found.returncode == 0, found.stdout[-4000:]

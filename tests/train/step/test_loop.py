@@ -236,6 +236,7 @@ def test_a_step_rounds_its_products_if_the_trainer_says_so(
     rounds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products, "has_faster_onednn", lambda: False)
+    monkeypatch.setattr(products, "has_bfloat16_tiles", lambda: True)
     trainer = make_trainer(TrainConfig(max_steps=2, batch_tokens=1024))
     trainer.rounds = rounds
     kinds: list[bool] = []

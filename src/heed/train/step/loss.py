@@ -45,7 +45,7 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0
 
 
 class _OutputCrossEntropy(torch.autograd.Function):
-    """Output layer and loss in one; the forward pass also makes the gradients.
+    """Output layer and loss in one; forward also makes the gradients, for one backward pass.
 
     With p = softmax(logits), the gradient of `smoothed_cross_entropy` by the logits is
     p - (1 - smoothing) onehot(target) - smoothing / vocab_size.
@@ -70,14 +70,15 @@ class _OutputCrossEntropy(torch.autograd.Function):
         if smoothing:
             grad_states.sub_(share * row_sum)
             grad_weight.sub_(share * states.sum(dim=0))
-        ctx.save_for_backward(grad_states, grad_weight)
+        # Not saved as tensors of the graph, so that they need no copy to be scaled.
+        ctx.gradients = grad_states, grad_weight
         ctx.mark_non_differentiable(nll)
         return loss.to(states.dtype), nll
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        grad_states, grad_weight = ctx.saved_tensors
-        return grad_states * grads[0], grad_weight * grads[0], None, None
+        (grad_states, grad_weight), ctx.gradients = ctx.gradients, None
+        return grad_states.mul_(grads[0]), grad_weight.mul_(grads[0]), None, None
 
 
 def _in_chunks(states: Tensor, weight: Tensor, targets: Tensor) -> tiles.Probabilities:
