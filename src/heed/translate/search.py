@@ -3,11 +3,9 @@
 `lines.py` makes the parts; `decode/search.py` searches ids.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-
-import numpy as np
 
 from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import each_batch, padded
@@ -19,6 +17,7 @@ from heed.errors import ConfigError
 from heed.model.interface import Decodable, Inspectable
 from heed.text.normalize import normalize
 from heed.text.vocab import Vocab
+from heed.translate.assembly import UNWANTED, copied, filled, join_halves, with_corrections
 from heed.translate.doubts.again import (
     better,
     halves,
@@ -29,16 +28,14 @@ from heed.translate.doubts.again import (
 from heed.translate.doubts.judge import Judge
 from heed.translate.inspect import Weights, cross_attention, never_written
 from heed.translate.parts import Chunk
-from heed.translate.protect import Draft, as_source, read_draft, with_inner, with_spans
-from heed.translate.result import Doubt, Translation, join_parts
+from heed.translate.protect import Draft, read_draft, with_spans
+from heed.translate.result import Translation
 from heed.translate.term_search import Answer, TermSearch, as_faithful, in_pieces
+from heed.translate.wanted import IsWanted, of_batch, of_equals, of_items
 from heed.translate.whole import shown_pieces
 
 BATCH_TOKENS = 4096
 """Source positions times beam of a batch: bounds memory, does not change results."""
-
-IsWanted = Callable[[int], bool]
-"""Whether the item of this index is still wanted; called often, from the thread that searches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +81,7 @@ class Searcher:
         """
         if not any(chunk.inner for chunk in chunks):
             found = self._judged(chunks, options, alignment=alignment, is_wanted=is_wanted)
-            return list(map(_with_corrections, chunks, found))
+            return list(map(with_corrections, chunks, found))
         every = [(place, each) for place, part in enumerate(chunks) for each in part.with_inner()]
         done = iter(
             self._judged(
@@ -94,7 +91,53 @@ class Searcher:
                 is_wanted=None if is_wanted is None else lambda part: is_wanted(every[part][0]),
             )
         )
-        return [_with_corrections(chunk, _filled(chunk, done)) for chunk in chunks]
+        return [with_corrections(chunk, filled(chunk, done)) for chunk in chunks]
+
+    def search_once(
+        self,
+        chunks: Sequence[Chunk],
+        options: DecodeOptions,
+        *,
+        alignment: bool = False,
+        is_wanted: IsWanted | None = None,
+    ) -> list[Translation]:
+        """The first half of `search`: answers of which some may be open, see `is_open`.
+
+        Args:
+            chunks: without inner texts.
+            options: as `search`, and so are the others.
+        """
+        found = self._once(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        return [
+            each if self.is_open(each, options) else with_corrections(chunk, each)
+            for chunk, each in zip(chunks, found, strict=True)
+        ]
+
+    def is_open(self, found: Translation, options: DecodeOptions) -> bool:
+        """Whether `search_again` has to follow a first answer."""
+        # Who draws at random wants what was drawn.
+        may_be = self.judge is not None and self.searches_again and not options.sample
+        return may_be and needs_help(found)
+
+    def search_again(
+        self,
+        chunks: Sequence[Chunk],
+        found: Sequence[Translation],
+        options: DecodeOptions,
+        *,
+        alignment: bool = False,
+        is_wanted: IsWanted | None = None,
+    ) -> list[Translation]:
+        """The second half of `search`, for parts whose first answers are open.
+
+        Args:
+            chunks: what to translate; it may be of several first halves with the same options.
+            found: the first answers.
+            options: as `search`, and so are the others.
+        """
+        best = [*found]
+        self._search_again(chunks, best, options, alignment, is_wanted)
+        return list(map(with_corrections, chunks, best))
 
     def _judged(
         self,
@@ -105,15 +148,25 @@ class Searcher:
         is_wanted: IsWanted | None,
     ) -> list[Translation]:
         """Translate parts, and search again for those in doubt."""
+        found = self._once(chunks, options, alignment=alignment, is_wanted=is_wanted)
+        if any(self.is_open(each, options) for each in found):
+            self._search_again(chunks, found, options, alignment, is_wanted)
+        return found
+
+    def _once(
+        self,
+        chunks: Sequence[Chunk],
+        options: DecodeOptions,
+        *,
+        alignment: bool,
+        is_wanted: IsWanted | None,
+    ) -> list[Translation]:
+        """Translate parts by one search each."""
         own = self._found(chunks, options, alignment=alignment, is_wanted=is_wanted)
         found = self._with_terms(chunks, own, options, alignment, is_wanted)
         if self.judge is None:
             return found
-        found = self._judge(chunks, list(zip(own, found, strict=True)))
-        # Who draws at random wants what was drawn.
-        if self.searches_again and not options.sample:
-            self._search_again(chunks, found, options, alignment, is_wanted)
-        return found
+        return self._judge(chunks, list(zip(own, found, strict=True)))
 
     def _search_again(
         self,
@@ -129,7 +182,7 @@ class Searcher:
             if needs_help(each):
                 groups.setdefault(other_options(each, options), []).append(place)
         for changed, places in groups.items():
-            parts, wanted = [chunks[place] for place in places], _of_items(is_wanted, places)
+            parts, wanted = [chunks[place] for place in places], of_items(is_wanted, places)
             others = self._found(parts, changed, alignment=alignment, is_wanted=wanted)
             best = [replace(other, alternatives=()) for other in others]
             best = self._with_terms(parts, best, changed, alignment, wanted)
@@ -151,11 +204,11 @@ class Searcher:
             if needs_help(each) and (two := halves(chunks[place], self.src_vocab))
         }
         parts = [part for two in halved.values() for part in two]
-        wanted = _of_items(is_wanted, [place for place, two in halved.items() for _ in two])
+        wanted = of_items(is_wanted, [place for place, two in halved.items() for _ in two])
         own = self._found(parts, options, alignment=alignment, is_wanted=wanted)
         done = self._with_terms(parts, own, options, alignment, wanted)
         joined = {
-            place: [(_joined(own[n : n + 2]), _joined(done[n : n + 2]))]
+            place: [(join_halves(own[n : n + 2]), join_halves(done[n : n + 2]))]
             for n, place in zip(range(0, len(parts), 2), halved, strict=True)
         }
         for place, some in self._kept(chunks, found, joined).items():
@@ -227,7 +280,7 @@ class Searcher:
         ]
         distinct = dict(zip(same, chunks, strict=True))
         found = {place: copied(chunk) for place, chunk in distinct.items() if chunk.is_copied}
-        is_distinct_wanted = _of_equals(is_wanted, same)
+        is_distinct_wanted = of_equals(is_wanted, same)
 
         def search(
             group: list[int], model: Decodable, numbers: list[int]
@@ -236,7 +289,7 @@ class Searcher:
             if is_distinct_wanted is not None:
                 places = [place for place in places if is_distinct_wanted(place)]
             batch = [distinct[place] for place in places]
-            wanted = _of_batch(is_distinct_wanted, places)
+            wanted = of_batch(is_distinct_wanted, places)
             translations = self._translations(model, batch, options, alignment, wanted)
             return dict(zip(places, translations, strict=True))
 
@@ -417,52 +470,6 @@ class Searcher:
         return [[next(weights) if flag else None for flag in flags] for flags in needed]
 
 
-def _joined(halves: list[Translation]) -> Translation:
-    """The translation of a part from those of its two halves."""
-    return replace(join_parts(halves), alternatives=())
-
-
-def _filled(chunk: Chunk, done: Iterator[Translation]) -> Translation:
-    """The translation of a part, with those of the texts inside its spans.
-
-    Args:
-        chunk: the part.
-        done: translations in the order of `Chunk.with_inner`.
-    """
-    found = next(done)
-    texts: dict[int, list[str]] = {}
-    for inner in chunk.inner:
-        whole = join_parts([_filled(part, done) for part in inner.parts])
-        if whole.status == "unwanted":
-            found = whole
-        texts.setdefault(inner.span, []).append(whole.text)
-    if found.status == "unwanted" or chunk.source is None:
-        return found
-    for index, translated in texts.items():
-        found = with_inner(found, chunk.source.spans[index], translated)
-    return found
-
-
-def _with_corrections(chunk: Chunk, found: Translation) -> Translation:
-    """The translation of a part that says which words were not read as they were typed."""
-    corrected = [each for part in chunk.with_inner() for each in part.corrected]
-    if not corrected or found.status == "unwanted":
-        return found
-    words = ", ".join(f"{word} as {meant}" for word, meant in dict(corrected).items())
-    doubt = Doubt(kind="read_as", sentence=f"Misspelled words were read as others: {words}")
-    return replace(found, doubts=(*found.doubts, doubt))
-
-
-UNWANTED = Translation(text="", status="unwanted")
-
-
-def copied(chunk: Chunk) -> Translation:
-    """A part that is its own translation."""
-    assert chunk.source is not None, "only protected spans are copied"
-    text = as_source(chunk.source)
-    return Translation(text=text, tokens=[text], token_scores=[0.0], source_tokens=[text])
-
-
 def _texts(chunks: Sequence[Chunk]) -> list[str | None]:
     """The text of parts with protected spans."""
     return [None if chunk.source is None else chunk.source.text for chunk in chunks]
@@ -471,25 +478,3 @@ def _texts(chunks: Sequence[Chunk]) -> list[str | None]:
 def rows_of(options: DecodeOptions) -> int:
     """Hypotheses that are searched at the same time for each source."""
     return options.n_best if options.sample else options.beam_size
-
-
-def _of_equals(is_wanted: IsWanted | None, same: Sequence[int]) -> IsWanted | None:
-    """`is_wanted` for one of several equal items: as long as one of them is."""
-    if is_wanted is None:
-        return None
-    items: dict[int, list[int]] = {}
-    for item, place in enumerate(same):
-        items.setdefault(place, []).append(item)
-    return lambda place: any(map(is_wanted, items[place]))
-
-
-def _of_items(is_wanted: IsWanted | None, places: Sequence[int]) -> IsWanted | None:
-    """`is_wanted` for some of the items, by their place among these."""
-    return None if is_wanted is None else lambda place: is_wanted(places[place])
-
-
-def _of_batch(is_wanted: IsWanted | None, places: Sequence[int]) -> BatchIsWanted | None:
-    """`is_wanted` for the sources of a batch, as searches ask."""
-    if is_wanted is None:
-        return None
-    return lambda sources: np.array([is_wanted(places[source]) for source in sources.tolist()])

@@ -47,8 +47,9 @@ from heed.translate.result import (
     join_parts,
     keep_distinct,
 )
-from heed.translate.search import BATCH_TOKENS, IsWanted, Searcher
+from heed.translate.search import BATCH_TOKENS, Searcher
 from heed.translate.twin import Twin, edited, open_with_twin, traceable
+from heed.translate.wanted import IsWanted
 from heed.translate.whole import read_pair, read_whole, required
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self, cast
 
 from heed.decode.options import DecodeOptions
@@ -22,6 +23,8 @@ class StandIn:
         n_steps: of all searches.
         gate: searches wait for it.
         fault: called with the chunks of each search; may raise.
+        doubtful: chunks of so many ids need a second search, which adds "again".
+        second: the ids of all chunks of each second search.
     """
 
     def __init__(self) -> None:
@@ -31,13 +34,34 @@ class StandIn:
         self.gate.set()
         self.has_begun = threading.Event()
         self.fault: Callable[[Sequence[Chunk]], None] = lambda chunks: None
+        self.doubtful: set[int] = set()
+        self.second: list[list[list[int]]] = []
 
     @property
     def searcher(self) -> Self:
         """Itself: it searches, too."""
         return self
 
-    def search(
+    def is_open(self, found: Translation, options: DecodeOptions) -> bool:
+        return len(found.text.split()) in self.doubtful
+
+    def search_again(
+        self,
+        chunks: Sequence[Chunk],
+        found: Sequence[Translation],
+        options: DecodeOptions,
+        *,
+        alignment: bool,
+        is_wanted: Callable[[int], bool],
+    ) -> list[Translation]:
+        self.second.append([chunk.src_ids for chunk in chunks])
+        others = self._search(chunks, is_wanted)
+        return [
+            replace(other, text=f"{first.text} again") if other.text == first.text else other
+            for first, other in zip(found, others, strict=True)
+        ]
+
+    def search_once(
         self,
         chunks: Sequence[Chunk],
         options: DecodeOptions,
@@ -46,6 +70,13 @@ class StandIn:
         is_wanted: Callable[[int], bool],
     ) -> list[Translation]:
         self.batches.append([chunk.src_ids for chunk in chunks])
+        return self._search(chunks, is_wanted)
+
+    search = search_once
+
+    def _search(
+        self, chunks: Sequence[Chunk], is_wanted: Callable[[int], bool]
+    ) -> list[Translation]:
         self.has_begun.set()
         self.gate.wait()
         self.fault(chunks)

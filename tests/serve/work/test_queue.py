@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tests.serve.work.stand_ins import StandIn, make_job
 
-from heed.serve.work.job import Errand
+from heed.serve.work.job import Errand, second_turns
 from heed.serve.work.queue import Batch, Queue
 from heed.serve.work.results import Results
 
@@ -91,6 +91,19 @@ def test_a_part_larger_than_a_batch_goes_alone() -> None:
     queue, call = Queue(batch_tokens=16), StandIn().call()
     queue.add(make_job(call, 100, 100, first_id=1))
     assert [take(queue), take(queue), queue.take()] == [[1], [1], None]
+
+
+@in_loop
+def test_second_searches_have_turns_and_batches_of_their_own() -> None:
+    queue, call = Queue(batch_tokens=80), StandIn().call()
+    doubtful = [make_job(call, 10, 10, first_id=1), make_job(call, 10, first_id=3)]
+    queue.add(make_job(call, 10, first_id=2))
+    for turns in second_turns(part for job in doubtful for part in job.waiting):
+        queue.add(turns)
+    queue.add(make_job(call, 10, first_id=4))
+    assert (queue.n_new, len(queue.jobs)) == (2, 4)
+    assert [take(queue) for _ in range(2)] == [[2, 4], [1, 3, 1]]
+    assert queue.take() is None
 
 
 @in_loop

@@ -225,6 +225,102 @@ def test_a_batch_does_not_wait_for_clients_that_have_gone(start: Start) -> None:
     asyncio.run(run())
 
 
+def test_second_searches_of_several_batches_come_together(start: Start) -> None:
+    counted: list[Searched] = []
+
+    async def run() -> None:
+        scheduler, model = start(batch_tokens=8, on_searched=counted.append), StandIn()
+        model.doubtful = {4}
+        model.gate.clear()
+        jobs = [make_job(model.call(), 4, first_id=number) for number in range(4)]
+        jobs += [make_job(model.call(), 3, first_id=number) for number in (4, 5)]
+        for job in jobs:
+            scheduler.submit(job)
+            await begun(model)
+        model.gate.set()
+        assert [await texts_of(job) for job in jobs] == [
+            *([f"{number} {number} {number} {number} again"] for number in range(4)),
+            *([f"{number} {number} {number}"] for number in (4, 5)),
+        ]
+        await asyncio.to_thread(scheduler.close)
+        assert sorted(map(len, model.second)) == [2, 2]
+
+    asyncio.run(run())
+    assert sum(one.n_parts for one in counted) == 6
+    assert sum(one.n_src_tokens for one in counted) == 4 * 4 + 2 * 3
+
+
+def test_an_answer_without_doubt_does_not_wait_for_second_searches(start: Start) -> None:
+    async def run() -> None:
+        scheduler, model = start(batch_tokens=4096), StandIn()
+        may_go_on = threading.Event()
+        model.doubtful = {3}
+
+        def fault(chunks: Sequence[Chunk]) -> None:
+            if model.second:
+                may_go_on.wait()
+
+        model.fault = fault
+        model.gate.clear()
+        jobs = [make_job(model.call(), length, first_id=1) for length in (9, 2, 3, 4)]
+        for job in jobs:
+            scheduler.submit(job)
+            await begun(model)
+        model.gate.set()
+        for job, length in ((jobs[1], 2), (jobs[3], 4)):
+            assert await asyncio.wait_for(texts_of(job), 10) == [" ".join(["1"] * length)]
+        may_go_on.set()
+        assert await texts_of(jobs[2]) == ["1 1 1 again"]
+        assert len(model.batches) == 2  # the three were in one
+
+    asyncio.run(run())
+
+
+def test_who_leaves_before_a_second_search_frees_it(start: Start) -> None:
+    async def run() -> None:
+        scheduler, model = start(), StandIn()
+        model.doubtful = {3}
+        model.gate.clear()
+        leaving, other = (make_job(model.call(), 3, first_id=number) for number in (1, 2))
+
+        def fault(chunks: Sequence[Chunk]) -> None:
+            if len(model.batches) == 2:
+                leaving.results.is_wanted = False
+
+        model.fault = fault
+        scheduler.submit(leaving)
+        await begun(model)
+        scheduler.submit(other)
+        model.gate.set()
+        assert await texts_of(other) == ["2 2 2 again"]
+        assert model.second == [[[2] * 3]]
+
+    asyncio.run(run())
+
+
+def test_an_error_in_a_second_search_is_only_its_own_requests(start: Start) -> None:
+    async def run() -> None:
+        scheduler, model = start(), StandIn()
+        model.doubtful = {3}
+
+        def fault(chunks: Sequence[Chunk]) -> None:
+            if model.second and any(chunk.src_ids[0] == 2 for chunk in chunks):
+                raise DataError("Line 1 is in no language.")
+
+        model.fault = fault
+        model.gate.clear()
+        jobs = [make_job(model.call(), 3, first_id=number) for number in (1, 2, 3)]
+        for job in jobs:
+            scheduler.submit(job)
+        model.gate.set()
+        assert await texts_of(jobs[0]) == ["1 1 1 again"]
+        assert await texts_of(jobs[2]) == ["3 3 3 again"]
+        with pytest.raises(Refusal, match="in no language"):
+            await texts_of(jobs[1])
+
+    asyncio.run(run())
+
+
 def test_closing_finishes_what_is_queued(start: Start) -> None:
     async def run() -> None:
         scheduler, model = start(), StandIn()

@@ -142,12 +142,14 @@ class Part:
         segment: its segment.
         place: its place among the chunks of the segment.
         chunk: what is searched.
+        first: its first answer, which is open; None = it was not searched yet.
     """
 
     job: "Job"
     segment: Segment
     place: int
     chunk: Chunk
+    first: Translation | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -162,50 +164,31 @@ class Part:
         return keep_distinct(join_parts(parts), self.job.call.alternatives)
 
 
-class Job:
-    """The segments that are searched in the turns of one request.
+class Turns:
+    """Parts of one request that take turns with those of others, in order.
 
     Args:
         call: how to translate.
-        segments: the chunks of each segment, at least one.
-        n_chars: characters of all of them.
-        results: get the translation of each segment.
-        places: where in the results; None = in order.
+        parts: all searched for the first time, or all for the second.
+        n_chars: characters that they add to what waits.
+        is_again: for the second time: they have first answers.
 
     Attributes:
-        segments: on their way.
-        waiting: parts that no batch has taken yet, in order.
+        waiting: parts that no batch has taken yet.
     """
 
     def __init__(
-        self,
-        call: Call,
-        segments: Sequence[Sequence[Chunk]],
-        *,
-        n_chars: int,
-        results: Results[Translation],
-        places: Sequence[int] | None = None,
+        self, call: Call, parts: Iterable[Part], *, n_chars: int = 0, is_again: bool = False
     ) -> None:
         self.call = call
         self.n_chars = n_chars
-        self.results = results
-        n_parts = sum(map(len, segments))
-        self.segments = [
-            Segment(len(chunks), n_parts, results, place)
-            for place, chunks in zip(places or range(len(segments)), segments, strict=True)
-        ]
-        self.waiting = deque(
-            Part(self, segment, place, chunk)
-            for segment, chunks in zip(self.segments, segments, strict=True)
-            for place, chunk in enumerate(chunks)
-        )
+        self.is_again = is_again
+        self.waiting = deque(parts)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it wants a turn of a thread."""
-        if not self.waiting or self.results.is_wanted:
-            return bool(self.waiting)
-        return any(part.segment.is_wanted for part in self.waiting)  # by other requests
+        """Whether a turn of a thread is wanted."""
+        return any(part.segment.is_wanted for part in self.waiting)
 
     @property
     def n_positions(self) -> int:
@@ -218,6 +201,58 @@ class Job:
         while self.waiting and not part.segment.is_wanted:
             part = self.waiting.popleft()
         return part
+
+
+class Job(Turns):
+    """The segments that are searched in the turns of one request.
+
+    Args:
+        call: how to translate.
+        segments: the chunks of each segment, at least one.
+        n_chars: characters of all of them.
+        results: get the translation of each segment.
+        places: where in the results; None = in order.
+
+    Attributes:
+        segments: on their way.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        segments: Sequence[Sequence[Chunk]],
+        *,
+        n_chars: int,
+        results: Results[Translation],
+        places: Sequence[int] | None = None,
+    ) -> None:
+        self.results = results
+        n_parts = sum(map(len, segments))
+        self.segments = [
+            Segment(len(chunks), n_parts, results, place)
+            for place, chunks in zip(places or range(len(segments)), segments, strict=True)
+        ]
+        parts = (
+            Part(self, segment, place, chunk)
+            for segment, chunks in zip(self.segments, segments, strict=True)
+            for place, chunk in enumerate(chunks)
+        )
+        super().__init__(call, parts, n_chars=n_chars)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a turn of a thread is wanted."""
+        if not self.waiting or self.results.is_wanted:
+            return bool(self.waiting)
+        return super().is_waiting  # by other requests
+
+
+def second_turns(parts: Iterable[Part]) -> list[Turns]:
+    """The parts with open answers, by their jobs."""
+    of_jobs: dict[Job, list[Part]] = {}
+    for part in parts:
+        of_jobs.setdefault(part.job, []).append(part)
+    return [Turns(job.call, own, is_again=True) for job, own in of_jobs.items()]
 
 
 class Errand:

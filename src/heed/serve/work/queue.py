@@ -2,7 +2,9 @@
 
 Each batch begins with the next part of the job whose turn it is, and is filled with parts of like
 length of all jobs with the same call, one of each job in turn. So a request of one sentence does
-not wait for a request of a thousand, nor a short sentence for a long one.
+not wait for a request of a thousand, nor a short sentence for a long one. Parts that are searched
+for the second time have turns and batches of their own, in which those of several first searches
+come together.
 
 Not thread-safe: `Scheduler` holds a lock.
 """
@@ -10,7 +12,7 @@ Not thread-safe: `Scheduler` holds a lock.
 from collections import deque
 from dataclasses import dataclass
 
-from heed.serve.work.job import Call, Errand, Job, Part
+from heed.serve.work.job import Call, Errand, Part, Turns
 from heed.translate.search import rows_of
 
 LIKE_FACTOR, LIKE_OFFSET = 2, 8
@@ -25,11 +27,13 @@ class Batch:
         call: of all their jobs.
         max_tokens: most source positions times hypotheses, unless one part alone has more.
         parts: at least one; the first one's length decides which others fit.
+        is_again: they are searched for the second time.
     """
 
     call: Call
     max_tokens: int
     parts: list[Part]
+    is_again: bool = False
 
     def __post_init__(self) -> None:
         self._longest = max(part.n_tokens for part in self.parts)
@@ -75,16 +79,21 @@ class Queue:
 
     def __init__(self, *, batch_tokens: int) -> None:
         self._batch_tokens = batch_tokens
-        self._jobs: deque[Job | Errand] = deque()
+        self._jobs: deque[Turns | Errand] = deque()
         self.most_chars = 0
 
     @property
-    def jobs(self) -> list[Job | Errand]:
+    def jobs(self) -> list[Turns | Errand]:
         """Those that wait for a turn."""
         self._forget()
         return list(self._jobs)
 
-    def add(self, job: Job | Errand) -> None:
+    @property
+    def n_new(self) -> int:
+        """Requests that wait for a turn, those that wait for a second search left out."""
+        return sum(not (isinstance(job, Turns) and job.is_again) for job in self.jobs)
+
+    def add(self, job: Turns | Errand) -> None:
         """A new job gets its first turn after all others."""
         self._jobs.append(job)
         self.most_chars += job.n_chars
@@ -101,7 +110,9 @@ class Queue:
         self._jobs.append(job)
         part = job.next_part()
         part.segment.has_begun = True
-        batch = Batch(call=job.call, max_tokens=self._batch_tokens, parts=[part])
+        batch = Batch(
+            call=job.call, max_tokens=self._batch_tokens, parts=[part], is_again=job.is_again
+        )
         self.fill(batch)
         return batch
 
@@ -110,7 +121,10 @@ class Queue:
         offers = [
             _Offer(job, batch)
             for job in self._jobs
-            if isinstance(job, Job) and job.is_waiting and job.call == batch.call
+            if isinstance(job, Turns)
+            and job.is_again == batch.is_again
+            and job.is_waiting
+            and job.call == batch.call
         ]
         giving = offers
         while giving and not batch.is_full:
@@ -131,7 +145,7 @@ class _Offer:
     A part that does not fit now fits no later: the room of a batch only shrinks.
     """
 
-    def __init__(self, job: Job, batch: Batch) -> None:
+    def __init__(self, job: Turns, batch: Batch) -> None:
         self._job = job
         self._batch = batch
         self._parts = iter(job.waiting)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heed.serve.refusal import Refusal
-from heed.serve.work.job import Errand, Job
+from heed.serve.work.job import Errand, Job, Part, second_turns
 from heed.serve.work.queue import Batch, Queue
 from heed.serve.work.results import Results
 from heed.serve.work.search import do, search
@@ -31,9 +31,9 @@ class Searched:
 
     Attributes:
         n_jobs: requests that shared it.
-        n_parts: sentences.
-        n_src_tokens: source tokens.
-        n_tgt_tokens: tokens written, alternatives not counted.
+        n_parts: sentences that need no further search.
+        n_src_tokens: their source tokens.
+        n_tgt_tokens: tokens written in them, alternatives not counted.
         fill: its share of the largest batch, 0 to 1.
         seconds: from its begin to its end.
     """
@@ -177,7 +177,7 @@ class Scheduler:
     def _gather(self, batch: Batch) -> None:
         """Wait a little, until as many requests share a batch as were there when the last ended."""
         end = time.monotonic() + self._gather_s
-        while batch.n_jobs < self._n_expected and not batch.is_full:
+        while not batch.is_again and batch.n_jobs < self._n_expected and not batch.is_full:
             if (left := end - time.monotonic()) <= 0:
                 break
             self._changed.wait(left)
@@ -185,21 +185,26 @@ class Scheduler:
         if self._queue.jobs:  # This thread may have been woken for what another has to do.
             self._changed.notify()
 
-    def _note(self, batch: Batch, n_tgt_tokens: int, seconds: float) -> None:
+    def _note(self, batch: Batch, again: list[Part], n_tgt_tokens: int, seconds: float) -> None:
         """A batch is searched, and no client has its answer yet."""
         with self._changed:
+            for turns in second_turns(again):
+                self._queue.add(turns)
+                self._changed.notify()
             # Clients that get an answer mostly ask again.
-            self._n_expected = batch.n_jobs + len(self._queue.jobs)
+            n_answered = batch.n_jobs - len({id(part.job) for part in again})
+            self._n_expected = n_answered + self._queue.n_new
             speed = batch.n_positions / max(seconds, 1e-6)
             share = _SMOOTHING if self._speed else 1.0
             self._speed += share * (speed - self._speed)
             self.speeds.add(batch.call.model, n_tokens=n_tgt_tokens, seconds=seconds)
         if self._on_searched is not None:
+            n_tokens = sum(part.n_tokens for part in batch.parts)
             self._on_searched(
                 Searched(
                     n_jobs=batch.n_jobs,
-                    n_parts=len(batch.parts),
-                    n_src_tokens=sum(part.n_tokens for part in batch.parts),
+                    n_parts=len(batch.parts) - len(again),
+                    n_src_tokens=n_tokens - sum(part.n_tokens for part in again),
                     n_tgt_tokens=n_tgt_tokens,
                     fill=min(1.0, batch.n_positions / batch.max_tokens),
                     seconds=seconds,

@@ -1,16 +1,18 @@
 """One batch searched, or one errand done: every outcome reaches the requests, none the thread."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from heed.serve.work.failures import refusal_of
-from heed.serve.work.job import Errand, Part, bring_all, refuse_all
+from heed.serve.work.job import Call, Errand, Part, bring_all, refuse_all
 from heed.serve.work.queue import Batch
 from heed.translate.result import Translation
 
-Note = Callable[[Batch, int, float], None]
-"""Is told a batch, the tokens written, alternatives not counted, and the seconds it took."""
+Note = Callable[[Batch, list[Part], int, float], None]
+"""Is told a batch, its parts that must be searched again, with their first answers, the tokens
+written in the others, alternatives not counted, and the seconds it took."""
 
 
 def search(batch: Batch, note: Note) -> None:
@@ -26,8 +28,11 @@ def search(batch: Batch, note: Note) -> None:
     begun = time.monotonic()
     try:
         found = _translated(batch)
+        again = [replace(part, first=one) for part, one in found if _is_open(batch, part, one)]
+        if again:
+            found = [(part, one) for part, one in found if not _is_open(batch, part, one)]
         n_tokens = sum(len(translation.tokens) for _, translation in found)
-        note(batch, n_tokens, time.monotonic() - begun)
+        note(batch, again, n_tokens, time.monotonic() - begun)
         whole = ((part.segment, part.take(translation)) for part, translation in found)
         bring_all([(segment, one) for segment, one in whole if one is not None])
     except Exception as error:
@@ -57,12 +62,37 @@ def do(errand: Errand) -> None:
         errand.results.bring({0: found})
 
 
+def _is_open(batch: Batch, part: Part, found: Translation) -> bool:
+    """Whether a second search has to follow."""
+    if batch.is_again or part.chunk.inner:
+        return False
+    return batch.call.translator.searcher.is_open(found, batch.call.options)
+
+
 def _translated(batch: Batch) -> list[tuple[Part, Translation]]:
-    """The parts that were wanted to the end, and their translations."""
-    call, parts = batch.call, batch.parts
-    found = call.translator.searcher.search(
+    """The parts that were wanted to the end, and their translations, some of them open."""
+    call, searcher = batch.call, batch.call.translator.searcher
+    if batch.is_again:
+        firsts = [part.first for part in batch.parts if part.first is not None]
+        return _found(call, batch.parts, partial(searcher.search_again, found=firsts))
+    nested = [part for part in batch.parts if part.chunk.inner]
+    plain = [part for part in batch.parts if not part.chunk.inner]
+    return [
+        *_found(call, plain, searcher.search_once),
+        # Texts inside spans may need second searches of their own: all at once.
+        *_found(call, nested, searcher.search),
+    ]
+
+
+def _found(
+    call: Call, parts: Sequence[Part], search: Callable[..., list[Translation]]
+) -> list[tuple[Part, Translation]]:
+    """What a search finds for parts, as far as they were wanted to the end."""
+    if not parts:
+        return []
+    found = search(
         [part.chunk for part in parts],
-        call.options,
+        options=call.options,
         alignment=call.alignment,
         is_wanted=lambda place: parts[place].segment.is_wanted,
     )
