@@ -232,11 +232,16 @@ class Gated:
         self.has_begun = threading.Event()
         self.n_parts = 0
 
-    def search(self, chunks: Sequence[Chunk], *arguments: Any, **named: Any) -> list[Translation]:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._searcher, name)
+
+    def search_once(
+        self, chunks: Sequence[Chunk], *arguments: Any, **named: Any
+    ) -> list[Translation]:
         self.n_parts += len(chunks)
         self.has_begun.set()
         self.gate.wait()
-        return self._searcher.search(chunks, *arguments, **named)
+        return self._searcher.search_once(chunks, *arguments, **named)
 
 
 @pytest.mark.parametrize("leaves", [None, 0, 1])
@@ -272,6 +277,36 @@ def test_equal_segments_of_requests_at_the_same_time_are_searched_once(
         assert not service._in_work  # nothing of it stays
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("options", [{}, {"no_repeat_ngram_size": 2}, {"max_length": 60}])
+def test_second_searches_that_come_together_find_what_one_alone_finds(
+    using: Using, en_de: str, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    texts = [f"{line} {number}" for number in range(8) for line in SENTENCES]
+    sizes: list[int] = []
+    search_again = Searcher.search_again
+
+    def counted(searcher: Searcher, chunks: Any, **named: Any) -> list[Translation]:
+        sizes.append(len(chunks))
+        return search_again(searcher, chunks, **named)
+
+    async def run() -> None:
+        service = using(en_de, cache_mb=0, batch_tokens=256)
+        translator = service.models.open("en-de")
+        translator.searches_again = True
+        alone = [translator.translate([text], **options)[0] for text in texts]
+        monkeypatch.setattr(Searcher, "search_again", counted)
+        requests = [
+            Request(texts=[text], source="en", target="de", split="0", options=options)
+            for text in texts
+        ]
+        answers = await asyncio.gather(*map(service.translate, requests))
+        found = [answer.segments[0].translation for (answer,) in answers]
+        assert found == alone
+
+    asyncio.run(run())
+    assert max(sizes) > 1  # of several requests
 
 
 def test_alternatives_of_several_segments_are_whole_texts(using: Using, en_de: str) -> None:
