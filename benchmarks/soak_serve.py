@@ -7,8 +7,8 @@
 First every client sends the largest requests, because the engine keeps the memory of its largest
 batches. Then requests differ in API, length (1 to 500 words), lists, HTML, mistakes, and clients
 that leave. The resident memory (RSS), its proportional share (PSS) and the open files of the server
-are read from /proc on the way, twenty times or `--looks`, so this runs on Linux only, and the memory
-once more after a rest. Exit code 1 if a request failed that should not have.
+are read from /proc on the way, twenty times or `--looks`, so this runs on Linux only, and the
+memory once more after a rest. Exit code 1 if a request failed that should not have.
 """
 
 import argparse
