@@ -12,6 +12,7 @@ from heed.data.corpus import Corpus
 from heed.data.prepared import open_prepared
 from heed.disk.files import read_json_lines
 from heed.errors import ConfigError, RunError
+from heed.train.run.calibrate import development_pairs, learn_doubts
 from heed.translate.translator import load
 
 Run = Callable[..., Any]
@@ -65,3 +66,26 @@ def test_both_directions_need_one_vocabulary(small_run: Run, tmp_path: Path) -> 
     settings = {**BOTH, "tokenizer": {"joint": False}}
     with pytest.raises(ConfigError, match=r"set tokenizer\.joint=true, or leave it out"):
         small_run(tmp_path / "run", settings=settings)
+
+
+def test_doubts_are_learned_from_the_pairs_of_both_directions(
+    small_run: Run, tmp_path: Path
+) -> None:
+    small_run(tmp_path / "run", settings=BOTH)
+    translator = load(tmp_path / "run")
+    pairs = development_pairs(tmp_path / "run", translator)
+    assert {pair.target_lang for pair in pairs[:2]} == {"xx", "de"}
+    assert {pair.target_lang for pair in development_pairs(tmp_path / "run", translator, "de")} == {
+        "de"
+    }
+    asked: list[tuple[str | None, str]] = []
+
+    def remember(texts: list[str], **options: Any) -> Any:
+        asked.extend((options["target_lang"], text) for text in texts)
+        return translate(texts, **options)
+
+    translate = translator.translate
+    translator.translate = remember  # type: ignore[method-assign, assignment]
+    judgment = learn_doubts(translator, (pairs * 20)[:120], None)
+    assert judgment.n_pairs == 120
+    assert {(pair.target_lang, pair.src) for pair in pairs} == set(asked)

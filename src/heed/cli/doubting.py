@@ -158,6 +158,7 @@ def calibrate(
     """
     from heed.bundle.doubts import save_judgment
     from heed.data.lines import read_lines
+    from heed.data.readers import Pair
     from heed.train.run.calibrate import development_pairs, learn_doubts, training_pairs
     from heed.translate.lines import pairs_of
 
@@ -168,9 +169,13 @@ def calibrate(
     if src is None or tgt is None:
         pairs = development_pairs(folder, translator, target_lang)
     else:
-        pairs = [*zip(*pairs_of([*read_lines(src)], [*read_lines(tgt)]), strict=True)]
+        given = zip(*pairs_of([*read_lines(src)], [*read_lines(tgt)]), strict=True)
+        pairs = [
+            Pair(*both, line, src, target_lang=target_lang or "")
+            for line, both in enumerate(given, start=1)
+        ]
     training = training_pairs(folder, translator)
-    found = learn_doubts(translator, pairs, training, target_lang)
+    found = learn_doubts(translator, pairs, training)
     stored = None if dry_run else save_judgment(folder, found)
     if as_json:
         record: dict[str, Any] = {

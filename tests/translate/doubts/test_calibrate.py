@@ -85,7 +85,7 @@ def test_what_is_left_out_is_named(words: Vocab, judgment: Judgment) -> None:
 
 def test_confidence_follows_what_came_out_right(words: Vocab, judgment: Judgment) -> None:
     held_out = pairs(150, seed=6)
-    own = sources(words).translate([src for src, _ in held_out])
+    own = sources(words).translate([src for src, _ in held_out], range(len(held_out)))
     found = Judge(judgment, words, words).judge(own)
     is_right = np.arange(len(found)) % 3 > 0
     confidence = np.array([each.confidence for each in found])

@@ -58,13 +58,15 @@ def translated(text: str) -> str:
 def sources(vocab: Vocab) -> Sources:
     """A translator that translates two of three sentences, sure of itself then."""
 
-    def translate(texts: Sequence[str]) -> list[Translation]:
+    def translate(texts: Sequence[str], places: Sequence[int]) -> list[Translation]:
+        assert len(texts) == len(places)
         return [
             spelled(vocab, text, translated(text) if n % 3 else "Hund", -0.2 if n % 3 else -3.0)
             for n, text in enumerate(texts)
         ]
 
-    def score(given: Pairs) -> list[Translation]:
+    def score(given: Pairs, places: Sequence[int]) -> list[Translation]:
+        assert len(given) == len(places)
         return [spelled(vocab, *pair) for pair in given]
 
     return Sources(

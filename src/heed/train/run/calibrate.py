@@ -3,13 +3,15 @@
 A run does that at its end. `heed.translate.doubts.calibrate` says what is learned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from itertools import zip_longest
 from pathlib import Path
 
 from heed.bundle.doubts import Judgment, save_judgment
 from heed.bundle.find import find_model_folder
 from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out
+from heed.data.readers import Pair
 from heed.data.store import Store
 from heed.engine.library import is_compiled
 from heed.errors import ConfigError, DataError
@@ -25,35 +27,55 @@ from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 
 
-def learn_doubts(
-    translator: Translator, pairs: Pairs, training: Store | None, target_lang: str | None = None
-) -> Judgment:
+def learn_doubts(translator: Translator, pairs: list[Pair], training: Store | None) -> Judgment:
     """Learn to judge the translations of a model.
 
     Args:
         translator: whose.
-        pairs: development pairs.
+        pairs: development pairs, of which the first `MOST_PAIRS` are read; one without a target
+            language is in the model's first one.
         training: ids of the pairs that it was trained on; None = unknown.
-        target_lang: of a model with several target languages, that of the pairs.
 
     Raises:
         DataError: there are too few development pairs.
     """
+    pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()][:MOST_PAIRS]
+    plain, vocabs = without_judgment(translator), (translator.src_vocab, translator.tgt_vocab)
+    langs = [pair.target_lang for pair in pairs] if translator.reader.target_langs else []
+    known = {lang or translator.target_lang for lang in langs} or {translator.target_lang}
 
-    def translate(texts: Sequence[str]) -> list[Translation]:
-        return plain.translate(texts, target_lang=target_lang)
+    def each_into_its_language(
+        of: Callable[[list[int], str | None], list[Translation]], places: Sequence[int]
+    ) -> list[Translation]:
+        """Translations of places of a list, which a function makes for one target language."""
+        into = [langs[place] or None if langs else None for place in places]
+        found: dict[int, Translation] = {}
+        for lang in dict.fromkeys(into):
+            rows = [row for row, own in enumerate(into) if own == lang]
+            found |= zip(rows, of(rows, lang), strict=True)
+        return [found[row] for row in range(len(into))]
 
-    def score(pairs: Pairs) -> list[Translation]:
-        sources, targets = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-        return plain.judged(sources, targets, target_lang=target_lang)
+    def translate(texts: Sequence[str], places: Sequence[int]) -> list[Translation]:
+        return each_into_its_language(
+            lambda rows, lang: plain.translate([texts[row] for row in rows], target_lang=lang),
+            places,
+        )
 
-    plain = without_judgment(translator)
-    into = target_lang or translator.target_lang
-    vocabs = translator.src_vocab, translator.tgt_vocab
+    def score(pairs: Pairs, places: Sequence[int]) -> list[Translation]:
+        def judged(rows: list[int], lang: str | None) -> list[Translation]:
+            sources, targets = zip(*(pairs[row] for row in rows), strict=True)
+            return plain.judged([*sources], [*targets], target_lang=lang)
+
+        return each_into_its_language(judged, places)
+
     found = Sources(
-        translate=translate, score=score, src_vocab=vocabs[0], tgt_vocab=vocabs[1], target_lang=into
+        translate=translate,
+        score=score,
+        src_vocab=vocabs[0],
+        tgt_vocab=vocabs[1],
+        target_lang=known.pop() if len(known) == 1 else "",
     )
-    return calibrate(found, pairs, training)
+    return calibrate(found, [(pair.src, pair.tgt) for pair in pairs], training)
 
 
 def without_judgment(translator: Translator) -> Translator:
@@ -64,8 +86,15 @@ def without_judgment(translator: Translator) -> Translator:
     return plain
 
 
-def development_pairs(run: Path, translator: Translator, target_lang: str | None = None) -> Pairs:
-    """Development pairs of a run, at most `MOST_PAIRS`.
+def development_pairs(
+    run: Path, translator: Translator, target_lang: str | None = None
+) -> list[Pair]:
+    """Development pairs of a run; of a model with several target languages, from each in turn.
+
+    Args:
+        run: its folder.
+        translator: its model.
+        target_lang: one of several target languages; None = all.
 
     Raises:
         ConfigError: the folder has none.
@@ -73,10 +102,11 @@ def development_pairs(run: Path, translator: Translator, target_lang: str | None
     if not (run / DATA / DEV_FILE).is_file():
         raise ConfigError(f"{run} has no development pairs; name files: SRC TGT.")
     pairs = read_held_out(run / DATA, DEV_FILE)
-    if translator.reader.target_langs:
-        into = target_lang or translator.target_lang
-        pairs = [pair for pair in pairs if pair.target_lang == into]
-    return [(pair.src, pair.tgt) for pair in pairs[:MOST_PAIRS]]
+    if not translator.reader.target_langs:
+        return pairs
+    langs = [target_lang] if target_lang else translator.reader.target_langs
+    by_lang = [[pair for pair in pairs if pair.target_lang == lang] for lang in langs]
+    return [pair for turn in zip_longest(*by_lang) for pair in turn if pair is not None]
 
 
 def training_pairs(run: Path, translator: Translator) -> Store | None:

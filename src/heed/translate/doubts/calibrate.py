@@ -71,15 +71,16 @@ class Sources:
     """How the pairs get their numbers.
 
     Attributes:
-        translate: translates texts, without looking for doubts.
-        score: the probabilities of given translations, with the pieces of both sides.
+        translate: translates texts, without looking for doubts; each with the place of the
+            development pair it belongs to, which may have a target language of its own.
+        score: the probabilities of given translations, with the pieces of both sides; likewise.
         src_vocab: pieces of the source side.
         tgt_vocab: pieces of the target side.
-        target_lang: code of the target language.
+        target_lang: code of the target language; "" if there are several.
     """
 
-    translate: Callable[[Sequence[str]], list[Translation]]
-    score: Callable[[Pairs], list[Translation]]
+    translate: Callable[[Sequence[str], Sequence[int]], list[Translation]]
+    score: Callable[[Pairs, Sequence[int]], list[Translation]]
     src_vocab: Vocab
     tgt_vocab: Vocab
     target_lang: str
@@ -106,13 +107,12 @@ def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
 
     Args:
         model: that is judged.
-        pairs: development pairs; of more than `MOST_PAIRS` the first are read.
+        pairs: development pairs, at most `MOST_PAIRS`, both sides of which have text.
         training: the pairs it was trained on; None, or too few = nothing is learned of pieces.
 
     Raises:
         DataError: there are fewer than `LEAST_PAIRS` development pairs.
     """
-    pairs = [(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip()][:MOST_PAIRS]
     if len(pairs) < LEAST_PAIRS:
         raise DataError(
             f"At least {LEAST_PAIRS} development pairs are needed to learn when to doubt, but "
@@ -122,9 +122,10 @@ def calibrate(model: Sources, pairs: Pairs, training: Store | None) -> Judgment:
     if training is not None and len(training) >= LEAST_TRAINING_PAIRS:
         arrays = learn_words(training, model.src_vocab, model.tgt_vocab)
     words = Words(arrays or _nothing(model), model.src_vocab, model.tgt_vocab)
-    own = model.translate([src for src, _ in pairs])
+    places = range(len(pairs))
+    own = model.translate([src for src, _ in pairs], places)
     is_right = are_right(model, pairs, own)
-    good = model.score(pairs)
+    good = model.score(pairs, places)
     found = Judgment(
         fits=_fits(model, words, pairs, (good, own), is_right) if arrays else {},
         low_score=float(np.quantile([_mean(each) for each in good], LOW_SCORES)),
@@ -184,11 +185,13 @@ def _fits(
 
     def measured(made: Made) -> _Rows:
         """Given pairs, beside what the model makes of their sources."""
-        changed = [src for place, src, _ in made if src != pairs[place][0]]
-        others = dict(zip(changed, model.translate(changed), strict=True))
-        beside = [others.get(src, own[place]) for place, src, _ in made]
-        scored = model.score([(src, tgt) for _, src, tgt in made])
-        return _Rows(measure(words, scored, beside).values, np.array([n for n, _, _ in made], int))
+        origins = [place for place, _, _ in made]
+        changed = [(src, place) for place, src, _ in made if src != pairs[place][0]]
+        found = model.translate([src for src, _ in changed], [place for _, place in changed])
+        others = dict(zip(changed, found, strict=True))
+        beside = [others.get((src, place), own[place]) for place, src, _ in made]
+        scored = model.score([(src, tgt) for _, src, tgt in made], origins)
+        return _Rows(measure(words, scored, beside).values, np.array(origins, int))
 
     by_people = _Rows(measure(words, good, own).values, np.arange(len(pairs)))
     again = measured([(place, *pair) for place, pair in right.items()])
