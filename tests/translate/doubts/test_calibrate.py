@@ -83,6 +83,18 @@ def test_what_is_left_out_is_named(words: Vocab, judgment: Judgment) -> None:
     assert doubt.sentence.endswith(": " + " ".join(src.split()[:3]))
 
 
+def test_a_model_that_is_never_wrong_gets_no_alarms_about_its_own_translations(
+    words: Vocab, judgment: Judgment, tmp_path: Path
+) -> None:
+    """Nearly all of them would be false, and a second search would replace right answers."""
+    found = calibrate(
+        sources(words, is_always_right=True), pairs(300, seed=3), store(tmp_path, words)
+    )
+    assert "left_out.searched" in judgment.fits
+    assert not any(name.endswith(".searched") for name in found.fits)
+    assert {"left_out.given", "added.given"} <= found.fits.keys()
+
+
 def test_confidence_follows_what_came_out_right(words: Vocab, judgment: Judgment) -> None:
     held_out = pairs(150, seed=6)
     own = sources(words).translate([src for src, _ in held_out], range(len(held_out)))

@@ -55,14 +55,17 @@ def translated(text: str) -> str:
     return " ".join(WORDS.get(word, word) for word in text.split())
 
 
-def sources(vocab: Vocab) -> Sources:
-    """A translator that translates two of three sentences, sure of itself then."""
+def sources(vocab: Vocab, *, is_always_right: bool = False) -> Sources:
+    """A translator that translates two of three sentences, or all, sure of itself then."""
 
     def translate(texts: Sequence[str], places: Sequence[int]) -> list[Translation]:
         assert len(texts) == len(places)
+        rights = [is_always_right or n % 3 > 0 for n in range(len(texts))]
         return [
-            spelled(vocab, text, translated(text) if n % 3 else "Hund", -0.2 if n % 3 else -3.0)
-            for n, text in enumerate(texts)
+            spelled(vocab, text, translated(text), -0.2)
+            if right
+            else spelled(vocab, text, "Hund", -3.0)
+            for text, right in zip(texts, rights, strict=True)
         ]
 
     def score(given: Pairs, places: Sequence[int]) -> list[Translation]:
