@@ -60,7 +60,6 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.reliability
 def test_amx_kernels_compute_what_those_of_avx512_do(tmp_path: Path) -> None:
     if not has_compiled_bfloat16():
         pytest.skip("this processor lacks AVX-512 with bfloat16, or heed is not compiled")
