@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "calls.h"
 #include "model.h"
 
 #define HEED_API extern "C" __attribute__((visibility("default")))
@@ -23,10 +24,7 @@ constexpr int kMostInputs = 1 << 16;
 constexpr int kMostRows = 1 << 20;
 
 const heed::Kernels *kernels_named(const char *name) {
-    const heed::Kernels *all[] = {heed::amx_kernels(), heed::avx512_kernels(), heed::avxvnni_kernels(), heed::avx2_kernels(), heed::portable_kernels()};
-    for (const heed::Kernels *kernels : all)
-        if (kernels && (!*name || !std::strcmp(name, kernels->name))) return kernels;
-    return nullptr;
+    return heed::named({heed::amx_kernels(), heed::avx512_kernels(), heed::avxvnni_kernels(), heed::avx2_kernels(), heed::portable_kernels()}, name);
 }
 
 template <class F>

@@ -1,46 +1,24 @@
 // What Python calls in training (heed/model/fast/tiles.py): plain C, checked here.
 #include "tiles.h"
 
-#include <cstring>
-#include <exception>
-#include <initializer_list>
+#include "calls.h"
 
 namespace {
 
-const heed::TileKernels *kernels(const char *name) {
-    for (const auto *one : {heed::amx_tiles(), heed::avx512_tiles()})
-        if (one && (!*name || !std::strcmp(name, one->name))) return one;
-    return nullptr;
-}
-
-const char *mistake_in(int n, int n_threads) {
-    if (n < 1) return "there is nothing";
-    return n_threads < 1 || n_threads > 1024 ? "the threads are too few or too many" : nullptr;
-}
+const heed::TileKernels *kernels(const char *name) { return heed::named({heed::amx_tiles(), heed::avx512_tiles()}, name); }
 
 const char *mistake_in(const heed::LinearLayer &layer) {
+    if (layer.n < 1) return "there is nothing";
     if (layer.n_out < 1 || layer.n_in < 1 || layer.n_out % 32 || layer.n_in % 32) return "a width is no multiple of 32";
-    return mistake_in(layer.n, layer.n_threads);
+    return heed::mistake_in_threads(layer.n_threads);
 }
 
 const char *mistake_in(const heed::OutputLayer &layer) {
+    if (layer.n < 1) return "there is nothing";
     if (layer.n_columns < 1 || layer.width < 1 || layer.width % 32) return "there is no column, or the width is no multiple of 32";
     for (int t = 0; t < layer.n; t++)
         if (layer.targets[t] < 0 || layer.targets[t] >= layer.n_columns) return "a target id is not in the vocabulary";
-    return mistake_in(layer.n, layer.n_threads);
-}
-
-template <class T, class F>
-const char *call(const T &layer, const char *name, const F &f) {
-    if (const char *mistake = mistake_in(layer)) return mistake;
-    const heed::TileKernels *found = kernels(name);
-    if (!found) return "this processor lacks that instruction set";
-    try {
-        f(*found);
-    } catch (const std::exception &) {
-        return "there is not enough memory, or there are no more threads";
-    }
-    return nullptr;
+    return heed::mistake_in_threads(layer.n_threads);
 }
 
 }  // namespace
@@ -49,18 +27,18 @@ const char *call(const T &layer, const char *name, const F &f) {
 
 // y (n, n_out) = x W^T + b, of b (n_out,) or null, and 0 for what is negative if it `clamps`.
 extern "C" __attribute__((visibility("default"))) const char *heed_linear_forward(const heed::LinearLayer *layer, const char *name, const float *bias, int32_t clamps, float *y) {
-    return call(*layer, name, [&](const heed::TileKernels &k) { k.forward(*layer, bias, clamps, y); });
+    return heed::call(mistake_in(*layer), kernels(name), [&](const heed::TileKernels &k) { k.forward(*layer, bias, clamps, y); });
 }
 
 // Its gradients by x, W and b, each where not null, from that by y. y is null if nothing was clamped.
 extern "C" __attribute__((visibility("default"))) const char *heed_linear_backward(const heed::LinearLayer *layer, const char *name, const float *y, const float *grad, float *of_x, float *of_weight, float *of_bias) {
-    return call(*layer, name, [&](const heed::TileKernels &k) { k.backward(*layer, y, grad, of_x, of_weight, of_bias); });
+    return heed::call(mistake_in(*layer), kernels(name), [&](const heed::TileKernels &k) { k.backward(*layer, y, grad, of_x, of_weight, of_bias); });
 }
 
 // log Σ e^logit and the target's logit of each token, (n,), dS (n, width) and dW (n_columns, width), both
 // without the terms of the targets.
 extern "C" __attribute__((visibility("default"))) const char *heed_output_layer(const heed::OutputLayer *layer, const char *name, float *totals, float *true_logits, float *grad_states, float *grad_weight) {
-    return call(*layer, name, [&](const heed::TileKernels &k) { k.output(*layer, totals, true_logits, grad_states, grad_weight); });
+    return heed::call(mistake_in(*layer), kernels(name), [&](const heed::TileKernels &k) { k.output(*layer, totals, true_logits, grad_states, grad_weight); });
 }
 
 // Whether this processor has that instruction set: null, or why not.

@@ -1,17 +1,11 @@
 // What Python calls in training (heed/model/fast/attention.py, dropout.py): plain C, checked here.
 #include "training.h"
 
-#include <cstring>
-#include <initializer_list>
-#include <new>
+#include "calls.h"
 
 namespace {
 
-const heed::TrainingKernels *kernels(const char *name) {
-    for (const auto *one : {heed::training_avx512(), heed::training_avx2()})
-        if (one && (!*name || !std::strcmp(name, one->name))) return one;
-    return nullptr;
-}
+const heed::TrainingKernels *kernels(const char *name) { return heed::named({heed::training_avx512(), heed::training_avx2()}, name); }
 
 const char *mistake_in(const heed::Attention &a) {
     if (a.batch < 1 || a.q_len < 1 || a.k_len < 1 || a.n_heads < 1 || a.n_threads < 1 || a.n_threads > 1024) return "there is nothing, or the threads are too few or too many";
@@ -24,35 +18,22 @@ const char *mistake_in(const heed::Attention &a) {
 
 const char *mistake_in(const heed::Dropout &d) {
     if (d.n < 1 || d.n_dropped < 0 || d.n_dropped > 255) return "there is nothing, or more than 255 of 256 are dropped";
-    return d.n_threads < 1 || d.n_threads > 1024 ? "the threads are too few or too many" : nullptr;
-}
-
-template <class T, class F>
-const char *call(const T &given, const char *name, const F &f) {
-    if (const char *mistake = mistake_in(given)) return mistake;
-    const heed::TrainingKernels *found = kernels(name);
-    if (!found) return "this processor lacks that instruction set";
-    try {
-        f(*found);
-    } catch (const std::bad_alloc &) {
-        return "there is not enough memory";
-    }
-    return nullptr;
+    return heed::mistake_in_threads(d.n_threads);
 }
 
 }  // namespace
 
 // Each call returns null or an error message. `name` is the instruction set, "" = the best here.
 extern "C" __attribute__((visibility("default"))) const char *heed_attention_forward(const heed::Attention *attention, const char *name, float *context, float *normalizers) {
-    return call(*attention, name, [&](const heed::TrainingKernels &k) { k.attend(*attention, context, normalizers); });
+    return heed::call(mistake_in(*attention), kernels(name), [&](const heed::TrainingKernels &k) { k.attend(*attention, context, normalizers); });
 }
 
 extern "C" __attribute__((visibility("default"))) const char *heed_attention_backward(const heed::Attention *attention, const char *name, const float *normalizers, const float *grad, float *of_query, float *of_key, float *of_value) {
-    return call(*attention, name, [&](const heed::TrainingKernels &k) { k.attend_backward(*attention, normalizers, grad, of_query, of_key, of_value); });
+    return heed::call(mistake_in(*attention), kernels(name), [&](const heed::TrainingKernels &k) { k.attend_backward(*attention, normalizers, grad, of_query, of_key, of_value); });
 }
 
 extern "C" __attribute__((visibility("default"))) const char *heed_dropout(const heed::Dropout *dropout, const char *name, float *out) {
-    return call(*dropout, name, [&](const heed::TrainingKernels &k) { k.drop(*dropout, out); });
+    return heed::call(mistake_in(*dropout), kernels(name), [&](const heed::TrainingKernels &k) { k.drop(*dropout, out); });
 }
 
 // Whether this processor has one of the instruction sets: null, or why not.
