@@ -27,13 +27,18 @@ def search(batch: Batch, note: Note) -> None:
     """
     begun = time.monotonic()
     try:
-        found = _translated(batch)
-        again = [replace(part, first=one) for part, one in found if _is_open(batch, part, one)]
-        if again:
-            found = [(part, one) for part, one in found if not _is_open(batch, part, one)]
+        again: list[Part] = []
+        found: list[tuple[Part, Translation]] = []
+        for part, one in _translated(batch):
+            if _is_open(batch, part, one):
+                again.append(replace(part, first=one))
+            else:
+                found.append((part, one))
         n_tokens = sum(len(translation.tokens) for _, translation in found)
-        note(batch, again, n_tokens, time.monotonic() - begun)
-        whole = ((part.segment, part.take(translation)) for part, translation in found)
+        seconds = time.monotonic() - begun
+        # Before the others wait to be searched again: an error here searches all of them once more.
+        whole = [(part.segment, part.take(translation)) for part, translation in found]
+        note(batch, again, n_tokens, seconds)
         bring_all([(segment, one) for segment, one in whole if one is not None])
     except Exception as error:
         pieces = _pieces(batch)
