@@ -40,42 +40,43 @@ def learn_doubts(translator: Translator, pairs: list[Pair], training: Store | No
         DataError: there are too few development pairs.
     """
     pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()][:MOST_PAIRS]
-    plain, vocabs = without_judgment(translator), (translator.src_vocab, translator.tgt_vocab)
-    langs = [pair.target_lang for pair in pairs] if translator.reader.target_langs else []
-    known = {lang or translator.target_lang for lang in langs} or {translator.target_lang}
-
-    def each_into_its_language(
-        of: Callable[[list[int], str | None], list[Translation]], places: Sequence[int]
-    ) -> list[Translation]:
-        """Translations of places of a list, which a function makes for one target language."""
-        into = [langs[place] or None if langs else None for place in places]
-        found: dict[int, Translation] = {}
-        for lang in dict.fromkeys(into):
-            rows = [row for row, own in enumerate(into) if own == lang]
-            found |= zip(rows, of(rows, lang), strict=True)
-        return [found[row] for row in range(len(into))]
+    plain = without_judgment(translator)
+    has_several = bool(translator.reader.target_langs)
+    langs = [pair.target_lang or None if has_several else None for pair in pairs]
+    known = {lang or translator.target_lang for lang in langs}
 
     def translate(texts: Sequence[str], places: Sequence[int]) -> list[Translation]:
-        return each_into_its_language(
+        return _by_language(
+            [langs[place] for place in places],
             lambda rows, lang: plain.translate([texts[row] for row in rows], target_lang=lang),
-            places,
         )
 
     def score(pairs: Pairs, places: Sequence[int]) -> list[Translation]:
         def judged(rows: list[int], lang: str | None) -> list[Translation]:
             sources, targets = zip(*(pairs[row] for row in rows), strict=True)
-            return plain.judged([*sources], [*targets], target_lang=lang)
+            return plain.judged(sources, targets, target_lang=lang)
 
-        return each_into_its_language(judged, places)
+        return _by_language([langs[place] for place in places], judged)
 
     found = Sources(
         translate=translate,
         score=score,
-        src_vocab=vocabs[0],
-        tgt_vocab=vocabs[1],
+        src_vocab=translator.src_vocab,
+        tgt_vocab=translator.tgt_vocab,
         target_lang=known.pop() if len(known) == 1 else "",
     )
     return calibrate(found, [(pair.src, pair.tgt) for pair in pairs], training)
+
+
+def _by_language(
+    langs: Sequence[str | None], make: Callable[[list[int], str | None], list[Translation]]
+) -> list[Translation]:
+    """Translations of rows into the language of each, made for one language at a time."""
+    found: dict[int, Translation] = {}
+    for lang in dict.fromkeys(langs):
+        rows = [row for row, own in enumerate(langs) if own == lang]
+        found |= zip(rows, make(rows, lang), strict=True)
+    return [found[row] for row in range(len(langs))]
 
 
 def without_judgment(translator: Translator) -> Translator:
