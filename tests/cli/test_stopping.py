@@ -130,8 +130,8 @@ def test_reading_from_a_pipe_is_stopped_and_the_same_command_begins_again(tmp_pa
 @pytest.mark.timeout(600)
 def test_every_phase_of_the_preparation_is_stopped_within_a_second(tmp_path: Path) -> None:
     chooser = random.Random(0)
-    words = ["".join(chooser.choices("abcdefghijklmnop", k=5)) for _ in range(20_000)]
-    lines = [" ".join(chooser.choices(words, k=8)) for _ in range(100_000)]
+    words = ["".join(chooser.choices("abcdefghijklmnop", k=5)) for _ in range(10_000)]
+    lines = [" ".join(chooser.choices(words, k=8)) for _ in range(50_000)]
     for name, texts in (("x.en", lines), ("x.de", [line[::-1] for line in lines])):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
     files = ["--src", str(tmp_path / "x.en"), "--tgt", str(tmp_path / "x.de")]

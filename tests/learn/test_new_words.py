@@ -42,7 +42,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 # Half a minute on an idle core.
-pytestmark = [pytest.mark.slow, pytest.mark.reliability, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def shuffled(pieces: list[list[str]], random: random.Random) -> Iterator[str]:

@@ -16,7 +16,7 @@ from heed.train.recipe.asked import Asked
 from heed.train.run.run import run_training
 from heed.translate.translator import Translator, load
 
-pytestmark = [pytest.mark.slow, pytest.mark.reliability, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SENTENCE = "The animal didn't cross the street because it was too {}"
 

@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "soak_serve.py"
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-@pytest.mark.parametrize("n_requests", [pytest.param(1000, marks=pytest.mark.reliability), 20_000])
+@pytest.mark.parametrize("n_requests", [pytest.param(400, marks=pytest.mark.reliability), 20_000])
 def test_mixed_requests_leave_memory_and_files_as_they_were(en_de: str, n_requests: int) -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), en_de, "--requests", str(n_requests)],

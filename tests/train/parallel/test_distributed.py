@@ -261,9 +261,8 @@ def test_two_processes_equal_one_with_the_same_batches(
 
 
 @pytest.mark.slow
-@pytest.mark.reliability
 @pytest.mark.timeout(4 * PATIENCE_S)
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.reliability), 1])
 def test_a_killed_worker_comes_back_and_changes_nothing(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], undisturbed: Path, rank: int
 ) -> None:
