@@ -65,7 +65,7 @@ LEXICON = dict(entry.split("=") for entry in ENTRIES.split())
 """Words of the corpus with one translation, which the words before them do not give away."""
 
 # Half a minute on an idle core.
-pytestmark = [pytest.mark.slow, pytest.mark.reliability, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

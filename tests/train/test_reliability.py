@@ -86,10 +86,10 @@ def test_kills_at_random_moments_change_no_bit(
 
 
 @pytest.mark.slow
-@pytest.mark.reliability
 @pytest.mark.timeout(1800)
-def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
-    tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled
+@pytest.mark.parametrize("every", [pytest.param(13, marks=pytest.mark.reliability), 7])
+def test_a_kill_at_every_so_many_writes_of_a_run_changes_no_bit(
+    tmp_path: Path, small_run: Run, fork: Fork, was_killed: WasKilled, every: int
 ) -> None:
     """Fault R2 over a whole run; `run/test_checkpoint.py` tries every point of one save."""
     settings = {**EXACT, "max_steps": 9}
@@ -101,7 +101,7 @@ def test_a_kill_at_every_seventh_write_of_a_run_changes_no_bit(
         is_killed = was_killed(fork(lambda out=out: small_run(out, **settings), fault))
         small_run(out, **settings)
         assert digest(out) == expected, f"killed at point {fault}"
-        fault += 7
+        fault += every
     assert fault > 100
 
 
