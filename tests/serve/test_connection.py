@@ -258,7 +258,7 @@ def seconds_of(program: Program, n: int) -> list[float]:
     "n_slow",
     [
         50,
-        pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.reliability]),
+        pytest.param(1000, marks=pytest.mark.slow),
     ],
 )
 def test_slow_connections_leave_good_requests_alone(en_de: str, n_slow: int) -> None:
