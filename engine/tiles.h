@@ -11,10 +11,12 @@ struct LinearLayer {
     int32_t n, n_out, n_in, n_threads;
 };
 
-// States (n, width), W (n_columns, width) and targets (n,).
+// States (n, width), W (n_columns, width) and targets (n,). The seed chooses the blocks of small
+// probabilities that the gradients leave out; 0: none.
 struct OutputLayer {
     const float *states, *weight;
     const int64_t *targets;
+    uint64_t seed;
     int32_t n, n_columns, width, n_threads;
 };
 

@@ -10,7 +10,12 @@ from heed.errors import HeedError
 from heed.machine.cpu import has_compiled_bfloat16
 from heed.model.fast import tiles
 from heed.model.fast.products import rounded_products
-from heed.train.step.loss import CHUNK, output_cross_entropy, smoothed_cross_entropy
+from heed.train.step.loss import (
+    CHUNK,
+    LEAST_SAMPLED,
+    output_cross_entropy,
+    smoothed_cross_entropy,
+)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -73,6 +78,58 @@ def test_tiles_equal_the_formula_with_rounded_factors(
     assert nll.item() == pytest.approx(plain.item(), rel=1e-5)
     for grad, wanted in zip(grads, torch.autograd.grad(expected, exact), strict=True):
         assert (grad - wanted).norm() < 3e-3 * wanted.norm()
+
+
+@pytest.mark.parametrize("kernels", ["amx", "avx512"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_small_probabilities_that_are_sampled_are_right_on_average(
+    kernels: str, n_threads: int
+) -> None:
+    if not has_compiled_bfloat16(kernels):
+        pytest.skip(f"this processor lacks {kernels} with bfloat16, or heed is not compiled")
+    torch.manual_seed(4)
+    states, weight = torch.randn(97, 32), torch.randn(LEAST_SAMPLED + 5, 32) / 8
+    states[:, 0], weight[:64, 0] = 1, 3  # most of the probability in the first 64 columns
+    targets = torch.randint(0, len(weight), (97,))
+    find = partial(tiles.probabilities, states, weight, targets, kernels=kernels)
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        exact, found = find(), [find(seed=1 + seed) for seed in range(200)]
+        again = find(seed=1)
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(found[0], again, strict=True):
+        assert torch.equal(one, other)
+    for each in found:
+        assert torch.equal(each.totals, exact.totals)
+        assert torch.equal(each.true, exact.true)
+        # No block of these is so small that it could be left out.
+        assert torch.equal(each.of_weight[:64], exact.of_weight[:64])
+    for name in ("of_states", "of_weight"):
+        wanted = getattr(exact, name)
+        sampled = torch.stack([getattr(each, name) for each in found])
+        error = (sampled - wanted).flatten(1).norm(dim=1).mean()
+        assert 0.01 * wanted.norm() < error < 0.5 * wanted.norm()
+        # The mean of N draws without a bias is off by the root of N less than one of them.
+        assert (sampled.mean(dim=0) - wanted).norm() < 1.3 * error / len(found) ** 0.5
+
+
+def test_the_loss_samples_only_large_vocabularies_and_as_the_random_state_says() -> None:
+    states = torch.randn(64, 32, requires_grad=True)
+    targets = torch.randint(0, LEAST_SAMPLED - 1, (64,))
+    for size, is_sampled in ((LEAST_SAMPLED - 1, False), (LEAST_SAMPLED, True)):
+        weight = torch.randn(size, 32, requires_grad=True)
+        if not tiles.fit(states, weight):
+            pytest.skip("this processor has no tiles of bfloat16, or heed is not compiled")
+        grads = []
+        for seed in (1, 1, 2):
+            torch.manual_seed(seed)
+            with rounded_products():
+                loss, _ = output_cross_entropy(states, weight / 8, targets)
+            grads.append(torch.autograd.grad(loss, states)[0])
+        assert torch.equal(grads[0], grads[1])
+        assert torch.equal(grads[0], grads[2]) is not is_sampled
 
 
 def test_tiles_refuse_a_target_that_is_not_in_the_vocabulary() -> None:

@@ -7,7 +7,7 @@ factor by itself, and its code is compiled for every shape.
 Only for some processors (`machine.cpu.has_compiled_bfloat16`).
 """
 
-from ctypes import Structure, byref, c_char_p, c_int32, c_void_p
+from ctypes import Structure, byref, c_char_p, c_int32, c_uint64, c_void_p
 from typing import Any, NamedTuple
 
 import torch
@@ -32,6 +32,7 @@ class _LinearLayer(Structure):
 class _OutputLayer(Structure):
     _fields_ = (
         *((name, c_void_p) for name in ("states", "weight", "targets")),
+        ("seed", c_uint64),
         *((name, c_int32) for name in ("n", "n_columns", "width", "n_threads")),
     )
 
@@ -144,7 +145,7 @@ def linear_gradients(
 
 
 def probabilities(
-    states: Tensor, weight: Tensor, targets: Tensor, *, kernels: str = ""
+    states: Tensor, weight: Tensor, targets: Tensor, *, seed: int = 0, kernels: str = ""
 ) -> Probabilities:
     """Products with the softmax of the logits, whose factors are rounded to bfloat16.
 
@@ -152,6 +153,8 @@ def probabilities(
         states: decoder states, `(n_tokens, d_model)`.
         weight: the output matrix, `(vocab_size, d_model)`.
         targets: the true next token, `(n_tokens,)`.
+        seed: chooses which small probabilities the gradients leave out, for whom others count more,
+            so that they are right on average; 0 = none.
         kernels: see `linear`.
 
     Raises:
@@ -167,7 +170,7 @@ def probabilities(
         torch.empty_like(weight),
     )
     given = [each.data_ptr() for each in (states, weight, targets)]
-    layer = _OutputLayer(*given, len(states), *weight.shape, torch.get_num_threads())
+    layer = _OutputLayer(*given, seed, len(states), *weight.shape, torch.get_num_threads())
     addresses = [each.data_ptr() for each in found]
     check(function(*_OUTPUT)(byref(layer), kernels.encode(), *addresses))
     return found

@@ -82,7 +82,8 @@ class TrainConfig:
         device: `auto`, `cpu` or `cuda`.
         precision: `float32`; `bfloat16`; `bfloat16_products`: float32, but the factors of matrix
             products are rounded to bfloat16, which CPUs with AMX, or AVX-512 for bfloat16, multiply
-            several times as fast; `auto`: the fastest of these that the device has.
+            several times as fast, and small probabilities of a large vocabulary are sampled for
+            the gradients (`step/loss.py`); `auto`: the fastest of these that the device has.
         threads: CPU threads; 0 = all cores.
 
     Raises:
