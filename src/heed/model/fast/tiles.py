@@ -153,7 +153,7 @@ def probabilities(
         states: decoder states, `(n_tokens, d_model)`.
         weight: the output matrix, `(vocab_size, d_model)`.
         targets: the true next token, `(n_tokens,)`.
-        seed: chooses which small probabilities the gradients leave out, for whom others count more,
+        seed: chooses which small probabilities the gradients leave out; others count more instead,
             so that they are right on average; 0 = none.
         kernels: see `linear`.
 
