@@ -53,11 +53,27 @@ def test_products_are_rounded_where_that_is_faster(
     assert device.choose_rounding("bfloat16_products", cpu)
     assert not device.choose_rounding("float32", cpu)
     assert not device.choose_rounding("bfloat16", cpu)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
     assert not device.choose_rounding("auto", gpu)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    assert device.choose_rounding("auto", gpu)
+    assert device.choose_rounding("bfloat16", gpu)
+    assert not device.choose_rounding("float32", gpu)
     monkeypatch.setattr(device, "has_bfloat16_products", lambda: False)
     assert not device.choose_rounding("auto", cpu)
     with pytest.raises(ConfigError, match="precision bfloat16_products needs a CPU with AMX"):
         device.choose_rounding("bfloat16_products", cpu)
+
+
+def test_a_gpu_has_no_attention_that_plans_for_every_shape() -> None:
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        device.prepare_gpu()
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+        assert torch.backends.cuda.flash_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
 
 
 @pytest.mark.parametrize("flags", ["fpu sse2 amx_bf16 amx_int8", "fpu amx_tile", "", "amx_bf16x"])

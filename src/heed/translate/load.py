@@ -188,11 +188,12 @@ def open_in_torch(bundle: Bundle, device: str, dtype: str, threads: int) -> Trac
     if not _has_torch():
         raise MissingExtraError("A model that torch computes", "train")
     from heed.machine.cpu import prepare_cpu
-    from heed.machine.device import choose_device, choose_dtype
+    from heed.machine.device import choose_device, choose_dtype, prepare_gpu
     from heed.machine.threads import set_threads
     from heed.model.decodable import TorchDecodable
 
     prepare_cpu()
+    prepare_gpu()
     set_threads(threads)
     where = choose_device(device)
     numbers = choose_dtype(dtype, where, setting="dtype")

@@ -156,6 +156,20 @@ def test_the_switch_is_as_before_afterwards() -> None:
         assert SETTING.fp32_precision == before
 
 
+def test_where_products_round_a_gpu_has_tf32() -> None:
+    of_gpu = torch.backends.cuda.matmul
+    if not hasattr(of_gpu, "fp32_precision"):
+        pytest.skip("this torch has no such switch")
+    before = of_gpu.fp32_precision
+    with rounded_products():
+        assert of_gpu.fp32_precision == "tf32"
+        with rounded_products(is_on=False):
+            assert of_gpu.fp32_precision == "tf32"
+    assert of_gpu.fp32_precision == before != "tf32"
+    with rounded_products(is_on=False):
+        assert of_gpu.fp32_precision == before
+
+
 def test_where_it_is_faster_it_is_as_exact() -> None:
     if not has_faster_onednn():
         pytest.skip("torch's own products are the faster ones on this processor")

@@ -16,7 +16,7 @@ from heed.data.corpus import Corpus
 from heed.data.prepared import Prepared
 from heed.disk.files import crc32, lock, read_json_lines, to_json
 from heed.machine.cpu import prepare_cpu
-from heed.machine.device import describe_environment
+from heed.machine.device import describe_environment, prepare_gpu
 from heed.machine.threads import set_threads, too_many_threads
 from heed.model.build import count_parameters
 from heed.train.epochs.back_translation import MonoPairs
@@ -89,7 +89,7 @@ def run_training(
     """
     started_at = time.monotonic() if started_at is None else started_at
     before = draft(asked)
-    _prepare_cpu(before.threads, report)
+    _prepare_machine(before.threads, report)
     with join_group(before.device) as group, _held_by_leader(out, corpus, group):
         require_processes(before.shard, group)
         if group.is_leader:
@@ -127,8 +127,9 @@ def _require_same_start(group: Group, asked: Asked, data: Prepared, out: Path) -
     )
 
 
-def _prepare_cpu(n_threads: int, report: Report) -> None:
+def _prepare_machine(n_threads: int, report: Report) -> None:
     prepare_cpu()
+    prepare_gpu()
     set_threads(n_threads or None)
     if remark := too_many_threads(n_threads):
         report({"kind": "note", "text": f"training.threads: {remark}"})

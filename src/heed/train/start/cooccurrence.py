@@ -149,13 +149,14 @@ def _directions(contexts: Sequence[Entries], n: int, width: int, *, seed: int) -
     rows = np.concatenate([entries[0] for entries in contexts])
     columns = np.concatenate([place * n + entries[1] for place, entries in enumerate(contexts)])
     values = np.concatenate([entries[2] for entries in contexts]).astype(np.float32)
-    matrix = torch.sparse_coo_tensor(
-        torch.from_numpy(np.stack([rows, columns])),
-        torch.from_numpy(values),
-        (n, n * len(contexts)),
-        check_invariants=False,  # explicit, because torch warns about its default
-    ).coalesce()
-    with torch.random.fork_rng(devices=[]):
+    unchecked = torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[no-untyped-call]
+    # Explicit, because torch warns about its default.
+    with unchecked, torch.random.fork_rng(devices=[]):
+        matrix = torch.sparse_coo_tensor(
+            torch.from_numpy(np.stack([rows, columns])),
+            torch.from_numpy(values),
+            (n, n * len(contexts)),
+        ).coalesce()
         torch.manual_seed(derive_seed(seed, "directions"))
         vectors, weights = _strongest(matrix, min(n, width + OVERSAMPLES))
         turn = torch.linalg.qr(torch.randn(width, width))[0]

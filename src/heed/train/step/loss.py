@@ -25,6 +25,9 @@ On an Intel Xeon with 2 MB of cache a core, 128 takes 77 ms where 512 takes 102 
 128). AMD's processors have more cache; 128 was not tried.
 """
 
+ON_GPU = 1 << 26
+"""Most logits that exist at once on a GPU: 256 MB, enough for it to be busy."""
+
 LEAST_SAMPLED = 2048
 """Pieces of a vocabulary from which on small probabilities are sampled for the gradients."""
 
@@ -97,7 +100,7 @@ def _in_chunks(states: Tensor, weight: Tensor, targets: Tensor) -> tiles.Probabi
     """As `tiles.probabilities`, on any device and in any precision."""
     grad_states, grad_weight = torch.empty_like(states), torch.zeros_like(weight)
     totals, trues = [], []
-    for rows in _chunks(states.size(0)):
+    for rows in _chunks(states, weight):
         chunk, n_rows = states[rows], rows.stop - rows.start
         with faster_products(n_rows):
             logits = chunk @ weight.t()
@@ -135,16 +138,19 @@ def output_cross_entropy(
         return loss, nll
     nll = torch.zeros((), dtype=torch.float64, device=states.device)
     loss = torch.zeros_like(nll)
-    for rows in _chunks(states.size(0)):
+    for rows in _chunks(states, weight):
         logits, target = states[rows] @ weight.t(), targets[rows]
         nll += smoothed_cross_entropy(logits, target)
         loss += smoothed_cross_entropy(logits, target, smoothing)
     return loss.to(states.dtype), nll
 
 
-def _chunks(n_tokens: int) -> Iterator[slice]:
+def _chunks(states: Tensor, weight: Tensor) -> Iterator[slice]:
     """Cut tokens into equal chunks of few sizes, and a small one for what is left."""
-    size = n_tokens // max(1, math.ceil(n_tokens / CHUNK))
+    n_tokens, most = states.size(0), CHUNK
+    if states.is_cuda:
+        most = max(CHUNK, ON_GPU // weight.size(0))
+    size = n_tokens // max(1, math.ceil(n_tokens / most))
     if size > SMALLEST:
         size -= size % SMALLEST
     for start in range(0, n_tokens, max(1, size)):

@@ -79,16 +79,15 @@ class Muon:
 
     def gather(self) -> None:
         """Take the gradients into the momentum."""
-        for name, parameter in self.parameters.items():
-            self.momenta[name].lerp_(_gradient(parameter), 1 - self.momentum)
+        gradients = [_gradient(parameter) for parameter in self.parameters.values()]
+        torch._foreach_lerp_(list(self.momenta.values()), gradients, 1 - self.momentum)
 
     def step(self, factor: float, weight_decay: float) -> None:
         """Update every matrix with `factor` times the peak learning rate."""
         # Nesterov's look ahead: the newest gradient counts once more.
-        ahead = {
-            name: _gradient(parameter).lerp_(self.momenta[name], self.momentum)
-            for name, parameter in self.parameters.items()
-        }
+        ahead = {name: _gradient(parameter) for name, parameter in self.parameters.items()}
+        momenta = list(self.momenta.values())
+        torch._foreach_lerp_(list(ahead.values()), momenta, self.momentum)
         rate = self.learning_rate * factor
         for (n_rows, n_columns), group in self.groups.items():
             scale = max(1.0, n_rows / n_columns) ** 0.5
@@ -96,11 +95,12 @@ class Muon:
             for first in range(0, len(group), n_together):
                 blocks = group[first : first + n_together]
                 updates = orthogonalize(_stacked(blocks, ahead, whole))
-                for update, (_, parameter, start, end) in zip(updates, blocks, strict=True):
-                    rows, places = rows_of(parameter, start, end)
-                    if weight_decay:
-                        rows.mul_(1 - rate * weight_decay)
-                    rows.add_(update[places], alpha=-rate * scale)
+                found = [rows_of(parameter, start, end) for _, parameter, start, end in blocks]
+                rows = [here for here, _ in found]
+                if weight_decay:
+                    torch._foreach_mul_(rows, 1 - rate * weight_decay)
+                own = [u[places] for u, (_, places) in zip(updates, found, strict=True)]
+                torch._foreach_add_(rows, own, alpha=-rate * scale)
 
     def state(self) -> dict[str, Tensor]:
         """The momentum, matrices of a shape in one tensor."""
