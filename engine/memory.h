@@ -115,12 +115,13 @@ class Blocks {
     uint64_t n_taken_ = 0;
 };
 
-// Memory of one batch, freed with it.
+// Memory of one batch, freed with it. The blocks may outlive their model: Python's garbage collector
+// deletes a model and its batches in any order.
 class Arena {
   public:
-    explicit Arena(Blocks &blocks) : blocks_(blocks) {}
+    explicit Arena(std::shared_ptr<Blocks> blocks) : blocks_(std::move(blocks)) {}
     ~Arena() {
-        for (Block &block : mine_) blocks_.give(std::move(block));
+        for (Block &block : mine_) blocks_->give(std::move(block));
     }
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
@@ -129,7 +130,7 @@ class Arena {
     float *take(size_t n) {
         const size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
         if (mine_.empty() || mine_.back().bytes - used_ < bytes) {
-            mine_.push_back(blocks_.take(bytes));
+            mine_.push_back(blocks_->take(bytes));
             used_ = 0;
         }
         float *found = (float *)(mine_.back().data.get() + used_);
@@ -138,7 +139,7 @@ class Arena {
     }
 
   private:
-    Blocks &blocks_;
+    std::shared_ptr<Blocks> blocks_;
     std::vector<Block> mine_;
     size_t used_ = 0;
 };

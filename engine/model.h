@@ -98,7 +98,7 @@ struct Model {
     Config config;
     const Kernels &kernels;
     Pool pool;
-    Blocks blocks;
+    const std::shared_ptr<Blocks> blocks = std::make_shared<Blocks>();
     Matrix embed_src, embed_tgt, output;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;

@@ -228,6 +228,27 @@ def test_steps_find_the_largest_whatever_was_asked_of_the_last(
         assert len(n_slow) == asked.count((2, many))
 
 
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_an_id_that_is_certain_is_found_while_training_counts_subnormal_numbers_as_zero(
+    kernels: str, network: Callable[..., Network]
+) -> None:
+    weights = network(norm="pre")
+    weights.norms["decoder"][1][: weights.config.d_model] = 1
+    weights.matrices["output"].panels[0, :, 7] = 12
+    model = engine(weights, kernels)
+    tokens = np.full(len(LENGTHS), 2)
+    torch.set_flush_denormal(True)
+    try:
+        state = model.start(sources())
+        # The second step finds the largest as it computes the row.
+        found = [model.step(state, tokens).top_k(1) for _ in range(2)]
+    finally:
+        torch.set_flush_denormal(False)
+    for values, ids in found:
+        np.testing.assert_array_equal(ids, 7)
+        np.testing.assert_array_equal(values, 0)
+
+
 @pytest.mark.parametrize("kernels", ["", "numpy"])
 def test_equal_sources_are_read_once_and_each_goes_its_own_way(
     kernels: str, network: Callable[..., Network], monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 """engine/*.cpp by its thin Python classes: what is refused, what is found first."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -333,3 +334,14 @@ def test_the_memory_of_ended_batches_goes_back(network: Callable[..., Network]) 
     for _ in range(1200):
         model.start(*few, 1)
     assert 0 < library.give_back_memory() < largest_bytes / 2
+
+
+def test_a_batch_may_be_deleted_after_its_model(network: Callable[..., Network]) -> None:
+    """The garbage collector deletes them so, the older one first, if a traceback holds both."""
+    model = native.NativeModel(network())
+    state = model.start(TEN, np.array([10], np.int32), 1)
+    state.step(np.array([5]))
+    cycle: list[Any] = [model, state]
+    cycle.append(cycle)
+    del model, state, cycle
+    gc.collect()
