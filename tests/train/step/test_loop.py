@@ -286,6 +286,15 @@ def test_early_stopping_waits_for_patience_and_keeps_the_best() -> None:
     assert keeper.best_steps == [2, 4]
 
 
+def test_of_equal_validations_the_later_is_best_but_no_gain() -> None:
+    config = TrainConfig(max_steps=1000, validate_every=2, patience=2, metric="loss")
+    trainer, keeper = make_trainer(config), MemoryKeeper()
+    run(trainer, keeper, fixed_validation(3.0, 2.0, 2.5, 2.0))
+    assert trainer.progress.is_finished
+    assert trainer.progress.step == 8
+    assert keeper.best_steps == [2, 4, 8]
+
+
 def test_validations_are_spread_over_the_budget_and_one_comes_last() -> None:
     trainer = make_trainer(TrainConfig(max_steps=20, validations=4, batch_tokens=64))
     events = run(trainer)

@@ -208,17 +208,17 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
             progress.validations, math.floor(trainer.share * config.validations)
         )
     # A model that is not finite has no score, and is never the best.
-    is_best = math.isfinite(score) and (progress.best is None or score > progress.best)
+    before = -math.inf if progress.best is None else progress.best
+    is_best = math.isfinite(score) and score >= before  # of equals the later, which learned more
+    progress.without_gain = 0 if score > before else progress.without_gain + 1
     if is_best:
-        progress.best, progress.best_step, progress.without_gain = score, progress.step, 0
+        progress.best, progress.best_step = score, progress.step
         if validation:
             keeper.save_best(whole, validation)
         trainer.tick()
         trainer.write_s = trainer.clock_s - before_s - trainer.validation_s
-    else:
-        progress.without_gain += 1
-        if config.patience and progress.without_gain >= config.patience:
-            progress.is_finished = True
+    if config.patience and progress.without_gain >= config.patience:
+        progress.is_finished = True
     trainer.validated_s = trainer.clock_s
     trainer.set_aside()
     if validation:
