@@ -216,17 +216,6 @@ def test_the_demo_corpus_is_whole_unless_sampled_and_decided_by_its_seed() -> No
     assert train != demo_corpus(6)[0]
 
 
-def test_worked_sentences_and_idioms_can_be_repeated() -> None:
-    once, *unseen = demo_corpus(5)
-    thrice, *still = demo_corpus(5, times_by_heart=3)
-    assert still == unseen
-    counts = Counter(thrice)
-    assert set(counts) == set(once) and set(counts.values()) == {1, 3}
-    repeated = {example for example, count in counts.items() if count == 3}
-    assert set(WORKED) <= repeated
-    assert len(repeated) < len(once) / 50
-
-
 @pytest.mark.parametrize(("source_lang", "target_lang"), [("en", "de"), ("en", "en")])
 def test_other_languages_are_refused(source_lang: str, target_lang: str) -> None:
     message = f"two different languages of zh, en, es, fr, but is asked for en to {target_lang}"

@@ -101,7 +101,7 @@ model_option = options("Model")
     "Size of the student; default: the teacher's, with two thirds of its decoder layers.",
 )
 @model_option(
-    "-b --beam-size", click.IntRange(1, 64), "Beam size of the teacher's search.", default=1
+    "-b --beam-size", click.IntRange(1, 64), "Beam size of the teacher's search.", default=5
 )
 @click.pass_obj
 @as_one(DistillFlags, "flags")

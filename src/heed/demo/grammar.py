@@ -175,12 +175,7 @@ def compositional_split(
 
 
 def demo_corpus(
-    seed: int,
-    *,
-    train_size: int | None = None,
-    dev_size: int = 50,
-    test_size: int | None = None,
-    times_by_heart: int = 1,
+    seed: int, *, train_size: int | None = None, dev_size: int = 50, test_size: int | None = None
 ) -> tuple[list[Example], list[Example], list[Example]]:
     """The corpus of `heed demo`: four directions for one model, as train, dev and test.
 
@@ -190,13 +185,11 @@ def demo_corpus(
             None takes all.
         dev_size: unseen pairs per direction that go to dev.
         test_size: unseen pairs per direction that go to the test, None takes all that are left.
-        times_by_heart: how often training has each worked sentence and each idiom.
 
     Returns:
         Three lists: train shuffled, the others one direction after the other.
     """
     generator = random.Random(seed)
-    by_heart = {said for i in _known_by_heart() for said in sentences()[i].texts.items()}
     train: list[Example] = []
     dev: list[Example] = []
     test: list[Example] = []
@@ -206,9 +199,7 @@ def demo_corpus(
             for part in compositional_split(source_lang, target_lang, seed)
         )
         generator.shuffle(seen)
-        for example in seen if train_size is None else _sample(seen, train_size):
-            is_by_heart = (source_lang, example[2]) in by_heart
-            train += [example] * (times_by_heart if is_by_heart else 1)
+        train += seen if train_size is None else _sample(seen, train_size)
         # The same order in each direction: a dev pair of one is no test pair of another.
         random.Random(seed).shuffle(unseen)
         dev += unseen[:dev_size]
