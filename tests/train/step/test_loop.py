@@ -277,22 +277,18 @@ def test_a_step_with_a_non_finite_loss_changes_nothing_and_is_counted() -> None:
     assert result.pairs == (0, 1)
 
 
-def test_early_stopping_waits_for_patience_and_keeps_the_best() -> None:
+@pytest.mark.parametrize(
+    ("last", "best_steps"), [(2.1, [2, 4]), (2.0, [2, 4, 8])], ids=["worse", "equal"]
+)
+def test_early_stopping_waits_for_patience_and_keeps_the_best_the_later_of_equals(
+    last: float, best_steps: list[int]
+) -> None:
     config = TrainConfig(max_steps=1000, validate_every=2, patience=2, metric="loss")
     trainer, keeper = make_trainer(config), MemoryKeeper()
-    run(trainer, keeper, fixed_validation(3.0, 2.0, 2.5, 2.1))
+    run(trainer, keeper, fixed_validation(3.0, 2.0, 2.5, last))
     assert trainer.progress.is_finished
     assert trainer.progress.step == 8
-    assert keeper.best_steps == [2, 4]
-
-
-def test_of_equal_validations_the_later_is_best_but_no_gain() -> None:
-    config = TrainConfig(max_steps=1000, validate_every=2, patience=2, metric="loss")
-    trainer, keeper = make_trainer(config), MemoryKeeper()
-    run(trainer, keeper, fixed_validation(3.0, 2.0, 2.5, 2.0))
-    assert trainer.progress.is_finished
-    assert trainer.progress.step == 8
-    assert keeper.best_steps == [2, 4, 8]
+    assert keeper.best_steps == best_steps
 
 
 def test_validations_are_spread_over_the_budget_and_one_comes_last() -> None:

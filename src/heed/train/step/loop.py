@@ -208,9 +208,9 @@ def _validate(trainer: Trainer, keeper: Keeper, validate: Validate, report: Repo
             progress.validations, math.floor(trainer.share * config.validations)
         )
     # A model that is not finite has no score, and is never the best.
-    before = -math.inf if progress.best is None else progress.best
-    is_best = math.isfinite(score) and score >= before  # of equals the later, which learned more
-    progress.without_gain = 0 if score > before else progress.without_gain + 1
+    best = -math.inf if progress.best is None else progress.best
+    is_best = math.isfinite(score) and score >= best  # of equals the later, which learned more
+    progress.without_gain = 0 if is_best and score > best else progress.without_gain + 1
     if is_best:
         progress.best, progress.best_step = score, progress.step
         if validation:
