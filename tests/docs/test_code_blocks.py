@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.docs.forked import forked_heed
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -81,15 +82,13 @@ def steps_of(code: str) -> list[tuple[str, str]]:
 
 
 def run(command: list[str], folder: Path) -> str:
-    """Run as a reader would: with the commands of this environment, in a folder of one's own."""
-    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    """Run as a reader would: with the `commands`, in a folder of one's own."""
     done = subprocess.run(
         command,
         cwd=folder,
         env={
             **os.environ,
             **FEW_STEPS,
-            "PATH": search,
             "NO_COLOR": "1",
             "HEED_HOME": str(folder / "home"),  # no page writes into a home of this machine
         },
@@ -156,7 +155,16 @@ def small_sentences() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def commands() -> Iterator[None]:
+    """The commands of this environment, of which `heed` imports nothing anew."""
+    with forked_heed() as folder, pytest.MonkeyPatch.context() as patch:
+        folders = [str(folder), str(Path(sys.executable).parent), os.environ["PATH"]]
+        patch.setenv("PATH", os.pathsep.join(folders))
+        yield
+
+
+@pytest.fixture(scope="session")
+def small_corpus(tmp_path_factory: pytest.TempPathFactory, commands: None) -> Path:
     """A folder with what blocks of `SMALL_CORPUS` may name, and a model `run`."""
     folder = tmp_path_factory.mktemp("corpus")
     pairs = list(small_sentences())
@@ -190,6 +198,7 @@ def trains_run(page: Path) -> bool:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("commands")
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_block_of_a_page_runs(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest

@@ -200,7 +200,7 @@ def test_prompts_of_any_length_are_read_at_once_as_one_token_after_another(
         alone = model.start(NO_SOURCES)
         for token in [*prompt, *tokens[row, : (1, 2, 4)[number]]]:
             wanted = model.step(alone, np.array([token])).all_log_probs()
-        np.testing.assert_allclose(found[number][place], wanted[0], rtol=0, atol=2e-6)
+        np.testing.assert_allclose(found[number][place], wanted[0], rtol=1e-6, atol=2e-6)
 
 
 def test_prompts_of_one_length_need_no_mask_and_give_the_bits_of_a_start(
