@@ -103,20 +103,21 @@ class DecodeOptions:
         if self.min_length >= self.max_length:
             raise ConfigError(
                 f"decoding.min_length must be below decoding.max_length ({self.max_length}), "
-                f"but is {self.min_length}. Raise max_length or lower min_length."
+                f"but is {self.min_length}. Raise decoding.max_length or lower decoding.min_length."
             )
         if self.sample:
             return
         if self.n_best > self.beam_size:
             raise ConfigError(
                 f"decoding.n_best must be at most decoding.beam_size ({self.beam_size}), "
-                f"but is {self.n_best}. Try beam_size = {self.n_best}."
+                f"but is {self.n_best}. Raise decoding.beam_size or lower decoding.n_best."
             )
         for name, neutral in _SAMPLING_ONLY.items():
             if getattr(self, name) != neutral:
                 raise ConfigError(
-                    f"decoding.{name} must be {neutral} unless decoding.sample is true, but is "
-                    f"{getattr(self, name)!r}. Set sample = true, or leave {name} out."
+                    f"decoding.{name} must be {neutral} unless decoding.sample is on, but is "
+                    f"{getattr(self, name)!r}. "
+                    f"Turn decoding.sample on or leave decoding.{name} out."
                 )
 
 
