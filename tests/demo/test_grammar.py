@@ -1,4 +1,5 @@
 from collections import Counter
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -186,8 +187,8 @@ def test_the_seed_decides_the_split() -> None:
 
 
 def test_the_demo_corpus_shares_no_sentence_between_its_parts() -> None:
-    parts = demo_corpus(1, train_size=2_000, dev_size=50, test_size=100)
-    assert [len(part) for part in parts] == [8_000, 200, 400]
+    parts = demo_corpus(1, dev_size=50, test_size=100)
+    assert [len(part) for part in parts[1:]] == [200, 400]
     texts = []
     for part in parts:
         texts.append(
@@ -198,15 +199,34 @@ def test_the_demo_corpus_shares_no_sentence_between_its_parts() -> None:
     assert set(WORKED) <= set(parts[0])
 
 
-def test_a_sampled_demo_corpus_still_shows_every_word_in_every_direction() -> None:
-    train, dev, test = demo_corpus(3, train_size=1_500)
-    for direction in DIRECTIONS:
-        for side, language in zip((2, 3), direction, strict=True):
-            known, asked = (
-                {word for e in part if e[:2] == direction for word in tokens(e[side], language)}
-                for part in (train, dev + test)
-            )
-            assert asked <= known
+def test_in_a_sampled_demo_corpus_the_same_words_meet() -> None:
+    whole, sampled, larger = (demo_corpus(3, train_size=size)[0] for size in (None, 0, 2500))
+    assert len(sampled) < len(whole) / 2
+    assert set(sampled) < set(larger) < set(whole)
+    assert set(WORKED) <= set(sampled)
+    meetings = [
+        {
+            (language, *couple)
+            for source_lang, target_lang, src, tgt in part
+            if (source_lang, target_lang) == ("en", "fr")
+            for language, text in ((source_lang, src), (target_lang, tgt))
+            for couple in combinations(sorted(set(tokens(text, language))), 2)
+        }
+        for part in (whole, sampled)
+    ]
+    assert meetings[0] == meetings[1]
+
+
+def test_worked_sentences_and_idioms_can_be_repeated() -> None:
+    once, *unseen = demo_corpus(5, train_size=0)
+    thrice, *still = demo_corpus(5, train_size=0, times_by_heart=3)
+    assert still == unseen
+    counts = Counter(thrice)
+    assert set(counts) == set(once) and set(counts.values()) == {1, 3}
+    repeated = {example for example, count in counts.items() if count == 3}
+    assert set(WORKED) <= repeated
+    assert ("en", "es", "Good night", "Buenas noches") in repeated
+    assert len(repeated) < len(once) / 50
 
 
 def test_the_demo_corpus_is_whole_unless_sampled_and_decided_by_its_seed() -> None:

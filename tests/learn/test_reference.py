@@ -27,7 +27,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     folder = tmp_path_factory.mktemp("reference")
     train, dev, _ = (
         [example for example in part if example[1] == "fr"]
-        for part in demo_corpus(1, train_size=5000, dev_size=25, test_size=5)
+        for part in demo_corpus(1, dev_size=25, test_size=5)
     )
     corpus = Corpus(
         train=tuple(write_parts(folder, "train", train)),

@@ -19,13 +19,14 @@ from heed.train.run.run import run_training
 
 Call = Callable[..., tuple[int, str, str]]
 
+TWO = {"d_model": 64, "n_heads": 4, "d_ff": 96, "n_encoder_layers": 2, "n_decoder_layers": 2}
 KINDS: dict[str, dict[str, Any]] = {
     "rnn, no attention": {"family": "rnn", "d_model": 64, "cell": "gru", "attention": "none"},
     "rnn, dot": {"family": "rnn", "d_model": 64, "attention": "dot"},
     "rnn, additive": {"family": "rnn", "d_model": 64, "cell": "gru", "attention": "additive"},
-    "conv": {"family": "conv", "d_model": 64, "n_heads": 4, "d_ff": 96, "kernel_size": 5},
-    "ssru": {"decoder_self": "ssru", "d_model": 64, "n_heads": 4, "d_ff": 96},
-    "average": {"decoder_self": "average", "d_model": 64, "n_heads": 4, "d_ff": 96},
+    "conv": {**TWO, "family": "conv", "kernel_size": 5},
+    "ssru": {**TWO, "decoder_self": "ssru"},
+    "average": {**TWO, "decoder_self": "average"},
     "decoder": {"family": "decoder", "d_model": 64, "n_heads": 4, "d_ff": 96, "n_layers": 3},
 }
 TINY = {"d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 1, "n_decoder_layers": 2}

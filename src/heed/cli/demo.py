@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from heed.translate.translator import Translator
 
 SEED = 1
-TRAIN_SIZE, DEV_SIZE, TEST_SIZE = 2500, 25, 50
+TRAIN_SIZE, DEV_SIZE, TEST_SIZE = 2900, 25, 50
 """Pairs for each direction; those of the last two are unseen in training."""
+TIMES_BY_HEART = 10
+"""How often training has a worked sentence or an idiom, from whose parts nothing follows."""
 
 SETTINGS: dict[str, Any] = {
-    "data": {"disturb": 0.0},
+    "data": {"disturb": 0.0, "keep_duplicates": True},
     "tokenizer": {"kind": "bpe", "vocab_size": 1800, "character_coverage": 1.0},
     "model": {
         "d_model": 128,
@@ -34,17 +36,18 @@ SETTINGS: dict[str, Any] = {
         "activation": "swiglu",
         "positions": "rotary",
         "n_encoder_layers": 2,
-        "n_decoder_layers": 2,
+        "n_decoder_layers": 1,
         "dropout": 0.05,
     },
     "training": {
-        "max_steps": 2600,
+        "max_steps": 3600,
         "batch_tokens": 1024,
         "first_batch_tokens": 256,
         "warmup_steps": 50,
         "matrix_learning_rate": 0.02,
         "learning_rate": 0.004,
         "label_smoothing": 0.05,
+        "metric": "loss",
         "validations": 4,
         "validation_sentences": 60,
         "seed": SEED,
@@ -54,11 +57,12 @@ SETTINGS: dict[str, Any] = {
 
 At these rates most features of a ReLU network stop firing for good; those of SwiGLU have a gradient
 everywhere. Its three matrices of 192 features are a little larger than ReLU's two of 256; multiples
-of 32 are multiplied fastest. Rotary positions learn more from the same steps. No pair is disturbed,
-because nobody mistypes these sentences: with a fifth disturbed two of the well-known ones come out
-wrong. After 1,800 steps some seeds translate a tenth of the unseen sentences of a direction
-otherwise than expected, after 2,600 at most three of 50. The limit is in steps, so that the result
-does not depend on the machine's speed.
+of 32 are multiplied fastest. Rotary positions learn more from the same steps. One decoder layer
+makes 3,600 steps in the time in which two make 2,600, and learns more by them. No pair is
+disturbed, because nobody mistypes these sentences: with a fifth disturbed two of the well-known
+ones come out wrong. Weights are chosen by loss, because before the rates have fallen a model may
+already translate all development sentences. The limit is in steps, so that the result does not
+depend on the machine's speed.
 """
 
 SEEN_INSIDE = ("纽约是一座城市", "New York is a city")
@@ -111,7 +115,11 @@ def demo(
     from heed.translate.translator import load
 
     train, dev, test = demo_corpus(
-        SEED, train_size=TRAIN_SIZE, dev_size=DEV_SIZE, test_size=TEST_SIZE
+        SEED,
+        train_size=TRAIN_SIZE,
+        times_by_heart=TIMES_BY_HEART,
+        dev_size=DEV_SIZE,
+        test_size=TEST_SIZE,
     )
     session.say(f"The built-in corpus: {len(train):,} sentence pairs in four directions, such as")
     for source_lang, target_lang, src, tgt in train[:3]:

@@ -6,8 +6,8 @@ They are generated from some two hundred words, so they are learned in minutes a
 
 import random
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache
 from itertools import combinations
 
@@ -141,7 +141,7 @@ def _split(seed: int) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
     random.Random(seed).shuffle(couples)
     for couple in couples:
         held_out = meetings[couple] - test
-        if held_out & by_heart or len(held_out) > len(corpus) // 100:
+        if held_out & by_heart or len(held_out) > len(corpus) // 300:
             continue
         loss = Counter(word for position in held_out for word in seen[position])
         if all(left[word] - count >= floor[word] for word, count in loss.items()):
@@ -175,14 +175,20 @@ def compositional_split(
 
 
 def demo_corpus(
-    seed: int, *, train_size: int | None = None, dev_size: int = 50, test_size: int | None = None
+    seed: int,
+    *,
+    train_size: int | None = None,
+    times_by_heart: int = 1,
+    dev_size: int = 50,
+    test_size: int | None = None,
 ) -> tuple[list[Example], list[Example], list[Example]]:
     """The corpus of `heed demo`: four directions for one model, as train, dev and test.
 
     Args:
         seed: the split, the sample and the order of training.
-        train_size: training pairs per direction; fewer are drawn such that every word still occurs,
-            None takes all.
+        train_size: training pairs per direction: those in which two words of a side meet for the
+            first time, however many, then others up to this number. None takes all.
+        times_by_heart: how often training has each worked sentence and each idiom.
         dev_size: unseen pairs per direction that go to dev.
         test_size: unseen pairs per direction that go to the test, None takes all that are left.
 
@@ -190,6 +196,7 @@ def demo_corpus(
         Three lists: train shuffled, the others one direction after the other.
     """
     generator = random.Random(seed)
+    by_heart = {said for i in _known_by_heart() for said in sentences()[i].texts.items()}
     train: list[Example] = []
     dev: list[Example] = []
     test: list[Example] = []
@@ -199,7 +206,10 @@ def demo_corpus(
             for part in compositional_split(source_lang, target_lang, seed)
         )
         generator.shuffle(seen)
-        train += seen if train_size is None else _sample(seen, train_size)
+        known = [example for example in seen if (source_lang, example[2]) in by_heart]
+        others = [example for example in seen if (source_lang, example[2]) not in by_heart]
+        train += known * times_by_heart
+        train += others if train_size is None else _sample(others, train_size)
         # The same order in each direction: a dev pair of one is no test pair of another.
         random.Random(seed).shuffle(unseen)
         dev += unseen[:dev_size]
@@ -208,16 +218,18 @@ def demo_corpus(
     return train, dev, test
 
 
-def _sample(examples: Sequence[Example], size: int) -> list[Example]:
-    """The first examples; worked sentences and those with a new word come first."""
-    known = set[tuple[str, str]]()
+def _sample(examples: Iterable[Example], size: int) -> list[Example]:
+    """All examples in which two words of one side meet for the first time, then others."""
+    met = defaultdict[tuple[str, str], set[str]](set)
     needed: list[Example] = []
     rest: list[Example] = []
-    for example in sorted(examples, key=lambda example: example not in WORKED):
-        source_lang, target_lang, src, tgt = example
-        words = {(source_lang, word) for word in tokens(src, source_lang)}
-        words |= {(target_lang, word) for word in tokens(tgt, target_lang)}
-        is_needed = example in WORKED or not words <= known
+    for example in examples:
+        is_needed = False
+        for language, text in zip(example[:2], example[2:], strict=True):
+            words = set(tokens(text, language))
+            for word in words:
+                others = met[language, word]
+                is_needed |= not words <= others
+                others |= words
         (needed if is_needed else rest).append(example)
-        known |= words
     return needed + rest[: max(0, size - len(needed))]

@@ -45,7 +45,7 @@ SMALL = [
 ]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 PATIENCE_S = 600  # a busy machine is no bug
-STEPS = 400  # so many that a run is still at it when it is disturbed
+STEPS = 200  # so many that a run is still at it when it is disturbed
 
 Command = list[str]
 
