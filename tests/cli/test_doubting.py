@@ -87,6 +87,18 @@ def test_a_report_is_not_written_over_what_is_read(
     assert source.read_text() == LINES
 
 
+def test_a_report_has_a_file_of_its_own(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "out.txt")
+    files = ("-o", str(tmp_path / "out.txt"), "--report", str(tmp_path / "link"))
+    code, _, err = call("translate", "-m", model, *files, stdin=LINES.encode())
+    assert code == 2 and "link: each needs its own file." in err
+    assert not (tmp_path / "out.txt").exists()
+    code, _, _ = call("translate", "-m", model, "-o", "/dev/null", "--report", "/dev/null", "a")
+    assert code == 0
+
+
 def test_calibrating_needs_development_pairs(
     call: Callable[..., Any], model: str, tmp_path: Path
 ) -> None:

@@ -168,6 +168,10 @@ def test_a_prefix_file_forces_each_beginning(
     code, _, err = call("translate", "-m", model, "--prefix", str(prefixes), "A man", "Two")
     assert code == 1
     assert "one prefix for each line, but line 2 has none" in err
+    prefixes.write_text("Ein\n\nZwei\n", encoding="utf-8")
+    code, _, err = call("translate", "-m", model, "--prefix", str(prefixes), "A man", "Two")
+    assert code == 1
+    assert "one prefix for each line, but there are more than the 2 lines" in err
 
 
 def test_sampling_is_decided_by_its_seed_whatever_the_buffer(

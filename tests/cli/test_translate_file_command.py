@@ -27,6 +27,19 @@ def test_a_page_keeps_all_but_its_words(
     assert ">man<" not in target.read_text()
 
 
+def test_a_link_is_written_through_and_a_dash_is_standard_output(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    source, target, link = (tmp_path / name for name in ("a.txt", "b.txt", "link.txt"))
+    source.write_text("A man\n")
+    target.write_text("old")
+    link.symlink_to(target)
+    assert call("translate-file", str(source), str(link), "-m", model)[0] == 0
+    assert link.is_symlink() and target.read_text() != "old"
+    code, out, _ = call("translate-file", str(source), "-", "-m", model)
+    assert (code, out) == (0, target.read_text())
+
+
 def test_terms_of_a_glossary_are_put_in(
     call: Callable[..., Any], model: str, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ def test_big_endian_is_known_by_its_mark() -> None:
     ("data", "words"),
     [
         (b"oui\xe9.", r"a.txt must be UTF-8, .* but byte 4 \(0xe9\) does not fit UTF-8"),
+        ("a".encode("utf-32"), "a.txt must be UTF-8, .* but begins with the mark of UTF-32"),
         (b"\xff\xfea\x00b", r"byte 5 \(0x62\) does not fit UTF-16-LE"),
     ],
 )

@@ -1,8 +1,11 @@
 """Paragraphs of Office Open XML."""
 
 import re
+import xml.dom.minidom
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.documents.fakes import backwards, shouted, unchanged
 
 from heed.documents.runs import split_runs
@@ -74,7 +77,6 @@ def test_links_and_bookmarks_move_with_their_words() -> None:
         "<w:r><w:tab/></w:r>",
         "<w:r><w:br/></w:r>",
         '<w:r><w:fldChar w:fldCharType="begin"/></w:r>',
-        "<w:r><w:t>x</w:t><w:tab/></w:r>",
         "</w:p><w:p>",
     ],
 )
@@ -83,6 +85,46 @@ def test_what_is_no_plain_run_parts_texts(between: str) -> None:
     assembly = split_runs(part, "w")
     assert texts(part) == ["a b", "c d"]
     assert assembly.join(shouted(assembly.segments)) == paragraph(run("A B"), between, run("C D"))
+
+
+def test_what_is_no_text_parts_the_texts_of_a_run() -> None:
+    look = "<w:rPr><w:b/></w:rPr>"
+    part = paragraph(
+        run("a "), f"<w:r>{look}<w:t>man</w:t><w:br/><w:t>a </w:t><w:t>dog</w:t></w:r>", run(" b")
+    )
+    assembly = split_runs(part, "w")
+    assert texts(part) == ["a man", "a dog b"]
+    assert assembly.join(shouted(assembly.segments)) == paragraph(
+        run("A "), run("MAN", BOLD), f"<w:r>{look}<w:br/></w:r>", run("A DOG", BOLD), run(" B")
+    )
+
+
+INSIDE = (
+    "<w:t>a b</w:t>",
+    "<w:t>c</w:t>",
+    "<w:t/>",
+    "<w:t>d<!-- x --></w:t>",
+    "<w:tab/>",
+    "<w:lastRenderedPageBreak/>",
+    "<w:drawing><w:p><w:r><w:t>e</w:t><w:br/><w:t>f g</w:t></w:r></w:p></w:drawing>",
+)
+
+
+@given(st.lists(st.lists(st.sampled_from(INSIDE), max_size=5), max_size=4))
+def test_translated_runs_keep_what_is_no_text_in_its_order(runs: list[list[str]]) -> None:
+    part = paragraph(*(f"<w:r>{''.join(inside)}</w:r>" for inside in runs))
+    assembly = split_runs(part, "w")
+    assert assembly.join(unchanged(assembly.segments)) == part
+    done = assembly.join(shouted(assembly.segments))
+    xml.dom.minidom.parseString(done.replace("<w:document>", '<w:document xmlns:w="w">'))
+
+    def skeleton(text: str) -> str:
+        text = re.sub("<w:lastRenderedPageBreak/>|<w:t/>|<!-- x -->", "", text)
+        return re.sub(r"</?w:(?:r|t|t xml:space=\"preserve\")>", "", text)
+
+    # "d" stands beside a comment, so it is no text.
+    wanted = re.sub(r"(?<=>)[abcefg ]+(?=<)", lambda match: match[0].upper(), part)
+    assert skeleton(done) == skeleton(wanted)
 
 
 def test_tracked_formats_within_a_format_are_kept() -> None:

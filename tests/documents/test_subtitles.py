@@ -7,11 +7,9 @@ from tests.documents.fakes import backwards, shouted, unchanged
 from heed.documents.subtitles import split_srt, split_vtt
 from heed.translate.result import Translation
 
-SOUP = st.lists(
-    st.sampled_from(
-        ["1\n", "0 --> 1\n", "a b", " ", "\n", "\r\n", "- ", "<i>", "</i>", "NOTE x\n", "<0:1>"]
-    )
-).map("".join)
+CUE = ["1\n", "0 --> 1\n", "a b", " a b \n", " ", "\n", "\r\n", "NOTE x\n"]
+MARKS = ["- ", "<i>", "</i>", "<0:1>", "{\\i1}", "<font\nx>"]
+SOUP = st.lists(st.sampled_from([*CUE, *MARKS])).map("".join)
 
 SRT = """1
 00:00:01,000 --> 00:00:02,000
@@ -42,6 +40,23 @@ def test_a_cue_is_one_text_and_each_speaker_another() -> None:
     assert assembly.join(shouted(assembly.segments)) == SRT.replace(
         "A man in a blue\nshirt</i> is here", "A MAN IN A BLUE\nSHIRT</i> IS HERE"
     ).replace("Who is it", "WHO IS IT").replace("Me", "ME")
+
+
+def test_a_line_with_times_begins_a_cue_without_an_empty_line_before_it() -> None:
+    text = "1\n0 --> 1\na man\n2\n1 --> 2\na dog\n7\n"
+    for split in (split_srt, split_vtt):
+        assembly = split(text)
+        assert [segment.text for segment in assembly.segments] == ["a man", "a dog 7"]
+        done = assembly.join(shouted(assembly.segments))
+        assert done == text.replace("a man", "A MAN").replace("a dog", "A DOG")
+
+
+def test_styles_inside_a_line_are_kept() -> None:
+    text = "1\n0 --> 1\n{\\an8}a {\\i1}man{\\i0} here\n{\\an8}a dog\n"
+    assembly = split_srt(text)
+    assert [segment.text for segment in assembly.segments] == ["a man here a dog"]
+    done = assembly.join(shouted(assembly.segments))
+    assert done == "1\n0 --> 1\n{\\an8}A {\\i1}MAN{\\i0} HERE\n{\\an8}A DOG\n"
 
 
 def test_a_translated_cue_has_as_many_lines_of_about_the_same_share() -> None:

@@ -1,6 +1,7 @@
 """`KnownWords`: names that a model cannot know, and words that it can."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -69,6 +70,15 @@ def test_words_with_a_capital_or_in_another_script_are_names(
 ) -> None:
     assert known.has_names
     assert names(known, text) == found
+
+
+def test_a_name_of_any_length_takes_no_more_memory(known: KnownWords) -> None:
+    word = "A" + "b" * 20_000
+    tracemalloc.start()
+    assert names(known, f"The man sees {word}.") == [word]
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 20 * 1024 * 1024
 
 
 def test_a_word_counts_as_known_from_its_second_time_on(known: KnownWords) -> None:

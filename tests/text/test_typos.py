@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.text.disturb import typo
-from heed.text.typos import LEVELS_PER_DOUBLING, Limits, correct, is_plain, level_of, stands_alone
+from heed.text.typos import (
+    LEVELS_PER_DOUBLING,
+    MAX_LENGTH,
+    Limits,
+    correct,
+    is_plain,
+    level_of,
+    stands_alone,
+)
 
 COUNTS = {
     "the": 5_000,
@@ -36,6 +44,21 @@ def levels(words: list[str]) -> list[int]:
 
 def meant(word: str) -> str | None:
     return correct(word, LETTERS, levels, LIMITS)
+
+
+def test_no_word_is_meant_by_one_that_is_too_long() -> None:
+    """30 words of 20,000 letters for each of them would take 12 GB."""
+    asked: list[str] = []
+
+    def nothing(words: list[str]) -> list[int]:
+        asked.extend(words)
+        return [0] * len(words)
+
+    assert correct("a" * MAX_LENGTH, LETTERS, nothing, LIMITS) is None
+    assert asked
+    asked.clear()
+    assert correct("a" * (MAX_LENGTH + 1), LETTERS, nothing, LIMITS) is None
+    assert not asked
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -293,9 +294,17 @@ def _check_together(
 
 
 def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
-    """Refuse to write over what is read."""
+    """Refuse to write over what is read, or two things into one file."""
     for path in filter(None, [output.output_path, doubting.report_path]):
         require_not_read(path, read)
+    if (report := doubting.report_path) and _is_one_file(report, output.output_path):
+        raise UsageError(f"--report and --output are both {report}: each needs its own file.")
+
+
+def _is_one_file(path: str, other: str) -> bool:
+    """Whether two names are of one file, which is no pipe or device, or will be."""
+    target = Path(path).resolve()
+    return target == Path(other).resolve() and (target.is_file() or not target.exists())
 
 
 def _prefixes(stack: ExitStack, path: str | None) -> Iterator[str] | None:

@@ -3,6 +3,7 @@
 The formats are in `documents/files.py`.
 """
 
+import sys
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
-from heed.disk.files import read_bytes, write_atomically
+from heed.disk.files import atomic_writer, read_bytes
 from heed.documents.files import open_document
 
 EXAMPLES = """
@@ -56,7 +57,8 @@ def translate_file(
     """Translate the text of a file and write it as a file of the same format.
 
     IN is plain text, HTML, XML, Markdown, SubRip or WebVTT subtitles, a gettext catalog, a document
-    of Office (.docx, .pptx) or OpenDocument, or an EPUB book; its ending says which.
+    of Office (.docx, .pptx) or OpenDocument, or an EPUB book; its ending says which. OUT may be -,
+    standard output.
     """
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = open_glossary(session, glossary_path)
@@ -73,5 +75,11 @@ def translate_file(
         **search,
     )
     note_terms(session, translations)
-    write_atomically(output_path, document.join(translations))
-    session.say(f"{output_path}: {len(document.segments)} texts translated")
+    written = document.join(translations)
+    if output_path == "-":
+        sys.stdout.buffer.write(written)
+    else:
+        with atomic_writer(output_path, needed_bytes=len(written), follow_links=True) as file:
+            file.write(written)
+    name = "standard output" if output_path == "-" else output_path
+    session.say(f"{name}: {len(document.segments)} texts translated")

@@ -4,6 +4,7 @@ import codecs
 
 from heed.errors import DataError
 
+_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins as UTF-16 does
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -17,6 +18,11 @@ def decode(name: str, data: bytes) -> tuple[str, str, bytes]:
     Raises:
         DataError: it is not UTF-8, nor UTF-16 with a byte order mark; names the first wrong byte.
     """
+    if data.startswith(_UTF_32):
+        raise DataError(
+            f"{name} must be UTF-8, or UTF-16 with a byte order mark, but begins with the mark of "
+            "UTF-32. Save the file as UTF-8."
+        )
     mark, encoding = next(
         ((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8")
     )

@@ -2,7 +2,7 @@
 
 The runs of a paragraph that look like most of its text are its plain text; other runs, links and
 bookmarks move among the words as tags do (`inline.py`). A tab, a line break, a field or a picture
-parts texts.
+parts texts, between runs and within one.
 
 Source: ECMA-376, part 1, sections 17.3 (WordprocessingML) and 21.1.2 (DrawingML).
 """
@@ -60,12 +60,23 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Runs and what stands between them, as markup whose plain text is in runs of one format."""
+    """Runs and what stands between them, as markup whose plain text is in runs of one format.
+
+    Attributes:
+        markup: its texts.
+        raw: how it stands in the file, where it may begin and end inside a run.
+        opening: begins a run of plain text.
+        closing: ends one.
+        before: ends the run in which `raw` begins.
+        after: begins the run anew in which `raw` ends.
+    """
 
     markup: Markup
     raw: str
     opening: str
     closing: str
+    before: str
+    after: str
 
     @property
     def segments(self) -> list[Segment]:
@@ -75,7 +86,8 @@ class _Line:
         if is_unchanged(self.segments, translations):
             return self.raw
         text = f"{_BEGIN}{self.markup.join(translations)}{_END}".replace(_EMPTY_RUN, "")
-        return text.replace(_BEGIN, self.opening).replace(_END, self.closing)
+        runs = text.replace(_BEGIN, self.opening).replace(_END, self.closing)
+        return f"{self.before}{runs}{self.after}"
 
 
 def split_runs(text: str, prefix: str) -> Assembly:
@@ -94,60 +106,121 @@ def split_runs(text: str, prefix: str) -> Assembly:
         )
     tokens = read_tokens(text, is_xml=True)
     structure(text, tokens, replace(_RULES, is_xml=True))
-    assembly = Assembly()
-    line: list[_Run | Token] = []
-    line_start = number = 0
-    while number < len(tokens):
-        token = tokens[number]
-        run, after = _text_run(tokens, number, prefix)
-        is_inline = token.name.removeprefix(f"{prefix}:") in _MOVED | _DROPPED
-        if run or (is_inline and token.kind != "text"):
-            line_start = line_start if line else token.start
-            line.append(run or token)
-        else:
-            _add_line(assembly, line, text[line_start : token.start] if line else "", prefix)
-            line = []
-            assembly.keep(token.raw)
-        number = after
-    _add_line(assembly, line, text[line_start:] if line else "", prefix)
-    return assembly
+    return _Parts(text, tokens, prefix).assembly
 
 
-def _text_run(tokens: list[Token], number: int, prefix: str) -> tuple[_Run | None, int]:
-    """The run of text that begins at a token, and the number of the token behind it."""
-    start = number
-    if (tokens[number].kind, tokens[number].name) != ("open", f"{prefix}:r"):
-        return None, start + 1
-    opening = [tokens[number].raw]
-    number += 1
-    if tokens[number].name == f"{prefix}:rPr":
-        depth = 0
-        while True:
-            token = tokens[number]
-            opening.append(token.raw)
-            depth += {"open": 1, "close": -1}.get(token.kind, 0)
-            number += 1
-            if not depth:
-                break
-    while tokens[number].name.removeprefix(f"{prefix}:") in _DROPPED:
+class _Parts:
+    """Reads the tokens of a part of a document into an assembly.
+
+    A run may hold more than text: what is no text parts its texts, and if these are translated, it
+    becomes several runs of the same format.
+    """
+
+    def __init__(self, text: str, tokens: list[Token], prefix: str) -> None:
+        self.assembly = Assembly()
+        self._text, self._tokens, self._prefix = text, tokens, prefix
+        self._line: list[_Run | Token] = []
+        self._start: int | None = None  # of the line
+        self._before = ""  # closes the run in which the line begins
+        self._heads: list[str] = []  # of the open runs: a drawing in a run has runs of its own
+        self._is_inside = False  # whether the line's latest run is open
+        number = 0
+        while number < len(tokens):
+            number = self._read(number)
+        self._end_line(len(text))
+
+    def _read(self, number: int) -> int:
+        """Read what begins at a token, and return the number of the token behind it."""
+        token = self._tokens[number]
+        match token.kind, token.name.removeprefix(f"{self._prefix}:"):
+            case "open", "r":
+                return self._open_run(number)
+            case "open", "t" if self._heads and self._is_text(number):
+                return self._add_text(number)
+            case "close", "r" if self._heads:
+                self._heads.pop()
+                self._is_inside = False
+                if self._start is None:
+                    self.assembly.keep(token.raw)
+            case kind, name if kind != "text" and self._stays_in_line(name):
+                self._begin_line(token.start)
+                self._line.append(token)
+            case _:
+                self._end_line(token.start)
+                self.assembly.keep(token.raw)
+        return number + 1
+
+    def _stays_in_line(self, name: str) -> bool:
+        if name in _DROPPED:
+            return self._start is not None
+        return name in _MOVED and not self._is_inside
+
+    def _open_run(self, number: int) -> int:
+        start = number
         number += 1
-    if (tokens[number].kind, tokens[number].name) != ("open", f"{prefix}:t"):
-        return None, start + 1
-    opening.append(f'<{prefix}:t xml:space="preserve">' if prefix == "w" else tokens[number].raw)
-    texts = []
-    number += 1
-    while tokens[number].kind == "text":
-        texts.append(tokens[number])
+        if self._tokens[number].name == f"{self._prefix}:rPr":
+            number = _behind(self._tokens, number)
+        self._heads.append("".join(token.raw for token in self._tokens[start:number]))
+        first = number
+        while self._tokens[first].name.removeprefix(f"{self._prefix}:") in _DROPPED:
+            first += 1
+        if self._is_text(first):
+            self._begin_line(self._tokens[start].start)
+            self._is_inside = True
+            return first
+        self._end_line(self._tokens[start].start)
+        self.assembly.keep(self._heads[-1])
+        return number
+
+    def _is_text(self, number: int) -> bool:
+        """Whether an element of nothing but text begins at a token."""
+        token = self._tokens[number]
+        inside = self._tokens[number + 1 : _behind(self._tokens, number) - 1]
+        is_text = (token.kind, token.name) == ("open", f"{self._prefix}:t")
+        return is_text and all(token.kind == "text" for token in inside)
+
+    def _add_text(self, number: int) -> int:
+        token, after = self._tokens[number], _behind(self._tokens, number)
+        if self._start is None:
+            self._begin_line(token.start)
+            self._before = f"</{self._prefix}:r>"
+        self._is_inside = True
+        opening = '<w:t xml:space="preserve">' if self._prefix == "w" else token.raw
+        closing = f"</{self._prefix}:t></{self._prefix}:r>"
+        texts = self._tokens[number + 1 : after - 1]
+        self._line.append(_Run(self._heads[-1] + opening, texts, closing))
+        return after
+
+    def _begin_line(self, start: int) -> None:
+        if self._start is None:
+            self._start = start
+
+    def _end_line(self, end: int) -> None:
+        if self._start is not None:
+            after = self._heads[-1] if self._is_inside else ""
+            raw = self._text[self._start : end]
+            _add_line(self.assembly, self._line, raw, self._prefix, self._before, after)
+        self._line, self._start, self._before, self._is_inside = [], None, "", False
+
+
+def _behind(tokens: list[Token], number: int) -> int:
+    """The number of the token behind the element, or whatever it is, that begins at a token."""
+    depth = 0
+    while True:
+        depth += {"open": 1, "close": -1}.get(tokens[number].kind, 0)
         number += 1
-    closing = tokens[number : number + 2]
-    if [token.name for token in closing] != [f"{prefix}:t", f"{prefix}:r"]:
-        return None, start + 1
-    if any(token.kind != "close" for token in closing):
-        return None, start + 1
-    return _Run("".join(opening), texts, "".join(t.raw for t in closing)), number + 2
+        if depth <= 0:
+            return number
 
 
-def _add_line(assembly: Assembly, line: list[_Run | Token], raw: str, prefix: str) -> None:
+def _add_line(
+    assembly: Assembly,
+    line: list[_Run | Token],
+    raw: str,
+    prefix: str,
+    before: str,
+    after: str,
+) -> None:
     line = _merged([item for item in line if not _is_dropped(item, prefix)])
     lengths: Counter[str] = Counter()
     for item in line:
@@ -167,7 +240,8 @@ def _add_line(assembly: Assembly, line: list[_Run | Token], raw: str, prefix: st
     segments, parts = flow(
         structure(raw, tokens, _RULES), is_html=False, split=sentences, escape=_escape
     )
-    assembly.add(_Line(Markup(segments, parts), raw, plain.opening, plain.closing))
+    markup = Markup(segments, parts)
+    assembly.add(_Line(markup, raw, plain.opening, plain.closing, before, after))
 
 
 def _is_dropped(item: _Run | Token, prefix: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from heed.documents.assembly import Assembly
 from heed.documents.flow import flow
 from heed.documents.markup import Markup, escape
-from heed.documents.segment import Segment
+from heed.documents.segment import Segment, is_unchanged
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import Token, read_tokens
 from heed.documents.wrapping import break_like
@@ -21,11 +21,12 @@ from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|[\r\n])|[^\r\n]++\Z")
 _TIMES = "-->"
+_NUMBER = re.compile(r"\s*\d+\s*")
 _SPEAKER = re.compile(r"[-–—‐][ \xa0]*")
 # Positions in the manner of SubStation Alpha, at the beginning of a line.
 _POSITION = re.compile(r"(?:\{\\[^}]*\})+")
-# The moment at which the next words light up.
-_TIMESTAMP = re.compile(r"<\d[\d:.]*>")
+# The moment at which the next words light up; a style in the manner of SubStation Alpha.
+_MARK = re.compile(r"<\d[\d:.]*>|\{\\[^{}]*\}")
 _TAG = re.compile(r"<[^<>]*>")
 _KEPT_BLOCKS = ("NOTE", "STYLE", "REGION")
 _RULES = Rules(
@@ -66,6 +67,9 @@ class _Speech:
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
+        if is_unchanged(self.segments, translations):
+            pairs = zip(self.lines, [*self.breaks, ""], strict=True)
+            return "".join(part for pair in pairs for part in pair)
         text = self.markup.join(translations)
         lines = break_like(text, self.lines, unbroken=_TAG)
         breaks = [*self.breaks[: len(lines) - 1], ""]
@@ -81,9 +85,13 @@ def _split(text: str, *, is_vtt: bool) -> Assembly:
             _add_cue(assembly, cue, is_vtt=is_vtt)
             cue, is_kept = None, False
             assembly.keep(line)
-        elif cue is not None:
+        elif cue is not None and _TIMES not in line:
             cue.append(line)
         else:
+            # Without an empty line between, a line with times begins the next cue all the same.
+            number = cue.pop() if cue and _NUMBER.fullmatch(cue[-1]) else ""
+            _add_cue(assembly, cue, is_vtt=is_vtt)
+            assembly.keep(number)
             assembly.keep(line)
             is_kept = is_kept or (is_vtt and line.split()[0] in _KEPT_BLOCKS)
             cue = [] if _TIMES in line and not is_kept else None
@@ -125,7 +133,7 @@ def _tokens(text: str) -> list[Token]:
     for token in read_tokens(text, is_xml=False):
         start = 0
         if token.kind == "text" and token.raw == token.text:
-            for match in _TIMESTAMP.finditer(token.raw):
+            for match in _MARK.finditer(token.raw):
                 before = token.raw[start : match.start()]
                 tokens.append(Token("text", before, token.start + start, text=before))
                 tokens.append(Token("other", match[0], token.start + match.start()))

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 
 from heed.errors import FormatError
 from heed.text.scripts import main_script, script_of
-from heed.text.typos import LIMITS, MOST_FALSE, MOST_LETTERS, Limits, correct, level_of
+from heed.text.typos import (
+    LIMITS,
+    MAX_LENGTH,
+    MOST_FALSE,
+    MOST_LETTERS,
+    Limits,
+    correct,
+    level_of,
+)
 
 FORMAT = "heed known words 2"
 
@@ -212,7 +220,7 @@ class KnownWords:
     def _is_misspelled(self, word: str) -> bool:
         """Whether a known word is one typing error away."""
         word = word.casefold()
-        return any(self.levels_of(list(_neighbors(word))))
+        return len(word) <= MAX_LENGTH and any(self.levels_of(list(_neighbors(word))))
 
     def to_bytes(self) -> bytes:
         """The content of a file."""

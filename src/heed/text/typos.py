@@ -16,6 +16,9 @@ from heed.text.scripts import ROWS
 MIN_LENGTH = 3
 """Shortest word that is corrected; of two letters, only swapped ones are."""
 
+MAX_LENGTH = 64
+"""Longest word that is corrected: the words that may be meant are about 30 for each letter."""
+
 LEVELS_PER_DOUBLING = 8
 """A word's frequency as a level: this many times the logarithm of its count to base 2."""
 
@@ -85,7 +88,7 @@ def correct(word: str, letters: str, levels: Levels, limits: Limits) -> str | No
         limits: what the word must be.
     """
     small = word.lower()
-    if len(small) != len(word) or len(word) < MIN_LENGTH - 1:
+    if len(small) != len(word) or not MIN_LENGTH - 1 <= len(word) <= MAX_LENGTH:
         return None
     candidates = dict(_meant(small, letters))
     if len(word) < MIN_LENGTH:

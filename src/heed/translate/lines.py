@@ -440,9 +440,10 @@ def with_prefixes(
     """Each text as a `Line`, with its prefix where there are any; errors call the texts `name`.
 
     Raises:
-        DataError: there are fewer prefixes than texts.
+        DataError: there are fewer prefixes than texts, or more.
         UsageError: the texts or prefixes are not lists of strings.
     """
+    number = 0
     remaining = None if prefixes is None else texts_of(prefixes, "prefixes")
     for number, text in enumerate(texts_of(texts, name, kinds=(str, Line)), start=1):
         line = text if isinstance(text, Line) else Line(text)
@@ -456,6 +457,10 @@ def with_prefixes(
                 f"there are only {number - 1}. Use empty lines where anything may come first."
             )
         yield replace(line, prefix=prefix)
+    if remaining is not None and next(remaining, None) is not None:
+        raise DataError(
+            f"There must be one prefix for each line, but there are more than the {number} lines."
+        )
 
 
 def buffers(
