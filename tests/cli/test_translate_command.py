@@ -245,6 +245,12 @@ def test_json_lines_have_wishes_and_names_of_their_own(
         assert call(*flags, *more, stdin="\n".join(lines).encode())[1].splitlines() == texts
 
 
+def test_an_id_that_is_half_a_character_stays(call: Callable[..., Any], model: str) -> None:
+    flags = ["translate", "-m", model, "--json-input", "--format=jsonl"]
+    code, out, _ = call(*flags, stdin=b'{"text": "A man", "id": "a\\udfffb"}\n')
+    assert code == 0 and json.loads(out)["id"] == "a\udfffb"
+
+
 def test_what_jsonl_writes_can_be_translated_on(call: Callable[..., Any], model: str) -> None:
     flags = ["translate", "-m", model, "--json-input", "--format=jsonl"]
     first = call(*flags, '{"text": "A", "id": 7}')

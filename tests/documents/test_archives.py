@@ -140,7 +140,7 @@ def test_two_parts_of_one_name_are_refused() -> None:
         (b"no zip", "a.odt is damaged, or is no .odt file"),
         (archive({"content.xml": ODF})[:-30], "a.odt is damaged, or is no .odt file"),
         (archive({"other.xml": ODF}), "a.odt holds no part with text, so it is no .odt file"),
-        (archive({"content.xml": "<a>"}), "The XML is malformed"),
+        (archive({"content.xml": "<a>"}), "content.xml of a.odt: The XML is malformed: <a> at"),
         (archive({"content.xml": b"\xff"}), "content.xml of a.odt must be UTF-8"),
     ],
 )

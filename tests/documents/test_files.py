@@ -52,7 +52,7 @@ def test_another_format_is_refused_with_those_that_are_supported(name: str) -> N
 
 
 def test_malformed_xml_and_wrong_bytes_are_errors_in_words() -> None:
-    with pytest.raises(DataError, match="malformed: <a> at line 1"):
+    with pytest.raises(DataError, match=r"a\.xml: The XML is malformed: <a> at line 1"):
         open_document("a.xml", b"<a>")
     with pytest.raises(DataError, match=r"a\.txt must be UTF-8"):
         open_document("a.txt", b"\xff")

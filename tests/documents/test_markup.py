@@ -300,6 +300,7 @@ def test_attributes_that_a_person_reads_are_translated() -> None:
 
 def test_attributes_of_kept_elements_and_of_xml_stay() -> None:
     assert texts(parse_markup("<div translate=no><img alt='a dog'></div>")) == []
+    assert texts(parse_markup("<p>a<img translate=no alt='a dog'></p>")) == ["a"]
     assert texts(parse_markup("<img alt='a dog'/>", kind="xml")) == []
 
 

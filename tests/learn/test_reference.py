@@ -72,7 +72,7 @@ def test_the_last_features_change_most_what_they_write(translator: Translator) -
             pair.log_probs()
         return caught["logits"][0]
 
-    before, name = logits(), "decoder.1.feed_forward"
+    before, name = logits(), "decoder.0.feed_forward"
     values = pair.network.get_parameter(f"{name}.contract.weight").detach()
     correlations = []
     for position in range(len(pair.tgt_in_ids)):

@@ -114,7 +114,9 @@ def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]
     }
     if details.n_best > 1:
         record["alternatives"] = [_record(other, details) for other in translation.alternatives]
-    return [json.dumps(record, ensure_ascii=False)]
+    text = json.dumps(record, ensure_ascii=False)
+    # Half a surrogate pair, in an id for example, is spelled \udcXX by JSON too.
+    return [text.encode("utf-8", "backslashreplace").decode()]
 
 
 def as_fairseq(line: int, translation: Translation, details: Details) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from heed.documents.assembly import Content
-from heed.documents.encoding import decode
+from heed.documents.encoding import read
 from heed.documents.markup import parse_markup
 from heed.documents.runs import split_runs
 from heed.documents.segment import Segment, require_one_each
@@ -152,8 +152,7 @@ def open_archive(name: str, data: bytes, ending: str) -> Archive:
                 if not pattern.fullmatch(info.filename):
                     archive.parts.append((info, part))
                     continue
-                text, encoding, mark = decode(f"{info.filename} of {name}", part)
-                content = split(text)
+                content, encoding, mark = read(f"{info.filename} of {name}", part, split)
                 first = len(archive.segments)
                 archive.parts.append((info, _TextPart(content, first, encoding, mark)))
                 archive.segments += content.segments

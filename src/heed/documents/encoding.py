@@ -1,8 +1,12 @@
 """Bytes of a text file to characters and back: UTF-8, or UTF-16 that begins with its mark."""
 
 import codecs
+from collections.abc import Callable
+from typing import TypeVar
 
 from heed.errors import DataError
+
+T = TypeVar("T")
 
 _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins as UTF-16 does
 _MARKS = (
@@ -34,3 +38,16 @@ def decode(name: str, data: bytes) -> tuple[str, str, bytes]:
             f"{name} must be UTF-8, or UTF-16 with a byte order mark, but byte {place + 1} "
             f"(0x{data[place]:02x}) does not fit {encoding.upper()}. Save the file as UTF-8."
         ) from None
+
+
+def read(name: str, data: bytes, split: Callable[[str], T]) -> tuple[T, str, bytes]:
+    """What `split` makes of the text of a file, the file's encoding and its byte order mark.
+
+    Raises:
+        DataError: of `decode`, or of `split`; names the file.
+    """
+    text, encoding, mark = decode(name, data)
+    try:
+        return split(text), encoding, mark
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
 from heed.documents.assembly import Content
-from heed.documents.encoding import decode
+from heed.documents.encoding import read
 from heed.documents.endings import SUPPORTED_FORMATS
 from heed.documents.gettext import split_po
 from heed.documents.markdown import split_markdown
@@ -84,5 +84,4 @@ def open_document(name: str, data: bytes) -> Document:
         )
     if ending in ARCHIVE_FORMATS:
         return open_archive(name, data, ending)
-    text, encoding, mark = decode(name, data)
-    return _TextFile(TEXT_FORMATS[ending](text), encoding, mark)
+    return _TextFile(*read(name, data, TEXT_FORMATS[ending]))

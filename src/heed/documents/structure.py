@@ -143,7 +143,7 @@ def _with_kept(
             text = "" if token.name in _DRAWN else _text(tokens, number, end)
             kept.append(Token("kept", raw, token.start, token.name, text))
             number = end
-        elif token.kind == "empty" and token.name in names:
+        elif token.kind == "empty" and (token.name in names or forbids_translation(token.raw)):
             kept.append(Token("kept", token.raw, token.start, token.name))
         else:
             kept.append(token)
