@@ -74,6 +74,24 @@ inline __m256 extractf32x8_ps(__m512 a, int half) {
 }
 inline __m256 castps512_ps256(__m512 a) { return extractf32x8_ps(a, 0); }
 
+// Number i of quarter i / 4: of each quarter the first or second half of both, in turn.
+inline __m512 unpack_ps(__m512 a, __m512 b, int half) {
+    return floats([&](int i) { return at(i % 2 ? b : a, i / 4 * 4 + 2 * half + i % 4 / 2); });
+}
+inline __m512 unpacklo_ps(__m512 a, __m512 b) { return unpack_ps(a, b, 0); }
+inline __m512 unpackhi_ps(__m512 a, __m512 b) { return unpack_ps(a, b, 1); }
+inline __m512 castpd_ps(__m512d a) { return as<__m512>(a); }
+inline __m512d castps_pd(__m512 a) { return as<__m512d>(a); }
+inline __m512d unpack_pd(__m512d a, __m512d b, int half) {
+    return castps_pd(floats([&](int i) { return at(castpd_ps(i % 4 / 2 ? b : a), i / 4 * 4 + 2 * half + i % 2); }));
+}
+inline __m512d unpacklo_pd(__m512d a, __m512d b) { return unpack_pd(a, b, 0); }
+inline __m512d unpackhi_pd(__m512d a, __m512d b) { return unpack_pd(a, b, 1); }
+inline __m512 shuffle_f32x4(__m512 a, __m512 b, int quarters) {
+    return floats([&](int i) { return at(i < 8 ? a : b, (quarters >> (i / 4 * 2) & 3) * 4 + i % 4); });
+}
+inline __m512 setzero_ps() { return floats([](int) { return 0.0f; }); }
+
 inline __m512i castps_si512(__m512 a) { return as<__m512i>(a); }
 inline __m512 castsi512_ps(__m512i a) { return as<__m512>(a); }
 inline __m512i add_epi32(__m512i a, __m512i b) { return ints([&](int i) { return wrapped(int64_t(at(a, i)) + at(b, i)); }); }
@@ -110,6 +128,8 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_add_epi32 in_words::add_epi32
 #define _mm512_add_ps in_words::add_ps
 #define _mm512_and_si512 in_words::and_si512
+#define _mm512_castpd_ps in_words::castpd_ps
+#define _mm512_castps_pd in_words::castps_pd
 #define _mm512_castps512_ps256 in_words::castps512_ps256
 #define _mm512_castps_si512 in_words::castps_si512
 #define _mm512_castsi512_ps in_words::castsi512_ps
@@ -132,8 +152,14 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
 #define _mm512_or_si512 in_words::or_si512
 #define _mm512_set1_epi32 in_words::set1_epi32
 #define _mm512_set1_ps in_words::set1_ps
+#define _mm512_setzero_ps in_words::setzero_ps
+#define _mm512_shuffle_f32x4 in_words::shuffle_f32x4
 #define _mm512_slli_epi32 in_words::slli_epi32
 #define _mm512_srli_epi32 in_words::srli_epi32
 #define _mm512_storeu_ps in_words::storeu_ps
 #define _mm512_storeu_si512 in_words::storeu_si512
 #define _mm512_sub_ps in_words::sub_ps
+#define _mm512_unpackhi_pd in_words::unpackhi_pd
+#define _mm512_unpackhi_ps in_words::unpackhi_ps
+#define _mm512_unpacklo_pd in_words::unpacklo_pd
+#define _mm512_unpacklo_ps in_words::unpacklo_ps
