@@ -26,7 +26,7 @@ from heed.errors import ConfigError
         ({"beam_size": True}, r"decoding.beam_size must be a whole number .*, but is True"),
         (
             {"n_best": 6},
-            r"n_best must be at most decoding.beam_size \(5\), but is 6. Raise",
+            r"decoding.n_best must be at most decoding.beam_size \(5\), but is 6. Raise",
         ),
         ({"length_formula": "gmnt"}, r"length_formula must be one of gnmt, power, none, but is"),
         ({"early_stopping": True}, r"early_stopping must be one of first, bound, never, but is T"),

@@ -187,8 +187,9 @@ def test_the_seed_decides_the_split() -> None:
 
 
 def test_the_demo_corpus_shares_no_sentence_between_its_parts() -> None:
-    parts = demo_corpus(1, dev_size=50, test_size=100)
-    assert [len(part) for part in parts[1:]] == [200, 400]
+    parts = demo_corpus(1, train_size=5_000, dev_size=50, test_size=100)
+    n_by_heart = len(demo_corpus(1, times_by_heart=2)[0]) - len(demo_corpus(1)[0])
+    assert [len(part) for part in parts] == [20_000 + n_by_heart, 200, 400]
     texts = []
     for part in parts:
         texts.append(
@@ -197,6 +198,17 @@ def test_the_demo_corpus_shares_no_sentence_between_its_parts() -> None:
     train, dev, test = texts
     assert not train & dev and not train & test and not dev & test
     assert set(WORKED) <= set(parts[0])
+
+
+def test_a_sampled_demo_corpus_still_shows_every_word_in_every_direction() -> None:
+    train, dev, test = demo_corpus(3, train_size=1_500)
+    for direction in DIRECTIONS:
+        for side, language in zip((2, 3), direction, strict=True):
+            known, asked = (
+                {word for e in part if e[:2] == direction for word in tokens(e[side], language)}
+                for part in (train, dev + test)
+            )
+            assert asked <= known
 
 
 def test_in_a_sampled_demo_corpus_the_same_words_meet() -> None:

@@ -35,6 +35,15 @@ def require_not_read(output: str | os.PathLike[str], inputs: Iterable[str]) -> N
             )
 
 
+def are_one_file(output: str, other: str) -> bool:
+    """Whether two outputs are, or will be, one file: by name, by a link, or by redirection."""
+    if written := _identity(output, sys.stdout):
+        return written == _identity(other, sys.stdout)
+    # A device or a pipe holds nothing that could be overwritten.
+    is_other_kind = output != STANDARD and os.path.exists(output)
+    return not is_other_kind and os.path.realpath(output) == os.path.realpath(other)
+
+
 def require_replaceable(out: str, inputs: Iterable[str], *, is_forced: bool) -> Path:
     """Refuse an output folder in which files would be lost.
 

@@ -12,7 +12,7 @@ import click
 
 from heed.cli.command import Session, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, model_options
-from heed.cli.streams import open_output
+from heed.cli.streams import json_row, open_output
 from heed.cli.terminal import echo
 from heed.errors import DataError, UsageError
 from heed.translate.doubts.judge import is_doubtful
@@ -114,7 +114,7 @@ class Doubtful:
             "confidence": found.confidence,
             "doubts": [asdict(doubt) for doubt in found.doubts],
         }
-        return json.dumps(record, ensure_ascii=False)
+        return json_row(record)
 
     def _changed(self, source: str, found: Translation) -> Translation:
         if self._wanted.on_doubt == "fail":

@@ -3,13 +3,12 @@
 Numbers are natural logarithms, except in `fairseq`, whose own scripts expect base 2.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from heed.cli.streams import on_one_line
+from heed.cli.streams import json_row, on_one_line
 from heed.errors import UsageError
 from heed.translate.result import Translation
 
@@ -114,9 +113,7 @@ def as_jsonl(line: int, translation: Translation, details: Details) -> list[str]
     }
     if details.n_best > 1:
         record["alternatives"] = [_record(other, details) for other in translation.alternatives]
-    text = json.dumps(record, ensure_ascii=False)
-    # Half a surrogate pair, in an id for example, is spelled \udcXX by JSON too.
-    return [text.encode("utf-8", "backslashreplace").decode()]
+    return [json_row(record)]
 
 
 def as_fairseq(line: int, translation: Translation, details: Details) -> list[str]:

@@ -1,6 +1,7 @@
 r"""Lines in and out as bytes: only `\n` ends a line, and order is kept."""
 
 import io
+import json
 import os
 import select
 import stat
@@ -270,6 +271,12 @@ def decode_lines(
 def on_one_line(token: str) -> str:
     r"""A piece with line breaks spelled `\n` and `\r`: some vocabularies have such pieces."""
     return token.replace("\n", "\\n").replace("\r", "\\r")
+
+
+def json_row(value: Any) -> str:
+    r"""JSON on one line; half a surrogate pair becomes \udcXX, which is also how JSON spells it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def shown_name(path: str) -> str:

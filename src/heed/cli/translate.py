@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from heed.bundle.outputs import require_not_read
+from heed.bundle.outputs import are_one_file, require_not_read
 from heed.cli.command import Session, as_one, command, options
 from heed.cli.doubting import CHOICES, Doubtful, Doubting
 from heed.cli.formats import FORMATS, Details, choose_format
@@ -297,14 +296,8 @@ def _require_apart(read: list[str], output: Output, doubting: Doubting) -> None:
     """Refuse to write over what is read, or two things into one file."""
     for path in filter(None, [output.output_path, doubting.report_path]):
         require_not_read(path, read)
-    if (report := doubting.report_path) and _is_one_file(report, output.output_path):
+    if (report := doubting.report_path) and are_one_file(report, output.output_path):
         raise UsageError(f"--report and --output are both {report}: each needs its own file.")
-
-
-def _is_one_file(path: str, other: str) -> bool:
-    """Whether two names are of one file, which is no pipe or device, or will be."""
-    target = Path(path).resolve()
-    return target == Path(other).resolve() and (target.is_file() or not target.exists())
 
 
 def _prefixes(stack: ExitStack, path: str | None) -> Iterator[str] | None:

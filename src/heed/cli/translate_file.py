@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from heed.bundle.outputs import require_not_read
+from heed.bundle.outputs import STANDARD, require_not_read
 from heed.cli.command import Session, command, options
 from heed.cli.glossary import note_terms, open_glossary
 from heed.cli.models import (
@@ -19,7 +19,7 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
-from heed.disk.files import atomic_writer, read_bytes
+from heed.disk.files import read_bytes, write_atomically
 from heed.documents.files import open_document
 
 EXAMPLES = """
@@ -76,10 +76,9 @@ def translate_file(
     )
     note_terms(session, translations)
     written = document.join(translations)
-    if output_path == "-":
+    if output_path == STANDARD:
         sys.stdout.buffer.write(written)
     else:
-        with atomic_writer(output_path, needed_bytes=len(written), follow_links=True) as file:
-            file.write(written)
-    name = "standard output" if output_path == "-" else output_path
+        write_atomically(output_path, written, follow_links=True)
+    name = "standard output" if output_path == STANDARD else output_path
     session.say(f"{name}: {len(document.segments)} texts translated")

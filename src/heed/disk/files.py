@@ -42,15 +42,18 @@ def fault_point() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], data: bytes, *, follow_links: bool = False
+) -> None:
     """Write `data` to `path` atomically.
 
-    Missing parent folders are made. A symbolic link is replaced, not written through.
+    Missing parent folders are made. A symbolic link is replaced, not written through, unless
+    `follow_links` (see `atomic_writer`).
 
     Raises:
         RunError: the disk is full, read-only or not ours; the old file is untouched.
     """
-    with atomic_writer(path, needed_bytes=len(data)) as file:
+    with atomic_writer(path, needed_bytes=len(data), follow_links=follow_links) as file:
         _write_in_halves(file, data)
 
 

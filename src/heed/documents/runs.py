@@ -132,7 +132,7 @@ class _Parts:
     def _read(self, number: int) -> int:
         """Read what begins at a token, and return the number of the token behind it."""
         token = self._tokens[number]
-        match token.kind, token.name.removeprefix(f"{self._prefix}:"):
+        match token.kind, self._name(token):
             case "open", "r":
                 return self._open_run(number)
             case "open", "t" if self._heads and self._is_text(number):
@@ -142,7 +142,9 @@ class _Parts:
                 self._is_inside = False
                 if self._start is None:
                     self.assembly.keep(token.raw)
-            case kind, name if kind != "text" and self._stays_in_line(name):
+            case _, name if name in _DROPPED and self._start is not None:
+                pass
+            case kind, name if kind != "text" and name in _MOVED and not self._is_inside:
                 self._begin_line(token.start)
                 self._line.append(token)
             case _:
@@ -150,19 +152,17 @@ class _Parts:
                 self.assembly.keep(token.raw)
         return number + 1
 
-    def _stays_in_line(self, name: str) -> bool:
-        if name in _DROPPED:
-            return self._start is not None
-        return name in _MOVED and not self._is_inside
+    def _name(self, token: Token) -> str:
+        return token.name.removeprefix(f"{self._prefix}:")
 
     def _open_run(self, number: int) -> int:
         start = number
         number += 1
-        if self._tokens[number].name == f"{self._prefix}:rPr":
+        if self._name(self._tokens[number]) == "rPr":
             number = _behind(self._tokens, number)
         self._heads.append("".join(token.raw for token in self._tokens[start:number]))
         first = number
-        while self._tokens[first].name.removeprefix(f"{self._prefix}:") in _DROPPED:
+        while self._name(self._tokens[first]) in _DROPPED:
             first += 1
         if self._is_text(first):
             self._begin_line(self._tokens[start].start)
@@ -175,9 +175,10 @@ class _Parts:
     def _is_text(self, number: int) -> bool:
         """Whether an element of nothing but text begins at a token."""
         token = self._tokens[number]
+        if (token.kind, self._name(token)) != ("open", "t"):
+            return False
         inside = self._tokens[number + 1 : _behind(self._tokens, number) - 1]
-        is_text = (token.kind, token.name) == ("open", f"{self._prefix}:t")
-        return is_text and all(token.kind == "text" for token in inside)
+        return all(token.kind == "text" for token in inside)
 
     def _add_text(self, number: int) -> int:
         token, after = self._tokens[number], _behind(self._tokens, number)
@@ -197,9 +198,13 @@ class _Parts:
 
     def _end_line(self, end: int) -> None:
         if self._start is not None:
-            after = self._heads[-1] if self._is_inside else ""
             raw = self._text[self._start : end]
-            _add_line(self.assembly, self._line, raw, self._prefix, self._before, after)
+            line = _merged(self._line)
+            if any(isinstance(item, _Run) for item in line):
+                after = self._heads[-1] if self._is_inside else ""
+                self.assembly.add(_line(line, raw, self._before, after))
+            else:
+                self.assembly.keep(raw)
         self._line, self._start, self._before, self._is_inside = [], None, "", False
 
 
@@ -213,26 +218,15 @@ def _behind(tokens: list[Token], number: int) -> int:
             return number
 
 
-def _add_line(
-    assembly: Assembly,
-    line: list[_Run | Token],
-    raw: str,
-    prefix: str,
-    before: str,
-    after: str,
-) -> None:
-    line = _merged([item for item in line if not _is_dropped(item, prefix)])
+def _line(items: list[_Run | Token], raw: str, before: str, after: str) -> _Line:
     lengths: Counter[str] = Counter()
-    for item in line:
+    for item in items:
         if isinstance(item, _Run):
             lengths[item.format] += 1 + sum(len(token.text) for token in item.texts)
-    if not lengths:
-        assembly.keep(raw)
-        return
     plain_format = lengths.most_common(1)[0][0]
-    plain = next(i for i in line if isinstance(i, _Run) and i.format == plain_format)
+    plain = next(i for i in items if isinstance(i, _Run) and i.format == plain_format)
     tokens: list[Token] = []
-    for item in line:
+    for item in items:
         if isinstance(item, _Run):
             tokens += _run_tokens(item, plain_format)
         else:
@@ -240,12 +234,7 @@ def _add_line(
     segments, parts = flow(
         structure(raw, tokens, _RULES), is_html=False, split=sentences, escape=_escape
     )
-    markup = Markup(segments, parts)
-    assembly.add(_Line(markup, raw, plain.opening, plain.closing, before, after))
-
-
-def _is_dropped(item: _Run | Token, prefix: str) -> bool:
-    return isinstance(item, Token) and item.name.removeprefix(f"{prefix}:") in _DROPPED
+    return _Line(Markup(segments, parts), raw, plain.opening, plain.closing, before, after)
 
 
 def _merged(line: list[_Run | Token]) -> list[_Run | Token]:

@@ -67,11 +67,9 @@ class _Speech:
         return self.markup.segments
 
     def join(self, translations: Sequence[Translation]) -> str:
-        if is_unchanged(self.segments, translations):
-            pairs = zip(self.lines, [*self.breaks, ""], strict=True)
-            return "".join(part for pair in pairs for part in pair)
-        text = self.markup.join(translations)
-        lines = break_like(text, self.lines, unbroken=_TAG)
+        lines = self.lines
+        if not is_unchanged(self.segments, translations):
+            lines = break_like(self.markup.join(translations), lines, unbroken=_TAG)
         breaks = [*self.breaks[: len(lines) - 1], ""]
         return "".join(part for pair in zip(lines, breaks, strict=True) for part in pair)
 
