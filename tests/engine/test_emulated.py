@@ -43,6 +43,7 @@ KERNELS = "-c", "import heed.engine.library as n; print(n.kernels())"
 
 @pytest.mark.slow
 @pytest.mark.reliability
+@pytest.mark.timeout(300)
 def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         pytest.skip("their other halves are instructions of x86-64")
@@ -50,10 +51,11 @@ def test_avx512_kernels_give_the_bits_of_all_others(tmp_path: Path) -> None:
         pytest.skip("this processor has AVX-512: test_equal.py runs these kernels themselves")
     emulating = tmp_path / "libheed.so"
     words = ("-include", str(HERE / "avx512_in_words.h"))
-    compiled(emulating, "-mno-avx512f", "-mno-amx-tile", "-Wno-psabi", *words)
+    # The least optimization that pays: most of this test's time is the compiler's.
+    compiled(emulating, "-O1", "-mno-avx512f", "-mno-amx-tile", "-Wno-psabi", *words)
     tests = pytest_of("engine/test_equal.py", "engine/test_native.py", "vectors/test_word2vec.py")
-    # Slow in words, and its blocks are those of AMX.
-    tests += ["-k", "not any_number_of_rows"]
+    # Slow in words, and its blocks are those of AMX; memory is the same for all kernels.
+    tests += ["-k", "not any_number_of_rows and not memory_of_ended_batches"]
     assert run_with(emulating, *KERNELS).stdout.strip() == "avx512"
     found = run_with(emulating, *tests)
     assert found.returncode == 0, found.stdout[-4000:]
