@@ -51,6 +51,16 @@ def test_another_format_is_refused_with_those_that_are_supported(name: str) -> N
         open_document(name, b"a")
 
 
+def test_a_page_in_another_encoding_stays_in_it() -> None:
+    page = '<meta charset="latin1"><p title="x">Cafe &amp; more</p>'
+    document = open_document("a.html", page.encode())
+    said = [Translation(text="中é"), Translation(text="é中 & <b>")]
+    done = document.join(said)
+    assert done.decode("latin-1") == (
+        '<meta charset="latin1"><p title="&#20013;é">é&#20013; &amp; &lt;b&gt;</p>'
+    )
+
+
 def test_malformed_xml_and_wrong_bytes_are_errors_in_words() -> None:
     with pytest.raises(DataError, match=r"a\.xml: The XML is malformed: <a> at line 1"):
         open_document("a.xml", b"<a>")

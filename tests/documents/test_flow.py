@@ -1,5 +1,7 @@
 """From structure to segments."""
 
+import pytest
+
 from heed.documents.flow import flow
 from heed.documents.structure import Rules, structure
 from heed.documents.tags import read_tokens
@@ -43,3 +45,22 @@ def test_tags_between_two_sentences_go_with_the_sentence_they_belong_to() -> Non
         [("One.", False), ("Two three.", True)],
         ["<b>", "*", "</b>", " ", "<img>", "<i>*</i>"],
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "rest"),
+    [
+        ("<textarea placeholder=", ">b</textarea>"),
+        ("<pre id=x title=", "><b title='c'>d</b></pre>"),
+        ("<iframe title=", "></iframe>"),
+        ("<svg aria-label=", "><title>b</title></svg>"),
+        ("<code title=", ">y</code>"),
+    ],
+)
+def test_attributes_of_kept_elements_are_texts_unless_all_is_kept(start: str, rest: str) -> None:
+    segments, parts = parts_of(f"{start}'Say it'{rest}")
+    assert segments == [("Say it", False)]
+    assert "".join(parts) == f"{start}'*'{rest}"
+    for word in ("translate=no", "class=notranslate"):
+        source = f"{start}'Say it' {word}{rest}"
+        assert parts_of(source) == ([], [source])

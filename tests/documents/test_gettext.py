@@ -93,6 +93,23 @@ def test_a_malformed_line_is_named() -> None:
             split_po(catalog)
 
 
+def test_strings_may_share_a_line_and_lines_be_indented() -> None:
+    catalog = 'domain "d"\n\n  msgid "a" "b" ""\n  msgstr ""\n\tmsgid "c"\n\tmsgstr "" ""\n'
+    assembly = split_po(catalog)
+    assert texts(assembly) == ["ab", "c"]
+    done = catalog.replace('msgstr "" ""', 'msgstr "C"').replace('msgstr ""', 'msgstr "AB"')
+    assert assembly.join(shouted(assembly.segments)) == done
+
+
+def test_codes_are_bytes_of_utf_8_or_else_of_latin_1() -> None:
+    assert texts(split_po('msgid "caf\\303\\251 \\xc3\\xa9 \\351"\nmsgstr ""\n')) == ["café é é"]
+
+
+def test_the_header_says_utf_8() -> None:
+    header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=%s\\n"\n'
+    assert split_po(header % "CHARSET").join([]) == header % "UTF-8"
+
+
 def test_escapes_are_read_and_written() -> None:
     assembly = split_po('msgid "a\\tb\\x41\\101 \\"c\\" \\\\ d"\nmsgstr ""\n')
     assert texts(assembly) == ["a", 'bAA "c" \\ d']

@@ -80,6 +80,12 @@ def test_indented_lines_of_a_list_are_no_code() -> None:
     assert texts("- a\n\n      b\n") == ["a", "b"]
 
 
+def test_footnotes_are_texts() -> None:
+    page = "See[^1].\n\n[^1]: A note\n    goes on.\n[^b-c]: Another.\n\n    And more.\n\nafter\n"
+    assert texts(page) == ["See", "A note goes on.", "Another.", "And more.", "after"]
+    assert shout(page).startswith("SEE[^1].\n\n[^1]: A NOTE GOES ON.\n[^b-c]: ANOTHER.\n\n    AND")
+
+
 def test_marks_move_with_their_words() -> None:
     page = "a **bold *very* one** and [a link](http://x.y/z_w 'T') `code`"
     assembly = split_markdown(page)

@@ -40,6 +40,22 @@ def test_a_kept_element_is_one_token_with_its_words() -> None:
     ]
 
 
+def test_an_element_may_leave_out_its_end_tag() -> None:
+    def kept(source: str, **given: object) -> list[str]:
+        found = structure(source, read_tokens(source, is_xml=False), rules(**given))
+        return [token.raw for token in found.tokens if token.kind == "kept"]
+
+    no = "translate=no"
+    assert kept(f"<ul><li {no}>a <b>b</b><li>c</ul>") == [f"<li {no}>a <b>b</b>"]
+    assert kept(f"<ul><li>c<li {no}>a<ul><li>b</ul></ul>d") == [f"<li {no}>a<ul><li>b</ul>"]
+    assert kept(f"<p {no}>a<br>b<p>c") == [f"<p {no}>a<br>b"]
+    assert kept(f"<p {no}>a<hr>b") == [f"<p {no}>a"]
+    assert kept(f"<p {no}>a</b>b") == [f"<p {no}>a</b>b"]
+    assert kept(f"<tr><td {no}>a<th>b<tr><td>c") == [f"<td {no}>a"]
+    assert kept(f"<div><i {no}>a</div>b") == [f"<i {no}>a"]
+    assert kept(f"a<li {no}>") == [f"<li {no}>"]
+
+
 def test_an_element_that_is_mostly_beside_text_is_part_of_the_text() -> None:
     source = "<d><p>a <b>c</b></p><p><b>e</b> f</p><p><b>g</b></p></d>"
     assert set(apart(source, is_xml=True, has_outline=True)) == {"<d>", "</d>", "<p>", "</p>"}

@@ -26,10 +26,11 @@ _BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 begins like that 
     b"\0<": "utf-16-be",
 }
 _DECLARATION = re.compile(r"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.:-]*)["']""", re.A)
-# What files under these names really hold; each is a superset. Source: encoding.spec.whatwg.org
-_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
-# Python calls these encodings, but no file is written in them.
-_NOT_OF_FILES = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
+# Source: encoding.spec.whatwg.org
+SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
+"""Codecs of Python, and those that hold all that files under these names really hold."""
+NOT_OF_FILES = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
+"""Python calls these encodings, but no file is written in them."""
 
 
 def read_xml(path: str | Path) -> Iterator[bytes]:
@@ -45,7 +46,7 @@ def read_xml(path: str | Path) -> Iterator[bytes]:
         head += chunk
         if len(head) >= _HEAD_BYTES:
             break
-    name = _encoding_of(head)
+    name = encoding_of(head)
     decoder = _decoder(name, path)
     n_newlines = 0
     for number, chunk in enumerate(chain((head,), chunks, (b"",))):
@@ -69,8 +70,8 @@ def read_xml(path: str | Path) -> Iterator[bytes]:
             )
 
 
-def _encoding_of(head: bytes) -> str:
-    """The encoding that the first bytes of a file show or declare."""
+def encoding_of(head: bytes) -> str:
+    """The encoding that the first bytes of an XML file show or declare."""
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return encoding
@@ -87,10 +88,10 @@ def _decoder(name: str, path: str | Path) -> codecs.IncrementalDecoder:
     try:
         " ".encode(name)  # refuses codecs that do not encode text, such as zlib
         codec = codecs.lookup(name).name
-        decoder = codecs.getincrementaldecoder(_SUPERSETS.get(codec, codec))()
+        decoder = codecs.getincrementaldecoder(SUPERSETS.get(codec, codec))()
     except (LookupError, UnicodeError) as error:
         raise _unknown(name, path) from error
-    if codec in _NOT_OF_FILES:
+    if codec in NOT_OF_FILES:
         raise _unknown(name, path)
     return decoder
 

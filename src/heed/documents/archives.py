@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from heed.documents.assembly import Content
-from heed.documents.encoding import read
+from heed.documents.encoding import Encoding, read
 from heed.documents.markup import parse_markup
 from heed.documents.runs import split_runs
 from heed.documents.segment import Segment, require_one_each
@@ -121,12 +121,11 @@ class _TextPart:
 
     content: Content
     first: int
-    encoding: str
-    mark: bytes
+    encoding: Encoding
 
     def join(self, translations: Sequence[Translation]) -> bytes:
         own = translations[self.first : self.first + len(self.content.segments)]
-        return self.mark + self.content.join(own).encode(self.encoding)
+        return self.encoding.encode(self.content.join(own))
 
 
 def open_archive(name: str, data: bytes, ending: str) -> Archive:
@@ -152,9 +151,11 @@ def open_archive(name: str, data: bytes, ending: str) -> Archive:
                 if not pattern.fullmatch(info.filename):
                     archive.parts.append((info, part))
                     continue
-                content, encoding, mark = read(f"{info.filename} of {name}", part, split)
+                part_ending = info.filename.rpartition(".")[2].lower()
+                part_name = f"{info.filename} of {name}"
+                content, encoding = read(part_name, part, split, part_ending)
                 first = len(archive.segments)
-                archive.parts.append((info, _TextPart(content, first, encoding, mark)))
+                archive.parts.append((info, _TextPart(content, first, encoding)))
                 archive.segments += content.segments
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
         raise DataError(f"{name} is damaged, or is no .{ending} file: {error}.") from None

@@ -1,9 +1,15 @@
-"""Bytes of a text file to characters and back: UTF-8, or UTF-16 that begins with its mark."""
+"""Bytes of a text file to characters and back.
+
+The encoding is that of the byte order mark; without one it is UTF-8, or what the file declares.
+"""
 
 import codecs
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
+from heed.data.xml_encoding import NOT_OF_FILES, SUPERSETS, encoding_of
 from heed.errors import DataError
 
 T = TypeVar("T")
@@ -14,13 +20,46 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
+_HEADER = re.compile(rb"^\"Content-Type:[^\"\n]*\bcharset=([\w.:-]+)", re.M)
+_SCANNED_BYTES = 1024
+# Encoding Standard, section 4.2: what browsers read under these names.
+_OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", **SUPERSETS}
 
 
-def decode(name: str, data: bytes) -> tuple[str, str, bytes]:
-    """The text of a file, its encoding and its byte order mark.
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file is written.
+
+    Attributes:
+        name: a codec of Python.
+        mark: the byte order mark, if there is one.
+        has_references: whether a character that the encoding lacks can be written as `&#8364;`.
+    """
+
+    name: str = "utf-8"
+    mark: bytes = b""
+    has_references: bool = False
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of a file with this text."""
+        errors = "xmlcharrefreplace" if self.has_references else "strict"
+        return self.mark + text.encode(self.name, errors)
+
+
+def decode(name: str, data: bytes, ending: str = "") -> tuple[str, Encoding]:
+    """The text of a file, and how it is written.
+
+    A declaration counts where the bytes are no UTF-8 or only ASCII: what was converted to UTF-8
+    often declares what it was before. A gettext catalog is written as UTF-8.
+
+    Args:
+        name: of the file, for errors.
+        data: its bytes.
+        ending: of its name; says where an encoding is declared.
 
     Raises:
-        DataError: it is not UTF-8, nor UTF-16 with a byte order mark; names the first wrong byte.
+        DataError: it is not in that encoding; names the first wrong byte.
     """
     if data.startswith(_UTF_32):
         raise DataError(
@@ -28,26 +67,66 @@ def decode(name: str, data: bytes) -> tuple[str, str, bytes]:
             "UTF-32. Save the file as UTF-8."
         )
     mark, encoding = next(
-        ((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8")
+        ((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "")
     )
+    declared = "" if mark or _is_written_in_utf_8(data) else _declared(ending, data)
     try:
-        return data[len(mark) :].decode(encoding), encoding, mark
+        text = data[len(mark) :].decode(encoding or declared or "utf-8")
     except UnicodeDecodeError as error:
         place = error.start + len(mark)
+        what = f"{declared}, which it declares" if declared else ""
         raise DataError(
-            f"{name} must be UTF-8, or UTF-16 with a byte order mark, but byte {place + 1} "
-            f"(0x{data[place]:02x}) does not fit {encoding.upper()}. Save the file as UTF-8."
+            f"{name} must be {what or 'UTF-8, or UTF-16 with a byte order mark'}, but byte "
+            f"{place + 1} (0x{data[place]:02x}) does not fit "
+            f"{'that' if what else (encoding or 'utf-8').upper()}. Save the file as UTF-8."
         ) from None
+    if ending == "po" or not declared:
+        return text, Encoding(encoding or "utf-8", mark)
+    return text, Encoding(declared, has_references=True)
 
 
-def read(name: str, data: bytes, split: Callable[[str], T]) -> tuple[T, str, bytes]:
-    """What `split` makes of the text of a file, the file's encoding and its byte order mark.
+def _is_written_in_utf_8(data: bytes) -> bool:
+    """Whether bytes are valid UTF-8 that holds more than ASCII; with a NUL they are UTF-16."""
+    if data.isascii() or b"\0" in data:
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _declared(ending: str, data: bytes) -> str:
+    """The codec that a file declares; empty if none that Python knows and that is no UTF-8."""
+    supersets = SUPERSETS
+    found = ""
+    if ending in ("xml", "xhtml"):
+        found = encoding_of(data)
+    if ending in ("html", "htm", "xhtml") and found in ("", "utf-8"):
+        supersets = _OF_PAGES
+        match = _META.search(data[:_SCANNED_BYTES])
+        # Who could read this declaration does not read UTF-16.
+        found = match[1].decode() if match and not match[1].lower().startswith(b"utf-16") else ""
+    if ending == "po" and (match := _HEADER.search(data)):
+        found = match[1].decode()
+    try:
+        "".encode(found)  # refuses codecs that encode no text
+        codec = codecs.lookup(found).name
+    except (LookupError, UnicodeError):
+        return ""
+    return "" if codec in ("utf-8", *NOT_OF_FILES) else supersets.get(codec, codec)
+
+
+def read(
+    name: str, data: bytes, split: Callable[[str], T], ending: str = ""
+) -> tuple[T, Encoding]:
+    """What `split` makes of the text of a file, and how the file is written.
 
     Raises:
         DataError: of `decode`, or of `split`; names the file.
     """
-    text, encoding, mark = decode(name, data)
+    text, encoding = decode(name, data, ending)
     try:
-        return split(text), encoding, mark
+        return split(text), encoding
     except DataError as error:
         raise DataError(f"{name}: {error}") from None

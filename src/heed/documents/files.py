@@ -10,7 +10,7 @@ from typing import Protocol
 
 from heed.documents.archives import ARCHIVE_FORMATS, open_archive
 from heed.documents.assembly import Content
-from heed.documents.encoding import read
+from heed.documents.encoding import Encoding, read
 from heed.documents.endings import SUPPORTED_FORMATS
 from heed.documents.gettext import split_po
 from heed.documents.markdown import split_markdown
@@ -52,18 +52,17 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _TextFile:
-    """A text with the bytes that say how it is encoded."""
+    """A text, and how it is written."""
 
     content: Content
-    encoding: str
-    mark: bytes
+    encoding: Encoding
 
     @property
     def segments(self) -> list[Segment]:
         return self.content.segments
 
     def join(self, translations: Sequence[Translation]) -> bytes:
-        return self.mark + self.content.join(translations).encode(self.encoding)
+        return self.encoding.encode(self.content.join(translations))
 
 
 def open_document(name: str, data: bytes) -> Document:
@@ -84,4 +83,4 @@ def open_document(name: str, data: bytes) -> Document:
         )
     if ending in ARCHIVE_FORMATS:
         return open_archive(name, data, ending)
-    return _TextFile(*read(name, data, TEXT_FORMATS[ending]))
+    return _TextFile(*read(name, data, TEXT_FORMATS[ending], ending))

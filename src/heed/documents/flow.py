@@ -112,10 +112,12 @@ def flow(
     parts: list[Part] = []
     run = _Run()
     for number, token in enumerate(structure.tokens):
-        is_tag = token.kind in ("open", "empty")
         template: Template = [token.raw]
-        if is_html and is_tag:
+        if is_html and token.kind in ("open", "empty"):
             template = tag_template(token.raw, segments)
+        elif is_html and token.opening:
+            template = tag_template(token.opening, segments)
+            template.append(token.raw[len(token.opening) :])
         if number in structure.apart:
             _Cutter(run, segments, parts, escape).cut(split)
             parts += template

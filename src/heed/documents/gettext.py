@@ -21,9 +21,13 @@ from heed.errors import DataError
 from heed.translate.result import Translation
 
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
-_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*+)"\s*+\Z')
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s*+(?=\")")
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.S)
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*+)"\s*+')
+_STRINGS = re.compile(rf"(?:{_STRING.pattern})++\Z")
+_KEYWORD = re.compile(r"(domain|msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s*+(?=\")")
+_BEGINNINGS = ("domain", "msgctxt", "msgid")
+_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\(.)", re.S)
+_CODE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2}))")
+_CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)[\w.:-]+', re.M)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in _ESCAPED.items()}
 FIELD = re.compile(
@@ -58,6 +62,7 @@ class _Message:
 
     markup: Markup
     keyword: str
+    indent: str
     line_end: str
 
     @property
@@ -70,15 +75,16 @@ class _Message:
         quoted = [_quoted(line) for line in lines]
         if len(quoted) > 1:
             quoted = ['""', *quoted]
-        return f"{self.keyword} " + "".join(line + self.line_end for line in quoted)
+        return f"{self.indent}{self.keyword} " + "".join(line + self.line_end for line in quoted)
 
 
 def split_po(text: str) -> Assembly:
-    """The messages of a catalog that have no translation yet.
+    """The messages of a catalog that have no translation yet; its header says UTF-8 afterwards.
 
     Raises:
         DataError: a line is not of the format; names it.
     """
+    text = _CHARSET.sub(r"\1UTF-8", text, count=1)
     assembly = Assembly()
     entry = _Entry()
     keyword = ""
@@ -86,7 +92,7 @@ def split_po(text: str) -> Assembly:
     for line in _LINE.findall(text):
         body = line.strip()
         match = _KEYWORD.match(body)
-        begins = (match and match[1] in ("msgid", "msgctxt")) or body.startswith("#") or not body
+        begins = (match and match[1] in _BEGINNINGS) or body.startswith("#") or not body
         if begins and any(name.startswith("msgstr") for name in entry.texts):
             _add_entry(assembly, entry)
             entry = _Entry()
@@ -96,13 +102,12 @@ def split_po(text: str) -> Assembly:
             entry.texts[keyword] = ""
             body = body[match.end() :]
         if body and not body.startswith("#"):
-            string = _STRING.match(body)
-            if not string or not entry.texts:
+            if not _STRINGS.match(body) or not entry.texts:
                 raise DataError(
                     f"The catalog is malformed at {position(text, start)}: a line must be a "
                     f"comment, a keyword such as msgid with a string, or a string, but is {body!r}."
                 )
-            entry.texts[keyword] += _ESCAPE.sub(_unescaped, string[1])
+            entry.texts[keyword] += _ESCAPE.sub(_unescaped, "".join(_STRING.findall(body)))
             entry.places[keyword] = (entry.places[keyword][0], len(entry.lines) + 1)
         entry.lines.append(line)
         start += len(line)
@@ -125,7 +130,8 @@ def _add_entry(assembly: Assembly, entry: _Entry) -> None:
         text = source if number == 0 and len(places) > 1 else plural
         line = entry.lines[start]
         line_end = line[len(line.rstrip("\r\n")) :] or "\n"
-        assembly.add(_Message(_markup(text), name, line_end))
+        indent = line[: len(line) - len(line.lstrip())]
+        assembly.add(_Message(_markup(text), name, indent, line_end))
         written = end
     assembly.keep("".join(entry.lines[written:]))
 
@@ -163,10 +169,17 @@ def _text(token: Token, start: int, end: int) -> Token:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    octal, hexadecimal, letter = match.groups()
+    codes, letter = match.groups()
     if letter:
         return _ESCAPED.get(letter, letter)
-    return chr(int(octal, 8) if octal else int(hexadecimal, 16))
+    data = bytes(
+        int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)
+        for octal, hexadecimal in _CODE.findall(codes)
+    )
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _quoted(text: str) -> str:

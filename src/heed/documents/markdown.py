@@ -1,8 +1,8 @@
 """Markdown: the text of paragraphs, headings, lists, quotes and tables is translated.
 
-Kept: front matter, code, HTML blocks that hold no text, link targets, reference definitions, list
-and quote marks. Marks of emphasis and links move with their words as tags do (`inline.py`). A
-paragraph that was translated is written on one line.
+Kept: front matter, code, HTML blocks that hold no text, link targets, reference definitions, and
+the marks of lists, quotes and footnotes. Marks of emphasis and links move with their words as tags
+do (`inline.py`). A paragraph that was translated is written on one line.
 
 Source: CommonMark 0.31, in outline: a document is read line by line, and blocks are not nested.
 """
@@ -23,8 +23,9 @@ from heed.translate.result import Translation
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++\Z")
 _PREFIX = re.compile(
     r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|\r?\n|\Z)))*+[ \t]*(?:\[[ xX]\][ \t]+)?"
-    r"(?:#{1,6}[ \t]+)?"
+    r"(?:#{1,6}[ \t]+|\[\^[^\]\s]{1,99}\]:[ \t]+)?"
 )
+_NOTE = re.compile(r"\]:[ \t]+\Z")
 _LIST_MARK = re.compile(r"[-*+]|\d[.)]")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _KEPT_HTML = re.compile(r"<(script|style|pre|textarea|!--)", re.I)
@@ -118,7 +119,7 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
         state.was_blank, state.is_table = True, False
         return
     is_marked = bool(prefix.strip())
-    state.is_list = bool(_LIST_MARK.search(prefix)) or (
+    state.is_list = _begins_item(prefix) or (
         state.is_list and (line[0] in " \t" or not state.was_blank)
     )
     indent = len(prefix.expandtabs(_INDENT))
@@ -142,6 +143,11 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
         _add_line(assembly, state, prefix, body)
 
 
+def _begins_item(prefix: str) -> bool:
+    """Whether a prefix is that of a list item, or of a footnote, which may go on in the same way."""
+    return bool(_NOTE.search(prefix) or _LIST_MARK.search(prefix))
+
+
 def _end_of(opening: str) -> re.Pattern[str]:
     """The line that ends what `opening` begins."""
     if opening[0] in "`~":
@@ -154,7 +160,7 @@ def _add_line(assembly: Assembly, state: _State, prefix: str, body: str) -> None
     is_heading = prefix.rstrip().endswith("#")
     depth = prefix.count(">")
     # A list item, a heading or a quote within begins a new paragraph.
-    is_new = is_heading or bool(_LIST_MARK.search(prefix)) or depth > state.depth
+    is_new = is_heading or _begins_item(prefix) or depth > state.depth
     state.depth = depth
     if is_new or not state.paragraph:
         _end_paragraph(assembly, state)

@@ -7,7 +7,7 @@ tags that move with words come in pairs, well nested, and everything else stays 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heed.documents.attributes import forbids_translation
 from heed.documents.segment import has_words
@@ -23,6 +23,24 @@ _BLOCKS = frozenset(
     "noscript object ol optgroup option p param plaintext pre search section select source summary "
     "table tbody td template tfoot th thead title tr track ul video xmp".split()
 )
+# HTML, section 13.1.2.4 (optional tags): whose end tag may be left out, and what then ends them.
+_PARAGRAPH_ENDS = frozenset(
+    "address article aside blockquote details dialog div dl fieldset figcaption figure footer form "  # noqa: SIM905 - as above
+    "h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul".split()
+)
+_ENDED_BY = {
+    "p": _PARAGRAPH_ENDS,
+    "li": frozenset(("li",)),
+    "dt": frozenset(("dt", "dd")),
+    "dd": frozenset(("dt", "dd")),
+    "option": frozenset(("option", "optgroup", "hr")),
+    "optgroup": frozenset(("optgroup", "hr")),
+    "td": frozenset(("td", "th", "tr", "tbody", "tfoot")),
+    "th": frozenset(("td", "th", "tr", "tbody", "tfoot")),
+    "tr": frozenset(("tr", "tbody", "tfoot")),
+    "thead": frozenset(("tbody", "tfoot")),
+    "tbody": frozenset(("tbody", "tfoot")),
+}
 _LONGEST_NOTE = 8  # tokens
 _KEPT_BLOCKS = frozenset(("pre", *RAW_ELEMENTS))
 _DRAWN = frozenset(("math", "svg"))
@@ -137,18 +155,39 @@ def _with_kept(
     while number < len(tokens):
         token = tokens[number]
         end = partner.get(number, -1)
+        if token.kind == "open" and end < 0 and not rules.is_xml and forbids_translation(token.raw):
+            end = _implied_end(tokens, partner, number)
         if token.kind == "open" and end > 0 and _is_kept(tokens, number, end, names):
             last = tokens[end]
             raw = source[token.start : last.start + len(last.raw)]
             text = "" if token.name in _DRAWN else _text(tokens, number, end)
-            kept.append(Token("kept", raw, token.start, token.name, text))
+            kept.append(Token("kept", raw, token.start, token.name, text, token.raw))
             number = end
         elif token.kind == "empty" and (token.name in names or forbids_translation(token.raw)):
             kept.append(Token("kept", token.raw, token.start, token.name))
         else:
             kept.append(token)
         number += 1
-    return kept
+    return [_sealed(token, rules) if token.opening else token for token in kept]
+
+
+def _sealed(token: Token, rules: Rules) -> Token:
+    """A kept element; its attributes, too, where a person wants all of it kept."""
+    is_all_kept = rules.is_xml or token.name in rules.ignored or forbids_translation(token.opening)
+    return replace(token, opening="") if is_all_kept else token
+
+
+def _implied_end(tokens: list[Token], partner: dict[int, int], number: int) -> int:
+    """The last token of an HTML element whose end tag was left out."""
+    ends = _ENDED_BY.get(tokens[number].name, frozenset())
+    latest = number
+    while latest + 1 < len(tokens):
+        token = tokens[latest + 1]
+        closes_parent = token.kind == "close" and latest + 1 in partner
+        if closes_parent or (token.kind in ("open", "empty") and token.name in ends):
+            break
+        latest = partner.get(latest + 1, latest + 1)
+    return latest
 
 
 def _is_kept(tokens: list[Token], number: int, end: int, names: Collection[str]) -> bool:

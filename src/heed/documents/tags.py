@@ -7,6 +7,7 @@ Source: WHATWG HTML, section 13.2.5 (tokenization), in outline; XML 1.0, section
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -36,6 +37,9 @@ _XML_OPEN = re.compile(
     rf"<(?P<name>{_XML_NAME})"
     rf"(?:\s++{_XML_NAME}\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+\s*+(?P<empty>/?)>"
 )
+_XML_ATTRIBUTE = re.compile(rf"\s({_XML_NAME})\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
+# XML 1.0, section 2.2.
+_NO_XML_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _XML_CLOSE = re.compile(rf"</(?P<name>{_XML_NAME})\s*+>")
 # The page ends inside a tag. A text such as "if a <b then" does not look so.
 _CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
@@ -58,6 +62,7 @@ class Token:
         start: where it was read.
         name: of a tag; in small letters in HTML.
         text: what a text says, entities decoded; of a kept element, its words.
+        opening: the start tag of a kept element whose attributes are translated all the same.
     """
 
     kind: Kind
@@ -65,6 +70,7 @@ class Token:
     start: int
     name: str = ""
     text: str = ""
+    opening: str = ""
 
 
 def read_tokens(source: str, *, is_xml: bool) -> list[Token]:
@@ -116,7 +122,7 @@ def _html_tag(source: str, start: int) -> Token | None:
         name = match["name"].lower()
         # XHTML closes an empty element so, and no browser is asked to read it as HTML.
         if name in RAW_ELEMENTS and not match[0].endswith("/>"):
-            return _raw_element(source, start, match.end(), name)
+            return _raw_element(source, match, name)
         is_empty = name in VOID_ELEMENTS or match[0].endswith("/>")
         return Token("empty" if is_empty else "open", match[0], start, name)
     if source.find("<", start + 1) < 0 and _CUT_OFF.match(source, start):
@@ -141,10 +147,11 @@ def _until(source: str, start: int, end: int, length: int, kind: Kind) -> Token:
     return Token(kind, source[start:] if end < 0 else source[start : end + length], start)
 
 
-def _raw_element(source: str, start: int, inside: int, name: str) -> Token:
-    closing = re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.I).search(source, inside)
+def _raw_element(source: str, opening: re.Match[str], name: str) -> Token:
+    closing = re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.I).search(source, opening.end())
     end = closing.end() if closing else len(source)
-    return Token("kept", source[start:end], start, name)
+    start = opening.start()
+    return Token("kept", source[start:end], start, name, opening=opening[0])
 
 
 def _html_text(source: str, start: int, end: int) -> Iterator[Token]:
@@ -167,6 +174,8 @@ def _html_character(entity: str) -> str:
 
 
 def _xml_tokens(source: str) -> Iterator[Token]:
+    if match := _NO_XML_CHARACTER.search(source):
+        raise _malformed(source, match.start(), f"XML has no character U+{ord(match[0]):04X}")
     place = 0
     while place < len(source):
         start = source.find("<", place)
@@ -192,6 +201,9 @@ def _xml_tag(source: str, start: int) -> Token:
     if match := _XML_CLOSE.match(source, start):
         return Token("close", match[0], start, match["name"])
     if match := _XML_OPEN.match(source, start):
+        counts = Counter(_XML_ATTRIBUTE.findall(match[0]))
+        if repeated := next((name for name, count in counts.items() if count > 1), None):
+            raise _malformed(source, start, f"the tag has the attribute {repeated} twice")
         return Token("empty" if match["empty"] else "open", match[0], start, match["name"])
     shown = source[start : start + 20].split("\n")[0]
     raise _malformed(source, start, f"{shown!r} is no tag; a < of the text is written &lt;")
@@ -209,6 +221,8 @@ def _doctype(source: str, start: int) -> Token:
 
 
 def _xml_text(source: str, start: int, end: int) -> Iterator[Token]:
+    if (section_end := source.find("]]>", start, end)) >= 0:
+        raise _malformed(source, section_end, "this ]]> ends no CDATA section; write ]]&gt;")
     while start < end:
         sign = source.find("&", start, end)
         plain_end = end if sign < 0 else sign
@@ -233,7 +247,7 @@ def _xml_character(source: str, start: int, entity: str) -> str:
         return html5.get(f"{body};", "")
     digits, base = (body[2:], 16) if body[1] == "x" else (body[1:], 10)
     number = int(digits, base) if len(digits.lstrip("0")) <= _MAX_DIGITS else -1
-    if not 0 < number <= _LAST_CHARACTER or 0xD800 <= number < 0xE000:
+    if not 0 < number <= _LAST_CHARACTER or _NO_XML_CHARACTER.match(chr(number)):
         raise _malformed(source, start, "this entity is the number of no character")
     return chr(number)
 

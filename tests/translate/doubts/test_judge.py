@@ -1,14 +1,20 @@
 """What rules say about single translations, and which of two answers is kept."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from tests.random_bundle import bundle
 from tests.translate.doubts.word_for_word import vocab
 
+from heed.bundle.doubts import Fit, Judgment
 from heed.decode.options import DecodeOptions
+from heed.errors import FormatError
 from heed.text.vocab import train_vocab
 from heed.translate.doubts.again import better, halves, needs_help, other_options
-from heed.translate.doubts.judge import Judge, is_doubtful
+from heed.translate.doubts.features import NAMES
+from heed.translate.doubts.judge import Judge, is_doubtful, judge_of
 from heed.translate.parts import Chunk
 from heed.translate.result import Doubt, Status, Translation
 
@@ -49,6 +55,22 @@ def test_rules_need_nothing_learned(
     assert doubt.kind == kind
     assert place == (None if doubt.start is None else found.text[doubt.start : doubt.end])
     assert is_doubtful(one)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2])
+def test_a_regression_of_other_features_is_refused(
+    n_rows: int, config_of: Callable[..., Any]
+) -> None:
+    def opened(n_weights: int, n_knots: int) -> Judge:
+        fitted = Fit(weights=(0.0,) * n_weights, bias=0.0, knots=((0.0,) * n_knots,) * n_rows)
+        judgment = Judgment(fits={"added.given": fitted}, confidence=Fit(weights=(), bias=0.0))
+        return judge_of(replace(bundle(vocab(), config_of), judgment=judgment))
+
+    n = len(NAMES)
+    assert opened(n * (1 + n_rows), n).judgment is not None
+    for wrong in (n * (1 + n_rows) + 1, n * (1 + n_rows) * 2):
+        with pytest.raises(FormatError, match=rf"added.given has {wrong} weights and {n_rows} rows"):
+            opened(wrong, n)
 
 
 def test_a_good_translation_stays_as_it_is(judge: Judge) -> None:

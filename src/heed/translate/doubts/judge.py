@@ -11,8 +11,10 @@ import numpy as np
 
 from heed.bundle.bundle import Bundle
 from heed.bundle.doubts import Judgment
+from heed.bundle.find import DOUBTS
+from heed.errors import FormatError
 from heed.text.vocab import Vocab
-from heed.translate.doubts.features import Measured, measure
+from heed.translate.doubts.features import NAMES, Measured, measure
 from heed.translate.doubts.fit import chances, sums
 from heed.translate.doubts.loops import find_loops
 from heed.translate.doubts.numbers import different_numbers
@@ -209,7 +211,13 @@ def _with(found: Translation, doubts: Sequence[Doubt], confidence: float | None)
 
 
 def judge_of(bundle: Bundle) -> Judge:
-    """The judge of the model of a folder."""
+    """The judge of the model of a folder.
+
+    Raises:
+        FormatError: a regression of it knows other features than there are.
+    """
+    if bundle.judgment is not None:
+        _require_known_features(bundle.judgment)
     return Judge(
         bundle.judgment,
         bundle.src_vocab,
@@ -217,6 +225,21 @@ def judge_of(bundle: Bundle) -> Judge:
         source_lang=bundle.source_lang,
         target_lang="" if bundle.target_langs else bundle.target_lang,
     )
+
+
+def _require_known_features(judgment: Judgment) -> None:
+    n = len(NAMES)
+    for name, fitted in [*judgment.fits.items(), ("confidence", judgment.confidence)]:
+        if fitted is None:
+            continue
+        n_weights, n_rows = len(fitted.weights), len(fitted.knots)
+        # Without knots it may be of an earlier version, which knew fewer features.
+        fits = n_weights == n * (1 + n_rows) if n_rows else n_weights <= n
+        if not fits:
+            raise FormatError(
+                f"{DOUBTS} of the model is damaged: {name} has {n_weights} weights and {n_rows} "
+                f"rows of knots, which do not fit {n} features. Learn it anew with heed calibrate."
+            )
 
 
 def _is_too_short(found: Translation) -> bool:
