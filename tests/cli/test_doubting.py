@@ -99,6 +99,15 @@ def test_a_report_has_a_file_of_its_own(
     assert code == 0
 
 
+def test_a_report_that_cannot_be_written_leaves_no_empty_output(
+    call: Callable[..., Any], model: str, tmp_path: Path
+) -> None:
+    files = ("-o", str(tmp_path / "out.txt"), "--report", str(tmp_path / "missing" / "a"))
+    code, _, err = call("translate", "-m", model, *files, stdin=LINES.encode())
+    assert code == 1 and "a cannot be written: No such file or directory." in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_calibrating_needs_development_pairs(
     call: Callable[..., Any], model: str, tmp_path: Path
 ) -> None:

@@ -37,6 +37,18 @@ def test_align_refuses_a_layer_that_is_not_there(call: Callable[..., Any], model
     assert "layer must lie between -1 and 0, but is 7." in err
 
 
+@pytest.mark.parametrize("command", ["choose-heads", "calibrate"])
+def test_files_of_unequal_length_are_named(
+    call: Callable[..., Any], model: str, tmp_path: Path, command: str
+) -> None:
+    src, tgt = tmp_path / "a.en", tmp_path / "a.de"
+    src.write_text("a dog\na cat\n")
+    tgt.write_text("ein Hund\n")
+    code, _, err = call(command, "-m", model, str(src), str(tgt))
+    assert code == 1
+    assert f"{src} and {tgt} must have equally many lines, but have 2 and 1." in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [

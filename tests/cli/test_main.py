@@ -109,7 +109,12 @@ def test_no_command_shows_help_and_is_wrong_usage(call: Callable[..., Any]) -> N
         (DataError("x is wrong."), "x is wrong.", 1),
         (UsageError("say y."), "say y.", 2),
         (FileNotFoundError(2, "No such file", "a.txt"), "a.txt: No such file", 1),
-        (OSError(28, "No space left on device"), "No space left on device", 1),
+        (
+            OSError(28, "No space left on device"),
+            "standard output cannot be written: No space left on device.",
+            1,
+        ),
+        (OSError(5, "Input/output error"), "Input/output error", 1),
         (MemoryError(), "out of memory. Try a smaller --batch-size.", 1),
         (
             ModuleNotFoundError("No module named 'torch'", name="torch"),
@@ -151,6 +156,14 @@ def test_ctrl_c_exits_130_quietly(
     monkeypatch.setattr(main_module.heed, "invoke", interrupted)
     assert run(["doctor"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_full_disk_behind_standard_output_is_named() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "heed", "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "heed: standard output cannot be written: No space left on device.\n"
 
 
 @pytest.mark.slow

@@ -102,6 +102,12 @@ def test_an_older_file_is_kept_when_nothing_is_written_before_an_error(tmp_path:
     assert path.read_text() == ""
 
 
+def test_no_file_is_left_when_nothing_is_written_before_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError), open_output(str(tmp_path / "out")):
+        raise ValueError
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_lines_before_an_error_are_kept_and_other_names_of_the_file_stay(tmp_path: Path) -> None:
     path, other = tmp_path / "out", tmp_path / "other"
     path.write_text("an older file that is longer\n")

@@ -357,6 +357,7 @@ def test_a_reader_that_stops_early_is_no_error(model: Any, heed: Any) -> None:
             "--format text holds one translation",
         ),
         (["--alternatives", "-1", "x"], 2, "-1 is not in the range 0<=x<=1023"),
+        (["--prefix", "-"], 2, "The lines to translate and their prefixes cannot both be standard"),
         (["--json-input", "--prefix", "p", '"x"'], 2, 'give each "prefix" in its line instead of'),
         (["--dtype", "int4", "x"], 2, "'int4' is not one of 'auto', 'float32', 'int8', 'bfloat"),
         (["--device=cpu", "--dtype=float16", "x"], 1, "dtype float16 needs a GPU; use float32 or"),

@@ -82,6 +82,22 @@ def test_what_cannot_be_read_is_an_error_in_words(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [
+        ("-", "a.txt", "IN must be a file, whose ending says its format, but is standard input."),
+        ("", "a.txt", "IN must be the name of a file, but is empty."),
+        ("a.txt", "", "OUT must be the name of a file, but is empty."),
+    ],
+)
+def test_names_that_name_no_file_are_refused(
+    call: Callable[..., Any], model: str, source: str, target: str, words: str
+) -> None:
+    code, _, err = call("translate-file", source, target, "-m", model)
+    assert code == 2
+    assert words in err
+
+
 def test_a_file_is_not_written_over_itself(
     call: Callable[..., Any], model: str, tmp_path: Path
 ) -> None:

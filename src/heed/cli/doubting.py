@@ -157,10 +157,8 @@ def calibrate(
     training pairs in the run folder.
     """
     from heed.bundle.doubts import save_judgment
-    from heed.data.lines import read_lines
-    from heed.data.readers import Pair
+    from heed.data.readers import read_parallel
     from heed.train.run.calibrate import development_pairs, learn_doubts, training_pairs
-    from heed.translate.lines import pairs_of
 
     if src is not None and tgt is None:
         raise UsageError("missing argument 'TGT': the translations of SRC.")
@@ -169,11 +167,7 @@ def calibrate(
     if src is None or tgt is None:
         pairs = development_pairs(folder, translator, target_lang)
     else:
-        given = zip(*pairs_of([*read_lines(src)], [*read_lines(tgt)]), strict=True)
-        pairs = [
-            Pair(*both, line, src, target_lang=target_lang or "")
-            for line, both in enumerate(given, start=1)
-        ]
+        pairs = list(read_parallel(src, tgt, target_lang=target_lang or ""))
     training = training_pairs(folder, translator)
     found = learn_doubts(translator, pairs, training)
     stored = None if dry_run else save_judgment(folder, found)

@@ -155,7 +155,7 @@ def choose_heads(
     trained on these lines in both directions.
     """
     from heed.bundle.alignment import save_alignment_heads
-    from heed.data.lines import read_lines
+    from heed.data.readers import read_parallel
     from heed.explain.attention.choice import choose, held_out
     from heed.explain.attention.links import read_gold
 
@@ -166,7 +166,8 @@ def choose_heads(
     if src is None or tgt is None:
         sources, targets = held_out(folder, translator, target_lang)
     else:
-        sources, targets = [*read_lines(src)], [*read_lines(tgt)]
+        pairs = list(read_parallel(src, tgt))
+        sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     wanted = None if gold is None else read_gold(gold, len(sources))
     choice = choose(translator, sources, targets, gold=wanted, target_lang=target_lang)
     stored = None if dry_run else save_alignment_heads(folder, choice.best)

@@ -4,6 +4,7 @@ A command is imported when it is called, so `heed --help` never loads torch. Exi
 1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the output has gone, 143 terminated.
 """
 
+import errno
 import gc
 import importlib
 import os
@@ -91,6 +92,9 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 """Package → the extra that installs it."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk that takes no more."""
 
 
 class LazyGroup(click.Group):
@@ -205,6 +209,9 @@ def explain(error: Exception) -> tuple[str, int]:
         message = f"{message[:1].lower()}{message[1:].rstrip('.')}"
         end = "" if message.endswith("?") else "."
         return f"{message}{end}{_see_help(error)}", error.exit_code
+    if isinstance(error, OSError) and not error.filename and error.errno in FULL:
+        # Errors of all other outputs name their file.
+        return f"standard output cannot be written: {error.strerror}.", 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}", 1

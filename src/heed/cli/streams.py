@@ -138,7 +138,7 @@ def open_output(path: str) -> Iterator["LineWriter"]:
 
     A file is written in place, so that a person can watch it, it stays the same file under all of
     its names, and the lines before an error are kept; it is not emptied before there are lines, so
-    that a command that fails earlier leaves an older file as it was.
+    that a command that fails earlier leaves an older file as it was, and none where none was.
 
     Raises:
         DataError: the file cannot be written, or the disk is full.
@@ -147,11 +147,17 @@ def open_output(path: str) -> Iterator["LineWriter"]:
         yield LineWriter(sys.stdout.buffer, is_live=sys.stdout.isatty() or sys.stdin.isatty())
         sys.stdout.buffer.flush()
         return
+    is_new = not os.path.lexists(path)
     output = _Output(path)
-    with io.BufferedWriter(output) as file:
-        yield LineWriter(file)
-        file.flush()
-        output.begin()
+    try:
+        with io.BufferedWriter(output) as file:
+            yield LineWriter(file)
+            file.flush()
+            output.begin()
+    except BaseException:
+        if is_new and not output.has_begun:
+            os.unlink(path)
+        raise
 
 
 class _Output(io.FileIO):
@@ -164,14 +170,14 @@ class _Output(io.FileIO):
     def __init__(self, path: str) -> None:
         with _written(path):
             super().__init__(path, "wb", opener=_open_as_it_is)
-        self._has_begun = False
+        self.has_begun = False
 
     def begin(self) -> None:
         """Empty a regular file, once."""
-        if not self._has_begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+        if not self.has_begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
             with _written(self.name):
                 self.truncate(0)
-        self._has_begun = True
+        self.has_begun = True
 
     def write(self, data: Any) -> int:
         """Write after `begin`."""

@@ -286,6 +286,11 @@ def _check_together(
     """Refuse flags that exclude each other."""
     if text and source.input_path != "-":
         raise UsageError("Give either TEXT or --input, not both.")
+    if not text and source.input_path == source.prefix_path == "-":
+        raise UsageError(
+            "The lines to translate and their prefixes cannot both be standard input. Name a file "
+            "by --input or --prefix."
+        )
     if source.json_input and source.prefix_path:
         raise UsageError('With --json-input, give each "prefix" in its line instead of --prefix.')
     if output.alternatives and n_best is not None:

@@ -21,6 +21,7 @@ from heed.cli.models import (
 from heed.cli.protect import Protection, protect_options
 from heed.disk.files import read_bytes, write_atomically
 from heed.documents.files import open_document
+from heed.errors import UsageError
 
 EXAMPLES = """
 heed translate-file page.html page.de.html -m run/
@@ -60,6 +61,13 @@ def translate_file(
     of Office (.docx, .pptx) or OpenDocument, or an EPUB book; its ending says which. OUT may be -,
     standard output.
     """
+    if input_path == STANDARD:
+        raise UsageError(
+            "IN must be a file, whose ending says its format, but is standard input. Save it first."
+        )
+    for name, path in (("IN", input_path), ("OUT", output_path)):
+        if not path:
+            raise UsageError(f"{name} must be the name of a file, but is empty.")
     document = open_document(Path(input_path).name, read_bytes(Path(input_path)))
     glossary = open_glossary(session, glossary_path)
     inputs = [input_path, *([glossary_path] if glossary_path else []), *protection.inputs]

@@ -16,7 +16,7 @@ _JOINTS = re.compile(r"([\u2013x×\-\u2212+\u00b1])")
 _SEPARATOR = re.compile(rf"[.,'\u2019{_BLANKS}]")
 _PARTS = re.compile(
     rf"(?P<sign>[+\-\u2212\u00b1]?)(?P<before>(?:{CURRENCY}|[A-Z]{{3}})?)(?P<gap>[{_BLANKS}]?)"
-    rf"(?P<digits>[+\-\u2212\u00b1]?\d(?:[\d.,:'\u2019/\u2013x×\-\u2212{_BLANKS}]*\d)?)"
+    rf"(?P<digits>[+\-\u2212\u00b1]?[.,]?\d(?:[\d.,:'\u2019/\u2013x×\-\u2212{_BLANKS}]*\d)?)"
     rf"(?P<blank>[{_BLANKS}]?)(?P<after>\D*)"
 )
 
@@ -108,7 +108,7 @@ def _rewritten(part: str, source: _Style, target: _Style, *, is_short: bool) -> 
         return part
     group = f"[{_BLANKS}]" if source.group in _BLANKS else re.escape(source.group)
     match = re.fullmatch(
-        rf"(?P<whole>[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|[0-9]+)"
+        rf"(?P<whole>[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|[0-9]*)"
         rf"(?:{re.escape(source.decimal)}(?P<fraction>[0-9]+))?",
         part,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heed.data.lines import read_lines
 from heed.errors import DataError
 from heed.model.interface import Floats
 
@@ -119,7 +120,7 @@ def read_gold(path: str | Path, n_pairs: int | None = None) -> list[Gold]:
     Raises:
         DataError: a line is neither, or there are other than `n_pairs` pairs.
     """
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    lines = list(read_lines(path))
     first = next((line for line in lines if line.strip()), "")
     if _NAACL.fullmatch(first.strip()):
         gold = _from_naacl(lines, str(path), n_pairs)

@@ -30,7 +30,9 @@ UNIT = (
     rf"|[mnµμ]?s|min|h|px|pt|dpi|ppi|fps|rpm)(?!{LETTER}|\d))"
 )
 _SIGN = r"[+\-\u2212\u00b1]"
-_DIGITS = r"\d++(?:[ \u00a0\u202f]\d{3}(?!\d))*+(?:[.,:'\u2019/x×\u2013\-]\d++)*+"
+# Before a decimal point there may be no digit: `.5`.
+_POINT = r"(?:(?<![^\s(\[\"'„“‚‘«»¿¡$€£¥+\-\u2212\u00b1])[.,](?=\d))?"
+_DIGITS = rf"{_POINT}\d++(?:[ \u00a0\u202f]\d{{3}}(?!\d))*+(?:[.,:'\u2019/x×\u2013\-]\d++)*+"
 _START = rf"(?<!{LETTER})(?<!\d)(?<!\d[.,:'\u2019/x×\-])"
 # A telephone number with its country is one number, `+1 000 000` is another.
 _TELEPHONE = r"\+(?!\d{1,3}(?: \d{3})++(?!\d))\d{1,3}(?:[ \-./]\(?\d++\)?(?:\d++)?){2,8}"
