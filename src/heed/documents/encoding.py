@@ -117,9 +117,7 @@ def _declared(ending: str, data: bytes) -> str:
     return "" if codec in ("utf-8", *NOT_OF_FILES) else supersets.get(codec, codec)
 
 
-def read(
-    name: str, data: bytes, split: Callable[[str], T], ending: str = ""
-) -> tuple[T, Encoding]:
+def read(name: str, data: bytes, split: Callable[[str], T], ending: str = "") -> tuple[T, Encoding]:
     """What `split` makes of the text of a file, and how the file is written.
 
     Raises:

@@ -144,7 +144,7 @@ def _read_line(assembly: Assembly, state: _State, line: str, following: str) -> 
 
 
 def _begins_item(prefix: str) -> bool:
-    """Whether a prefix is that of a list item, or of a footnote, which may go on in the same way."""
+    """Whether a prefix is that of a list item or a footnote, which goes on in indented lines."""
     return bool(_NOTE.search(prefix) or _LIST_MARK.search(prefix))
 
 

@@ -69,7 +69,9 @@ def test_a_regression_of_other_features_is_refused(
     n = len(NAMES)
     assert opened(n * (1 + n_rows), n).judgment is not None
     for wrong in (n * (1 + n_rows) + 1, n * (1 + n_rows) * 2):
-        with pytest.raises(FormatError, match=rf"added.given has {wrong} weights and {n_rows} rows"):
+        with pytest.raises(
+            FormatError, match=rf"added.given has {wrong} weights and {n_rows} rows"
+        ):
             opened(wrong, n)
 
 
