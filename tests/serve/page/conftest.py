@@ -1,5 +1,6 @@
 """A server with two taught models, and a browser whose every complaint is a failure."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -56,6 +57,12 @@ OPENED = """twin => {
     if (!twin.open) twin.querySelector("summary").click();
     return [...twin.querySelectorAll("tbody tr")].map(({ cells }) =>
         [...cells].map((cell) => cell.textContent));
+}"""
+
+
+# A script of a context runs at each reload, too.
+LEFT = """if (!sessionStorage.length) {
+    for (const [name, text] of Object.entries(TEXTS)) sessionStorage.setItem(name, text);
 }"""
 
 
@@ -117,15 +124,19 @@ def complaints() -> list[str]:
 def open_page(browser: Browser, address: str, complaints: list[str]) -> Iterator[Open]:
     """`open_page(color_scheme="dark", …)`: the page in a new context; options of `new_context`.
 
+    `left` is what the session holds from before, by name.
+
     Afterwards nothing may have been logged, nor another host been asked. A test that makes the
     server fail clears `complaints` itself.
     """
     contexts = []
 
-    def open_(path: str = "", **options: Any) -> Page:
+    def open_(path: str = "", left: dict[str, str] | None = None, **options: Any) -> Page:
         context = browser.new_context(locale="en-US", **options)
         context.set_default_timeout(1000 * PATIENCE_S)
         contexts.append(context)
+        if left is not None:
+            context.add_init_script(LEFT.replace("TEXTS", json.dumps(left)))
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -37,10 +37,7 @@ def show(open_page: Open) -> Show:
     """`show("#/attention?use=encoder")`: the screen at this address, with the sentence."""
 
     def show_(address: str = "#/attention", **options: Any) -> Page:
-        page = open_page("#/attention", **options)
-        page.evaluate("text => sessionStorage.setItem('heed.looked', text)", SENTENCE)
-        page.evaluate("address => { location.hash = address }", address)
-        page.reload()
+        page = open_page(address, left={"heed.looked": SENTENCE}, **options)
         expect(page.locator(".thumb").first).to_be_visible()
         expect(page.locator(".drawn > *")).to_be_visible()
         return page

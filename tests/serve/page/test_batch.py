@@ -35,11 +35,8 @@ def batch(models: tuple[str, str]) -> BatchTrace:
 
 def opened(open_page: Open, address: str, **options: Any) -> Page:
     """The screen at this address, with both sentences."""
-    page = open_page(address, **options)
-    expect(page.get_by_label("Sentence to look into")).to_be_visible()
-    page.evaluate("text => sessionStorage.setItem('heed.looked', text)", "\n".join(LINES))
-    page.evaluate("text => sessionStorage.setItem('heed.forced', text)", f"\n{SHORT}")
-    page.reload()
+    left = {"heed.looked": "\n".join(LINES), "heed.forced": f"\n{SHORT}"}
+    page = open_page(address, left=left, **options)
     expect(page.get_by_label("Sentence 1 of the batch", exact=True)).to_have_value(LINES[1])
     expect(page.locator(".padded")).to_contain_text("One batch: 2 ×")
     return page
