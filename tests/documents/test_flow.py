@@ -40,6 +40,20 @@ def test_a_sentence_end_within_an_entity_or_a_kept_element_parts_nothing() -> No
     assert parts_of("see <code>a. B c</code> now")[0] == [("see a. B c now", True)]
 
 
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("Blue. <a><i></i>Dog</a>", ["*", " ", "<a><i></i>", "*", "</a>"]),
+        ("<b>Blue. </b><a><i></i>Dog</a>", ["<b>", "*", " ", "</b>", "<a><i></i>", "*", "</a>"]),
+        ("<b>Blue.</b> <a></a><a>Dog</a>", ["<b>", "*", "</b>", " ", "<a></a><a>", "*", "</a>"]),
+        ("<i></i>! <b><u></u>Tree</b>", ["<i></i>!", " ", "<b><u></u>", "*", "</b>"]),
+    ],
+)
+def test_a_pair_that_begins_a_sentence_holds_what_it_holds(source: str, parts: list[str]) -> None:
+    assert "".join(parts_of(source)[1]) == "".join(parts)
+    assert len(parts_of(source)[0]) == parts.count("*")
+
+
 def test_tags_between_two_sentences_go_with_the_sentence_they_belong_to() -> None:
     assert parts_of("<b>One.</b> <img><i>Two</i> three.") == (
         [("One.", False), ("Two three.", True)],

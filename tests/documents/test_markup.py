@@ -48,7 +48,19 @@ SOUP = st.lists(
     ),
     max_size=14,
 ).map("".join)
-LEAVES = ["a", "b ", "c, ", "d. ", " ", "<BR>", "<IMG>", "<!--C-->", "f g h ", "<CODE>x</CODE>"]
+LEAVES = [
+    "a",
+    "b ",
+    "c, ",
+    "d. ",
+    " ",
+    "<BR>",
+    "<IMG>",
+    "<!--C-->",
+    "f g h ",
+    "<CODE>x</CODE>",
+    "<U></U>",
+]
 TREES = st.lists(
     st.recursive(
         st.sampled_from(LEAVES),

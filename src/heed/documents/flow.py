@@ -225,12 +225,17 @@ class _Cutter:
         behind, place = end
         first = bisect_left(self.marks, behind, key=lambda mark: mark.start)
         last = first
+        n_open = 0
         for number in range(first, len(self.marks)):
             mark = self.marks[number]
             if mark.start > place:
                 break
-            if mark.kind == "close":
-                last = number + 1
+            if mark.kind == "open":
+                n_open += 1
+            elif mark.kind == "close":
+                n_open = max(0, n_open - 1)
+                # What is opened here and goes on belongs to the next sentence, with all it holds.
+                last = last if n_open else number + 1
         if last < len(self.marks) and self.marks[last].start <= place:
             return last, self.marks[last].start
         return last, place
