@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Call = Callable[..., tuple[int, str, str]]
 
 
@@ -19,6 +21,16 @@ def test_a_key_is_made_listed_and_revoked(call: Call, tmp_path: Path) -> None:
     listed = json.loads(call("serve", "keys", "list", "--json")[1])
     assert (listed[0]["name"], listed[0]["is_valid"]) == ("weblate", False)
     assert key not in json.dumps(listed)
+
+
+def test_keys_lie_where_the_environment_of_the_server_says(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEED_SERVE_ACCESS_KEYS_FILE", str(tmp_path / "k3"))
+    _, _, err = call("serve", "keys", "add", "a")
+    assert f"only its hash is stored, in {tmp_path / 'k3'}." in err
+    assert call("serve", "keys", "list")[1].startswith("a\tvalid")
+    assert not (tmp_path / "home" / "keys.sqlite").exists()
 
 
 def test_a_key_may_expire(call: Call, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`heed serve keys`: make, list and revoke the keys of clients."""
 
 import json
+import os
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 file_option = options("File")
 key_option = options("Key")
-FILE_HELP = "SQLite file; default: keys.sqlite in heed's home folder."
+FILE_HELP = "SQLite file; default: that of the server, keys.sqlite in heed's home folder."
+FROM_SERVER = "HEED_SERVE_ACCESS_KEYS_FILE"
+"""Where the server reads the setting `access.keys_file`, if not from flags or a file."""
 
 
 @command("add", "Make a key.", examples="heed serve keys add weblate --per-minute 600")
@@ -48,7 +51,7 @@ def add(
     made = keys.add(name, per_minute=per_minute, chars=chars, expires_at=expires_at)
     keys.close()
     echo(made)
-    session.say("Keep it now: only its hash is stored.")
+    session.say(f"Keep it now: only its hash is stored, in {keys.path}.")
 
 
 @command("list", "List keys.")
@@ -97,7 +100,8 @@ def _open(keys_file: str | None) -> "Keys":
     from heed.serve.access.keys import Keys
     from heed.serve.settings import Access
 
-    return Keys(keys_path(Access(keys_file=keys_file or "")))
+    given = keys_file or os.environ.get(FROM_SERVER, "")
+    return Keys(keys_path(Access(keys_file=given)))
 
 
 def _state(key: "Key", now: float) -> str:

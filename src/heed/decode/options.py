@@ -160,17 +160,26 @@ def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptio
     return replace(base, **changes)
 
 
-def require_storable(options: DecodeOptions) -> None:
-    """Refuse values that a call may set, but a model folder may not.
+def require_storable(
+    options: DecodeOptions,
+    *,
+    where: str = "where it is stored with a model",
+    remedy: str = " A single call may ask for more.",
+) -> None:
+    """Refuse values that a call may set, but neither a model folder nor a client.
+
+    Args:
+        options: to be checked.
+        where: the limit holds, for the error.
+        remedy: the end of the error.
 
     Raises:
-        ConfigError: an option is above its limit in a model folder.
+        ConfigError: an option is above its limit there.
     """
     for name, most in _MOST_STORED.items():
         if (value := getattr(options, name)) > most:
             raise ConfigError(
-                f"decoding.{name} must be at most {most} where it is stored with a model, but is "
-                f"{value!r}. A single call may ask for more."
+                f"decoding.{name} must be at most {most} {where}, but is {value!r}.{remedy}"
             )
 
 

@@ -136,5 +136,5 @@ def check_certificate(listen: Listen) -> None:
     except ssl.SSLError as error:
         raise ConfigError(
             f"listen.certificate {listen.certificate} and listen.key {listen.key} are not a PEM "
-            f"certificate and its key ({error.reason})."
+            f"certificate and its key{f' ({error.reason})' if error.reason else ''}."
         ) from None

@@ -1,5 +1,6 @@
 """Requests as browser add-ons and OpenNMT's clients send them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -174,6 +175,7 @@ def test_the_number_of_an_old_configuration_is_taken_where_there_is_one_directio
         ([], "must be a list"),
         ({"src": "a"}, "must be a list"),
         ([{"id": 0}], 'a text "src"'),
+        ([{"src": "a\ud800"}], 'Each "src" must be valid Unicode.'),
         ([5], 'a text "src"'),
         ([{"id": 100, "src": "a"}], "one of 0 (en to de), 1 (de to en)."),
         ([{"id": 0, "src": "a"}, {"id": 1, "src": "a"}], "the same in all inputs"),
@@ -181,6 +183,7 @@ def test_the_number_of_an_old_configuration_is_taken_where_there_is_one_directio
     ],
 )
 def test_opennmt_refuses_in_words(client: TestClient, inputs: Any, words: str) -> None:
-    answer = client.post("/translator/translate", json=inputs)
+    as_json = {"Content-Type": "application/json"}
+    answer = client.post("/translator/translate", content=json.dumps(inputs), headers=as_json)
     assert answer.status_code == 400
     assert words in answer.json()["error"]

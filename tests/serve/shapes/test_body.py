@@ -1,6 +1,7 @@
 """What clients send is read within limits, and what cannot be read is refused in words."""
 
 import asyncio
+import gzip
 import json
 import math
 from collections.abc import Callable
@@ -81,8 +82,16 @@ def test_json_that_cannot_be_read_is_refused_in_words(
 
 
 def test_a_number_of_thousands_of_digits_is_refused() -> None:
-    with pytest.raises(Refusal, match="The body is not valid JSON: Exceeds the limit"):
+    with pytest.raises(Refusal, match="not valid JSON: a number has too many digits."):
         decode_json(b"9" * 5000)
+    assert decode_json(b"9" * 300) == 10**300 - 1
+
+
+def test_a_compressed_body_is_refused(post: Post) -> None:
+    packed = gzip.compress(b'{"q": "a", "source": "en", "target": "de"}')
+    answer = post(content=packed, headers={**JSON, "Content-Encoding": "gzip"})
+    assert answer.status_code == 415
+    assert "must not be compressed, but its Content-Encoding is 'gzip'." in refused(answer)
 
 
 @pytest.mark.parametrize(

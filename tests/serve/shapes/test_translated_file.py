@@ -53,6 +53,21 @@ def test_libretranslate_answers_an_address_to_fetch_the_file(
     assert fetched.headers["content-type"] == "application/octet-stream"
 
 
+def test_the_address_of_a_file_is_ascii(client: TestClient, wanted: str) -> None:
+    url = upload(client, "/translate_file", name="bä c.txt").json()["translatedFileUrl"]
+    assert url.endswith(".b%C3%A4_c.de.txt")
+    assert client.get(url).text == wanted
+
+
+def test_deepl_takes_the_name_of_a_file_as_a_field(client: TestClient) -> None:
+    sent = {"target_lang": "DE", "source_lang": "EN", "filename": "b.txt"}
+    answer = client.post("/v2/document", files={"file": ("file", b"Two dogs")}, data=sent)
+    handle = answer.json()
+    path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
+    result = client.post(f"{path}/result", json=key)
+    assert 'filename="b.de.txt"' in result.headers["content-disposition"]
+
+
 def test_heed_answers_the_file(client: TestClient, wanted: str) -> None:
     answer = upload(client, "/api/v1/files", name="Bericht ü.txt")
     assert answer.text == wanted

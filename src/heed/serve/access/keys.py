@@ -79,7 +79,7 @@ class Keys:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         with self._told():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -157,7 +157,7 @@ class Keys:
             raise
         except (sqlite3.Error, OSError) as error:
             raise ConfigError(
-                f"The file of keys {self._path} cannot be used: {error}. Name another as "
+                f"The file of keys {self.path} cannot be used: {error}. Name another as "
                 "access.keys_file."
             ) from None
 

@@ -20,6 +20,7 @@ from heed.serve.refusal import Refusal
 JSON = "application/json"
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+_MOST_DIGITS = 400  # as many as the largest float has, and more
 MAX_FIELDS = 2000
 """Parameters of a form; a list of texts has one for each text."""
 
@@ -55,6 +56,7 @@ async def read_parameters(request: Request, max_bytes: int) -> Parameters:
         Refusal: the body is too long (413), of another type (415), or not what its type says (400).
     """
     query = _decoded_form(request.scope["query_string"], "The query")
+    _require_plain(request.headers)
     _require_short(request.headers, max_bytes)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == MULTIPART:
@@ -117,6 +119,12 @@ def _refuse_number(text: str) -> float:
     raise ValueError(f"{text} is not a number of JSON")
 
 
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError("a number has too many digits")
+    return int(text)
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
@@ -125,7 +133,10 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_refuse_number, parse_float=_finite
+    object_pairs_hook=_unique,
+    parse_constant=_refuse_number,
+    parse_float=_finite,
+    parse_int=_whole,
 )
 
 
@@ -173,6 +184,13 @@ async def _read_multipart(request: Request, query: dict[str, Any], max_bytes: in
     texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     files = {name: value for name, value in form.items() if isinstance(value, UploadFile)}
     return Parameters(values={**query, **_collected(texts)}, files=files, is_form=True)
+
+
+def _require_plain(headers: Headers) -> None:
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding not in ("", "identity"):
+        sentence = f"The body must not be compressed, but its Content-Encoding is {coding!r}."
+        raise Refusal(415, sentence, code="unsupported_media_type")
 
 
 def _require_short(headers: Headers, max_bytes: int) -> None:

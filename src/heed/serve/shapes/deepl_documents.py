@@ -37,6 +37,9 @@ PATH = f"{PREFIX}/document"
 KEY = Field(
     name="document_key", kind="word", about="The key that the upload answered.", is_required=True
 )
+FILENAME = Field(
+    name="filename", kind="word", about="Name of the file; default: the one it is sent with."
+)
 OUTPUT_FORMAT = Field(
     name="output_format", kind="word", about="Ending of the translated file: that of the file."
 )
@@ -44,6 +47,7 @@ OUTPUT_FORMAT = Field(
 
 async def _upload(service: Service, asked: Asked) -> dict[str, Any]:
     values = asked.values
+    values["file"].filename = values["filename"] or values["file"].filename
     refuse_unsupported(asked)
     if service.settings.store.files == 0:
         raise Refusal(403, "Documents are disabled on this server.", code="disabled")
@@ -111,7 +115,17 @@ ENDPOINTS = (
         style=STYLE,
         tag=TAG,
         summary="Upload a document and translate it.",
-        fields=(FILE, TARGET, SOURCE, GLOSSARY, GLOSSARIES, FORMALITY, OUTPUT_FORMAT, AUTH_KEY),
+        fields=(
+            FILE,
+            TARGET,
+            SOURCE,
+            GLOSSARY,
+            GLOSSARIES,
+            FORMALITY,
+            FILENAME,
+            OUTPUT_FORMAT,
+            AUTH_KEY,
+        ),
         answer=record(document_id=TEXT, document_key=TEXT),
     ),
     Endpoint(

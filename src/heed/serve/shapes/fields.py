@@ -163,13 +163,18 @@ def _is_allowed(field: Field, value: Any) -> bool:
 
 
 def _require_whole_characters(field: Field, value: Any, style: Style) -> None:
-    """JSON can spell half of a character; no file and no answer could hold it."""
+    """No file and no answer could hold half of a character."""
     if isinstance(value, str) and value.isascii():
         return
     for text in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
-        if isinstance(text, str) and not text.isascii() and _LONE_SURROGATE.search(text):
+        if isinstance(text, str) and not is_unicode(text):
             sentence = style.wrong.format(name=field.name, meaning="valid Unicode")
             raise Refusal(400, sentence, code="not_unicode", field=field.name)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has whole characters only; JSON can spell half of one."""
+    return text.isascii() or not _LONE_SURROGATE.search(text)
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -5,6 +5,7 @@ Source: LibreTranslate 1.9.6, `app.py`.
 
 import asyncio
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -40,7 +41,8 @@ async def _translate_file(service: Service, asked: Asked) -> dict[str, Any]:
     order = FileOrder(source=source, target=target, most_chars=asked.most_chars)
     found = await translate_file(service, values["file"], order)
     kept = await asyncio.to_thread(Downloads(store).keep, found.name, found.content)
-    return {"translatedFileUrl": str(asked.http.url_for("/download_file/{name}", name=kept))}
+    address = asked.http.url_for("/download_file/{name}", name=quote(kept))
+    return {"translatedFileUrl": str(address)}
 
 
 async def _download_file(service: Service, asked: Asked) -> Response:

@@ -9,6 +9,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.addons import translate
 from heed.serve.shapes.endpoint import Asked, Endpoint
+from heed.serve.shapes.fields import is_unicode
 from heed.serve.shapes.schemas import INTEGER, NUMBER, TEXT, listed, record
 from heed.serve.shapes.style import Style
 
@@ -42,6 +43,8 @@ async def _translate(service: Service, asked: Asked) -> list[list[dict[str, Any]
         raise _wrong('The body must be a list such as [{"id": 0, "src": "a text"}].')
     if not all(isinstance(each, dict) and isinstance(each.get("src"), str) for each in inputs):
         raise _wrong('Each input must be an object with a text "src".')
+    if not all(is_unicode(each["src"]) for each in inputs):
+        raise Refusal(400, 'Each "src" must be valid Unicode.', code="not_unicode")
     source, target = _chosen(service, [each.get("id", 0) for each in inputs])
     texts = [each["src"] for each in inputs]
     answers = await translate(service, texts, source, target)

@@ -32,7 +32,7 @@ def call_of(
         raise _wrong_option("n_best is not an option of a request; ask for alternatives.")
     try:
         chosen = options_from(model.translator.options, options)
-        require_storable(chosen)
+        require_storable(chosen, where="in a request", remedy="")
     except (ConfigError, TypeError) as error:
         raise _wrong_option(str(error).replace("decoding.", "options.")) from None
     if alternatives:
