@@ -101,6 +101,13 @@ def test_entities_are_decoded_as_browsers_do() -> None:
     assert decode_entities("&eacute;&#233;&#xe9;&notit;&unknown;&") == "ééé¬it;&unknown;&"
 
 
+@pytest.mark.parametrize("entity", ["&#1;", "&#x1;", "&#X01;", "&#001;", "&#1"])
+def test_a_control_character_is_one(entity: str) -> None:
+    assert decode_entities(entity) == "\x01"
+    (token,) = read_tokens(entity, is_xml=False)
+    assert (token.text, token.raw) == ("\x01", entity)
+
+
 @pytest.mark.parametrize("digits", ["9" * 5000, "x" + "F" * 5000, "9" * 9])
 def test_a_huge_number_is_no_character(digits: str) -> None:
     assert decode_entities(f"&#{digits};") == "\N{REPLACEMENT CHARACTER}"

@@ -170,7 +170,11 @@ def _html_text(source: str, start: int, end: int) -> Iterator[Token]:
 def _html_character(entity: str) -> str:
     if entity.startswith("&#") and len(entity.lstrip("&#xX0").rstrip(";")) > _MAX_DIGITS:
         return "\N{REPLACEMENT CHARACTER}"
-    return unescape(entity)
+    if character := unescape(entity):
+        return character
+    # Python leaves out control characters, which browsers have.
+    digits = entity.strip("&#;")
+    return chr(int(digits[1:], 16) if digits[0] in "xX" else int(digits))
 
 
 def _xml_tokens(source: str) -> Iterator[Token]:
