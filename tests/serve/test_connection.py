@@ -113,12 +113,15 @@ def test_an_idle_connection_is_closed_without_words(open_to: Connect) -> None:
         (b"not HTTP at all\r\n\r\n", 400),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
         (b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
         (
-            b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             400,
         ),
         (b"GET /health HTTP/1.1\r\nHost: x\r\nX A: b\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\nConnection: close\r\n\r\n", 400),
     ],
 )
 def test_heads_that_are_too_long_or_no_http_are_refused(
@@ -129,6 +132,12 @@ def test_heads_that_are_too_long_or_no_http_are_refused(
     answer = read_all(client)
     assert status(answer) == expected
     assert "error" in json.loads(answer.partition(b"\r\n\r\n")[2])
+
+
+def test_http_1_0_needs_no_host(open_to: Connect) -> None:
+    client = open_to()
+    client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+    assert status(read_all(client)) == 200
 
 
 def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(open_to: Connect) -> None:
