@@ -108,6 +108,7 @@ def test_codes_are_bytes_of_utf_8_or_else_of_latin_1() -> None:
 def test_the_header_says_utf_8() -> None:
     header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=%s\\n"\n'
     assert split_po(header % "CHARSET").join([]) == header % "UTF-8"
+    assert split_po(header % "utf-8").join([]) == header % "utf-8"
 
 
 def test_escapes_are_read_and_written() -> None:

@@ -27,7 +27,7 @@ _KEYWORD = re.compile(r"(domain|msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)
 _BEGINNINGS = ("domain", "msgctxt", "msgid")
 _ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\(.)", re.S)
 _CODE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2}))")
-_CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)[\w.:-]+', re.M)
+_CHARSET = re.compile(r'^("Content-Type:[^"\n]*\bcharset=)(?!utf-?8\b)[\w.:-]+', re.M | re.I)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"'} | {sign: f"\\{letter}" for letter, sign in _ESCAPED.items()}
 FIELD = re.compile(
