@@ -51,6 +51,11 @@ def test_another_format_is_refused_with_those_that_are_supported(name: str) -> N
         open_document(name, b"a")
 
 
+def test_a_file_without_a_name_is_told() -> None:
+    with pytest.raises(DataError, match=r"What has no name must be .* such as in a\.txt: \.txt"):
+        open_document("", b"a")
+
+
 def test_a_page_in_another_encoding_stays_in_it() -> None:
     page = '<meta charset="latin1"><p title="x">Cafe &amp; more</p>'
     document = open_document("a.html", page.encode())

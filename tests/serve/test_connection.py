@@ -335,3 +335,10 @@ def test_files_that_do_not_belong_together_are_refused(
     subprocess.run(command.split(), check=True, capture_output=True)
     with pytest.raises(ConfigError, match="are not a PEM certificate and its key"):
         check_certificate(Listen(certificate=certificate[0], key=str(other)))
+
+
+def test_files_that_are_no_pem_are_refused_without_pythons_words(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("a\n")
+    with pytest.raises(ConfigError, match=r"are not a PEM certificate and its key\.$"):
+        check_certificate(Listen(certificate=str(text), key=str(text)))
