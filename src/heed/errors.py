@@ -13,6 +13,11 @@ Bugs stay AssertionError and the like, with a traceback. `cli/main.py` turns the
 messages and exit codes.
 """
 
+import errno
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says where a disk takes no more."""
+
 
 class HeedError(Exception):
     """The root: what was wrong, where, and what to do, in one sentence or two."""

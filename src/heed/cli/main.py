@@ -4,7 +4,6 @@ A command is imported when it is called, so `heed --help` never loads torch. Exi
 1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the output has gone, 143 terminated.
 """
 
-import errno
 import gc
 import importlib
 import os
@@ -19,7 +18,7 @@ from heed import __version__
 from heed.cli.command import Session
 from heed.cli.stopping import Stopped
 from heed.cli.terminal import echo, replace_closed_streams
-from heed.errors import HeedError, MissingExtraError, WorkerError
+from heed.errors import FULL_DISK, HeedError, MissingExtraError, WorkerError
 from heed.machine.threads import process_rank
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
@@ -92,9 +91,6 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 """Package → the extra that installs it."""
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a disk that takes no more."""
 
 
 class LazyGroup(click.Group):
@@ -209,7 +205,7 @@ def explain(error: Exception) -> tuple[str, int]:
         message = f"{message[:1].lower()}{message[1:].rstrip('.')}"
         end = "" if message.endswith("?") else "."
         return f"{message}{end}{_see_help(error)}", error.exit_code
-    if isinstance(error, OSError) and not error.filename and error.errno in FULL:
+    if isinstance(error, OSError) and not error.filename and error.errno in FULL_DISK:
         # Errors of all other outputs name their file.
         return f"standard output cannot be written: {error.strerror}.", 1
     if isinstance(error, OSError):

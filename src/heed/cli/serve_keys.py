@@ -1,7 +1,6 @@
 """`heed serve keys`: make, list and revoke the keys of clients."""
 
 import json
-import os
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,11 +13,14 @@ from heed.cli.terminal import echo
 if TYPE_CHECKING:
     from heed.serve.access.keys import Key, Keys
 
-file_option = options("File")
 key_option = options("Key")
-FILE_HELP = "SQLite file; default: that of the server, keys.sqlite in heed's home folder."
-FROM_SERVER = "HEED_SERVE_ACCESS_KEYS_FILE"
-"""Where the server reads the setting `access.keys_file`, if not from flags or a file."""
+keys_file_option = options("File")(
+    "--keys-file",
+    str,
+    "SQLite file; default: that of the server, keys.sqlite in heed's home folder.",
+    metavar="FILE",
+    envvar="HEED_SERVE_ACCESS_KEYS_FILE",  # the server's setting `access.keys_file`
+)
 
 
 @command("add", "Make a key.", examples="heed serve keys add weblate --per-minute 600")
@@ -32,7 +34,7 @@ FROM_SERVER = "HEED_SERVE_ACCESS_KEYS_FILE"
     metavar="DURATION",
     callback=check_duration,
 )
-@file_option("--keys-file", str, FILE_HELP, metavar="FILE")
+@keys_file_option
 @click.pass_obj
 def add(
     session: Session,
@@ -56,7 +58,7 @@ def add(
 
 @command("list", "List keys.")
 @key_option("--json as_json", bool, "Print JSON.")
-@file_option("--keys-file", str, FILE_HELP, metavar="FILE")
+@keys_file_option
 @click.pass_obj
 def list_keys(session: Session, /, as_json: bool, keys_file: str | None) -> None:
     """List names, limits and states of all keys; not the keys themselves."""
@@ -76,7 +78,7 @@ def list_keys(session: Session, /, as_json: bool, keys_file: str | None) -> None
 
 @command("revoke", "Refuse a key.", examples="heed serve keys revoke weblate")
 @click.argument("name")
-@file_option("--keys-file", str, FILE_HELP, metavar="FILE")
+@keys_file_option
 @click.pass_obj
 def revoke(session: Session, /, name: str, keys_file: str | None) -> None:
     """Refuse a key from now on; running servers refuse it at once."""
@@ -100,8 +102,7 @@ def _open(keys_file: str | None) -> "Keys":
     from heed.serve.access.keys import Keys
     from heed.serve.settings import Access
 
-    given = keys_file or os.environ.get(FROM_SERVER, "")
-    return Keys(keys_path(Access(keys_file=given)))
+    return Keys(keys_path(Access(keys_file=keys_file or "")))
 
 
 def _state(key: "Key", now: float) -> str:

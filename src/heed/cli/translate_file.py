@@ -85,8 +85,9 @@ def translate_file(
     note_terms(session, translations)
     written = document.join(translations)
     if output_path == STANDARD:
+        name = "standard output"
         sys.stdout.buffer.write(written)
     else:
+        name = output_path
         write_atomically(output_path, written, follow_links=True)
-    name = "standard output" if output_path == STANDARD else output_path
     session.say(f"{name}: {len(document.segments)} texts translated")

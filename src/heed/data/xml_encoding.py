@@ -26,11 +26,10 @@ _BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 begins like that 
     b"\0<": "utf-16-be",
 }
 _DECLARATION = re.compile(r"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.:-]*)["']""", re.A)
-# Source: encoding.spec.whatwg.org
-SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
-"""Codecs of Python, and those that hold all that files under these names really hold."""
-NOT_OF_FILES = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
-"""Python calls these encodings, but no file is written in them."""
+# What files under these names really hold; each is a superset. Source: encoding.spec.whatwg.org
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
+# Python calls these encodings, but no file is written in them.
+_NOT_OF_FILES = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 
 
 def read_xml(path: str | Path) -> Iterator[bytes]:
@@ -84,16 +83,21 @@ def encoding_of(head: bytes) -> str:
     return "utf-8"
 
 
-def _decoder(name: str, path: str | Path) -> codecs.IncrementalDecoder:
+def codec_of(name: str) -> str | None:
+    """Python's codec for files under the name of an encoding; None if there is none."""
     try:
         " ".encode(name)  # refuses codecs that do not encode text, such as zlib
         codec = codecs.lookup(name).name
-        decoder = codecs.getincrementaldecoder(SUPERSETS.get(codec, codec))()
-    except (LookupError, UnicodeError) as error:
-        raise _unknown(name, path) from error
-    if codec in NOT_OF_FILES:
+    except (LookupError, UnicodeError):
+        return None
+    return None if codec in _NOT_OF_FILES else _SUPERSETS.get(codec, codec)
+
+
+def _decoder(name: str, path: str | Path) -> codecs.IncrementalDecoder:
+    codec = codec_of(name)
+    if codec is None:
         raise _unknown(name, path)
-    return decoder
+    return codecs.getincrementaldecoder(codec)()
 
 
 def _unknown(name: str, path: str | Path) -> DataError:

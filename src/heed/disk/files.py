@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from heed.errors import FormatError, HeedError, RunError
+from heed.errors import FULL_DISK, FormatError, HeedError, RunError
 
 LOCK = "run.lock"
 TEMPORARY = ".tmp-"
@@ -401,7 +401,7 @@ def _is_ours(filename: Any, path: Path) -> bool:
 
 def _refusal(path: Path, error: OSError, needed_bytes: int | None) -> str:
     reason = f"cannot write {path}: {error.strerror or error}."
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in FULL_DISK:
         free = shutil.disk_usage(_nearest_existing(path)).free
         needs = "" if needed_bytes is None else f"it needs {needed_bytes} bytes, "
         return f"{reason} {needs.capitalize()}{free} bytes are free. Make room and run again."

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from heed.data.xml_encoding import NOT_OF_FILES, SUPERSETS, encoding_of
+from heed.data.xml_encoding import codec_of, encoding_of
 from heed.errors import DataError
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _META = re.compile(rb"<meta\s[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _HEADER = re.compile(rb"^\"Content-Type:[^\"\n]*\bcharset=([\w.:-]+)", re.M)
 _SCANNED_BYTES = 1024
 # Encoding Standard, section 4.2: what browsers read under these names.
-_OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", **SUPERSETS}
+_OF_PAGES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ def decode(name: str, data: bytes, ending: str = "") -> tuple[str, Encoding]:
     mark, encoding = next(
         ((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "")
     )
-    declared = "" if mark or _is_written_in_utf_8(data) else _declared(ending, data)
+    declared = "" if mark else _declared(ending, data)
+    if declared and _is_written_in_utf_8(data):
+        declared = ""
     try:
         text = data[len(mark) :].decode(encoding or declared or "utf-8")
     except UnicodeDecodeError as error:
@@ -98,23 +100,21 @@ def _is_written_in_utf_8(data: bytes) -> bool:
 
 def _declared(ending: str, data: bytes) -> str:
     """The codec that a file declares; empty if none that Python knows and that is no UTF-8."""
-    supersets = SUPERSETS
     found = ""
+    is_page = False
     if ending in ("xml", "xhtml"):
         found = encoding_of(data)
     if ending in ("html", "htm", "xhtml") and found in ("", "utf-8"):
-        supersets = _OF_PAGES
+        is_page = True
         match = _META.search(data[:_SCANNED_BYTES])
         # Who could read this declaration does not read UTF-16.
         found = match[1].decode() if match and not match[1].lower().startswith(b"utf-16") else ""
     if ending == "po" and (match := _HEADER.search(data)):
         found = match[1].decode()
-    try:
-        "".encode(found)  # refuses codecs that encode no text
-        codec = codecs.lookup(found).name
-    except (LookupError, UnicodeError):
+    codec = codec_of(found)
+    if codec is None or codec == "utf-8":
         return ""
-    return "" if codec in ("utf-8", *NOT_OF_FILES) else supersets.get(codec, codec)
+    return _OF_PAGES.get(codec, codec) if is_page else codec
 
 
 def read(name: str, data: bytes, split: Callable[[str], T], ending: str = "") -> tuple[T, Encoding]:

@@ -19,14 +19,14 @@ from heed.documents.markup import escape as escape_markup
 from heed.documents.passages import sentences
 from heed.documents.segment import Segment, is_unchanged
 from heed.documents.structure import Rules, structure
-from heed.documents.tags import Token, read_tokens
+from heed.documents.tags import NO_XML_CHARACTER, Token, read_tokens
 from heed.errors import DataError
 from heed.translate.result import Translation
 
 # Where a run of plain text begins and ends; no character, so no text holds them.
 _BEGIN, _END = "\ufdd0", "\ufdd1"
 _EMPTY_RUN = _BEGIN + _END
-_ILLEGAL = re.compile(f"[{_BEGIN}{_END}\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_ILLEGAL = re.compile(f"[{_BEGIN}{_END}]|{NO_XML_CHARACTER.pattern}")
 # What differs between runs that look the same: editing sessions, languages, marks of the spelling.
 _INVISIBLE = re.compile(
     r'\s+(?:w:rsid\w*|lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'

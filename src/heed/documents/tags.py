@@ -38,8 +38,8 @@ _XML_OPEN = re.compile(
     rf"(?:\s++{_XML_NAME}\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+\s*+(?P<empty>/?)>"
 )
 _XML_ATTRIBUTE = re.compile(rf"\s({_XML_NAME})\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
-# XML 1.0, section 2.2.
-_NO_XML_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+NO_XML_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What XML cannot hold: XML 1.0, section 2.2."""
 _XML_CLOSE = re.compile(rf"</(?P<name>{_XML_NAME})\s*+>")
 # The page ends inside a tag. A text such as "if a <b then" does not look so.
 _CUT_OFF = re.compile(r"</?[A-Za-z](?:\S*\Z|[^<=]*=)")
@@ -178,7 +178,7 @@ def _html_character(entity: str) -> str:
 
 
 def _xml_tokens(source: str) -> Iterator[Token]:
-    if match := _NO_XML_CHARACTER.search(source):
+    if match := NO_XML_CHARACTER.search(source):
         raise _malformed(source, match.start(), f"XML has no character U+{ord(match[0]):04X}")
     place = 0
     while place < len(source):
@@ -251,7 +251,7 @@ def _xml_character(source: str, start: int, entity: str) -> str:
         return html5.get(f"{body};", "")
     digits, base = (body[2:], 16) if body[1] == "x" else (body[1:], 10)
     number = int(digits, base) if len(digits.lstrip("0")) <= _MAX_DIGITS else -1
-    if not 0 < number <= _LAST_CHARACTER or _NO_XML_CHARACTER.match(chr(number)):
+    if not 0 < number <= _LAST_CHARACTER or NO_XML_CHARACTER.match(chr(number)):
         raise _malformed(source, start, "this entity is the number of no character")
     return chr(number)
 

@@ -138,7 +138,7 @@ class Connection(HttpToolsProtocol):
             self._refused_with = 431
             raise ValueError(SENTENCES[431])  # uvicorn then calls `send_400_response`
         # RFC 9112, section 3.2.
-        n_hosts = sum(name.lower() == b"host" for name, _ in self.headers)
+        n_hosts = sum(name == b"host" for name, _ in self.headers)
         if n_hosts > 1 or (not n_hosts and self.parser.get_http_version() == "1.1"):
             raise ValueError("A request of HTTP 1.1 has one Host header.")
         self.scope["state"][WHEN_LEFT] = self.when_left

@@ -20,6 +20,11 @@ BLANKS = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_SPACES)))
 it."""
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has whole characters only; JSON can spell half of one, a lone surrogate."""
+    return text.isprintable() or not _SURROGATES.search(text)
+
+
 def replace_surrogates(text: str) -> str:
     """`text` with each lone surrogate as U+FFFD, so that it can be encoded as UTF-8."""
     return text if text.isprintable() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

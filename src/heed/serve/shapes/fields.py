@@ -10,6 +10,7 @@ from heed.serve.refusal import Refusal
 from heed.serve.request import AUTO
 from heed.serve.shapes.body import Parameters
 from heed.serve.shapes.style import Style
+from heed.text.normalize import is_unicode
 
 Kind = Literal[
     "text",
@@ -164,20 +165,12 @@ def _is_allowed(field: Field, value: Any) -> bool:
 
 def _require_whole_characters(field: Field, value: Any, style: Style) -> None:
     """No file and no answer could hold half of a character."""
-    if isinstance(value, str) and value.isascii():
-        return
-    for text in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
-        if isinstance(text, str) and not is_unicode(text):
-            sentence = style.wrong.format(name=field.name, meaning="valid Unicode")
-            raise Refusal(400, sentence, code="not_unicode", field=field.name)
+    texts = value if isinstance(value, list) else [value]
+    if not all(is_unicode(text) for text in texts if isinstance(text, str)):
+        sentence = style.wrong.format(name=field.name, meaning="valid Unicode")
+        raise Refusal(400, sentence, code="not_unicode", field=field.name)
 
 
-def is_unicode(text: str) -> bool:
-    """Whether a text has whole characters only; JSON can spell half of one."""
-    return text.isascii() or not _LONE_SURROGATE.search(text)
-
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,15}\s*")
 
 

@@ -9,9 +9,9 @@ from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.addons import translate
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import is_unicode
 from heed.serve.shapes.schemas import INTEGER, NUMBER, TEXT, listed, record
 from heed.serve.shapes.style import Style
+from heed.text.normalize import is_unicode
 
 TAG = "OpenNMT"
 

@@ -238,7 +238,7 @@ def _require_known_features(judgment: Judgment) -> None:
         if not fits:
             raise FormatError(
                 f"{DOUBTS} of the model is damaged: {name} has {n_weights} weights and {n_rows} "
-                f"rows of knots, which do not fit {n} features. Learn it anew with heed calibrate."
+                f"rows of knots, which do not fit {n} features."
             )
 
 
