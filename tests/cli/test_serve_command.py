@@ -39,6 +39,18 @@ def test_a_flag_beats_the_environment_which_beats_the_file(
     assert (found["port"], found["grace_s"], found["idle_s"]) == (5, 60.0, 7.0)
 
 
+def test_a_wrong_value_from_the_environment_is_named_by_its_variable(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEED_SERVE_PORT", "abc")
+    code, _, err = call("serve", "--dump-config")
+    assert code == 2
+    words = "heed: HEED_SERVE_PORT: invalid value for '--port': 'abc' is not a whole number."
+    assert words in err
+    # What was typed is not blamed on the environment.
+    assert "HEED_SERVE_PORT" not in call("serve", "--port", "x")[2]
+
+
 def test_models_may_stand_in_front_of_the_flags(call: Call, tmp_path: Path) -> None:
     folders = [str(tmp_path / name) for name in ("a", "b", "c")]
     for folder in folders:

@@ -75,12 +75,16 @@ class Option(click.Option):
         self.group = group
         self.bare = bare
 
+    def variable(self, ctx: click.Context) -> str:
+        """The variable `HEED_<COMMAND>_<FLAG>` of one of the long flags that is set, or empty."""
+        flags = [flag.lstrip("-") for flag in self.opts if flag.startswith("--")]
+        names = [f"{ctx.auto_envvar_prefix}_{flag.replace('-', '_').upper()}" for flag in flags]
+        return next((name for name in names if os.environ.get(name)), "")
+
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """The value of `HEED_<COMMAND>_<FLAG>` for one of the long flags, else of `envvar`."""
-        for flag in self.opts:
-            name = f"{ctx.auto_envvar_prefix}_{flag.lstrip('-').replace('-', '_').upper()}"
-            if flag.startswith("--") and os.environ.get(name):
-                return os.environ[name]
+        """The value of the flag's variable, else of `envvar`."""
+        if name := self.variable(ctx):
+            return os.environ[name]
         # click's own rule uses the name of the parameter, not the flag that a person types.
         return click.Parameter.resolve_envvar_value(self, ctx)
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import click
+from click.core import ParameterSource
 
 from heed import __version__
-from heed.cli.command import Session
+from heed.cli.command import Option, Session
 from heed.cli.stopping import Stopped
 from heed.cli.terminal import echo, replace_closed_streams
 from heed.errors import FULL_DISK, HeedError, MissingExtraError, WorkerError
@@ -91,6 +92,14 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 """Package → the extra that installs it."""
+
+PLAIN = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid float": "is not a number",
+}
+"""What click says of a number, in plainer words."""
 
 
 class LazyGroup(click.Group):
@@ -202,9 +211,11 @@ def explain(error: Exception) -> tuple[str, int]:
         return f"there is no option {name}{_nearest(name, known)}{_see_help(error)}", 2
     if isinstance(error, click.ClickException):
         message = error.format_message()
+        for words, plain in PLAIN.items():
+            message = message.replace(words, plain)
         message = f"{message[:1].lower()}{message[1:].rstrip('.')}"
         end = "" if message.endswith("?") else "."
-        return f"{message}{end}{_see_help(error)}", error.exit_code
+        return f"{_variable(error)}{message}{end}{_see_help(error)}", error.exit_code
     if isinstance(error, OSError) and not error.filename and error.errno in FULL_DISK:
         # Errors of all other outputs name their file.
         return f"standard output cannot be written: {error.strerror}.", 1
@@ -232,6 +243,19 @@ def _is_of_all(error: Exception) -> bool:
 def _nearest(word: str, known: Sequence[str]) -> str:
     near = get_close_matches(word, known, n=1)
     return f"; did you mean {near[0]}?" if near else "."
+
+
+def _variable(error: click.ClickException) -> str:
+    """The environment variable that holds the wrong value of an option, as an opening."""
+    if not isinstance(error, click.BadParameter) or error.ctx is None:
+        return ""
+    param = error.param
+    if not isinstance(param, Option) or param.name is None:
+        return ""
+    if error.ctx.get_parameter_source(param.name) is not ParameterSource.ENVIRONMENT:
+        return ""
+    name = param.variable(error.ctx)
+    return f"{name}: " if name else ""
 
 
 def _see_help(error: click.ClickException) -> str:

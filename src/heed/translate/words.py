@@ -106,6 +106,11 @@ def word_spans(text: str) -> list[Span]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+def words_in(text: str) -> list[str]:
+    """The words of a text; a punctuation mark is one."""
+    return _WORD.findall(text)
+
+
 def is_solid(character: str) -> bool:
     """Whether a character is a word of its own, because its script has no blanks."""
     return _SOLID_CHARACTER.fullmatch(character) is not None

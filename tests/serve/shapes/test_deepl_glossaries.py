@@ -49,6 +49,11 @@ def test_a_glossary_outlives_the_server(
         ({"name": ""}, 400, "Parameter 'name' not specified."),
         ({"target_lang": "FR"}, 400, "Unsupported glossary source and target language pair."),
         (
+            {"entries": "bike\tRad\nsnow\tSchnee\tcase"},
+            400,
+            "Line 2 of the glossary has more than two columns.",
+        ),
+        (
             {"entries": "bike"},
             400,
             "Line 1 of the glossary must have a source term, a tab and a target term, but is "

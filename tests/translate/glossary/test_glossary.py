@@ -168,6 +168,7 @@ def test_terms_are_found_where_a_naive_search_finds_them(terms: list[str], text:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_million_terms_are_read_and_found(tmp_path: Path) -> None:
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefghijklmnop", k=6)) for _ in range(60_000)]

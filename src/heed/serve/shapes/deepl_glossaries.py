@@ -45,9 +45,15 @@ async def _create(service: Service, asked: Asked) -> dict[str, Any]:
 
 def _read_terms(entries: str, entries_format: str, limit: int) -> Mapping[str, str]:
     try:
-        terms = Glossary(rows_of(entries, entries_format)).entries
+        rows = list(rows_of(entries, entries_format))
+        terms = Glossary(rows).entries
     except DataError as error:
         raise Refusal(400, str(error), code="wrong_value", field="entries") from None
+    # CSV may have the languages of each entry behind it, which are those of the glossary.
+    longer = [line for line, *_, rest in rows if rest and entries_format == "tsv"]
+    if longer:
+        sentence = f"Line {longer[0]} of the glossary has more than two columns."
+        raise Refusal(400, sentence, code="wrong_value", field="entries")
     if len(terms) > limit:
         sentence = f"A glossary must have at most {limit} entries."
         raise Refusal(413, sentence, code="too_large", field="entries")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from heed.translate.words import Span, word_spans
+from heed.translate.words import Span, word_spans, words_in
 
 Entry = TypeVar("Entry")
 
@@ -86,4 +86,4 @@ class Matcher(Generic[Entry]):
 
 def folded_words(text: str) -> list[str]:
     """The words of a text as they are compared, whatever their case."""
-    return [text[start:end].casefold() for start, end in word_spans(text)]
+    return [word.casefold() for word in words_in(text)]
