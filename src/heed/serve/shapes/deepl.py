@@ -41,7 +41,7 @@ STYLE = Style(
     wrong="Value for '{name}' not supported: it must be {meaning}.",
     spell=spell,
     error=record(message=TEXT),
-    prefixes=(f"{PREFIX}/", PREFIX),
+    prefixes=(f"{PREFIX}/", PREFIX, "/v3/"),  # clients of the newer version read errors alike
     statuses={401: 403},
 )
 AUTH_KEY = Field(
