@@ -123,7 +123,8 @@ def _ctrl_c(*_: object) -> None:
         (["none", "--out=OUT"], 1, "There is no model folder none"),
         (["MODEL", "--out=OUT", "text.en"], 2, "text.en must be like section.key=value; text goes"),
         (["MODEL", "--out=OUT", "--src=-"], 2, "--src must be a file"),
-        (["MODEL", "--out=OUT", "--src=gone.en"], 1, "gone.en"),
+        (["MODEL", "--out=OUT", "--src=gone.en"], 1, "gone.en does not exist."),
+        (["MODEL", "--out=OUT", "tokenizer.kind=bpe"], 2, "the student has the pieces of its teac"),
         (["MODEL", "--out=OUT", "--dev-src=x"], 2, "--dev-src and --dev-tgt go together"),
         (["MODEL", "--out=OUT", "--preset=huge"], 2, "'huge' is not one of"),
         (["MODEL", "--out=OUT", "training.lerning_rate=1"], 1, "did you mean"),
@@ -151,6 +152,30 @@ def test_what_is_wrong_is_said_before_the_teacher_works(
     found, _, err = call("distill", *arguments)
     assert words in err
     assert found == code
+
+
+def test_a_folder_is_not_claimed_by_text_that_gives_nothing(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path
+) -> None:
+    out, blank = tmp_path / "student", tmp_path / "blank.en"
+    blank.write_text("\n\n", encoding="utf-8")
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", "-b", "1", *TINY)
+    code, _, err = call(*asked, "--src", str(blank))
+    assert code == 1
+    assert f"There is no text to translate in {blank}: its lines are empty, too long, or" in err
+    code, _, err = call(*asked, "--src", str(tmp_path / "train.en"))
+    assert code == 0, err
+
+
+def test_a_student_that_cannot_be_rounded_is_compared_in_float32(
+    call: Callable[..., Any], teacher: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "student"
+    asked = ("distill", str(teacher), "--out", str(out), "--max-steps", "2", "-b", "1", *TINY)
+    code, said, err = call(*asked, "model.positions=alibi")
+    assert code == 0, err
+    assert "The student keeps its float32 weights: heed's engine and int8 weights are for" in err
+    assert "of the teacher's chrF2" in said
 
 
 def test_text_in_the_folder_of_the_lesson_is_refused(

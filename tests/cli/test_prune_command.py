@@ -138,6 +138,15 @@ def test_a_model_without_its_run_needs_pairs(call: Call, run: Path, tmp_path: Pa
     assert load_bundle(twice).config.to_dict()["d_ff"] == 11
 
 
+def test_files_without_lines_are_refused(call: Call, run: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    pairs = ("--src", str(empty), "--ref", str(empty))
+    code, _, err = call("prune", str(run), "--out", str(tmp_path / "out"), *pairs)
+    assert code == 1
+    assert f"{empty} must have at least one line, but is empty." in err
+
+
 def test_pairs_that_are_too_long_are_left_out(call: Call, run: Path, tmp_path: Path) -> None:
     once, long = tmp_path / "once", tmp_path / "long.txt"
     assert call("prune", str(run), "--keep", "0.5", "--out", str(once))[0] == 0

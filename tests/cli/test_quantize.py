@@ -148,6 +148,33 @@ def test_one_file_without_the_other_is_a_mistake(call: Callable[..., Any], own: 
     assert "Give --src and --ref together, or neither." in err
 
 
+@pytest.mark.parametrize(
+    ("src", "ref", "words"),
+    [
+        ("gone", "two", "gone does not exist"),
+        ("two", "one", "one ends after line 1"),
+        ("none", "none", "none must have at least one line, but is empty"),
+    ],
+)
+def test_wrong_files_are_told_before_anything_is_written(
+    call: Callable[..., Any], own: Path, tmp_path: Path, src: str, ref: str, words: str
+) -> None:
+    for name, text in (("two", "A man.\nA dog.\n"), ("one", "Ein Mann.\n"), ("none", "")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    before = sorted(own.iterdir())
+    files = ("--src", str(tmp_path / src), "--ref", str(tmp_path / ref))
+    code, out, err = call("quantize", str(own), *files)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert sorted(own.iterdir()) == before
+
+
+def test_a_share_is_a_number(call: Callable[..., Any], own: Path) -> None:
+    code, _, err = call("quantize", str(own), "--shortlist", "--max-changed", "nan")
+    assert code == 2
+    assert "'--max-changed': 'nan' is not a number." in err
+
+
 @pytest.fixture
 def run(own: Path) -> Path:
     """The model with the pairs that a run folder holds."""

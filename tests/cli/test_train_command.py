@@ -228,6 +228,8 @@ def test_a_dump_fits_separate_vocabularies(
         (["a.tsv", "--out=OUT", "--config", "no.toml"], 1, "no.toml cannot be read"),
         (["a.tsv", "--out=OUT", "--preset", "huge"], 2, "'huge' is not one of 'tiny', 'small'"),
         (["a.txt", "--out=OUT"], 1, "a.txt does not exist."),
+        (["a.tsv", "--out=OUT", "--dev-labeled=x"], 2, "--dev-labeled is not for translation"),
+        (["--task=lm", "--text=x", "--both-directions", "--out=OUT"], 2, "is for translation."),
     ],
 )
 def test_wrong_requests_are_told_in_one_line(
@@ -238,6 +240,18 @@ def test_wrong_requests_are_told_in_one_line(
     assert (found, out) == (code, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_a_table_of_unknown_languages_beside_known_ones_is_refused(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name, text in (("t.tsv", "a man\tein mann\n"), ("a.en", "a dog\n"), ("a.de", "ein hund\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    table, src, tgt = (str(tmp_path / name) for name in ("t.tsv", "a.en", "a.de"))
+    asked = ("train", table, "--src", src, "--tgt", tgt, "--out", str(tmp_path / "run"))
+    code, _, err = call(*asked, "--max-steps", "1")
+    assert code == 1
+    assert f"It is unknown into which language {table} translates" in err
 
 
 def test_an_override_that_is_typed_wins_over_the_environment(

@@ -11,6 +11,7 @@ from heed.compress.distill import (
     LESSON,
     Lesson,
     Sources,
+    begin,
     find_sources,
     inherited_settings,
     made_from,
@@ -102,7 +103,7 @@ def lessons(lesson: Lesson) -> Iterator[tuple[str, str]]:
 def learn(
     teacher: Path, translator: Any, out: Path, *, time_s: float | None = None, **options: Any
 ) -> Lesson | None:
-    recall(out, made_from(teacher, (), ()))
+    begin(out, made_from(teacher, (), ()))
     sources = sources_of(teacher, translator, dev=False)
     return teach(translator, sources, out, time_s=time_s, started_at=0.0, **options)
 
@@ -127,7 +128,7 @@ def test_a_student_learns_these_pairs_with_the_pieces_of_its_teacher(
     teacher: Path, translator: Counting, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     out = tmp_path / "student"
-    recall(out, made_from(teacher, (), ()))
+    begin(out, made_from(teacher, (), ()))
     sources = sources_of(teacher, translator)
     lesson = teach(translator, sources, out, time_s=None, started_at=0.0)
     assert lesson
@@ -264,7 +265,7 @@ def test_text_without_translations_teaches_as_far_as_there_is_time(
     assert [pair.src for pair in sources.pairs()] == ["hund ein", *lines[4:]]
     assert sources.dev == dev
     translator.seconds, wanted = 10.0, made_from(teacher, [str(text)], ())
-    recall(tmp_path, wanted)
+    begin(tmp_path, wanted)
     sources = sources_of(teacher, translator, str(text), dev=False)
     clock: dict[str, Any] = {"clock": lambda: translator.now}
     lesson = teach(translator, sources, tmp_path, time_s=60.0, started_at=0.0, **clock)
@@ -284,7 +285,7 @@ def test_a_teacher_that_says_nothing_is_refused(
     monkeypatch.setattr(distill, "_translated", lambda _, pairs, beam_size: [""] * len(pairs))
     text = tmp_path / "more.de"
     text.write_text("hund ein\nhaus rot\n", encoding="utf-8")
-    recall(tmp_path / "out", made_from(teacher, [str(text)], ()))
+    begin(tmp_path / "out", made_from(teacher, [str(text)], ()))
     sources = sources_of(teacher, translator, str(text), dev=False)
     with pytest.raises(DataError, match="translates every sentence to nothing"):
         teach(translator, sources, tmp_path / "out", time_s=None, started_at=0.0)
@@ -302,7 +303,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(teacher: Path, tmp_pat
     with pytest.raises(RunError, match="must be a new folder or one of a heed distill"):
         require_own(teacher)
     wanted = made_from(teacher, (), ())
-    recall(tmp_path, wanted)
+    begin(tmp_path, wanted)
     require_own(tmp_path)
     with pytest.raises(RunError, match="teacher was .*, but is abc"):
         recall(tmp_path, {**wanted, "teacher": "abc"})
@@ -314,7 +315,7 @@ def test_a_teacher_of_both_directions_teaches_both_or_one(
     teacher = make_teacher(tmp_path, both_directions=True)
     translator = load(teacher, device="cpu", threads=1)
     config, out = DataConfig(**DATA), tmp_path / "student"
-    recall(out, made_from(teacher, (), ()))
+    begin(out, made_from(teacher, (), ()))
     both = find_sources(teacher, translator, (), (), None, config)
     lesson = teach(translator, both, out, time_s=None, started_at=0.0)
     assert lesson

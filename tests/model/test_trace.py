@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
+from heed.errors import UsageError
 from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
@@ -217,6 +218,24 @@ def test_what_is_put_in_the_place_of_a_tensor_is_used(
         for name in seen.keys() - ({"encoder.1.out", "memory"} if is_summed_up else set()):
             with editing(model, {name: shaken}):
                 assert not np.allclose(compute(), before, atol=1e-4), name
+
+
+@torch.no_grad()
+def test_an_edit_may_return_numpy_and_must_return_a_tensor(
+    tiny: Callable[..., Transformer],
+) -> None:
+    model = tiny().eval()
+    usual = model(SRC, TGT_IN)
+    with editing(model, {"memory": lambda tensor: tensor.double().numpy()}):
+        assert torch.allclose(model(SRC, TGT_IN), usual, atol=1e-6)
+    with (
+        pytest.raises(UsageError, match="The edit of memory must return a tensor"),
+        editing(model, {"memory": lambda tensor: None}),
+    ):
+        model(SRC, TGT_IN)
+    not_edits: Any = None
+    with pytest.raises(UsageError, match="edits must be functions"), editing(model, not_edits):
+        pass
 
 
 @each_model

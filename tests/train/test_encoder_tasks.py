@@ -244,6 +244,32 @@ def test_a_label_that_only_the_development_set_has_is_refused(
         run_training(settings("classify", 2), corpus, tmp_path / "run", report=lambda event: None)
 
 
+def test_every_label_is_learned_where_heed_draws_the_development_set(
+    reviews: Path, tmp_path: Path
+) -> None:
+    rare = tmp_path / "rare.tsv"
+    once = "".join(f"once{n}\ta word {n}\n" for n in range(20))
+    rare.write_text(reviews.read_text(encoding="utf-8") + once, encoding="utf-8")
+    corpus = Corpus(labeled=(str(rare),))
+    found = prepare_labeled(
+        corpus,
+        tmp_path / "data",
+        config=TextConfig(),
+        tokenizer=TokenizerConfig(kind="char"),
+        seed=1,
+    )
+    assert len(found.labels) == 22
+    assert (found.report["train"], found.report["dev"]) == (234, 26)
+
+
+def test_an_empty_development_set_is_not_replaced(reviews: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.tsv"
+    empty.write_text("\n")
+    corpus = Corpus(labeled=(str(reviews),), dev_labeled=(str(empty),))
+    with pytest.raises(DataError, match="There are no labeled texts in .*empty.tsv"):
+        run_training(settings("classify", 2), corpus, tmp_path / "run", report=lambda event: None)
+
+
 def test_it_labels_texts(classifier: Classifier) -> None:
     """Claim 127."""
     found = classifier(["a lovely day indeed", "a dull book indeed", ""])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -613,6 +614,15 @@ def test_translating_is_imported_without_torch() -> None:
         (lambda t: t.continuations(["a"]), "text must be a string, but is \\['a'\\]."),
         (lambda t: t.align(b"a"), "src must be a string, but is b'a'."),
         (lambda t: t.align("a", 5), "tgt must be a string, but is 5."),
+        (
+            lambda t: t.translate(["a"], glossary={"a": "b"}),
+            "glossary must be a Glossary, but is {",
+        ),
+        (lambda t: t("a", glossary="terms.tsv"), "glossary must be a Glossary, but is 'terms.tsv'"),
+        (lambda t: t.translate(["a"], is_wanted=3), "is_wanted must be a function, but is 3."),
+        (lambda t: t.continuations("a", is_wanted=3), "is_wanted must be a function, but is 3."),
+        (lambda t: t.align("a", "b", heads=1), "heads must be a list of whole numbers, but is 1."),
+        (lambda t: t.align("a", "b", heads="0"), "heads must be a list of whole .* but is '0'."),
         (lambda t: Line("a", prefix=None), "prefix must be a string, but is None."),
         (lambda t: load(None), "folder must be the path of a model folder, but is None."),
         (lambda t: load(b"model"), "folder must be the path of a model folder, but is b'model'."),
@@ -632,6 +642,17 @@ def test_what_gives_texts_one_by_one_is_as_good_as_a_list(translator: Translator
     given = translator.translate(iter(texts), prefixes=iter(["Ein", ""]))
     assert given == translator.translate(texts, prefixes=["Ein", ""])
     assert translator.score(iter(texts), iter(texts)) == translator.score(texts, texts)
+
+
+def test_numbers_of_numpy_are_as_good_as_those_of_python(translator: Translator) -> None:
+    text = SENTENCES[0]
+    assert translator(text, beam_size=np.int64(2)) == translator(text, beam_size=2)
+    drawn = {"sample": True, "seed": np.int32(1)}
+    warm = translator(text, temperature=np.float32(0.5), **drawn)
+    assert warm == translator(text, temperature=0.5, sample=True, seed=1)
+    assert translator.next_word(text, k=np.int64(3)) == translator.next_word(text, k=3)
+    heads = translator.align(text, "Ein", layer=0, heads=np.array([0, 1])).weights
+    assert np.array_equal(heads, translator.align(text, "Ein", layer=0, heads=[0, 1]).weights)
 
 
 def test_a_layer_that_is_no_number_is_refused(translator: Translator) -> None:

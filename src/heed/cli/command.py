@@ -5,6 +5,7 @@ codes.
 """
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -55,6 +56,22 @@ class Threads(click.IntRange):
                 ctx.obj.say(f"--threads: {remark}")
             return count_cores()
         return asked
+
+
+class Share(click.FloatRange):
+    """A number from 0 to 1."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; "nan" is none, though Python reads it as one."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 class Option(click.Option):

@@ -90,8 +90,10 @@ def corpus_from(
     from heed.data.readers import ParallelFiles
     from heed.text.languages import require_language
 
-    for flag, task in (("text", "lm or mlm"), ("labeled", "classify")):
-        if getattr(texts, flag):
+    other = (("text", "lm or mlm"), ("labeled", "classify"), ("dev_labeled", "classify"))
+    for name, task in other:
+        if getattr(texts, name):
+            flag = name.replace("_", "-")
             raise UsageError(f"--{flag} is not for translation: give --task {task} too.")
     languages = {
         "source_lang": texts.source_lang or "",

@@ -122,6 +122,8 @@ def distill(
     """
     if not out:
         raise UsageError("Missing --out: where to write the student, e.g. --out student/")
+    if pieces := [text for text in overrides if text.startswith("tokenizer.")]:
+        raise UsageError(f"{pieces[0]}: the student has the pieces of its teacher.")
     if unknown := [text for text in overrides if not OVERRIDE.fullmatch(text)]:
         raise UsageError(f"{unknown[0]} must be like section.key=value; text goes after --src.")
     if len(flags.dev_src) != len(flags.dev_tgt):
@@ -138,8 +140,8 @@ def distill(
             "The student begins from nothing: weights can be taken over in float32, and from a "
             "teacher that differs in depth alone."
         )
-    pieces = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
-    asked = asked.plus_all({"tokenizer": pieces})
+    tokenizer = {"vocab_from": str(lesson.folder), **lesson.tokenizer}
+    asked = asked.plus_all({"tokenizer": tokenizer})
     if time_s is not None:
         left_s = training_seconds(time_s, lesson.seconds, lesson.scores)
         asked = asked.plus("training.time_s", left_s)
@@ -198,7 +200,15 @@ def _lesson(
     time_s: float | None,
 ) -> "tuple[Lesson, bool]":
     """The teacher's translations, and whether this call completed them."""
-    from heed.compress.distill import OWN_FILES, find_sources, made_from, recall, require_own, teach
+    from heed.compress.distill import (
+        OWN_FILES,
+        begin,
+        find_sources,
+        made_from,
+        recall,
+        require_own,
+        teach,
+    )
     from heed.disk.files import lock
     from heed.train.recipe.folder import OWN_PATHS, TEACHER, require_outside
     from heed.train.recipe.recipe import draft
@@ -216,6 +226,7 @@ def _lesson(
         translator = load(teacher, device=flags.device, threads=flags.threads)
         config = draft(asked).data
         sources = find_sources(teacher, translator, flags.src, flags.dev, flags.target_lang, config)
+        begin(out, wanted)
         stop.only_note()
         lesson = teach(
             translator,
@@ -265,9 +276,13 @@ class _Progress:
 def _compare(lesson: "Lesson", out: Path, flags: DistillFlags) -> None:
     """Round the student to int8 and print its scores and speed beside the teacher's."""
     from heed.compress.distill import measure, read_dev, round_off
+    from heed.errors import ConfigError
     from heed.translate.translator import load
 
-    round_off(out)
+    try:
+        round_off(out)
+    except ConfigError as error:
+        echo(f"The student keeps its float32 weights: {error}", err=True)
     if not lesson.dev:
         return
     student = load(out, device=flags.device, threads=flags.threads)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import click
 
-from heed.cli.command import Session, as_one, command, options
+from heed.cli.command import Session, Share, as_one, command, options
 from heed.cli.models import find_model
 from heed.cli.runs import has_translator, is_run, print_training, read_runs
 from heed.cli.traced import USES, Shown
@@ -56,7 +56,7 @@ text_option = options("As text, without a page")
 @text_option("--tree", bool, "Draw the tree of the search.")
 @text_option(
     "--sample",
-    click.FloatRange(0, 1),
+    Share(),
     "Draw a translation with this top-p; list how many tokens each step could draw.",
     metavar="P",
 )

@@ -4,14 +4,15 @@
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from heed.cli.command import Session, Threads, command, options
+from heed.cli.command import Session, Share, Threads, command, options
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
-from heed.errors import ConfigError, UsageError
+from heed.errors import ConfigError, DataError, UsageError
 
 EXAMPLES = """
 heed quantize run/
@@ -37,7 +38,7 @@ option = options("Options")
 @option("--shortlist", bool, "Also learn which words may follow, by the source: faster.")
 @option(
     "--max-changed",
-    click.FloatRange(0, 1),
+    Share(),
     "Share of translations that it may change.",
     default=0.02,
 )
@@ -71,6 +72,7 @@ def quantize(
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
     from heed.bundle.bundle import load_bundle, restore_manifest
+    from heed.cli.evaluate import paired, read_all
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
 
@@ -84,6 +86,11 @@ def quantize(
     bundle = load_bundle(folder)
     given = {"--src": src, "--shortlist": shortlist, "--text": text}
     _require_task(bundle.task, [flag for flag, value in given.items() if value])
+    pairs = list(paired(src, ref)) if src and ref else []
+    lines = read_all(text) if text else []
+    for path, found in ((src, pairs), (text, lines)):
+        if path and not found:
+            raise DataError(f"{path} must have at least one line, but is empty.")
     target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
@@ -99,10 +106,10 @@ def quantize(
             echo(f"  {role:<24} {error:.2%}")
     if shortlist:
         _add_shortlist(session, Path(folder), target, max_changed, threads)
-    if src and ref:
-        _compare(session, bundle.path, target, src, ref, threads)
-    if text:
-        _compare_losses(session, bundle.path, target, text, threads)
+    if pairs:
+        _compare(session, bundle.path, target, pairs, threads)
+    if lines:
+        _compare_losses(session, bundle.path, target, lines, threads)
 
 
 def _require_task(task: str, flags: list[str]) -> None:
@@ -188,15 +195,20 @@ def _add_shortlist(
 
 
 def _compare(
-    session: Session, folder: Path | None, target: Path, src: str, ref: str, threads: int | None
+    session: Session,
+    folder: Path | None,
+    target: Path,
+    pairs: Sequence[Sequence[str]],
+    threads: int | None,
 ) -> None:
     """Translate with both and print scores, difference and interval."""
-    from heed.cli.evaluate import read_all, show
+    from heed.cli.evaluate import show
     from heed.evaluate.counts import Reading
     from heed.evaluate.report import report
     from heed.translate.translator import load
 
-    systems, lines, target_lang = {}, read_all(src), ""
+    lines, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    systems, target_lang = {}, ""
     for name, path in (("float32", folder), ("int8", target)):
         assert path is not None
         translator = load(path, device="cpu", dtype=name, threads=threads, shortlist=name == "int8")
@@ -204,17 +216,16 @@ def _compare(
         session.say(f"Translating {len(lines)} lines with {name} …")
         systems[name] = [found.text for found in translator.translate_stream(lines)]
     reading = Reading(target_lang=target_lang)
-    show(session, report(systems, [read_all(ref)], metrics=("bleu", "chrf"), reading=reading))
+    show(session, report(systems, [references], metrics=("bleu", "chrf"), reading=reading))
 
 
 def _compare_losses(
-    session: Session, folder: Path | None, target: Path, path: str, threads: int | None
+    session: Session, folder: Path | None, target: Path, lines: list[str], threads: int | None
 ) -> None:
     """Print how well both predict a text."""
-    from heed.cli.evaluate import read_all
     from heed.translate.language_model import load_language_model
 
-    text = "".join(f"{line}\n" for line in read_all(path))
+    text = "".join(f"{line}\n" for line in lines)
     for name, place in (("float32", folder), ("int8", target)):
         assert place is not None
         session.say(f"Reading {len(text):,} characters with {name} …")

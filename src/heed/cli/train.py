@@ -179,6 +179,8 @@ def train(
     files = [text for text in arguments if not OVERRIDE.fullmatch(text)]
     task = asked.get("task", "translate")
     if task in OWN_FLAGS:
+        if settings["both_directions"]:
+            raise UsageError("--both-directions is for translation.")
         corpus = text_from(texts, files, task)
     else:
         corpus = corpus_from(texts, files, say=session.say)

@@ -8,7 +8,7 @@ Distillation".
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -190,11 +190,14 @@ def recall(out: Path, wanted: dict[str, str]) -> Lesson | None:
     path = folder / MADE_FROM
     if path.exists():
         require_same(parse_json(read_bytes(path), path), wanted, out)
-    else:
-        write_atomically(path, to_json(wanted))
     if not (folder / LESSON).exists():
         return None
     return Lesson(folder=folder, **parse_json(read_bytes(folder / LESSON), folder / LESSON))
+
+
+def begin(out: Path, wanted: Mapping[str, str]) -> None:
+    """Keep the facts that decide the lesson of a run folder, for `recall`."""
+    write_atomically(out / TEACHER / MADE_FROM, to_json(wanted))
 
 
 def inherited_settings(teacher: Path) -> dict[str, Any]:
@@ -254,7 +257,10 @@ def find_sources(
             n_pairs=len(run.train) if is_all else None,
         )
     if next(found.pairs(), None) is None:
-        raise DataError(f"There is no text to translate in {' and '.join(files) or teacher}.")
+        raise DataError(
+            f"There is no text to translate in {' and '.join(files) or teacher}: its lines are "
+            "empty, too long, or sentences of the development set."
+        )
     return found
 
 

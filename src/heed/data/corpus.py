@@ -137,6 +137,12 @@ def tagged_languages(
             "data.both_directions=true."
         )
     found = tuple(dict.fromkeys(languages))
+    if "" in found and len(found) > 1:
+        unknown = names_of(part for part in corpus.train if not part.target_lang)
+        raise ConfigError(
+            f"It is unknown into which language {unknown or 'a file'} translates, and other files "
+            "have theirs. Say which with --source-lang and --target-lang."
+        )
     return found if known or len(found) > 1 else ()
 
 

@@ -16,8 +16,10 @@ def file_facts(name: str) -> str:
     """Facts that identify a file, and differ if one line of it changes.
 
     Raises:
-        DataError: it is a pipe or a device, which cannot be read again.
+        DataError: it is missing, or a pipe or a device, which cannot be read again.
     """
+    if not Path(name).exists():
+        raise DataError(f"{name} does not exist.")
     if not Path(name).is_file():
         raise DataError(
             f"{name} must be a regular file, because heed reads a corpus more than once, but is a "

@@ -1,5 +1,6 @@
 """Labeled text, for a classifier: a label and a text in each line."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,8 @@ def _write_all(
     """Write everything but the report, which is returned: written last, it marks completion."""
     train = [row for path in corpus.labeled for row in read_labeled(path)]
     dev = [row for path in corpus.dev_labeled for row in read_labeled(path)]
+    if corpus.dev_labeled and not dev:
+        raise DataError(f"There are no labeled texts in {' and '.join(corpus.dev_labeled)}.")
     if not dev:
         train, dev = _held_out(train, config.dev_share, seed)
     labels = sorted({label for label, _ in train})
@@ -158,9 +161,16 @@ def _write_all(
 
 
 def _held_out(rows: list[Labeled], share: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
-    """Rows for training and for development, drawn at random."""
+    """Rows for training and for development, drawn at random; training has all labels."""
     random = np.random.Generator(np.random.Philox(key=np.array([seed, 1], dtype=np.uint64)))
-    drawn = set(random.permutation(len(rows))[: max(1, round(share * len(rows)))].tolist())
+    n_wanted = max(1, round(share * len(rows)))
+    left = Counter(label for label, _ in rows)
+    drawn: set[int] = set()
+    for place in random.permutation(len(rows)).tolist():
+        label = rows[place][0]
+        if len(drawn) < n_wanted and left[label] > 1:
+            left[label] -= 1
+            drawn.add(place)
     dev = [row for place, row in enumerate(rows) if place in drawn]
     return [row for place, row in enumerate(rows) if place not in drawn], dev
 

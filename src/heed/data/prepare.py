@@ -194,7 +194,8 @@ def _write_all(
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
-        if tokenizer.slots and (base is None or tokenizer.vocab_from):
+        has_words = tokenizer.slots and (base is None or bool(tokenizer.vocab_from))
+        if has_words:
             _write_words(kept, directory, config)
         mono = write_mono(
             corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
@@ -206,6 +207,7 @@ def _write_all(
     src_vocab, tgt_vocab = vocabs
     return {
         "pairs": cleaning.to_dict(),
+        "words": has_words,
         "train": cleaning.n_kept - int((parts != TRAIN).sum()),
         "dev": len(dev),
         "test": len(test),

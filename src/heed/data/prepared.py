@@ -87,7 +87,9 @@ def open_prepared(corpus: Corpus, directory: Path | str) -> Prepared:
     directory = Path(directory)
     report = read_report(directory)
     src_vocab, tgt_vocab = read_vocabs(directory, is_joint=report["vocabulary"]["joint"])
-    if (words := directory / WORDS_FILE).exists():
+    words = directory / WORDS_FILE
+    # A report of heed 0.1 does not say whether there are any.
+    if report.get("words", words.exists()):
         src_vocab.known_words = KnownWords.from_bytes(read_bytes(words), words)
     source_langs = {part.source_lang for part in corpus.train}
     target_langs = {part.target_lang for part in corpus.train}

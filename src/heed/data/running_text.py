@@ -137,7 +137,8 @@ def _write_all(
         if not n_tokens:
             raise DataError(
                 f"{' and '.join(corpus.text)} must hold text for training and development, but "
-                f"nothing is left for {name}. Give more text, or another text.dev_share."
+                f"nothing is left for {name}, because a file is split between its lines. Give more "
+                "lines, or another text.dev_share."
             )
         counts["characters"][name], counts["tokens"][name] = n_characters, n_tokens
     report({"kind": "note", "text": _spelled(counts)})

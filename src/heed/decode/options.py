@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Annotated, Any
 
+import numpy as np
+
 from heed.config import Choices, Range, check
 from heed.decode.early_stopping import EARLY_STOPPING
 from heed.decode.length_penalty import LENGTH_FORMULAS
@@ -157,7 +159,11 @@ def options_from(base: DecodeOptions, changes: Mapping[str, Any]) -> DecodeOptio
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else f". There are: {', '.join(known)}."
             raise ConfigError(f"{name} is not a decoding option{hint}")
-    return replace(base, **changes)
+    plain = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in changes.items()
+    }
+    return replace(base, **plain)
 
 
 def require_storable(

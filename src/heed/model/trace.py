@@ -13,6 +13,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from threading import Lock
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from heed.errors import UsageError
@@ -89,6 +91,9 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
         UsageError: a function returned another shape, or no tensor of a name was computed in the
             block.
     """
+    given: object = edits
+    if not isinstance(given, Mapping) or not all(map(callable, given.values())):
+        raise UsageError("edits must be functions by the name of a tensor: {name: function}.")
     unused = set(edits)
     computed: dict[str, None] = {}
 
@@ -97,13 +102,17 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
         for pattern, edit in edits.items():
             if pattern == name or fnmatchcase(name, pattern):
                 unused.discard(pattern)
-                new = edit(tensor)
+                new: object = edit(tensor)
+                if isinstance(new, np.ndarray):
+                    new = torch.from_numpy(new)
+                if not isinstance(new, Tensor):
+                    raise UsageError(f"The edit of {name} must return a tensor.")
                 if new.shape != tensor.shape:
                     raise UsageError(
                         f"The edit of {name} must return the shape {tuple(tensor.shape)}, but "
                         f"returned {tuple(new.shape)}."
                     )
-                tensor = new
+                tensor = new.to(tensor)  # a number of NumPy's is float64
         return tensor
 
     with _changing(model, change):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from heed.decode.options import DecodeOptions
 from heed.model.interface import Decodable
 from heed.translate.inspect import next_ids
-from heed.translate.lines import LineReader, require_text
+from heed.translate.lines import LineReader, require_callable, require_text
 from heed.translate.parts import Chunk
 from heed.translate.result import Continuation, NextToken
 from heed.translate.search import Searcher
@@ -39,6 +39,7 @@ def continued(
 ) -> list[Continuation]:
     """The most probable next pieces and how each would go on, as `Translator.continuations`."""
     require_text(text=text, prefix=prefix)
+    require_callable(is_wanted, "is_wanted")
     chunk = _whole(reader, text, prefix, tag)
     choices = next_ids(searcher.model, reader, chunk, count)
     parts = [

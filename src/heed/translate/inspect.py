@@ -1,5 +1,7 @@
 """Scores of given pairs, probabilities of the next token, and attention to the source."""
 
+import operator
+import reprlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +10,7 @@ from heed.bundle.alignment import AlignmentHeads
 from heed.decode.batching import batches, padded
 from heed.decode.score import next_token, score_pairs
 from heed.decode.slots import SlotRules
-from heed.errors import ConfigError
+from heed.errors import ConfigError, UsageError
 from heed.model.interface import Decodable, Floats, Inspectable
 from heed.text.vocab import Vocab
 from heed.translate.lines import LineReader, require_whole
@@ -172,6 +174,20 @@ def aligned(
         target_tokens=written_pieces(reader.tgt_vocab, pair.prefix, pair.source),
         weights=weights,
     )
+
+
+def head_numbers(heads: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of heads, as Python's own.
+
+    Raises:
+        UsageError: they are no whole numbers.
+    """
+    try:
+        return tuple(operator.index(head) for head in heads)
+    except TypeError:
+        raise UsageError(
+            f"heads must be a list of whole numbers, but is {reprlib.repr(heads)}."
+        ) from None
 
 
 def _mean_of(weights: Floats, heads: tuple[int, ...]) -> Floats:

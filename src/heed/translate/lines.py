@@ -8,6 +8,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from numbers import Integral
 from typing import TypeVar
 
 from heed.errors import ConfigError, DataError, UsageError
@@ -282,7 +283,16 @@ class LineReader:
 
 
 def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:
-    """Lines, with a glossary where they have none of their own."""
+    """Lines, with a glossary where they have none of their own.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not isinstance(glossary, Glossary | None):
+        raise UsageError(
+            f"glossary must be a Glossary, but is {reprlib.repr(glossary)}. Make one: "
+            "heed.Glossary.read(FILE), or heed.Glossary.of({source term: target term})."
+        )
     return [line if line.glossary else replace(line, glossary=glossary) for line in lines]
 
 
@@ -315,13 +325,23 @@ def require_text(**arguments: object) -> None:
             raise UsageError(f"{name} must be a string, but is {reprlib.repr(value)}.")
 
 
+def require_callable(value: object, name: str) -> None:
+    """Refuse what is neither a function nor None.
+
+    Raises:
+        UsageError: says what it is.
+    """
+    if value is not None and not callable(value):
+        raise UsageError(f"{name} must be a function, but is {reprlib.repr(value)}.")
+
+
 def require_whole(value: object, name: str, least: int) -> None:
     """Refuse values that are not whole numbers from `least`.
 
     Raises:
         UsageError: says what it is.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise UsageError(
             f"{name} must be a whole number from {least}, but is {reprlib.repr(value)}."
         )

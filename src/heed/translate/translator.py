@@ -20,7 +20,7 @@ from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
 from heed.translate.given import given_scores, given_translations
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.inspect import aligned
+from heed.translate.inspect import aligned, head_numbers
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Line,
@@ -30,6 +30,7 @@ from heed.translate.lines import (
     lines_of,
     pairs_of,
     protected,
+    require_callable,
     require_text,
     require_whole,
     rules_of,
@@ -230,6 +231,7 @@ class Translator:
         wanted = protected(wanted, protect, localize_numbers)
         for name, number in (("alternatives", alternatives), ("first_line", first_line)):
             require_whole(number, name, 0)
+        require_callable(is_wanted, "is_wanted")
         chosen = options_from(self.options, options)
         chosen = with_alternatives(chosen, alternatives) if alternatives else chosen
         lines = self.reader.all_parts(wanted, first_line, target_lang, chosen.max_length)
@@ -427,8 +429,9 @@ class Translator:
             tgt = self(src, target_lang=target_lang)
         pair = required(self.reader, read_pair(self.reader, src, tgt, tag), tag, "translation")
         chosen = self.alignment_heads
-        if layer is not None or heads:
-            chosen = AlignmentHeads(layer=-1 if layer is None else layer, heads=tuple(heads))
+        numbers = head_numbers(heads)
+        if layer is not None or numbers:
+            chosen = AlignmentHeads(layer=-1 if layer is None else layer, heads=numbers)
         return aligned(self.model, self.reader, pair, chosen)
 
     @overload

@@ -19,7 +19,7 @@ from heed.bundle.bundle import load_bundle
 from heed.data.corpus import Corpus
 from heed.disk.files import read_json_lines
 from heed.disk.folders import Manifest, read_manifest, verify_directory
-from heed.errors import ConfigError, RunError
+from heed.errors import ConfigError, HeedError, RunError
 from heed.machine import threads
 from heed.train.run import artifacts as keeper
 from heed.train.run.checkpoint import load_newest
@@ -237,6 +237,37 @@ def die(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
+def test_a_run_that_lost_its_recipe_goes_on_by_the_copy_and_refuses_other_settings(
+    small_run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small_run(out, stop_at=6)
+    whole = (out / "recipe.toml").read_bytes()
+    (out / "recipe.toml").unlink()
+    with pytest.raises(RunError, match="was started with model.n_heads = 2, but is now asked for"):
+        small_run(out, settings={"model": {"n_heads": 1}})
+    small_run(out)
+    assert (out / "recipe.toml").read_bytes() == whole
+    for name in ("recipe.toml", "resolved.toml"):
+        (out / name).unlink()
+    with pytest.raises(RunError, match="has checkpoints, but recipe.toml is missing"):
+        small_run(out)
+
+
+def test_a_run_that_is_beyond_its_new_limit_says_so(small_run: Run, tmp_path: Path) -> None:
+    small_run(tmp_path / "run")
+    limits = small_run(tmp_path / "run", max_steps=10)[0].limits
+    assert limits == "step 12, beyond its limit of 10 steps (--max-steps)"
+
+
+def test_a_lost_list_of_words_is_noticed(small_run: Run, tmp_path: Path) -> None:
+    out, slots = tmp_path / "run", {"tokenizer": {"slots": True}}
+    small_run(out, stop_at=2, settings=slots)
+    (out / "data" / "words.dat").unlink()
+    with pytest.raises(HeedError, match=r"words\.dat"):
+        small_run(out, settings=slots)
+
+
 def spoil(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -295,7 +326,7 @@ def test_a_limit_below_what_is_done_ends_the_run_without_another_step(
     assert isinstance(load(tmp_path / "run")("ein hund"), str)
     again, _ = small_run(tmp_path / "run", max_steps=2)
     assert again.was_finished
-    assert again.limits == "its limit of 2 steps (--max-steps)"
+    assert again.limits == "step 4, beyond its limit of 2 steps (--max-steps)"
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,13 @@ def test_an_unknown_format_is_refused() -> None:
         read("a\tb", "xls")
 
 
+def test_what_is_no_glossary_is_refused() -> None:
+    with pytest.raises(UsageError, match="From a dict a glossary is made by Glossary.of"):
+        Glossary({"man": "Mann"})
+    with pytest.raises(UsageError, match="entries must be a dict .* but is 3"):
+        Glossary.of(3)
+
+
 def test_too_many_entries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heed.translate.glossary.glossary.MAX_ENTRIES", 1)
     with pytest.raises(DataError, match="must have at most 1 entries, but line 2 is one more"):

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from heed.bundle.find import CHECKPOINTS
 from heed.config import to_toml
 from heed.data.prepared import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
@@ -51,8 +52,8 @@ def settle(
         inherited: settings that a parent brings along; those made by hand go before them.
     """
     path = out / RECIPE_FILE
-    if path.exists():
-        stored = asdict(load_recipe(path))
+    if (known := _known(out)) is not None:
+        stored = asdict(load_recipe(known))
         _require_unedited(out, stored)
         changed = {
             section: {
@@ -62,7 +63,7 @@ def settle(
             }
             for section, _ in MAY_CHANGE
         }
-        recipe = build_recipe(merge(stored, changed), where=str(path))
+        recipe = build_recipe(merge(stored, changed), where=str(known))
     else:
         facts = Facts(
             src_vocab_size=data.src_vocab.size,
@@ -78,6 +79,28 @@ def settle(
     write_atomically(out / RESOLVED_FILE, text)
     write_atomically(path, text)
     return recipe
+
+
+def _known(out: Path) -> Path | None:
+    """The recipe of a run that has learned something; None for one that begins.
+
+    Raises:
+        RunError: there are checkpoints, but no recipe.
+    """
+    if (out / RECIPE_FILE).exists():
+        return out / RECIPE_FILE
+    if not _has_checkpoints(out):
+        return None
+    if (out / RESOLVED_FILE).exists():
+        return out / RESOLVED_FILE
+    raise RunError(
+        f"{out} has checkpoints, but {RECIPE_FILE} is missing, with the settings that they were "
+        "trained with. Put it back, or begin another run with another --out."
+    )
+
+
+def _has_checkpoints(out: Path) -> bool:
+    return any((out / CHECKPOINTS).glob("step-*"))
 
 
 def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
@@ -103,7 +126,7 @@ def require_same_asked(out: Path, asked: Asked) -> None:
     """Refuse to continue with other settings than the run began with."""
     path = out / ASKED_FILE
     # Before there is a recipe, nothing has been learned that other settings could spoil.
-    if path.exists() and (out / RECIPE_FILE).exists():
+    if path.exists() and _known(out) is not None:
         before = parse_json(read_bytes(path), path)
         then, today = _flat(before), _flat(asked.values)
         for key in sorted({*then, *today}):

@@ -202,7 +202,9 @@ def reached_limits(trainer: Trainer) -> str:
     progress, config = trainer.progress, trainer.config
     reached = []
     if config.max_steps and progress.step >= config.max_steps:
-        reached.append(f"its limit of {config.max_steps} steps (--max-steps)")
+        is_beyond = progress.step > config.max_steps
+        at = f"step {progress.step}, beyond its limit" if is_beyond else "its limit"
+        reached.append(f"{at} of {config.max_steps} steps (--max-steps)")
     if trainer.clock_s >= trainer.time_limit_s:
         reached.append(f"its limit of {config.time_s:g} seconds (--time)")
     if _has_stopped_early(trainer):

@@ -1,13 +1,14 @@
 """`Glossary`: terms, compiled once, and where they stand in texts."""
 
 import hashlib
+import reprlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heed.errors import DataError
+from heed.errors import DataError, UsageError
 from heed.translate.glossary.matching import Match, Matcher, folded_words
 from heed.translate.glossary.reading import decoded, rows_of
 from heed.translate.glossary.terms import KEEP, MANY_WORDS, Term, make_term
@@ -60,6 +61,7 @@ class Glossary:
 
     Raises:
         DataError: names a line that is wrong, or contradicts another one.
+        UsageError: these are no rows.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -67,6 +69,11 @@ class Glossary:
         self.banned: tuple[str, ...] = ()
         self.remarks: list[str] = []
         lines: dict[str, int] = {}
+        if isinstance(rows, Mapping | str):
+            raise UsageError(
+                "rows must be those of a glossary's file. From a dict a glossary is made by "
+                "Glossary.of, from a file by Glossary.read."
+            )
         for line, source, target, case in rows:
             self._add(make_term(line, source, target, case), line, lines)
             if len(self.terms) > MAX_ENTRIES:
@@ -140,7 +147,17 @@ class Glossary:
 
     @classmethod
     def of(cls, entries: Mapping[str, str]) -> "Glossary":
-        """A glossary of source terms and what stands for each, as in the columns of a file."""
+        """A glossary of source terms and what stands for each, as in the columns of a file.
+
+        Raises:
+            DataError: an entry is wrong, or contradicts another one.
+            UsageError: it is no mapping.
+        """
+        if not isinstance(entries, Mapping):
+            raise UsageError(
+                "entries must be a dict of source and target terms, but is "
+                f"{reprlib.repr(entries)}."
+            )
         return cls((n, *entry, "") for n, entry in enumerate(entries.items(), start=1))
 
     @property
