@@ -70,6 +70,8 @@ def test_a_folder_in_the_place_of_the_text_is_the_model(
     monkeypatch.setattr(inspect, "settings_of", settings_of)
     call("inspect", folder)
     call("inspect", "-m", folder, folder)
+    code, out, error = call("inspect", folder, TEXT, "--probabilities")
+    assert (code, bool(out)) == (0, True), error
     assert asked == [(folder,), (folder,)]
 
 
@@ -192,6 +194,9 @@ def test_the_layer_and_heads_of_a_map_are_chosen(folder: str, call: Call) -> Non
         ((TEXT, "--tensor", "nothing"), "This model has no tensor nothing"),
         ((TEXT, "--steps", "-m", "other"), "give one model only"),
         ((TEXT, "--steps", "--target-lang", "fr"), "fr"),
+        ((TEXT, "--words"), "--words belongs to a view as text: give --attention too."),
+        ((TEXT, "--layer", "0"), "--layer belongs to a view as text: give --attention too."),
+        ((TEXT, "--out", "w.csv"), "--out belongs to a view as text: give --tensor too."),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_words(

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -421,6 +422,8 @@ def test_a_model_is_described_from_its_folder_once_for_each_version(
         versions += [(await service.models_info())[0].version for _ in range(3)]
         assert len(set(versions[:3])) == len(set(versions[3:])) == 1
         assert versions[0] != versions[3]
+        shutil.rmtree(folder)  # the model in memory is still what it was
+        assert (await service.models_info())[0].version == versions[3]
 
     asyncio.run(run())
     assert len(read) == 2

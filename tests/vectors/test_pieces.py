@@ -1,6 +1,7 @@
 """The embeddings of a model as word vectors."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from tests.random_bundle import bundle
 
 from heed.bundle.bundle import load_bundle, save_bundle
 from heed.engine.packed import save_rounded
-from heed.errors import FormatError
-from heed.text.vocab import Vocab, train_vocab
+from heed.errors import ConfigError, FormatError
+from heed.text.vocab import N_SPECIAL, Vocab, train_vocab
 from heed.vectors.pieces import as_piece, model_vectors, piece_tables, words_of
 from heed.vectors.table import nearest
 
@@ -55,6 +56,15 @@ def test_each_side_has_its_own(vocab: Vocab, config_of: Callable[..., Any], tmp_
         found = model_vectors(tmp_path / "model", side)
         row = load_bundle(tmp_path / "model").weights[f"{name}.tokens.weight"]
         assert np.array_equal(found.matrix, row[list(words_of(vocab).values())])
+
+
+def test_a_bag_of_n_grams_has_none(
+    vocab: Vocab, config_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    changes = {"family": "bag", "tgt_vocab_size": N_SPECIAL + 2}
+    made = bundle(vocab, config_of, **changes)
+    with pytest.raises(ConfigError, match="has no table of embeddings, because it is a bag"):
+        piece_tables(replace(made, task="classify", labels=["good", "bad"]))
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ heed inspect -m run/ "纽约是一座城市" --html city.html
 heed inspect run/ --training
 heed inspect -m run-1/ -m run-2/ --screen training
 """
-SCREENS = ("attention", "steps", "decoding", "positions", "training")
+SCREENS = ("attention", "steps", "decoding", "causes", "positions", "training")
 
 option = options("Options")
 text_option = options("As text, without a page")
@@ -98,7 +98,7 @@ def inspect(
     """
     session: Session = ctx.obj
     if text and not models and Path(text).is_dir():
-        models, text = (text,), None
+        models, text, translation = (text,), translation, None
     if as_table:
         print_training(models)
         return
@@ -107,6 +107,7 @@ def inspect(
             raise UsageError("Without a page, give one model only.")
         show_text(session, shown, find_model(models[0] if models else None), text, translation)
         return
+    shown.require_use()
     settings = settings_of(models, port)
     if html:
         write_html(session, html, settings, text, translation, shown.target_lang)
@@ -144,6 +145,8 @@ def write_html(
     """
     if text is None:
         raise UsageError("Give the TEXT that the model reads.")
+    if not settings.models:
+        raise UsageError("--html is for models that translate.")
     if len(settings.models) > 1:
         raise UsageError("A file is about one model only.")
     from heed.serve.export import write_page

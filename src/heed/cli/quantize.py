@@ -72,7 +72,6 @@ def quantize(
     if (src is None) != (ref is None):
         raise UsageError("Give --src and --ref together, or neither.")
     from heed.bundle.bundle import load_bundle, restore_manifest
-    from heed.cli.evaluate import paired, read_all
     from heed.engine.network import relative_errors
     from heed.engine.packed import save_rounded
 
@@ -86,11 +85,7 @@ def quantize(
     bundle = load_bundle(folder)
     given = {"--src": src, "--shortlist": shortlist, "--text": text}
     _require_task(bundle.task, [flag for flag, value in given.items() if value])
-    pairs = list(paired(src, ref)) if src and ref else []
-    lines = read_all(text) if text else []
-    for path, found in ((src, pairs), (text, lines)):
-        if path and not found:
-            raise DataError(f"{path} must have at least one line, but is empty.")
+    pairs, lines = _texts(src, ref, text)
     target, network = save_rounded(bundle, place)
     before, after = (_megabytes(bundle.path, "float"), _megabytes(target, "int8"))
     echo(f"{out or target}: {after:.1f} MB of int8 instead of {before:.1f} MB of float32")
@@ -110,6 +105,24 @@ def quantize(
         _compare(session, bundle.path, target, pairs, threads)
     if lines:
         _compare_losses(session, bundle.path, target, lines, threads)
+
+
+def _texts(
+    src: str | None, ref: str | None, text: str | None
+) -> tuple[list[Sequence[str]], list[str]]:
+    """Pairs and lines to measure with; read before anything is written.
+
+    Raises:
+        DataError: a file is empty, or one of a pair is longer.
+    """
+    from heed.cli.evaluate import paired, read_all
+
+    pairs = list(paired(src, ref)) if src and ref else []
+    lines = read_all(text) if text else []
+    for path, found in ((src, pairs), (text, lines)):
+        if path and not found:
+            raise DataError(f"{path} must have at least one line, but is empty.")
+    return pairs, lines
 
 
 def _require_task(task: str, flags: list[str]) -> None:

@@ -68,6 +68,22 @@ class Shown:
         """Whether tensors are to be shown."""
         return any(getattr(self, field.name) for field in fields(self)[2:7])
 
+    def require_use(self) -> None:
+        """Refuse an option whose view is not asked for.
+
+        Raises:
+            UsageError: names both.
+        """
+        for is_given, flag, view in (
+            (self.words, "--words", "--attention"),
+            (bool(self.head), "--head", "--attention"),
+            (self.layer != -1, "--layer", "--attention"),
+            (bool(self.out), "--out", "--tensor"),
+            (self.every_step, "--every-step", "--trace"),
+        ):
+            if is_given:
+                raise UsageError(f"{flag} belongs to a view as text: give {view} too.")
+
     @property
     def search(self) -> dict[str, Any]:
         """Options of decoding."""

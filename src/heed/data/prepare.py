@@ -194,8 +194,7 @@ def _write_all(
         if corpus.mono:
             vocabs = (with_controls(vocabs[0], [BACK_TRANSLATED]),) * 2
         write_vocabs(directory, vocabs)
-        has_words = tokenizer.slots and (base is None or bool(tokenizer.vocab_from))
-        if has_words:
+        if has_words := tokenizer.slots and (base is None or bool(tokenizer.vocab_from)):
             _write_words(kept, directory, config)
         mono = write_mono(
             corpus.mono, directory, vocabs[0], config, rules, config.max_length, report
@@ -204,7 +203,6 @@ def _write_all(
     finally:
         spool.unlink(missing_ok=True)
     checksums = _write_held_out(directory, {DEV_FILE: dev, TEST_FILE: test}, config)
-    src_vocab, tgt_vocab = vocabs
     return {
         "pairs": cleaning.to_dict(),
         "words": has_words,
@@ -223,9 +221,9 @@ def _write_all(
         "checksums": checksums,
         "vocabulary": {
             "kind": tokenizer.kind,
-            "joint": src_vocab is tgt_vocab,
-            "source_size": src_vocab.size,
-            "target_size": tgt_vocab.size,
+            "joint": vocabs[0] is vocabs[1],
+            "source_size": vocabs[0].size,
+            "target_size": vocabs[1].size,
         },
     }
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from heed.bundle.bundle import read_folder_config
 from heed.bundle.find import INT8, find_model_folder
 from heed.disk.folders import CARD, read_manifest
+from heed.errors import HeedError
 from heed.model.families import config_from, stored_shapes
 from heed.serve.request import ModelInfo
 from heed.serve.work.models import Models
@@ -38,8 +39,14 @@ class Descriptions:
         return [self._now(name) for name in self._models.folders]
 
     def _now(self, name: str) -> ModelInfo:
-        version = version_of(self._models.folders[name])
         known = self._known.get(name)
+        try:
+            version = version_of(self._models.folders[name])
+        except HeedError:
+            # The folder is gone; what was read of it stays true of the model in memory.
+            if known is None:
+                raise
+            version = known.version
         if known is None or known.version != version:
             known = self._known[name] = _read(self._models, name, version)
         speed = self._speeds.of(name)

@@ -176,18 +176,21 @@ def aligned(
     )
 
 
-def head_numbers(heads: Sequence[int]) -> tuple[int, ...]:
-    """The numbers of heads, as Python's own.
+def heads_of(layer: int | None, heads: Sequence[int]) -> AlignmentHeads | None:
+    """The heads of a layer, without a layer of the last one; None if neither is given.
 
     Raises:
-        UsageError: they are no whole numbers.
+        UsageError: the heads are no whole numbers.
     """
     try:
-        return tuple(operator.index(head) for head in heads)
+        numbers = tuple(operator.index(head) for head in heads)
     except TypeError:
         raise UsageError(
             f"heads must be a list of whole numbers, but is {reprlib.repr(heads)}."
         ) from None
+    if layer is None and not numbers:
+        return None
+    return AlignmentHeads(layer=-1 if layer is None else layer, heads=numbers)
 
 
 def _mean_of(weights: Floats, heads: tuple[int, ...]) -> Floats:

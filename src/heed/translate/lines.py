@@ -283,11 +283,7 @@ class LineReader:
 
 
 def with_glossary(lines: Iterable[Line], glossary: Glossary | None) -> list[Line]:
-    """Lines, with a glossary where they have none of their own.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Lines, with a glossary where they have none of their own; anything else: UsageError."""
     if not isinstance(glossary, Glossary | None):
         raise UsageError(
             f"glossary must be a Glossary, but is {reprlib.repr(glossary)}. Make one: "

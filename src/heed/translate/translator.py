@@ -20,7 +20,7 @@ from heed.translate.continuing import continued, next_tokens
 from heed.translate.doubts.judge import Judge, judge_of
 from heed.translate.given import given_scores, given_translations
 from heed.translate.glossary.glossary import Glossary
-from heed.translate.inspect import aligned, head_numbers
+from heed.translate.inspect import aligned, heads_of
 from heed.translate.lines import (
     MAX_SOURCE_TOKENS,
     Line,
@@ -428,10 +428,7 @@ class Translator:
             required(self.reader, read_whole(self.reader, src, tag), tag, "translation")
             tgt = self(src, target_lang=target_lang)
         pair = required(self.reader, read_pair(self.reader, src, tgt, tag), tag, "translation")
-        chosen = self.alignment_heads
-        numbers = head_numbers(heads)
-        if layer is not None or numbers:
-            chosen = AlignmentHeads(layer=-1 if layer is None else layer, heads=numbers)
+        chosen = heads_of(layer, heads) or self.alignment_heads
         return aligned(self.model, self.reader, pair, chosen)
 
     @overload

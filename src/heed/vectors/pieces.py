@@ -91,6 +91,8 @@ def piece_tables(bundle: Bundle, name: str = "the model") -> list[PieceTable]:
         name: for messages.
     """
     weights = [weight for weight in plan(bundle.config) if weight.role == "table"]
+    if not weights:
+        raise ConfigError(f"{name} has no table of embeddings, because it is a bag of n-grams.")
     vocabs = {"src": bundle.src_vocab, "tgt": bundle.tgt_vocab}
     matrices = _rounded(bundle) if bundle.int8 is not None else bundle.weights
     if len(weights) == 1 or weights[1].tied_to:

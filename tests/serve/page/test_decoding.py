@@ -279,6 +279,34 @@ def test_an_address_opens_a_step_of_a_strategy(open_page: Open) -> None:
     expect(page.locator(".picked-node")).to_contain_text("ended, rank 1")
 
 
+def test_an_unknown_strategy_is_the_usual_one(open_page: Open) -> None:
+    page = opened(open_page, "?strategy=quantum")
+    expect(page.locator(".scrubber .number")).to_have_text(re.compile("^Step 1 of"))
+    expect(page.locator(".bar-row").first).to_be_visible()
+
+
+def test_a_sentence_is_searched_where_its_search_is_shown(open_page: Open) -> None:
+    page = opened(open_page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.evaluate("location.hash = '#/attention'")
+    page.get_by_label("Sentence to look into").locator("visible=true").fill("A dog runs.")
+    page.get_by_role("button", name="Look").locator("visible=true").click()
+    expect(page.locator(".thumb").first).to_be_visible()
+    assert "trace" in asked
+    assert "search" not in asked
+    with page.expect_response("**/api/v1/search"):
+        page.evaluate("location.hash = '#/decoding'")
+
+
+def test_a_sentence_that_is_cleared_leaves_no_numbers(open_page: Open) -> None:
+    page = opened(open_page)
+    page.get_by_label("Sentence to look into").fill("")
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".record")).to_be_hidden()
+    expect(page.locator(".empty:visible")).to_contain_text("Type a sentence:")
+
+
 def test_an_error_is_the_sentence_of_the_server(open_page: Open, complaints: list[str]) -> None:
     page = opened(open_page)
     error = {"error": {"code": "x", "sentence": "The model is gone."}}

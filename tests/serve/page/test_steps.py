@@ -75,6 +75,60 @@ def test_a_deep_link_opens_a_cell_of_a_node(open_page: Open, trace: Trace) -> No
     )
 
 
+def test_pieces_have_the_numbers_that_the_model_reads(open_page: Open, trace: Trace) -> None:
+    page = opened(open_page)
+    tables = page.locator(".step-tensor table")
+    expect(tables).to_have_count(2)
+    found = [tables.nth(side).locator("tbody td:nth-of-type(1)") for side in range(2)]
+    numbers = [[int(cell) for cell in cells.all_text_contents()] for cells in found]
+    assert numbers[0] == trace.source_ids
+    assert numbers[1][1:] == trace.expected_ids[: len(trace.target_tokens) - 1]
+
+
+def test_numbers_of_one_sentence_never_stand_under_another(
+    open_page: Open, complaints: list[str]
+) -> None:
+    page = opened(open_page)
+    error = {"error": {"code": "x", "sentence": "The model is gone."}}
+    page.route("**/api/v1/trace", lambda route: route.fulfill(status=503, json=error))
+    page.get_by_label("Sentence to look into").fill("Another one.")
+    page.get_by_role("button", name="Look").click()
+    expect(page.get_by_role("alert")).to_have_text("The model is gone.")
+    expect(page.locator(".steps-view")).to_be_hidden()
+    expect(page.get_by_label("Translation to force")).to_have_attribute(
+        "placeholder", "Its translation"
+    )
+    complaints.clear()
+
+
+def test_nonsense_in_the_address_shows_what_is_usual(open_page: Open) -> None:
+    page = opened(open_page)
+    name = "encoder.0.self_attention.weights"
+    address = f"#/steps?node={name}&row=1.7&column=x&head=abc&depth=constructor"
+    page.evaluate("hash => { location.hash = hash }", address)
+    expect(page.locator(".step-tensor h2")).to_have_text(name)
+    expect(page.locator(".worked .agreed")).to_be_visible()
+
+
+def test_the_position_that_was_picked_is_marked(open_page: Open) -> None:
+    page = opened(open_page)
+    go(page, "log_probs", row=2)
+    chosen = page.locator('.step-tensor .tokens [aria-pressed="true"]')
+    expect(chosen).to_have_count(1)
+    page.locator(".step-tensor .tokens button").first.click()
+    expect(page.locator(".step-tensor .tokens button").first).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(chosen).to_have_count(1)
+
+
+def test_without_a_sentence_it_says_what_to_do(open_page: Open) -> None:
+    page = open_page("#/steps")
+    for screen in ("steps", "causes", "decoding"):
+        page.evaluate("hash => { location.hash = hash }", f"#/{screen}")
+        expect(page.locator(".empty:visible")).to_contain_text("Type a sentence:")
+
+
 def test_steps_go_forward_and_back_with_buttons_and_keys(open_page: Open) -> None:
     page = opened(open_page)
     title = page.locator(".step-tensor h2")

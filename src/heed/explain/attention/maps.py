@@ -41,7 +41,10 @@ def sublayers(trace: Trace, use: str) -> list[str]:
     names = [name.removesuffix(".weights") for name in trace.named("attention.weights")]
     found = [name for name in names if _SUBLAYERS[use].fullmatch(name)]
     if not found:
-        raise UsageError(f"This model has no attention of the use {use}.")
+        has = [other for other in USES if any(map(_SUBLAYERS[other].fullmatch, names))]
+        if not has:
+            raise UsageError("This model has no attention.")
+        raise UsageError(f"This model has no attention of the use {use}, but {', '.join(has)}.")
     return found
 
 

@@ -52,7 +52,7 @@ export function attributionView() {
   );
 
   element.show = async ({ trace, token, params }) => {
-    const method = METHODS[params.method] ? params.method : "erasure";
+    const method = Object.hasOwn(METHODS, params.method ?? "") ? params.method : "erasure";
     select.value = method;
     about.textContent = METHODS[method][1];
     message.textContent = "Computing …";

@@ -27,20 +27,20 @@ const KINDS = {
   feed_forward: "Feed-forward",
 };
 
-/** A sublayer, such as `decoder.0.cross_attention`, in its parts. */
+/** A sublayer, such as `decoder.0.cross_attention`, in its parts; one alone has the layer NaN. */
 export function partsOf(name) {
   const [stack, layer, kind] = name.split(".");
   return { stack, layer: Number(layer), kind };
 }
 
-export const kindTitle = (kind) => KINDS[kind] ?? kind;
+export const kindTitle = (kind) => KINDS[kind] ?? kind ?? "";
 
 export const stackTitle = (stack) => stack[0].toUpperCase() + stack.slice(1);
 
 /** `decoder.0.cross_attention` → "Decoder 1, cross-attention". */
 export function titleOf(name) {
   const { stack, layer, kind } = partsOf(name);
-  const title = `${stackTitle(stack)} ${layer}`;
+  const title = isNaN(layer) ? stackTitle(stack) : `${stackTitle(stack)} ${layer}`;
   return kind ? `${title}, ${kindTitle(kind).toLowerCase()}` : title;
 }
 

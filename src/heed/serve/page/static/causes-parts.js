@@ -219,6 +219,8 @@ export function partsView() {
     };
     const lostByLayer = Object.fromEntries(layers);
     const rows = numbers.map((number) => {
+      // A part that is no stack of layers, such as the bridge of a recurrent model.
+      if (isNaN(number)) return make("tr", {}, make("th", {}), cell(stack));
       const name = `${stack}.${number}`;
       const button = colored(
         { kind: "layer", name },
@@ -239,7 +241,7 @@ export function partsView() {
         make(
           "tr",
           {},
-          make("th", { scope: "col" }, "Layer"),
+          make("th", { scope: "col" }, numbers.some(isNaN) ? "" : "Layer"),
           ...kinds.map((kind) => make("th", { scope: "col" }, kindTitle(kind))),
         ),
       ),

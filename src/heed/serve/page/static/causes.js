@@ -39,16 +39,22 @@ function build(root) {
   const choice = make("div", { class: "choice", role: "group", "aria-label": "View" }, ...buttons);
   const tokens = make("div", { class: "card explained" });
   const view = make("div", { class: "view" });
+  const empty = make(
+    "p",
+    { class: "hint empty" },
+    "Type a sentence: what changes its translation is shown, part by part and word by word.",
+  );
   const body = make("div", { class: "causes-body", hidden: true }, choice, tokens, view);
-  root.append(make("h1", { class: "unseen" }, "Causes"), textBar(), body);
-  return { body, buttons, tokens, view, views };
+  root.append(make("h1", { class: "unseen" }, "Causes"), textBar(), empty, body);
+  return { body, empty, buttons, tokens, view, views };
 }
 
 function draw() {
   const trace = traceOfOne();
   page.body.hidden = !trace;
+  page.empty.hidden = Boolean(trace) || Boolean(looked.text.trim());
   if (!trace) return;
-  const name = VIEWS[params.view] ? params.view : "parts";
+  const name = Object.hasOwn(VIEWS, params.view ?? "") ? params.view : "parts";
   for (const button of page.buttons) {
     button.setAttribute("aria-pressed", String(button.dataset.view === name));
   }

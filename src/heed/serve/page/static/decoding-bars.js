@@ -67,7 +67,7 @@ export function barsView(onForce) {
       list.replaceChildren();
       return;
     }
-    if (mine !== wanted) return;
+    if (mine !== wanted || !searched.answer) return; // the sentence was cleared meanwhile
     const [rows, pieces, numbers] = read;
     const row = rows.find((one) => one.slot === slot) ?? rows[0];
     const found = filtered(row.logProbs, row.scores, filters);

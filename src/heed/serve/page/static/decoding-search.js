@@ -98,7 +98,7 @@ async function run(request) {
   } catch (error) {
     if (error.name === "AbortError") return;
     asked = ""; // the same may be asked again
-    searched.set({ error, isBusy: false });
+    searched.set({ answer: null, greedy: null, error, isBusy: false });
   }
 }
 

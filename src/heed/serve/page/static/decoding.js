@@ -10,11 +10,12 @@ import { stepTable, treeView } from "./decoding-tree.js";
 import { FORBIDDEN, fateOf, fixed } from "./decoding-words.js";
 import { looked } from "./looked.js";
 import { pictureOf } from "./picture.js";
-import { setParams } from "./route.js";
+import { route, setParams } from "./route.js";
 import { saveButtons } from "./save.js";
 import { textBar } from "./textbar.js";
 import { readPiece } from "./tokens.js";
 
+const STRATEGIES = ["beam", "greedy", "sample"];
 const MOST_MASKS = 12; // of the later tokens of a long sentence
 const PRESET = { strategy: "beam", beam: 2, alpha: 0, step: 1, node: null };
 
@@ -27,10 +28,14 @@ export function show(root, changed) {
   if (!view) {
     view = build(root);
     searched.on(["answer", "greedy", "isBusy", "error", "prefix"], draw);
-    looked.on(["text", "from", "to", "model"], begin);
+    looked.on(["text", "from", "to", "model"], () => {
+      // What is not seen is not searched; it follows when the screen is shown again.
+      if (route().screen === "decoding") follow(0);
+    });
+    looked.on(["error"], draw);
     return;
   }
-  search(params);
+  follow();
   draw();
 }
 
@@ -38,11 +43,12 @@ export function leave() {
   announce("");
 }
 
-function begin(state) {
-  const question = JSON.stringify([state.text, state.from, state.to]);
+/** Search for the sentence that is looked at. */
+function follow(delay) {
+  const question = JSON.stringify([looked.text, looked.from, looked.to]);
   if (text !== null && question !== text) force([]); // another sentence begins freely
   text = question;
-  search(params, 0);
+  search(params, delay);
 }
 
 function build(root) {
@@ -60,6 +66,11 @@ function build(root) {
     tree: treeView(pick),
     bars: barsView(branch),
     message: make("p", { class: "message", role: "status" }),
+    empty: make(
+      "p",
+      { class: "hint empty" },
+      "Type a sentence: its search is shown, step by step, with all that it left.",
+    ),
     answer: make("p", { class: "translation-found", dir: "auto" }),
     badges: make("div", { class: "badges" }),
     prefix: make("div", { class: "prefix", hidden: true }),
@@ -109,7 +120,8 @@ function build(root) {
     "Sample again",
   );
   parts.below = make("div", { class: "record" }, ...cards(parts));
-  root.append(make("h1", { class: "unseen" }, "Decoding"), textBar(), controls(parts), parts.below);
+  parts.controls = controls(parts);
+  root.append(make("h1", { class: "unseen" }, "Decoding"), textBar(), parts.controls, parts.empty, parts.below);
   return parts;
 }
 
@@ -230,7 +242,7 @@ function legend() {
 }
 
 /** The strategy that is chosen, though its answer may not be here yet. */
-const strategy = () => params.strategy ?? "beam";
+const strategy = () => (STRATEGIES.includes(params.strategy) ? params.strategy : "beam");
 const seed = () => Number(params.seed ?? searched.answer?.options.seed ?? 0);
 
 /** Whether a part shows something else than this; it is drawn anew then. */
@@ -243,7 +255,10 @@ function isNew(part, ...what) {
 
 function draw() {
   const { answer, isBusy, error } = searched;
-  view.message.textContent = error ? error.message : "";
+  // The bar says why a sentence cannot be traced; most often it cannot be searched for that either.
+  view.message.textContent = error && error.message !== looked.error?.message ? error.message : "";
+  view.empty.hidden = Boolean(looked.text.trim());
+  view.controls.hidden = !looked.text.trim();
   view.message.classList.toggle("error", Boolean(error));
   view.below.classList.toggle("is-busy", isBusy);
   drawControls(answer);

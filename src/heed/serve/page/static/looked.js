@@ -138,7 +138,8 @@ export async function look({
     looked.set({ trace: partOf(looked.sentence), error: null, isBusy: false, pointed: null });
     if (!isFitting()) look();
   } catch (error) {
-    if (error.name !== "AbortError") looked.set({ error, isBusy: false });
+    // The numbers of another sentence must not stand under this one.
+    if (error.name !== "AbortError") looked.set({ error, isBusy: false, trace: null });
   }
 }
 
@@ -224,6 +225,15 @@ export function weight(name, row) {
 export function pieces(side) {
   const address = `trace/${looked.trace.id}/pieces?side=${side}`;
   return once(address, () => api.get(address));
+}
+
+/** The numbers that one side of the model reads: a span that is kept has the number of its slot. */
+export async function idsOf(side) {
+  const { source_ids, expected_ids, source_tokens, target_tokens } = looked.trace;
+  const names = await pieces(side);
+  const read = side === "src" ? source_ids : [names.indexOf(target_tokens[0]), ...expected_ids];
+  const tokens = side === "src" ? source_tokens : target_tokens;
+  return tokens.map((token, place) => read[place] ?? names.indexOf(token));
 }
 
 /** Tensors of the sentence that is shown. */

@@ -21,7 +21,10 @@ let current = "";
 
 /** The models of the server: promise of [{name, …}]. */
 export function allModels() {
-  models ??= api.get("models");
+  models ??= api.get("models").catch(() => {
+    models = null; // the same may be asked again
+    return [];
+  });
   return models;
 }
 
@@ -46,7 +49,7 @@ export function show(root, params) {
     list.addEventListener("keydown", move);
     root.append(make("h1", { class: "unseen" }, "Positions and embeddings"), list, panel);
   }
-  open(VIEWS[params.view] ? params.view : "positions", params);
+  open(Object.hasOwn(VIEWS, params.view ?? "") ? params.view : "positions", params);
 }
 
 export function leave() {

@@ -2,10 +2,11 @@
 
 import { make } from "./element.js";
 import { heatmap } from "./heatmap.js";
-import { looked, paddingOf, pieces, tensor } from "./looked.js";
+import { idsOf, looked, paddingOf, tensor } from "./looked.js";
 import { readPiece } from "./tokens.js";
 import { written } from "./steps-worked.js";
 
+const OWN_MASK = /^decoder\.\d+\.self_attention\.masked$/;
 const N_FIRST = 4; // numbers of an embedding
 
 const step = (name, operation, show) => ({
@@ -26,7 +27,9 @@ const CHOICE = step("choice", "choose, and feed back", choiceShown);
 export function withoutTensors(nodes) {
   const layers = nodes.findIndex(({ name }) => /^(encoder|decoder)\./.test(name));
   const at = layers < 0 ? nodes.length : layers;
-  return [PIECES, ...nodes.slice(0, at), MASKS, ...nodes.slice(at), CHOICE];
+  const hasAttention = looked.trace.nodes.some(({ kind }) => kind === "attention.weights");
+  const masks = hasAttention ? [MASKS] : [];
+  return [PIECES, ...nodes.slice(0, at), ...masks, ...nodes.slice(at), CHOICE];
 }
 
 /** Each piece, its number in the vocabulary, and the beginning of its row in the table. */
@@ -37,7 +40,7 @@ async function piecesShown() {
     ["src", "Source", trace.source_tokens],
     ["tgt", "Target, as the decoder reads it", trace.target_tokens],
   ]) {
-    const names = await pieces(side);
+    const ids = await idsOf(side);
     const embedding = trace.nodes.find(
       ({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side,
     );
@@ -49,7 +52,7 @@ async function piecesShown() {
         "tr",
         { class: paddingOf(side).includes(index) ? "padding" : null },
         make("th", { scope: "row", dir: "auto" }, readPiece(token)),
-        make("td", {}, String(names.indexOf(token))),
+        make("td", {}, String(ids[index])),
         make("td", {}, `${Array.from(numbers, written).join("  ")} …`),
       );
     });
@@ -69,13 +72,18 @@ function table(title, heads, rows) {
 }
 
 /** Who may read whom: 1 where reading is allowed. */
-function masksShown() {
+async function masksShown() {
   const { source_tokens: source, target_tokens: target } = looked.trace;
   const all = (rows, columns, isAllowed) =>
     Float32Array.from({ length: rows.length * columns.length }, (_, place) =>
       isAllowed(Math.floor(place / columns.length), place % columns.length) ? 1 : -Infinity,
     );
   const [read, written] = ["src", "tgt"].map(paddingOf);
+  const masked = looked.trace.nodes.find(({ name }) => OWN_MASK.test(name));
+  const { data, shape } = masked ? await tensor(masked.name) : {};
+  // Of the first head: some models read the last positions only.
+  const mayRead = (row, column) =>
+    data ? data[row * shape.at(-1) + column] > -Infinity : column <= row;
   const map = (label, rows, columns, isAllowed, padded) =>
     heatmap({
       label,
@@ -89,7 +97,7 @@ function masksShown() {
   return [
     make("h2", {}, "Who may read whom"),
     make("h3", {}, "Decoder: no position reads a later one"),
-    map("The causal mask", target, target, (row, column) => column <= row, written),
+    map("The causal mask", target, target, mayRead, written),
     make("h3", {}, `Source: every piece may be read${read.length ? ", and padding never" : ""}`),
     map("The padding mask", target, source, (_, column) => !read.includes(column), read),
   ];

@@ -5,7 +5,7 @@ import { forcedTable } from "./steps-forced.js";
 import { growthSlider, stepControls } from "./steps-controls.js";
 import { icon, make, refill } from "./element.js";
 import { heatmap } from "./heatmap.js";
-import { looked, nodeOf, paddingOf, pieces, tensor, weight } from "./looked.js";
+import { idsOf, looked, nodeOf, paddingOf, pieces, tensor, weight } from "./looked.js";
 import { mathOf } from "./formula.js";
 import { pictureOf } from "./picture.js";
 import { setParams } from "./route.js";
@@ -34,6 +34,7 @@ const CLOSE = 2e-3; // of numbers that came in 32 bits and were added up in anot
 let params = {};
 let root = null;
 let view = null;
+let empty = null; // what to do, while there is no sentence
 let columns = null; // of the view: the diagram, the tensor, what happens
 let moves = null; // the controls
 let grown = null; // the slider of keys and values
@@ -53,9 +54,15 @@ export function show(section, changed) {
   grown = growthSlider((step) => setParams({ step }));
   columns = make("div", { class: "steps-columns" }, make("div", { class: "step-tensor card" }));
   view = make("div", { class: "steps-view", hidden: true }, moves, columns);
+  empty = make(
+    "p",
+    { class: "hint empty" },
+    "Type a sentence: every step of its translation is shown, with its numbers.",
+  );
   root.append(
     make("h1", { class: "unseen" }, "Step through the computation"),
     textBar({ isBatched: true }),
+    empty,
     view,
   );
   root.addEventListener("keydown", (event) => {
@@ -70,8 +77,11 @@ export function leave() {
   stop();
 }
 
+const depthShown = () =>
+  Object.hasOwn(DEPTHS, params.depth ?? "") ? params.depth : "operation";
+
 function steps() {
-  const [, pattern] = DEPTHS[params.depth] ?? DEPTHS.operation;
+  const [, pattern] = DEPTHS[depthShown()];
   return withoutTensors(looked.trace.nodes.filter(({ name }) => pattern.test(name)));
 }
 
@@ -114,6 +124,7 @@ function stop() {
 async function draw() {
   const { trace } = looked;
   view.hidden = !trace;
+  empty.hidden = Boolean(trace) || Boolean(looked.text.trim());
   if (!trace) return;
   if (kept.trace !== trace) kept = { trace, weights: new Map() };
   const node = current();
@@ -126,8 +137,7 @@ async function draw() {
   if (isLate()) return;
   const focused = view.contains(document.activeElement) && document.activeElement.dataset.key;
   const all = steps();
-  const depth = DEPTHS[params.depth] ? params.depth : "operation";
-  moves.show({ all, at: all.indexOf(node), depth, isPlaying: Boolean(playing) });
+  moves.show({ all, at: all.indexOf(node), depth: depthShown(), isPlaying: Boolean(playing) });
   const tensorCard = columns.querySelector(".step-tensor");
   refill(tensorCard, withBatch(parts, found ? 2 : 1));
   refill(columns, [diagramOf(node.name), tensorCard, why]);
@@ -161,14 +171,15 @@ function labelsOf(axis, length) {
 
 /** The axes that are shown as rows and columns, and the index on the others. */
 function placeOf({ shape, axes }, expectedId = () => 0) {
-  const head = axes[0] === "head" ? Math.min(Number(params.head ?? 0), shape[0] - 1) : null;
+  const head = axes[0] === "head" ? clamp(params.head, shape[0]) : null;
   const [rows, columns] = shape.slice(-2);
   const row = clamp(params.row, rows);
   const column = clamp(params.column ?? (axes.at(-1) === "piece" ? expectedId(row) : 0), columns);
   return { head, row, column, indices: head === null ? [row, column] : [head, row, column] };
 }
 
-const clamp = (text, length) => Math.max(0, Math.min(Number(text ?? 0) || 0, length - 1));
+const clamp = (text, length) =>
+  Math.max(0, Math.min(Math.trunc(Number(text ?? 0)) || 0, length - 1));
 
 async function shown(node, found, isLate) {
   const { data, shape, axes } = found;
@@ -192,6 +203,7 @@ async function shown(node, found, isLate) {
   if (axes.at(-1) === "piece") {
     const onPick = (index) => setParams({ row: index });
     const tokens = once("tokens", () => tokenRow(tokensOf(axes[0]), "tgt", { onPick }));
+    tokens.choose(row);
     const names = await pieces("tgt");
     const scores = slice.subarray(row * nColumns, (row + 1) * nColumns);
     const table = () => [["piece", node.name], ...names.map((name, id) => [name, scores[id]])];
@@ -368,11 +380,11 @@ async function example(node, found) {
     box.append(make("p", { class: "hint" }, "A row of padding: computed, and read by nothing."));
   }
   const side = isSequence(axes.at(-2)) && axes.at(-2) === "tgt" ? "tgt" : "src";
-  const vocabulary = await pieces(side);
+  const ids = await idsOf(side);
   const rule = await worked(node, indices, {
     read: tensor,
     weight,
-    idAt: (position) => vocabulary.indexOf(tokensOf(axes.at(-2))[position]),
+    idAt: (position) => ids[position],
   }).catch((error) => ({ missing: error.message })); // a page that is a file has no weights
   if (!rule || rule.missing) {
     box.append(make("p", { class: "sum" }, written(value)));

@@ -20,7 +20,8 @@ export function pieceNodes(piece) {
  * @param {object} [options]
  * @param {(index: number) => void} [options.onPick] makes the tokens buttons
  * @param {object[]} [options.words] of `wordsOf`, if the tokens are words and not pieces
- * @returns {HTMLElement} with `tint(shares)`, which colors each token by a share from 0 to 1
+ * @returns {HTMLElement} with `tint(shares)`, which colors each token by a share from 0 to 1, and
+ *   `choose(index)`, which shows the one that was picked
  */
 export function tokenRow(tokens, side, { onPick, words } = {}) {
   const elements = tokens.map((token, index) =>
@@ -40,6 +41,8 @@ export function tokenRow(tokens, side, { onPick, words } = {}) {
   );
   const row = make("div", { class: "tokens", dir: directionOf(tokens) }, ...elements);
   row.tint = (shares) => tint(elements, shares);
+  row.choose = (chosen) =>
+    elements.forEach((element, index) => element.setAttribute("aria-pressed", index === chosen));
   let marked = null;
   onPointed(row, (pointed) => {
     marked?.classList.remove("pointed");
