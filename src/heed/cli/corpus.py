@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,11 +91,11 @@ def corpus_from(
     from heed.data.readers import ParallelFiles
     from heed.text.languages import require_language
 
-    other = (("text", "lm or mlm"), ("labeled", "classify"), ("dev_labeled", "classify"))
-    for name, task in other:
+    for name in chain.from_iterable(OWN_FLAGS.values()):
         if getattr(texts, name):
             flag = name.replace("_", "-")
-            raise UsageError(f"--{flag} is not for translation: give --task {task} too.")
+            tasks = " or ".join(task for task, names in OWN_FLAGS.items() if name in names)
+            raise UsageError(f"--{flag} is not for translation: give --task {tasks} too.")
     languages = {
         "source_lang": texts.source_lang or "",
         "target_lang": texts.target_lang or "",

@@ -447,6 +447,17 @@ def read_all(path: str) -> list[str]:
     return list(read_lines(path))
 
 
+def all_paired(src_path: str, tgt_path: str) -> list[Sequence[str]]:
+    """All pairs of lines of two files.
+
+    Raises:
+        DataError: they are empty, or one has more lines.
+    """
+    if pairs := list(paired(src_path, tgt_path)):
+        return pairs
+    raise DataError(f"{src_path} must have at least one line, but is empty.")
+
+
 def paired(src_path: str, tgt_path: str) -> Iterator[Sequence[str]]:
     """Line n of one file with line n of the other.
 

@@ -14,7 +14,7 @@ from heed.bundle.outputs import STANDARD, require_not_read, require_replaceable
 from heed.cli.command import Session, Threads, as_one, command, options
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
-from heed.errors import ConfigError, DataError, UsageError
+from heed.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from heed.bundle.bundle import Bundle
@@ -152,8 +152,6 @@ def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences"
             "them out: it is compared on the development set of its run."
         )
     pairs = _pairs(flags.src, flags.ref) if flags.src and flags.ref else []
-    if flags.src and not pairs:
-        raise DataError(f"{flags.src} must have at least one line, but is empty.")
     if has_run(folder):
         found = sequences_of_run(folder, bundle)
         return replace(found, pairs=pairs) if pairs else found
@@ -166,10 +164,10 @@ def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences"
 
 
 def _pairs(src: str, ref: str) -> "list[Pair]":
-    from heed.cli.evaluate import paired
+    from heed.cli.evaluate import all_paired
     from heed.data.readers import Pair
 
-    return [Pair(source, target) for source, target in paired(src, ref)]
+    return [Pair(source, target) for source, target in all_paired(src, ref)]
 
 
 def _records(

@@ -115,13 +115,12 @@ def _texts(
     Raises:
         DataError: a file is empty, or one of a pair is longer.
     """
-    from heed.cli.evaluate import paired, read_all
+    from heed.cli.evaluate import all_paired, read_all
 
-    pairs = list(paired(src, ref)) if src and ref else []
+    pairs = all_paired(src, ref) if src and ref else []
     lines = read_all(text) if text else []
-    for path, found in ((src, pairs), (text, lines)):
-        if path and not found:
-            raise DataError(f"{path} must have at least one line, but is empty.")
+    if text and not lines:
+        raise DataError(f"{text} must have at least one line, but is empty.")
     return pairs, lines
 
 

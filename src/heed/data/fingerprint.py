@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from heed.data.lines import require_file
 from heed.disk.files import crc32
 from heed.errors import DataError, RunError
 
@@ -18,8 +19,7 @@ def file_facts(name: str) -> str:
     Raises:
         DataError: it is missing, or a pipe or a device, which cannot be read again.
     """
-    if not Path(name).exists():
-        raise DataError(f"{name} does not exist.")
+    require_file(name)
     if not Path(name).is_file():
         raise DataError(
             f"{name} must be a regular file, because heed reads a corpus more than once, but is a "

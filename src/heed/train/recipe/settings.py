@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heed.bundle.find import CHECKPOINTS
+from heed.bundle.find import step_folders
 from heed.config import to_toml
 from heed.data.prepared import Prepared
 from heed.disk.files import parse_json, read_bytes, to_json, write_atomically
@@ -89,7 +89,7 @@ def _known(out: Path) -> Path | None:
     """
     if (out / RECIPE_FILE).exists():
         return out / RECIPE_FILE
-    if not _has_checkpoints(out):
+    if not step_folders(out):
         return None
     if (out / RESOLVED_FILE).exists():
         return out / RESOLVED_FILE
@@ -97,10 +97,6 @@ def _known(out: Path) -> Path | None:
         f"{out} has checkpoints, but {RECIPE_FILE} is missing, with the settings that they were "
         "trained with. Put it back, or begin another run with another --out."
     )
-
-
-def _has_checkpoints(out: Path) -> bool:
-    return any((out / CHECKPOINTS).glob("step-*"))
 
 
 def _require_unedited(out: Path, stored: Mapping[str, Any]) -> None:
