@@ -33,7 +33,7 @@ from heed.model.build import build_model
 from heed.model.cache import KVCache, RunningState
 from heed.model.config import ModelConfig
 from heed.model.convolutional.convolution import GatedConvolution, convolve
-from heed.model.decodable import TorchDecodable, TorchNextTokens, top
+from heed.model.decodable import TorchDecodable, TorchNextTokens, stable_top, top
 from heed.model.families import config_from
 from heed.model.fast import attention as fast_attention
 from heed.model.fast import tiles
@@ -607,7 +607,8 @@ def interface_calls() -> Iterator[Call]:
     in_torch = TorchDecodable(network, torch.device("cpu"))
     yield TorchDecodable.start_from, in_torch.start_from, {"prompts": ids("rows, length").numpy()}
     log_probs = tensor("rows, vocab_size")
-    yield top, top, {"scores": log_probs, "count": size("count")}
+    for find in (top, stable_top):
+        yield find, find, {"scores": log_probs, "count": size("count")}
     yield largest, largest, {"scores": log_probs.numpy(), "count": size("count")}
     on_device, in_array = TorchNextTokens(log_probs), ArrayNextTokens(log_probs.numpy())
     for kind, following in (

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heed.decode.options import DecodeOptions
 from heed.decode.search import decode
-from heed.model.decodable import TorchDecodable, TorchNextTokens, top
+from heed.model.decodable import TorchDecodable, TorchNextTokens, stable_top, top
 from heed.model.interface import Changes
 from heed.model.trace import recording
 from heed.model.transformer import Transformer
@@ -31,35 +31,68 @@ def expected(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 # --------------------------------------------------------------------------------------- the top
 
 
+Top = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+
+
+@pytest.fixture(params=[top, stable_top])
+def find_top(request: pytest.FixtureRequest) -> Top:
+    return request.param
+
+
 @pytest.mark.parametrize("width", [1, 5, 63, 64, 700, 4096, 5001])
 @pytest.mark.parametrize("count", [1, 2, 6, 40])
 @pytest.mark.parametrize("n_levels", [3, 50, 10**7])
-def test_top_is_a_stable_sort_cut_short(width: int, count: int, n_levels: int) -> None:
+def test_top_is_a_stable_sort_cut_short(
+    find_top: Top, width: int, count: int, n_levels: int
+) -> None:
     generator = torch.Generator().manual_seed(width + count)
-    scores = -torch.randint(n_levels, (9, width), generator=generator).float() / 7 - 0.1
-    values, ids = top(scores, count)
+    scores = -torch.randint(n_levels, (9, width), generator=generator).float() / 7
+    scores[:, ::5] *= -1 if n_levels == 3 else 1  # some are -0.0, and others 0.0
+    scores = scores.minimum(torch.tensor(0.0))
+    values, ids = find_top(scores, count)
     assert torch.equal(values, expected(scores, count)[0])
     assert torch.equal(ids, expected(scores, count)[1])
 
 
-def test_neighboring_floats_are_not_taken_for_equals() -> None:
+def test_neighboring_floats_are_not_taken_for_equals(find_top: Top) -> None:
     below = torch.nextafter(torch.tensor(-7.0), torch.tensor(-8.0)).item()
     scores = torch.full((1, 3000), -7.0)
     scores[0, :10] = below
-    assert top(scores, 2)[1].tolist() == [[10, 11]]
+    assert find_top(scores, 2)[1].tolist() == [[10, 11]]
 
 
-def test_a_row_with_one_possible_entry_begins_with_it() -> None:
+def test_a_row_with_one_possible_entry_begins_with_it(find_top: Top) -> None:
     scores = torch.full((2, 1000), -math.inf)
     scores[0, 999], scores[1, 17] = -1.0, -2.0
-    values, ids = top(scores, 3)
+    values, ids = find_top(scores, 3)
     assert ids[:, 0].tolist() == [999, 17]
     assert values[:, 1:].eq(-math.inf).all()
 
 
-def test_a_strided_row_is_no_trouble() -> None:
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("width", [7, 3000])
+def test_what_is_no_number_comes_first(find_top: Top, sign: float, width: int) -> None:
+    """Beside equals, and whatever its bit of the sign is, so that a search notices it."""
+    scores = torch.full((2, width), -1.0)
+    scores[1, 5] = math.copysign(math.nan, sign)
+    values, _ = find_top(scores, 2)
+    assert values[1, 0].isnan()
+    assert values[0].tolist() == [-1.0, -1.0]
+
+
+def test_a_strided_row_is_no_trouble(find_top: Top) -> None:
     scores = -torch.rand(4, 3000, generator=torch.Generator().manual_seed(0))[:, ::2]
-    assert torch.equal(top(scores, 3)[1], expected(scores, 3)[1])
+    assert torch.equal(find_top(scores, 3)[1], expected(scores, 3)[1])
+
+
+def test_logits_of_half_precision_are_not_rounded(tiny: Callable[..., Transformer]) -> None:
+    """Rounded to bfloat16, a third of the likeliest of 13 would be equal."""
+    network = tiny().to(torch.bfloat16)
+    states = torch.randn(200, 8, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    with torch.inference_mode():
+        logits = network.logits(states)
+    truth = states.double() @ network.output.weight.double().t()
+    torch.testing.assert_close(logits.double(), truth, rtol=1e-5, atol=1e-5)
 
 
 # ----------------------------------------------------------------------------------- the answers

@@ -3,7 +3,8 @@
 The log-probs of the whole vocabulary stay on the model's device unless a caller needs all of them.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -108,6 +109,11 @@ class TorchDecodable:
         return TorchState(decoder, torch.empty(0, device=self._device))
 
     @property
+    def is_on_gpu(self) -> bool:
+        """Whether a GPU computes."""
+        return self._device.type == "cuda"
+
+    @property
     def reads_prompts(self) -> bool:
         """Whether `start_from` may be called."""
         return self.network.reads_prompts
@@ -163,8 +169,7 @@ class TorchDecodable:
 def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Find the `count` largest entries of each row, largest first, the lower id first among equals.
 
-    `torch.topk` leaves the order of equals open, and thereby the result of a search; this does not
-    (except among entries of minus infinity, which are never chosen).
+    `torch.topk` leaves the order of equals open, and thereby the result of a search; this does not.
 
     Args:
         scores: log-probs, at most 0, float32, `(rows, vocab_size)`.
@@ -173,19 +178,37 @@ def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     Returns:
         The values and their ids, both `(rows, count)`.
     """
+    if scores.is_cuda:
+        # To look for ties, the processor would wait for the GPU.
+        return stable_top(scores, count)
     width = scores.size(-1)
     count = min(count, width)
     # One more than asked for shows a tie at the border.
-    values, ids = _largest(scores, min(count + 1, width))
+    values, ids = _largest(scores, min(count + 1, width), torch.topk)
     tied = values.diff(dim=-1) == 0  # not so between two infinities
     if tied.any():
         rows = tied.any(dim=-1).nonzero().squeeze(-1)
-        values[rows], ids[rows] = _largest_of_tied(scores[rows], values.size(-1))
+        values[rows], ids[rows] = stable_top(scores[rows], values.size(-1))
     return values[:, :count], ids[:, :count]
 
 
-def _largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`scores.topk(count)`, about four times faster on rows of a vocabulary's width.
+def stable_top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The same as `top`, whether there are equals or not; on a CPU `top` is faster where not.
+
+    Args:
+        scores: log-probs, at most 0, float32, `(rows, vocab_size)`.
+        count: how many; fewer come back if the rows are shorter.
+
+    Returns:
+        The values and their ids, both `(rows, count)`.
+    """
+    return _largest(scores, min(count, scores.size(-1)), _stable_topk)
+
+
+def _largest(
+    scores: Tensor, count: int, topk: Callable[[Tensor, int], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """`topk(scores, count)`, about four times faster on rows of a vocabulary's width.
 
     The `count` largest entries lie in the `count` blocks with the largest maxima, and a maximum is
     found at memory speed. Measured on two cores, 320 rows of 32000: 2.8 ms against 11.1 ms.
@@ -193,12 +216,13 @@ def _largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     rows, width = scores.shape
     n_blocks = width // _BLOCK
     if n_blocks < 4 * count:
-        return scores.topk(count)
+        return topk(scores, count)
     blocks = scores[:, : n_blocks * _BLOCK].view(rows, n_blocks, _BLOCK)
-    best_blocks = blocks.amax(dim=-1).topk(count).indices
+    # Sorted, so that of two equals the one with the lower id is in front.
+    best_blocks = topk(blocks.amax(dim=-1), count)[1].sort(dim=-1).values
     inside = blocks.gather(1, best_blocks[:, :, None].expand(-1, -1, _BLOCK)).flatten(1)
     rest = scores[:, n_blocks * _BLOCK :]
-    values, places = torch.cat([inside, rest], dim=-1).topk(count)
+    values, places = topk(torch.cat([inside, rest], dim=-1), count)
     is_rest = places >= inside.size(-1)
     block = best_blocks.gather(1, (places // _BLOCK).clamp(max=count - 1))
     in_block = block * _BLOCK + places % _BLOCK
@@ -206,14 +230,18 @@ def _largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, torch.where(is_rest, in_rest, in_block)
 
 
-def _largest_of_tied(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`scores.topk(count)` with the lower id first among equals: a second pass for few rows.
+def _stable_topk(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`scores.topk(count)` with the lower place first among equals, and with NaN first of all.
 
-    A float64 has 29 bits below a float32's last one. The id goes there, so that no two are equal.
+    A score and its place are one int64, so that no two are equal. The bits of a float32 are ordered
+    as an int32, once those of negative numbers are turned round.
     """
-    ids = torch.arange(scores.size(-1), dtype=torch.float64)
-    unique = scores.to("cpu", torch.float64) * (1.0 + ids * 2.0**-52)
-    chosen = unique.topk(count).indices.to(scores.device)
+    numbers = scores.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    bits = (numbers + 0.0).view(torch.int32)  # -0.0 becomes 0.0
+    ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(torch.int64)
+    places = torch.arange(scores.size(-1), device=scores.device)
+    largest = ((ordered << 32) - places).topk(count).values
+    chosen = -largest & 0xFFFFFFFF
     return scores.gather(1, chosen), chosen
 
 

@@ -1,7 +1,6 @@
 """What training and search need of a model in torch: the class that each family's model extends."""
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -13,7 +12,6 @@ from heed.model.config import AnyConfig
 from heed.model.masks import padding_mask
 from heed.model.plan import Weight
 from heed.model.positions import Rotation
-from heed.model.recurrence import leave_sums_uncompiled
 from heed.model.trace import recording, see
 
 
@@ -35,7 +33,6 @@ class TorchNetwork(nn.Module):
             inside again on the way back: less memory, a third more work, equal gradients (Chen et
             al. 2016, "Training Deep Nets with Sublinear Memory Cost").
         reads_prompts: whether it has `start_from`.
-        is_compiled: in training, run `layers` as torch's compiler makes them.
     """
 
     config: AnyConfig
@@ -47,10 +44,9 @@ class TorchNetwork(nn.Module):
         self.plan = plan
         self.pad_id = pad_id
         self.is_recomputing = False
-        self.is_compiled = False
 
     def layers(self) -> list[nn.Module]:
-        """Modules that can be recomputed, compiled or sharded one at a time; may be none."""
+        """Modules that can be recomputed or sharded one at a time; may be none."""
         return []
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:
@@ -124,20 +120,20 @@ class TorchNetwork(nn.Module):
     def through(self, layer: nn.Module, *inputs: Tensor | Rotation | int | None) -> Tensor:
         """Run a layer in training as is set; its output is `(batch, length, d_model)`."""
         is_learning = self.training and torch.is_grad_enabled()
-        run: Callable[..., Tensor] = layer
-        if self.is_compiled and is_learning:
-            run = functools.partial(_compiled(type(layer).forward), layer)
         refined: Tensor
         if self.is_recomputing and is_learning:
             # The random state is restored, so that dropout drops the same numbers.
-            refined = checkpoint(run, *inputs, use_reentrant=False)
+            refined = checkpoint(layer, *inputs, use_reentrant=False)
         else:
-            refined = run(*inputs)
+            refined = layer(*inputs)
         return refined
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
-        logits = F.linear(states, self.output.weight, self.output.bias)
+        # At least in float32, whatever the layers compute in: logits of 8 bits are often equal.
+        wide = torch.promote_types(states.dtype, torch.float32)
+        weight_and_bias = (each.to(wide) for each in self.output.parameters())
+        logits = F.linear(states.to(wide), *weight_and_bias)
         return see(self, "logits", logits.float())
 
     def teacher_forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
@@ -168,11 +164,3 @@ class TorchNetwork(nn.Module):
         with recording(self, "cross_attention.weights", "joint_attention.weights") as caught:
             self(src, tgt_in, padding_mask(src, self.pad_id))
         return [weights[..., : src.size(1)] for weights in caught.values()]
-
-
-@functools.cache
-def _compiled(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A layer's `forward` for all shapes; the compiler works when it is first called."""
-    leave_sums_uncompiled()
-    compiled: Callable[..., Tensor] = torch.compile(forward, dynamic=True)
-    return compiled

@@ -5,8 +5,6 @@ step of decoding takes the same time and memory at any length. In training all p
 computed together.
 """
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,7 +48,8 @@ def gated_sum(forget: Tensor, candidate: Tensor) -> Tensor:
     Source: Kim et al. 2019, "From Research to Production and Back: Ludicrously Fast Neural Machine
         Translation", section 3.1.
     """
-    return _sum(forget, candidate)
+    summed: Tensor = _GatedSum.apply(forget, candidate)  # type: ignore[no-untyped-call]
+    return summed
 
 
 class _GatedSum(torch.autograd.Function):
@@ -79,19 +78,6 @@ class _GatedSum(torch.autograd.Function):
         of_forget = -total * candidate
         of_forget[:, 1:].addcmul_(total[:, 1:], summed[:, :-1])
         return of_forget, total * (1 - forget)
-
-
-_sum: Callable[[Tensor, Tensor], Tensor] = _GatedSum.apply
-
-
-@functools.cache
-def leave_sums_uncompiled() -> None:
-    """To be called before layers are compiled: the compiler would make a program for each length.
-
-    Not when this module is imported: saying so imports the compiler, which takes 0.8 seconds.
-    """
-    global _sum
-    _sum = torch.compiler.disable(_GatedSum.apply)  # type: ignore[no-untyped-call]
 
 
 class AverageAttention(nn.Module):

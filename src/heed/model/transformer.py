@@ -130,7 +130,7 @@ class Transformer(TorchNetwork):
         self.is_same_layer = is_same_layer
 
     def layers(self) -> list[nn.Module]:
-        """All layers of both stacks; each kind shares one compiled program."""
+        """All layers of both stacks."""
         return [*self.encoder, *self.decoder]
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> list[Tensor]:

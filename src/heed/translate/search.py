@@ -34,8 +34,16 @@ from heed.translate.term_search import Answer, TermSearch, as_faithful, in_piece
 from heed.translate.wanted import IsWanted, of_batch, of_equals, of_items
 from heed.translate.whole import shown_pieces
 
-BATCH_TOKENS = 4096
-"""Source positions times beam of a batch: bounds memory, does not change results."""
+BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16384
+"""Source positions times beam of a batch: bounds memory, does not change results.
+
+A GPU waits for the processor between steps, however few rows they have.
+"""
+
+
+def usual_batch_tokens(model: Decodable) -> int:
+    """The batch for the device that the model is on."""
+    return BATCH_TOKENS_ON_GPU if getattr(model, "is_on_gpu", False) else BATCH_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ from heed.translate.result import (
     join_parts,
     keep_distinct,
 )
-from heed.translate.search import BATCH_TOKENS, Searcher
+from heed.translate.search import Searcher, usual_batch_tokens
 from heed.translate.twin import Twin, edited, open_with_twin, traceable
 from heed.translate.wanted import IsWanted
 from heed.translate.whole import read_pair, read_whole, required
@@ -128,7 +128,7 @@ class Translator:
         target_langs: all target languages of a model that has several; the source then begins
             with a piece that names the one wanted.
         max_source_tokens: a longer line is cut at sentence ends and translated in parts.
-        batch_tokens: source positions times beam computed at once; results do not depend on it.
+        batch_tokens: source positions times beam computed at once; None = by the model's device.
         batch_lines: at most this many lines at once; None = no such limit.
         twin: the model in torch, for `trace` and `edit`; None = there is none.
         alignment_heads: what is read as an alignment; None = all heads of the last layer.
@@ -147,7 +147,7 @@ class Translator:
         target_lang: str = "",
         target_langs: Sequence[str] = (),
         max_source_tokens: int = MAX_SOURCE_TOKENS,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         batch_lines: int | None = None,
         twin: Twin | None = None,
         alignment_heads: AlignmentHeads | None = None,
@@ -161,7 +161,7 @@ class Translator:
         self.src_vocab, self.tgt_vocab = src_vocab, tgt_vocab
         self.options = options or DecodeOptions()
         self.source_lang, self.target_lang = source_lang, target_lang
-        self.batch_tokens, self.batch_lines = batch_tokens, batch_lines
+        self.batch_tokens, self.batch_lines = batch_tokens or usual_batch_tokens(model), batch_lines
         self.reader = LineReader(
             src_vocab,
             tgt_vocab,

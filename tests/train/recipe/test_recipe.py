@@ -327,7 +327,7 @@ def test_a_time_that_is_none_is_told_with_its_key_and_file(value: Any) -> None:
 
 def test_a_recipe_of_an_older_heed_is_read_in_todays_words() -> None:
     old: dict[str, Any] = {
-        "training": {"packed": False, "first_embeddings": "company"},
+        "training": {"packed": False, "compile": False, "first_embeddings": "company"},
         "decoding": {"alpha": 1.4, "length_penalty": "power"},
     }
     recipe = resolve(old)

@@ -299,6 +299,25 @@ def test_a_finished_run_without_a_whole_model_writes_it_again(
     assert small_run(out, **settings)[0].was_finished
 
 
+def test_a_finished_run_takes_over_other_decoding_settings(small_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run(out)
+    before = digest(out)
+    settings = {"decoding": {"beam_size": 2, "suppress": [5]}}
+    outcome, events = small_run(out, settings=settings)
+    assert (outcome.is_finished, outcome.was_finished) == (True, False)
+    notes = [event["text"] for event in events if event["kind"] == "note"]
+    assert notes[0] == f"{out} holds a model with other decoding settings: it is written now"
+    assert "step" not in [event["kind"] for event in events]
+    options = load(out).options
+    assert (options.beam_size, options.suppress) == (2, (5,))
+    assert small_run(out, settings=settings)[0].was_finished
+    assert not small_run(out, settings={"decoding": {"beam_size": 5, "suppress": []}})[
+        0
+    ].was_finished
+    assert digest(out) == before
+
+
 def test_a_continued_run_that_was_killed_before_the_last_write_replaces_the_older_model(
     small_run: Run, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heed.data.batch import Batch
 from heed.model.build import build_model
+from heed.model.decodable import top
 from heed.model.families import FAMILIES
 from heed.model.fast.products import rounded_products
 from heed.train.step import loss as loss_module
@@ -99,6 +100,14 @@ def test_many_logits_at_once_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(loss_module, "ON_GPU", 1)
     for one, other in zip(at_once, found(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@needs_gpu
+@pytest.mark.parametrize("width", [63, 700, 5001])
+def test_the_likeliest_tokens_are_those_of_a_processor(width: int) -> None:
+    scores = -torch.randint(50, (40, width), generator=torch.Generator().manual_seed(1)) / 7
+    for one, other in zip(top(scores.cuda(), 6), top(scores, 6), strict=True):
+        assert torch.equal(one.cpu(), other)
 
 
 @needs_gpu

@@ -61,7 +61,6 @@ def fits(x: Tensor, d_k: int, read: Read) -> bool:
         and x.numel() > 0
         and torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and d_k % (16 if rotation is None else 32) == 0
         and (mask is None or (mask.dim() == 4 and mask.shape[:3] == (len(x), 1, 1)))
         and (rotation is None or rotation[0].shape == (x.size(1), d_k))

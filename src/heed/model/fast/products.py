@@ -181,8 +181,7 @@ class Linear(nn.Linear):
 
 def _can_be_faster(x: Tensor) -> bool:
     return (
-        not torch.compiler.is_compiling()
-        and (is_rounding() or _uses_onednn())
+        (is_rounding() or _uses_onednn())
         and torch.is_grad_enabled()
         and x.dtype == torch.float32
         and x.device.type == "cpu"

@@ -84,7 +84,7 @@ class DecoderOnly(TorchNetwork):
         self.reads_prompts = window is None and all(isinstance(each, KVCache) for each in caches)
 
     def layers(self) -> list[nn.Module]:
-        """All layers; they share one compiled program."""
+        """All layers."""
         return list(self.decoder)
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:

@@ -50,7 +50,7 @@ class EncoderOnly(TorchNetwork):
         self.is_pooled = is_pooled
 
     def layers(self) -> list[nn.Module]:
-        """All layers; they share one compiled program."""
+        """All layers."""
         return list(self.encoder)
 
     def forward(self, src: Tensor, tgt_in: Tensor, src_mask: Tensor | None = None) -> Tensor:

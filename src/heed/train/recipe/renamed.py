@@ -5,7 +5,10 @@ from typing import Any
 
 from heed.decode import options
 
-REMOVED: dict[tuple[str, str], Any] = {("training", "packed"): False}
+REMOVED: dict[tuple[str, str], Any] = {
+    ("training", "packed"): False,
+    ("training", "compile"): False,
+}
 """Removed settings, with the value that had no effect; another value is an unknown setting."""
 
 RENAMED_WORDS: dict[tuple[str, str], dict[str, str]] = {

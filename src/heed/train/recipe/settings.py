@@ -25,7 +25,6 @@ MAY_CHANGE = {
     ("training", "max_steps"),
     ("training", "threads"),
     ("training", "shard"),
-    ("training", "compile"),
     ("training", "patience"),
     ("training", "checkpoint_every"),
     ("training", "checkpoint_every_s"),

@@ -1,6 +1,7 @@
 """The model in training as it is now: a bundle to keep, a translator to validate with."""
 
 from dataclasses import asdict
+from typing import Any
 
 import torch
 
@@ -23,10 +24,6 @@ from heed.translate.translator import Translator
 
 def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
     """A bundle of the current weights."""
-    defaults = asdict(DecodeOptions())
-    decoding = {
-        key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]
-    }
     return Bundle(
         config=recipe.model,
         weights=to_arrays(trainer.weights()),
@@ -35,10 +32,17 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
         source_lang=data.source_lang,
         target_lang=data.target_lang,
         target_langs=data.target_langs,
-        decoding={**decoding, **_limits(data, recipe)},
+        decoding=stored_decoding(data, recipe),
         task=recipe.task,
         labels=data.labels,
     )
+
+
+def stored_decoding(data: Prepared, recipe: Recipe) -> dict[str, Any]:
+    """What a model folder says of decoding: options that are not the usual ones, and limits."""
+    defaults = asdict(DecodeOptions())
+    own = {key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]}
+    return {**own, **_limits(data, recipe)}
 
 
 def _limits(data: Prepared, recipe: Recipe) -> dict[str, int]:

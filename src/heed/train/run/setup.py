@@ -3,15 +3,20 @@
 Each function reuses what an earlier start left, and makes only what is missing.
 """
 
+import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from heed.bundle.bundle import load_bundle
 from heed.bundle.find import CONFIG, step_folders
 from heed.data.corpus import Corpus
 from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
+from heed.disk.files import to_json
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
 from heed.errors import FormatError, RunError
 from heed.machine.device import ROUNDED, choose_dtype, choose_rounding
@@ -123,7 +128,6 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     if is_sharded:
         shard(model, group)
     model.to(device).is_recomputing = config.recompute
-    model.is_compiled = config.compile
     averaged = {}
     if config.ema_decay:
         averaged = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -146,8 +150,15 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     )
 
 
-def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
+def resume(
+    trainer: Trainer, out: Path, decoding: Mapping[str, Any] | None = None
+) -> tuple[bool, list[str]]:
     """Load the newest whole checkpoint, if any.
+
+    Args:
+        trainer: fresh.
+        out: the run folder.
+        decoding: what the model of a finished run must say of decoding; None = anything.
 
     Returns:
         Whether the run is finished already, and remarks for a person.
@@ -171,12 +182,14 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
     if progress.is_finished:
         # A finished run that is given more time or steps continues.
         progress.is_finished = trainer.share >= 1.0 or _has_stopped_early(trainer)
-    is_written = progress.is_finished and group.is_leader and _holds_result(out, found.step)
-    is_complete = bool(group.agree(is_written))
+    missing = ""
+    if progress.is_finished and group.is_leader:
+        missing = _missing(out, found.step, decoding)
+    is_complete = bool(group.agree(progress.is_finished and not missing))
     notes = [*found.warnings]
     origin = f"step {found.step}" if found.step else trainer.config.parent
     if progress.is_finished and not is_complete:
-        notes.append(f"{out} does not hold the whole model of step {found.step}: it is written now")
+        notes.append(f"{out} {missing}: it is written now")
     elif origin and not is_complete:
         notes.append(f"going on from {origin}")
     if progress.step_batches not in (0, trainer.config.accumulate * group.size):
@@ -187,14 +200,19 @@ def resume(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
     return is_complete, notes
 
 
-def _holds_result(out: Path, step: int) -> bool:
-    """Whether the model in the run folder is complete and of this step."""
+def _missing(out: Path, step: int, decoding: Mapping[str, Any] | None) -> str:
+    """What the run folder lacks, in words; "" if it holds the model of this step."""
+    incomplete = f"does not hold the whole model of step {step}"
     try:
         manifest = verify_directory(out)
     except FormatError:
-        return False
+        return incomplete
     # A manifest of heed 0.1 does not say which step the model is of.
-    return CONFIG in manifest.files and manifest.metadata.get("step", step) == step
+    if CONFIG not in manifest.files or manifest.metadata.get("step", step) != step:
+        return incomplete
+    # As JSON, which has lists where Python may have tuples.
+    is_same = decoding is None or load_bundle(out).decoding == json.loads(to_json(decoding))
+    return "" if is_same else "holds a model with other decoding settings"
 
 
 def reached_limits(trainer: Trainer) -> str:

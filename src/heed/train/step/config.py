@@ -34,9 +34,6 @@ class TrainConfig:
         accumulate: batches whose gradients are summed for one step.
         recompute: keep only what goes into each layer and compute the rest again on the way back:
             several times less memory, a third more time, equal gradients.
-        compile: let torch's compiler make the layers, meant for GPUs and measured on none yet: it
-            works for a minute or more at the start of each sitting. The same loss but for
-            rounding; dropout draws other numbers.
         shard: each of several processes keeps its part of weights, gradients and optimizer instead
             of all of them: for a model that does not fit otherwise, in slower steps.
         optimizer: `muon` orthogonalizes the updates of matrices and uses AdamW for the rest
@@ -96,7 +93,6 @@ class TrainConfig:
     first_batch_tokens: Annotated[int | None, Range(1, 10_000_000)] = None
     accumulate: Annotated[int, Range(1, 10_000)] = 1
     recompute: bool = False
-    compile: bool = False
     shard: bool = False
     optimizer: Literal["muon", "adamw", "adam"] = "muon"
     learning_rate: Annotated[float, Range(0, 1e3)] = 4e-3
@@ -141,9 +137,4 @@ class TrainConfig:
             raise ConfigError(
                 "training.freeze_embeddings and training.shard cannot go together. Set one of them "
                 "to false."
-            )
-        if self.compile and self.shard:
-            raise ConfigError(
-                "training.compile and training.shard cannot go together: what is compiled does "
-                "not put the weights of a shared layer together. Set one of them to false."
             )

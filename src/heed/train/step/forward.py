@@ -1,13 +1,9 @@
-"""From a batch to its loss, compiled or not."""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""From a batch to its loss."""
 
 import torch
 from torch import Tensor
 
 from heed.data.batch import Batch
-from heed.errors import ConfigError
 from heed.machine.device import autocast
 from heed.model.network import TorchNetwork
 from heed.train.step.loss import output_cross_entropy
@@ -39,23 +35,3 @@ def losses(
     return output_cross_entropy(
         states[is_real], model.output.weight, batch.tgt_out[is_real], smoothing=smoothing
     )
-
-
-@contextmanager
-def as_config_error() -> Iterator[None]:
-    """Turn errors of torch's compiler, which runs at the first calls, into a ConfigError.
-
-    Raises:
-        ConfigError: it could not compile the model.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
-            raise
-        reason = str(error).strip().partition("\n")[0]
-        raise ConfigError(
-            f"training.compile cannot compile the model here: {reason} It needs a C++ compiler on "
-            "a CPU (g++ or clang++) and triton on a GPU. Install that, or set "
-            "training.compile=false; either way the run goes on where it was."
-        ) from error

@@ -149,7 +149,7 @@ def _positions_at_once(trainer: Trainer, pairs: EpochPairs, plan: list[Indices])
     )
     at_once = 0
     if longest is not None:
-        model.is_recomputing = model.is_compiled = False
+        model.is_recomputing = False
         at_once = positions_that_fit(
             lambda part: batch_losses(trainer, part),
             trainer.collate(pairs, longest, **trainer.special_ids),
@@ -158,7 +158,7 @@ def _positions_at_once(trainer: Trainer, pairs: EpochPairs, plan: list[Indices])
             weights_bytes=sum(rows_of(p)[0].nbytes for p in model.parameters()),
             peak=PEAK_RECOMPUTING if config.recompute else PEAK,
         )
-        model.is_recomputing, model.is_compiled = config.recompute, config.compile
+        model.is_recomputing = config.recompute
     return int(trainer.group.agree(at_once))
 
 

@@ -17,7 +17,7 @@ from heed.train.step.fit_memory import (
     needed_parts,
     split,
 )
-from heed.train.step.forward import as_config_error, losses
+from heed.train.step.forward import losses
 from heed.train.step.progress import Progress
 from heed.train.step.trainer import Trainer
 
@@ -111,9 +111,8 @@ def _add_gradients(trainer: Trainer, batches: list[Batch], n_tokens: int, n_part
         # random state, and which process computes a batch makes no difference.
         torch.manual_seed(derive_seed(trainer.config.seed, "dropout", trainer.progress.step, place))
         for part in parts:
-            with as_config_error():
-                loss, nll = batch_losses(trainer, part)
-                (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
+            loss, nll = batch_losses(trainer, part)
+            (loss / n_tokens).backward()  # type: ignore[no-untyped-call]
             total_nll += nll
     return total_nll
 
