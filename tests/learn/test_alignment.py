@@ -56,13 +56,16 @@ CITIES = {
 }
 
 ENTRIES = """
-Anna=安娜 Paul=保罗 Peter=彼得 Mary=玛丽 dog=狗 cat=猫 horse=马 bird=鸟 rabbit=兔子 mouse=老鼠
+Anna=安娜 Paul=保罗 Peter=彼得 Mary=玛丽 dog=狗 cat=猫 horse=匹马 bird=鸟 rabbit=兔子 mouse=老鼠
 turtle=乌龟 cow=牛 apple=苹果 egg=鸡蛋 cake=蛋糕 book=书 letter=信 newspaper=报纸 bicycle=自行车
-hat=帽子 school=学校 park=公园 garden=花园 bridge=桥 river=河 beautiful=美丽 quiet=安静
+hat=顶帽子 school=学校 park=公园 garden=花园 bridge=桥 river=河 beautiful=美丽 quiet=安静
 modern=现代 yesterday=昨天
 """
 LEXICON = dict(entry.split("=") for entry in ENTRIES.split())
-"""Words of the corpus with one translation, which the words before them do not give away."""
+"""Words of the corpus with one translation, which the words before them do not give away.
+
+With it stands a measure word that counts nothing else: of 匹 a horse is known as well as of 马.
+"""
 
 # Half a minute on an idle core.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -111,14 +114,15 @@ def test_words_read_their_translations_in_sentences_never_seen(translator: Trans
     n_words, n_right, by_chance = counted(translator, random.Random(0).sample(unseen[40:], 150))
     assert n_words > 100
     assert by_chance < 0.25 * n_words
-    assert n_right > 0.9 * n_words  # 98 % and more with each of the seeds tried
+    assert n_right > 0.9 * n_words  # 91 % and more with each of three seeds
 
 
 def test_heads_chosen_without_gold_read_the_right_words(translator: Translator) -> None:
     """A statistical aligner, which knows no translations, finds heads that know them."""
-    _, unseen = compositional_split("zh", "en", 1)
+    seen, unseen = compositional_split("zh", "en", 1)
     dev, test = unseen[40:240], random.Random(0).sample(unseen[240:], 150)
-    choice = choose(translator, [pair.src for pair in dev], [pair.tgt for pair in dev])
+    more = [(pair.src, pair.tgt) for pair in random.Random(0).sample(seen, 2000)]
+    choice = choose(translator, [pair.src for pair in dev], [pair.tgt for pair in dev], more=more)
     assert choice.best.error_rate is not None and choice.before.error_rate is not None
     assert choice.best.error_rate <= choice.before.error_rate
     translator.alignment_heads = choice.best

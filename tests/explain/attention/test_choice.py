@@ -1,22 +1,27 @@
 """The heads that align best are found, stored, and read from then on."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from heed.bundle.alignment import AlignmentHeads, save_alignment_heads
 from heed.bundle.bundle import load_bundle, save_bundle
+from heed.data.prepared import DATA, DEV_FILE, TRAIN_FILE, read_held_out, read_report
 from heed.disk.folders import read_manifest
 from heed.errors import ConfigError, DataError, FormatError
-from heed.explain.attention.choice import choose
+from heed.explain.attention.choice import Choice, choose, trained_on
 from heed.explain.attention.links import Gold, error_rate, strongest
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import between_words, words_of
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 from heed.translate.words import link_words, word_spans
+
+Run = Callable[..., Any]
 
 SRC = ["two men ride a bike in the snow .", "a dog runs .", "snow .", "don't run , men !"]
 TGT = ["a dog runs in the snow .", "two men .", "a bike ride .", "the snow ."]
@@ -64,6 +69,45 @@ def test_every_candidate_has_the_error_rate_of_its_trace(translator: Translator)
 def test_without_gold_a_statistical_aligner_judges(translator: Translator) -> None:
     choice = choose(translator, SRC * 5, TGT * 5)
     assert choice.best.measure == "both directions of a statistical aligner"
+
+
+def test_the_statistical_aligner_also_learns_from_more_pairs(translator: Translator) -> None:
+    more = [("a dog .", "a dog ."), ("two men .", "two men ."), ("snow .", "snow .")] * 4
+    words = [
+        [text.split() for text in [*side, *(pair[place] for pair in more)]]
+        for place, side in enumerate((SRC, TGT))
+    ]
+    expected = choose(translator, SRC, TGT, gold=reference(*words)[: len(SRC)])
+    found = choose(translator, SRC, TGT, more=more)
+    alone = choose(translator, SRC, TGT)
+
+    def rates(choice: Choice) -> list[float | None]:
+        return [heads.error_rate for heads in choice.tried]
+
+    assert rates(found) == rates(expected) != rates(alone)
+    assert found.n_pairs == 4
+
+
+@pytest.mark.parametrize("most", [3, 5000])
+def test_a_run_gives_pairs_that_it_was_trained_on(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("heed.explain.attention.choice.MAX_TRAINED_ON", most)
+    settings = {"data": {"both_directions": True}, "tokenizer": {"vocab_size": 340}}
+    small_run(tmp_path / "run", max_steps=1, settings=settings)
+    run, translator = tmp_path / "run", load(tmp_path / "run", threads=1)
+    held = {(pair.src, pair.tgt) for pair in read_held_out(run / DATA, DEV_FILE)}
+    n_trained = 2 * read_report(run / DATA)["train"]
+    found = {lang: trained_on(run, translator, lang) for lang in ("xx", "de")}
+    assert sum(map(len, found.values())) == min(most, n_trained)
+    assert trained_on(run, translator) == found["xx"]
+    assert held.isdisjoint(found["xx"] + found["de"])
+    for src, tgt in found["xx"] + found["de"]:
+        assert tgt == " ".join(word[::-1] for word in src.split())
+    if most > n_trained:
+        assert {(tgt, src) for src, tgt in found["xx"]} == set(found["de"])
+    (run / DATA / TRAIN_FILE).unlink()
+    assert trained_on(run, translator, "de") == []
 
 
 def test_stored_heads_are_read_by_all_that_align(copy: Path) -> None:

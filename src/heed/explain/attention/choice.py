@@ -22,13 +22,14 @@ from heed.explain.attention.links import Gold, Link
 from heed.explain.attention.statistical import reference
 from heed.explain.attention.words import Word, between_words, words_of
 from heed.model.interface import Floats, Inspectable
+from heed.train.run.calibrate import training_pairs
 from heed.translate.parts import Chunk
 from heed.translate.result import Translation
 from heed.translate.translator import Translator, load
 from heed.translate.whole import is_shown, read_pair, shown_pieces, written_pieces
 
 BATCH_TOKENS = 2048
-MAX_HELD_OUT = 1000
+MAX_HELD_OUT, MAX_TRAINED_ON = 1000, 2000
 MAX_TOKENS = 128
 """Longer sentences are left out."""
 
@@ -69,6 +70,7 @@ def choose(
     tgt: Sequence[str],
     *,
     gold: Sequence[Gold] | None = None,
+    more: Sequence[tuple[str, str]] = (),
     target_lang: str | None = None,
 ) -> Choice:
     """Find the alignment heads of a model.
@@ -78,7 +80,9 @@ def choose(
         src: source lines.
         tgt: their translations.
         gold: links of each pair, between words parted by blanks; None = links of a statistical
-            aligner, which is trained on these pairs.
+            aligner, which is trained on these pairs and on `more`.
+        more: further sources with their translations, such as `trained_on`; heads are not measured
+            on them. Of 200 pairs alone an aligner learns too few words to tell heads apart.
         target_lang: one of the model's target languages.
 
     Raises:
@@ -98,14 +102,16 @@ def choose(
         raise DataError(f"No pair has both sides, of at most {MAX_TOKENS} tokens.")
     if gold is None:
         measure = "both directions of a statistical aligner"
-        sources = [[word.text for word in pair.src] for pair in kept]
-        targets = [[word.text for word in pair.tgt] for pair in kept]
-        wanted = reference(sources, targets)
+        further = _pairs(translator, *_sides(more), target_lang, only_blanks=False)
+        known = [*kept, *filter(None, further)]
+        sources = [[word.text for word in pair.src] for pair in known]
+        targets = [[word.text for word in pair.tgt] for pair in known]
+        wanted = reference(sources, targets)[: len(kept)]
     else:
         measure = "alignments made by hand"
         wanted = [gold[number] for number in numbers]
         _require_inside(kept, wanted, numbers)
-    return _chosen(translator, kept, wanted, measure)
+    return _chosen(translator, kept, wanted, measure, more)
 
 
 def held_out(
@@ -131,6 +137,30 @@ def held_out(
     return [pair.src for pair in pairs], [pair.tgt for pair in pairs]
 
 
+def trained_on(
+    run: Path, translator: Translator, target_lang: str | None = None
+) -> list[tuple[str, str]]:
+    """Pairs that the model of a run was trained on, evenly spread over them, `MAX_TRAINED_ON` of
+    them; none where they are not kept.
+
+    Args:
+        run: the folder that a training wrote.
+        translator: its model.
+        target_lang: of a model with several target languages, the one that is taken.
+    """
+    store = training_pairs(run, translator)
+    if store is None:
+        return []
+    tag = translator.reader.tag(target_lang)
+    places = np.linspace(0, len(store) - 1, min(len(store), MAX_TRAINED_ON), dtype=np.int64)
+    found = [(store.src(place).tolist(), store.tgt(place).tolist()) for place in places.tolist()]
+    return [
+        (translator.src_vocab.decode(src[len(tag) :]), translator.tgt_vocab.decode(tgt))
+        for src, tgt in found
+        if src[: len(tag)] == tag
+    ]
+
+
 def choose_after_training(run: Path) -> AlignmentHeads | None:
     """Find the alignment heads of a run on its development pairs, and store them.
 
@@ -143,7 +173,7 @@ def choose_after_training(run: Path) -> AlignmentHeads | None:
     """
     try:
         translator = load(run)
-        best = choose(translator, *held_out(run, translator)).best
+        best = choose(translator, *held_out(run, translator), more=trained_on(run, translator)).best
         save_alignment_heads(run, best)
     except (ConfigError, DataError):
         return None
@@ -151,7 +181,11 @@ def choose_after_training(run: Path) -> AlignmentHeads | None:
 
 
 def _chosen(
-    translator: Translator, pairs: list[_Pair], wanted: Sequence[Gold], measure: str
+    translator: Translator,
+    pairs: list[_Pair],
+    wanted: Sequence[Gold],
+    measure: str,
+    more: Sequence[tuple[str, str]],
 ) -> Choice:
     """Count what agrees for every candidate, and rank them."""
     n_sure = sum(len(gold.sure) for gold in wanted)
@@ -183,10 +217,14 @@ def _chosen(
     ]
     tried.sort(key=lambda heads: heads.error_rate or 0.0)
     now = translator.alignment_heads or AlignmentHeads()
-    sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
+    sources, targets = _sides([*(pair.texts for pair in pairs), *more])
     layer = best_layer(sources, targets, [competing[place] for place in sorted(competing)])
     best = replace(tried[0], documents_layer=layer)
     return Choice(best=best, before=_same(now, tried, len(rates)), tried=tried, n_pairs=len(pairs))
+
+
+def _sides(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
 def _competing(pair: _Pair, layers: list[Floats]) -> list[set[Link]]:
