@@ -6,9 +6,11 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 from tests.serve.page.conftest import (
+    CHAR_LIMIT,
     SENTENCE,
     TRANSLATION,
     Open,
@@ -18,6 +20,14 @@ from tests.serve.page.conftest import (
 )
 from tests.serve.page.test_words import call
 
+from heed.model.build import build_model
+from heed.model.config import AnyConfig, ModelConfig
+from heed.model.decodable import TorchDecodable
+from heed.model.one_stack.config import DecoderConfig
+from heed.model.recurrent.config import RecurrentConfig
+from heed.model.stages import Stages
+from heed.model.trace import recording
+from heed.serve.page.files import read_page
 from heed.translate.trace import Trace
 from heed.translate.translator import Translator, load
 
@@ -310,3 +320,58 @@ def test_a_weight_is_a_heat_map(open_page: Open, translator: Translator) -> None
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
     found = np.array([[float(cell) for cell in row.split(",")[1:]] for row in rows[1:]])
     np.testing.assert_allclose(found, values, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            DecoderConfig(src_vocab_size=9, tgt_vocab_size=9, d_model=8, n_heads=2, n_layers=1),
+            {
+                "Decoder": "Softmax Logits States Layer 0 Embedded target Embedded source "
+                "Embedding + position",
+            },
+        ),
+        (
+            RecurrentConfig(src_vocab_size=9, tgt_vocab_size=9, d_model=8),
+            {
+                "Encoder": "Bridge Last states Memory Layer 0 Embedded source",
+                "Decoder": "Softmax Logits States Cross-attention Layer 0 Embedded target",
+            },
+        ),
+        (
+            ModelConfig(
+                src_vocab_size=9,
+                tgt_vocab_size=9,
+                d_model=8,
+                n_heads=2,
+                n_encoder_layers=1,
+                n_decoder_layers=1,
+                positions="rotary",
+            ),
+            {
+                "Encoder": "Memory Layer 0 Embedding",
+                "Decoder": "Softmax Logits States Layer 0 Embedding",
+            },
+        ),
+    ],
+    ids=["decoder", "rnn", "rotary"],
+)
+def test_the_diagram_has_the_stacks_of_the_family(
+    open_page: Open, config: AnyConfig, expected: dict[str, str]
+) -> None:
+    network, stages = build_model(config).eval(), Stages(config)
+    model = TorchDecodable(network, torch.device("cpu"))
+    with recording(network) as caught:
+        model.teacher_forced(np.array([[5, 6, 3]]), np.array([[2, 8]]))
+    nodes = [{"name": name, "formula": stages.of(name).formula} for name in caught]
+    version, _ = read_page(CHAR_LIMIT)
+    found = open_page().evaluate(
+        """async ([path, nodes]) => {
+            const { diagram } = await import(new URL(path, document.baseURI).href);
+            return [...diagram(nodes, "log_probs", () => {}).querySelectorAll(".stack")].map(
+                (stack) => [...stack.children].map((child) => child.textContent));
+        }""",
+        [f"page/{version}/steps-diagram.js", nodes],
+    )
+    assert {title: " ".join(blocks) for title, *blocks in found} == expected

@@ -7,6 +7,7 @@ import { readPiece } from "./tokens.js";
 import { written } from "./steps-worked.js";
 
 const OWN_MASK = /^decoder\.\d+\.self_attention\.masked$/;
+const EMBEDDED = /^embedding\.((src|tgt)_)?tokens$|^network\.embedded_/;
 const N_FIRST = 4; // numbers of an embedding
 
 const step = (name, operation, show) => ({
@@ -42,21 +43,23 @@ async function piecesShown() {
   ]) {
     const ids = await idsOf(side);
     const embedding = trace.nodes.find(
-      ({ kind, axes }) => kind === "embedding.tokens" && axes[0] === side,
+      ({ kind, axes }) => EMBEDDED.test(kind) && axes[0] === side,
     );
     const vectors = embedding && (await tensor(embedding.name));
+    const numbers = (index) => {
+      const start = index * vectors.shape[1];
+      return `${Array.from(vectors.data.subarray(start, start + N_FIRST), written).join("  ")} …`;
+    };
     const rows = tokens.map((token, index) => {
-      const width = vectors?.shape[1] ?? 0;
-      const numbers = vectors?.data.subarray(index * width, index * width + N_FIRST) ?? [];
       return make(
         "tr",
         { class: paddingOf(side).includes(index) ? "padding" : null },
         make("th", { scope: "row", dir: "auto" }, readPiece(token)),
         make("td", {}, String(ids[index])),
-        make("td", {}, `${Array.from(numbers, written).join("  ")} …`),
+        vectors && make("td", {}, numbers(index)),
       );
     });
-    parts.push(table(title, ["Piece", "Number", "Embedding"], rows));
+    parts.push(table(title, ["Piece", "Number", ...(vectors ? ["Embedding"] : [])], rows));
   }
   return parts;
 }

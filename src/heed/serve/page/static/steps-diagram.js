@@ -27,15 +27,22 @@ export function blockOf(name) {
 }
 
 const isOfTarget = (name) =>
-  /^(decoder|embed_tgt|embedded_tgt|states|logits|log_probs|sides)/.test(name);
+  /^(decoder|cross_attention|embed_tgt|embedded_tgt|states|logits|log_probs|sides)/.test(name);
 
-function titleOf(block) {
+function titleOf(block, nodes) {
   if (block === "pieces") return "Pieces";
   const part = block.replace(/^(encoder|decoder)\.\d+\./, "");
-  if (block.startsWith("embed")) return "Embedding + position";
+  if (/^embed(_src|_tgt)?$/.test(block)) {
+    const sum = nodes.find(({ name }) => name.startsWith(`${block}.`) && name.endsWith("sum"));
+    return sum?.formula.includes("PE") ? "Embedding + position" : "Embedding";
+  }
   if (TITLES[part]) return TITLES[part];
   return (
     {
+      embedded_src: "Embedded source",
+      embedded_tgt: "Embedded target",
+      bridge: "Bridge",
+      last: "Last states",
       memory: "Memory",
       states: "States",
       logits: "Logits",
@@ -60,14 +67,19 @@ export function diagram(nodes, current, onPick) {
   }
   const lit = blockOf(current);
   const litLayer = /^(encoder|decoder)\.\d+/.exec(current)?.[0];
+  const [hasEncoder, hasDecoder] = ["encoder.", "decoder."].map((stack) =>
+    nodes.some(({ name }) => name.startsWith(stack)),
+  );
+  // A model of one stack reads source and target in it.
+  const sideOf = (name) => Number(hasEncoder && hasDecoder ? isOfTarget(name) : hasDecoder);
   const sides = [[], []];
   let layer = null;
   for (const [block, first] of blocks) {
-    const stack = sides[Number(isOfTarget(block))];
+    const stack = sides[sideOf(block)];
     const name = /^(encoder|decoder)\.\d+/.exec(block)?.[0];
     if (!name) {
       layer = null;
-      stack.push(button(titleOf(block), first, block === lit, onPick));
+      stack.push(button(titleOf(block, nodes), first, block === lit, onPick));
     } else {
       if (name !== layer) {
         layer = name;
@@ -76,7 +88,9 @@ export function diagram(nodes, current, onPick) {
       if (name === litLayer) {
         stack
           .at(-1)
-          .append(button(titleOf(block), first, block === lit, onPick, hasResidual(nodes, block)));
+          .append(
+            button(titleOf(block, nodes), first, block === lit, onPick, hasResidual(nodes, block)),
+          );
       }
     }
   }
@@ -84,12 +98,14 @@ export function diagram(nodes, current, onPick) {
     "nav",
     { class: "diagram", "aria-label": "Parts of the network" },
     ...sides.map((stack, side) =>
-      make(
-        "div",
-        { class: "stack" },
-        make("p", { class: "stack-title" }, side ? "Decoder" : "Encoder"),
-        ...stack.reverse(),
-      ),
+      stack.length
+        ? make(
+            "div",
+            { class: "stack" },
+            make("p", { class: "stack-title" }, side ? "Decoder" : "Encoder"),
+            ...stack.reverse(),
+          )
+        : null,
     ),
   );
 }
