@@ -1,10 +1,14 @@
 """Which program computes a model, and what it needs for that."""
 
+import copy
 import json
 import mmap
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from heed.model.build import build_model
 from heed.model.config import ModelConfig
 from heed.model.decodable import TorchDecodable
 from heed.text.vocab import train_vocab
+from heed.translate.glossary.glossary import Glossary
 from heed.translate.load import open_model, stored_decoding
 from heed.translate.translator import load
 
@@ -148,6 +153,29 @@ def test_an_open_model_outlives_its_folder(rounded: Path, saved: Path) -> None:
     save_bundle(rounded, load_bundle(saved))
     assert not (rounded / "model.int8.safetensors").exists()
     assert translator.translate(LINES, max_length=9) == before
+
+
+@pytest.mark.parametrize("runtime", ["engine", "torch"])
+def test_a_translator_goes_to_other_processes(
+    slots_model: Path, rounded: Path, runtime: str
+) -> None:
+    """With what it has looked for so far, and with a glossary; for pools, and for `deepcopy`."""
+    for folder in (slots_model, *([rounded] if runtime == "engine" else [])):
+        translator = load(folder, device="cpu", threads=1, runtime=runtime)
+        lines = ["{name} and the file 12 .", "Zzyzx runs in the snow .", *LINES]
+        wish = partial(
+            translator.translate,
+            glossary=Glossary.of({"dog": "Hund"}),
+            beam_size=2,
+            max_length=9,
+        )
+        expected = wish(lines)
+        assert copy.deepcopy(translator)(lines[0]) == translator(lines[0])
+        with get_context("spawn").Pool(1) as pool:
+            assert pool.map(wish, [lines]) == [expected]
+        assert translator.trace(lines[0]).nodes
+        again = pickle.loads(pickle.dumps(translator))
+        assert again.trace(lines[0]).nodes == translator.trace(lines[0]).nodes
 
 
 def test_an_int8_file_of_nothing_is_refused(rounded: Path) -> None:

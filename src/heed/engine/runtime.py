@@ -5,6 +5,7 @@ the other rows.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,10 @@ class Engine:
             self._model.set_common_ids(
                 shortlist.shared(network.matrices["output"]), shortlist.common_ids
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its weights, and made anew from them in another process."""
+        return partial(Engine, **self._made_with, shortlist=self._shortlist), (self.network,)
 
     def with_shortlist(self, shortlist: Shortlist) -> "Engine":
         """The same with this shortlist."""

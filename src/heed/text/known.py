@@ -12,7 +12,7 @@ import string
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import groupby, islice
 from os import PathLike
@@ -113,6 +113,10 @@ class KnownWords:
                 n_rare += 1
                 n_copied += has_word(tgt, src[start:end])
         return replace(known, has_names=n_copied > LEAST_COPIED * max(1, n_rare))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled without what was looked for so far."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __contains__(self, word: str) -> bool:
         place = self.place_of(word)

@@ -6,10 +6,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from heed.bundle.bundle import Bundle, load_bundle
 from heed.decode.options import DecodeOptions
@@ -43,6 +43,10 @@ class Twin:
         self.folder = Path(folder)
         self.is_rounded = is_rounded
         self._opening = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its folder, which another process opens when it needs to."""
+        return partial(Twin, is_rounded=self.is_rounded), (self.folder,)
 
     @property
     def model(self) -> Traceable:

@@ -278,7 +278,7 @@ def bad_dev_set(now: Evidence) -> Alarm | None:
                 f"the source is worth {found.train_gain:.2f} nats a token on training pairs but "
                 f"{found.dev_gain:+.2f} on dev pairs: their lines do not belong together"
             ),
-            remedy="line n of --dev-tgt must translate line n of --dev-src; scores mean nothing",
+            remedy="each dev line must translate its source; until then scores mean nothing",
             numbers=numbers,
         )
     excess = found.dev_loss - found.train_loss
