@@ -4,13 +4,15 @@
     python benchmarks/translate_speed.py --size small --threads 1
     python benchmarks/translate_speed.py --size base --json base.json --plot roofline.svg
     python benchmarks/translate_speed.py --read base.json
+    python benchmarks/translate_speed.py --systems "heed bfloat16,Hugging Face bfloat16" --threads 2
 
 The first call installs the peers from PyPI into virtualenvs of their own (`--peers`, kept). Every
 source has 24 tokens, and every translation is forced to 24. Each system waits in a process of its
 own; a measurement goes round all of them before the next begins, and the ratio is that of the two
 neighbors in time. Time is that of the CPU on one thread, so that other work on the machine hardly
-counts, else of the clock. Not here: the systems (`translators.py`), what the machine can do
-(`machine.py`), shares of it (`roofline.py`), or real text (`speed.py`).
+counts, else of the clock. The two with bfloat16 are torch's, on a GPU if there is one. Not here:
+the systems (`translators.py`), what the machine can do (`machine.py`), shares of it
+(`roofline.py`), or real text (`speed.py`).
 """
 
 import argparse
@@ -60,12 +62,13 @@ class System:
 
     def __init__(self, name: str, script: Path, python: Path, folder: Path, threads: int) -> None:
         self.name = name
+        where = {} if name.endswith(" bfloat16") else {"CUDA_VISIBLE_DEVICES": ""}
         self._process = subprocess.Popen(
             [str(python), str(script), "run", str(folder), name, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": ""},
+            env={**os.environ, "OMP_NUM_THREADS": str(threads), **where},
         )
         self._answer()
 

@@ -97,8 +97,6 @@ def open_heed(folder: Path, threads: int, *, is_quantized: bool) -> Translate:
     """heed's engine under heed's own search."""
     from safetensors.numpy import load_file
 
-    from heed.decode.options import DecodeOptions
-    from heed.decode.search import decode
     from heed.engine.network import Network
     from heed.engine.packed import from_arrays
     from heed.engine.runtime import Engine
@@ -110,11 +108,34 @@ def open_heed(folder: Path, threads: int, *, is_quantized: bool) -> Translate:
     else:
         network = Network.of(config, read_weights(folder))
     engine = Engine(network, threads=threads, kernels=os.environ.get("HEED_KERNELS", ""))
+    return _search(config, engine)
+
+
+def open_heed_in_torch(folder: Path, threads: int) -> Translate:
+    """heed's torch model in bfloat16 under the same search, on a GPU if there is one."""
+    import torch
+
+    from heed.machine.device import choose_device, prepare_gpu
+    from heed.machine.threads import set_threads
+    from heed.model.config import ModelConfig
+    from heed.model.decodable import TorchDecodable
+
+    prepare_gpu()
+    set_threads(threads)
+    config = ModelConfig(**read_config(folder))
+    weights = read_weights(folder)
+    device = choose_device()
+    return _search(config, TorchDecodable.of(config, weights, device=device, dtype=torch.bfloat16))
+
+
+def _search(config: Any, model: Any) -> Translate:
+    from heed.decode.options import DecodeOptions
+    from heed.decode.search import decode
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
         options = DecodeOptions(beam_size=beam_size, max_length=N_TOKENS, suppress=(config.eos_id,))
         found = decode(
-            engine,
+            model,
             src,
             options,
             bos_id=config.bos_id,
@@ -176,8 +197,8 @@ def export_transformers(folder: Path) -> None:
     model.save_pretrained(folder / "transformers")
 
 
-def open_transformers(folder: Path, threads: int) -> Translate:
-    """Hugging Face's `generate`."""
+def open_transformers(folder: Path, threads: int, *, in_bfloat16: bool = False) -> Translate:
+    """Hugging Face's `generate`; in bfloat16 on a GPU if there is one."""
     import torch
     from transformers import PegasusForConditionalGeneration
 
@@ -185,9 +206,11 @@ def open_transformers(folder: Path, threads: int) -> Translate:
     torch.set_grad_enabled(False)
     model: Any = PegasusForConditionalGeneration.from_pretrained(folder / "transformers")
     model.eval()
+    if in_bfloat16:
+        model = model.to("cuda" if torch.cuda.is_available() else "cpu", torch.bfloat16)
 
     def translate(src: NDArray[np.int64], beam_size: int) -> list[list[int]]:
-        ids = torch.from_numpy(src)
+        ids = torch.from_numpy(src).to(model.device)
         found = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
@@ -261,6 +284,10 @@ SYSTEMS: dict[str, Callable[[Path, int], Translate]] = {
         folder, threads, kind="float32"
     ),
     "Hugging Face float32": open_transformers,
+    "heed bfloat16": open_heed_in_torch,
+    "Hugging Face bfloat16": lambda folder, threads: open_transformers(
+        folder, threads, in_bfloat16=True
+    ),
     "eole float32": open_eole,
 }
 
