@@ -31,6 +31,17 @@ def test_align_draws_a_row_per_target_piece(call: Callable[..., Any], model: str
     assert {len(row) for row in record["weights"]} == {len(record["source_tokens"])}
 
 
+def test_text_of_any_locale_is_read_as_utf_8(call: Callable[..., Any], model: str) -> None:
+    """Python gives bytes that it could not decode as lone surrogates."""
+    good, bad = "ein mädchen".encode().decode("ascii", "surrogateescape"), "ein m\udce4dchen"
+    expected = call("align", "-m", model, "a", "ein mädchen")
+    assert expected[0] == 0
+    assert call("align", "-m", model, "a", good) == expected
+    code, _, err = call("align", "-m", model, "a", bad)
+    assert code == 2
+    assert "'[TRANSLATION]': it is not valid UTF-8 (byte 6)" in err
+
+
 def test_align_refuses_a_layer_that_is_not_there(call: Callable[..., Any], model: str) -> None:
     code, _, err = call("align", "-m", model, "A", "B", "--layer", "7")
     assert code == 1

@@ -93,6 +93,20 @@ def test_weights_of_the_sums_that_are_worked_out_are_held(en_de: str, tmp_path: 
     assert all(f"weights/{output}?row={id}" in held["places"] for id in ids)
 
 
+@pytest.mark.parametrize("text", ["Press <b>{name}</b> .", "open https://a.b/c and 3 km ."])
+def test_a_text_with_protected_spans_is_held(slots_model: Path, tmp_path: Path, text: str) -> None:
+    """Their tokens are no pieces of the vocabulary, and their rows are those of slots."""
+    translator = load(slots_model)
+    _, held = written(tmp_path / "page.html", str(slots_model), text)
+    trace = translator.trace(text)
+    assert not {*trace.source_tokens} <= {*translator.src_vocab.pieces(range(300))}
+    assert translator.twin is not None
+    table = translator.twin.model.network.state_dict()["embed_src.tokens.weight"]
+    for id_ in trace.source_ids:
+        row = numbers(held, f"weights/embed_src.tokens.weight?row={id_}")
+        np.testing.assert_array_equal(row, table[id_].numpy().astype("<f2"))
+
+
 def test_what_follows_without_each_part_is_held(en_de: str, tmp_path: Path) -> None:
     _, held = written(tmp_path / "page.html", en_de)
     translator = load(en_de)

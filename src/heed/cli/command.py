@@ -74,6 +74,20 @@ class Share(click.FloatRange):
         return number
 
 
+class Text(click.ParamType[str]):
+    """A text that a model reads."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, whatever the locale; what is not UTF-8 is refused, as in files."""
+        try:
+            return str(value).encode("utf-8", "surrogateescape").decode("utf-8")
+        except UnicodeError as error:
+            place = getattr(error, "start", 0) + 1
+            self.fail(f"it is not valid UTF-8 (byte {place}).", param, ctx)
+
+
 class Option(click.Option):
     """An option that belongs to a group of the help page.
 

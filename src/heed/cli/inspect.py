@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import click
 
-from heed.cli.command import Session, Share, as_one, command, options
+from heed.cli.command import Session, Share, Text, as_one, command, options
 from heed.cli.models import find_model
 from heed.cli.runs import has_translator, is_run, print_training, read_runs
 from heed.cli.traced import USES, Shown
@@ -40,8 +40,8 @@ text_option = options("As text, without a page")
 
 
 @command("inspect", "Look into a model, in a page.", examples=EXAMPLES)
-@click.argument("text", required=False)
-@click.argument("translation", required=False)
+@click.argument("text", type=Text(), required=False)
+@click.argument("translation", type=Text(), required=False)
 @option(
     "-m --model models",
     str,

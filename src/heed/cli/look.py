@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heed.cli.command import Session, as_one, command, options
+from heed.cli.command import Session, Text, as_one, command, options
 from heed.cli.models import ModelFlags, find_model, load_translator, model_options
 from heed.cli.terminal import echo, visible
 from heed.errors import UsageError
@@ -56,7 +56,7 @@ class Choosing:
 
 
 @command("next-word", "Show the most probable next tokens.", examples=NEXT_EXAMPLES)
-@click.argument("text")
+@click.argument("text", type=Text())
 @option("--prefix", str, "The translation so far.", default="")
 @option("-k --count", click.IntRange(min=1), "How many.", default=10)
 @option("--json as_json", bool, "Print JSON.")
@@ -80,8 +80,8 @@ def next_word(
 
 
 @command("align", "Show attention between text and translation.", examples=ALIGN_EXAMPLES)
-@click.argument("text")
-@click.argument("translation", required=False)
+@click.argument("text", type=Text())
+@click.argument("translation", type=Text(), required=False)
 @option(
     "--layer", int, "Decoder layer, from 0 or from the end; default: heed choose-heads, else -1."
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heed.cli.command import Session, as_one, command, options
+from heed.cli.command import Session, Text, as_one, command, options
 from heed.cli.look import terminal_palette
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
@@ -74,8 +74,8 @@ class TableFlags:
 @table_option("--dim", click.IntRange(1, 65_536), "Dimensions without a model.", default=16)
 @table_option("--normalize", bool, "Without a model: divide each row by its length.")
 @option("--position", int, "Write out this position, term by term.")
-@option("--word", str, "Write out the position of this word of --text.")
-@option("--text", str, "A sentence; of a model, its pieces are counted.")
+@option("--word", Text(), "Write out the position of this word of --text.")
+@option("--text", Text(), "A sentence; of a model, its pieces are counted.")
 @option("--similarity", bool, "PE·PEᵀ instead of the table: how alike two positions are.")
 @option("--wavelengths", bool, "The wavelength of each dimension.")
 @option("--out", str, "Write a file instead: .svg, .png, .pdf or .csv.", metavar="FILE")
@@ -117,6 +117,8 @@ def positions(
         _write_wavelengths(table, out)
     else:
         _draw(table, out, is_similarity=similarity)
+    if out is not None:
+        session.say(f"{table.kind} positions: {out}")
 
 
 @command("pieces", "Draw a map of embeddings.", examples=PIECES_EXAMPLES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from heed.cli.command import Session, Threads, as_one, command, options
+from heed.cli.command import Session, Text, Threads, as_one, command, options
 from heed.cli.models import find_model
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN, read_lines
@@ -75,7 +75,7 @@ def opening_options(function: Any) -> Any:
 
 
 @command("generate", "Go on with a text, by a language model.", examples=GENERATE_EXAMPLES)
-@click.argument("prompts", nargs=-1, metavar="[PROMPT]...")
+@click.argument("prompts", type=Text(), nargs=-1, metavar="[PROMPT]...")
 @option("--length", click.IntRange(min=1), "Tokens to add.", default=200)
 @option("--json as_json", bool, "Print a JSON object for each prompt.")
 @sampling_option("--sample", bool, "Draw at random instead of taking the likeliest token.")
@@ -113,7 +113,7 @@ def generate(
 
 
 @command("fill", "Fill the gaps of a text.", examples=FILL_EXAMPLES)
-@click.argument("text")
+@click.argument("text", type=Text())
 @option("-k --count", click.IntRange(min=1), "Words for each gap.", default=5)
 @option("--json as_json", bool, "Print JSON.")
 @opening_options
@@ -141,7 +141,7 @@ def fill(text: str, count: int, as_json: bool, opening: Opening) -> None:
 
 
 @command("classify", "Label texts.", examples=CLASSIFY_EXAMPLES)
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.argument("texts", type=Text(), nargs=-1, metavar="[TEXT]...")
 @option("--json as_json", bool, "Print a JSON object a line, with probabilities.")
 @opening_options
 @click.pass_obj

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from heed.bundle.outputs import are_one_file, require_not_read
-from heed.cli.command import Session, as_one, command, options
+from heed.cli.command import Session, Text, as_one, command, options
 from heed.cli.doubting import CHOICES, Doubtful, Doubting
 from heed.cli.formats import FORMATS, Details, choose_format
 from heed.cli.glossary import note_terms, open_glossary
@@ -134,7 +134,7 @@ MAX_ALTERNATIVES = 1023
 
 
 @command("translate", "Translate lines of text.", examples=EXAMPLES)
-@click.argument("text", nargs=-1)
+@click.argument("text", type=Text(), nargs=-1)
 @text_option(
     "-i --input input_path",
     str,

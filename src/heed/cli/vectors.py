@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from heed.bundle.outputs import require_not_read
-from heed.cli.command import Session, Threads, command, options
+from heed.cli.command import Session, Text, Threads, command, options
 from heed.cli.models import find_model, installed
 from heed.cli.terminal import echo
 from heed.data.lines import STDIN
@@ -113,7 +113,7 @@ def train(
 
 @command("nearest", "Print the words nearest to a word.", examples=NEAREST_EXAMPLES)
 @click.argument("vectors", metavar="V")
-@click.argument("word")
+@click.argument("word", type=Text())
 @option("-k --count", click.IntRange(min=1), "Words to print.", default=10)
 @option("--side", ("source", "target"), "Whose embeddings of a model.")
 @option("--json as_json", bool, "Print JSON.")
@@ -130,9 +130,9 @@ def nearest(vectors: str, word: str, count: int, side: str | None, as_json: bool
 
 @command("analogy", "Print the words nearest to A − B + C.", examples=ANALOGY_EXAMPLES)
 @click.argument("vectors", metavar="V")
-@click.argument("word", metavar="A")
-@click.argument("minus", metavar="B")
-@click.argument("plus", metavar="C")
+@click.argument("word", type=Text(), metavar="A")
+@click.argument("minus", type=Text(), metavar="B")
+@click.argument("plus", type=Text(), metavar="C")
 @option("-k --count", click.IntRange(min=1), "Words to print.", default=10)
 @option("--side", ("source", "target"), "Whose embeddings of a model.")
 @option("--json as_json", bool, "Print JSON.")

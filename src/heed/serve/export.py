@@ -235,9 +235,9 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         answers |= await _of_one(inner, id)
         searches, steps = await _searches(inner, asked)
         switched = await _switched(inner, trace, answers)
-        vocabs = {side: answers[f"{pieces}?side={side}"] for side in ("src", "tgt")}
-        weights = await _weights(inner, trace, vocabs, heads=slice(1))
-        others = await _weights(inner, trace, vocabs, heads=slice(1, None))
+        begin = answers[f"{pieces}?side=tgt"].index(trace["target_tokens"][0])
+        weights = await _weights(inner, trace, begin, heads=slice(1))
+        others = await _weights(inner, trace, begin, heads=slice(1, None))
         later = others.keys() - weights.keys()
         steps |= weights | others
     same = {f"search/{found['answer']['id']}/pieces": f"{pieces}?side=tgt" for found in searches}
@@ -314,7 +314,7 @@ async def _switched(
 
 
 async def _weights(
-    inner: _Inner, trace: dict[str, Any], vocabs: dict[str, list[str]], *, heads: slice
+    inner: _Inner, trace: dict[str, Any], begin: int, *, heads: slice
 ) -> dict[str, bytes]:
     """The weights that the screen of steps works out numbers with: `steps-worked.js`.
 
@@ -328,7 +328,7 @@ async def _weights(
                 names[name] = None
             elif name.endswith(".weight"):
                 names |= dict.fromkeys(
-                    f"{name}?row={row}" for row in _rows(node, trace, vocabs, heads)
+                    f"{name}?row={row}" for row in _rows(node, trace, begin, heads)
                 )
         if node["kind"] == "embedding.sum":
             table = f"{node['name'].removesuffix('sum')}positions.table"
@@ -343,21 +343,22 @@ async def _weights(
     return found
 
 
-def _rows(
-    node: dict[str, Any], trace: dict[str, Any], vocabs: dict[str, list[str]], heads: slice
-) -> list[int]:
-    """The rows of a node's matrix that its first numbers are computed with."""
+def _rows(node: dict[str, Any], trace: dict[str, Any], begin: int, heads: slice) -> list[int]:
+    """The rows of a node's matrix that its first numbers are computed with.
+
+    Ids, because a protected span has its text as a token, which is no piece of a vocabulary.
+    """
     shape, kind = node["shape"], node["kind"]
     part = kind.removeprefix("attention.")
     if part in (fused := ("query", "key", "value")):
         n_heads, _, width = shape
         return [(fused.index(part) * n_heads + head) * width for head in range(n_heads)[heads]]
     if kind == "network.logits":
-        return [vocabs["tgt"].index(piece) for piece in trace["expected_tokens"]]
+        return list(trace["expected_ids"])
     if kind.startswith("embedding."):
-        side = "src" if node["axes"][0] == "src" else "tgt"
-        tokens = trace["source_tokens" if side == "src" else "target_tokens"]
-        return [vocabs[side].index(piece) for piece in tokens]
+        if node["axes"][0] == "src":
+            return list(trace["source_ids"])
+        return [begin, *trace["expected_ids"]][: len(trace["target_tokens"])]
     return [0]
 
 

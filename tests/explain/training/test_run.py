@@ -80,14 +80,41 @@ def test_states_from_an_empty_folder_to_the_end(tmp_path: Path) -> None:
     assert (run.state, status(run)["share"]) == ("finished", 1.0)
 
 
+def test_the_best_is_named_by_the_score_that_chose_it(tmp_path: Path) -> None:
+    run = TrainingRun(tmp_path / "run")
+    run.folder.mkdir()
+    (run.folder / "recipe.toml").write_text('[training]\nmetric = "chrf"\n')
+    write(
+        run.folder,
+        [
+            start(),
+            epoch(0, 0),
+            validation(30, 20.2, chrf=43.8),
+            validation(60, 19.4, chrf=44.7),
+            validation(90, 19.9, chrf=44.1, is_best=False),
+            {"kind": "end", "step": 100, "elapsed_s": 50.0},
+        ],
+    )
+    run.refresh()
+    assert [mark.text for mark in run.history.marks if mark.kind == "best"] == [
+        "The best so far: chrF 43.8, BLEU 20.2.",
+        "The best so far: chrF 44.7, BLEU 19.4.",
+    ]
+    assert status(run)["best"] == {"step": 60, "score": 19.4, "words": "chrF 44.7, BLEU 19.4"}
+    assert headline(run) == "Finished after 50 seconds: chrF 44.7, BLEU 19.4."
+
+
 def test_headlines_are_sentences_for_an_owner(tmp_path: Path) -> None:
     run = TrainingRun(tmp_path / "run")
-    assert headline(run) == "Nothing has been trained here yet."
+    assert headline(run) == ("There is no folder run: it was moved or removed, or is yet to come.")
     forecast = {"bleu": {"low": 35.1, "middle": 36.8, "high": 39.2}}
     run.folder.mkdir()
     with lock(run.folder):
         run.refresh()
         assert headline(run).startswith("Preparing")
+    run.refresh()
+    assert headline(run) == "Nothing has been trained here yet."
+    with lock(run.folder):
         write(run.folder, [start(), epoch(0, 0), step(20, left_s=300.0)])
         run.refresh()
         assert headline(run) == "No score yet, about 5 minutes left."

@@ -159,6 +159,20 @@ def test_steps_go_forward_and_back_with_buttons_and_keys(open_page: Open) -> Non
     page.get_by_role("button", name="Pause").click()
 
 
+def test_the_link_that_skips_to_the_text_keeps_the_screen(open_page: Open) -> None:
+    page = opened(open_page)
+    address = page.url
+    page.keyboard.press("Control+Home")
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "inside"
+    assert page.url == address
+    page.evaluate("location.hash = '#/translate'")
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "source"
+
+
 def test_masks_and_choices_are_steps_too(open_page: Open, trace: Trace) -> None:
     """Claims 80, 84, 112."""
     page = opened(open_page)

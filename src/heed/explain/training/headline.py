@@ -1,7 +1,7 @@
 """A run in one sentence, for its owner."""
 
 from heed.explain.training.history import forecast_of
-from heed.explain.training.marks import SCORES, main_score, score_in_words
+from heed.explain.training.marks import SCORES, best_in_words, main_score, score_in_words
 from heed.explain.training.run import TrainingRun
 from heed.explain.training.values import number, record, time_in_words
 
@@ -12,7 +12,7 @@ def headline(run: TrainingRun) -> str:
     Example: `BLEU 34.1, about 3 minutes left, ends near 37 (35 to 39).`
     """
     words = {
-        "empty": lambda run: "Nothing has been trained here yet.",
+        "empty": _empty,
         "preparing": lambda run: "Preparing: reading the corpus and making its vocabulary.",
         "training": _training,
         "paused": _paused,
@@ -20,6 +20,12 @@ def headline(run: TrainingRun) -> str:
         "finished": _finished,
     }
     return words[run.state](run)
+
+
+def _empty(run: TrainingRun) -> str:
+    if not run.folder.exists():
+        return f"There is no folder {run.folder.name}: it was moved or removed, or is yet to come."
+    return "Nothing has been trained here yet."
 
 
 def _training(run: TrainingRun) -> str:
@@ -56,7 +62,7 @@ def expected_in_words(run: TrainingRun) -> str:
 
 def _reached(run: TrainingRun) -> str:
     best = run.history.best_validation
-    return score_in_words(best) if best else "no score yet"
+    return best_in_words(best, run.history.metric) if best else "no score yet"
 
 
 def _paused(run: TrainingRun) -> str:

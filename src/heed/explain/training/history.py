@@ -59,6 +59,7 @@ class History:
 
     Attributes:
         learning_rate: the peak rate of the recipe, which the log has factors of; None = unknown.
+        metric: of the recipe, by which the best model is chosen; "" = unknown.
         steps: the columns `STEPS`.
         validations: the columns `VALIDATIONS`.
         marks: the latest events, oldest first.
@@ -77,6 +78,7 @@ class History:
     """
 
     learning_rate: float | None = None
+    metric: str = ""
     steps: Columns = field(default_factory=lambda: Columns(STEPS, places=(*PLACES, "left_s")))
     validations: Columns = field(default_factory=lambda: Columns(VALIDATIONS, places=PLACES))
     marks: deque[Mark] = field(default_factory=lambda: deque(maxlen=MAX_MARKS))
@@ -114,7 +116,7 @@ class History:
             self._take_step(event)
         elif kind == "validation":
             self._take_validation(event)
-        if found := mark_of(event):
+        if found := mark_of(event, self.metric):
             self._mark(*found)
         if kind in ("start", "pause", "end"):
             self.last = kind

@@ -51,8 +51,18 @@ def score_in_words(event: Event) -> str:
     return "a loss that is not finite" if loss is None else f"loss {loss:.2f}"
 
 
-def _best(event: Event) -> str:
-    return f"The best so far: {score_in_words(event)}." if event.get("is_best") is True else ""
+def best_in_words(event: Event, metric: str) -> str:
+    """`chrF 52.0, BLEU 34.1`: the score that chose the best model, and the main one."""
+    found, chosen = main_score(event), number(event, metric)
+    words = score_in_words(event)
+    if chosen is None or found is None or found[0] == metric:
+        return words
+    return f"{SCORES.get(metric, metric)} {chosen:.{1 if metric in SCORES else 2}f}, {words}"
+
+
+def _best(event: Event, metric: str) -> str:
+    is_best = event.get("is_best") is True
+    return f"The best so far: {best_in_words(event, metric)}." if is_best else ""
 
 
 def _skipped(event: Event) -> str:
@@ -79,15 +89,22 @@ WORDS: dict[str, tuple[str, Callable[[Event], str]]] = {
     "note": ("note", lambda event: _sentence(text(event, "text"))),
     "pause": ("pause", lambda _: "Stopped and saved."),
     "step": ("skipped", _skipped),
-    "validation": ("best", _best),
 }
-"""Kind of an event → kind of its mark, and its words; none = no mark."""
+"""Kind of an event → kind of its mark, and its words; none = no mark. Validations have more."""
 
 
-def mark_of(event: Event) -> tuple[str, str, str] | None:
-    """Kind, text and remedy of the mark of an event, as training wrote it; None = it needs none."""
-    kind, words = WORDS.get(text(event, "kind"), ("", lambda _: ""))
-    said = words(event)
+def mark_of(event: Event, metric: str) -> tuple[str, str, str] | None:
+    """Kind, text and remedy of the mark of an event, as training wrote it; None = it needs none.
+
+    Args:
+        event: of the log.
+        metric: by which the best model is chosen.
+    """
+    if event.get("kind") == "validation":
+        kind, said = "best", _best(event, metric)
+    else:
+        kind, words = WORDS.get(text(event, "kind"), ("", lambda _: ""))
+        said = words(event)
     return (kind, said, text(event, "remedy")) if said else None
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from heed.explain.training.headline import headline
 from heed.explain.training.history import forecast_of
-from heed.explain.training.marks import SCORES
+from heed.explain.training.marks import SCORES, best_in_words
 from heed.explain.training.run import TrainingRun
 from heed.explain.training.values import count, number, record, text
+from heed.train.step.events import Event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def status(run: TrainingRun) -> dict[str, Any]:
         "memory_mb": number(step, "memory_mb"),
         "metric": metric,
         "score": number(validation, metric),
-        "best": {"step": count(best, "step"), "score": number(best, metric)} if best else None,
+        "best": _best(best, metric, history.metric) if best else None,
         "forecast_of": forecast_of(validation),
         "signatures": {
             name: text(record(validation, "signatures"), name)
@@ -72,6 +73,15 @@ def status(run: TrainingRun) -> dict[str, Any]:
         "n_alarms": len(history.alarms),
         "n_unreadable": run.n_unreadable,
         "limits": {"seconds": number(start, "time_s"), "steps": number(start, "max_steps")},
+    }
+
+
+def _best(event: Event, metric: str, chosen_by: str) -> dict[str, Any]:
+    """The best validation: its step, its main score, and the score that chose it, in words."""
+    return {
+        "step": count(event, "step"),
+        "score": number(event, metric),
+        "words": best_in_words(event, chosen_by),
     }
 
 

@@ -13,7 +13,7 @@ from heed.disk.files import is_locked
 from heed.disk.growing import GrowingLines
 from heed.explain.training.history import History
 from heed.explain.training.recipes import read_settings
-from heed.explain.training.values import number
+from heed.explain.training.values import number, text
 from heed.train.step.events import METRICS_FILE
 
 State = Literal["empty", "preparing", "training", "paused", "interrupted", "finished"]
@@ -55,6 +55,7 @@ class TrainingRun:
         if is_anew or not self.settings or any(event.get("kind") == "start" for event in events):
             self.settings = read_settings(self.folder)
             self.history.learning_rate = number(self.settings, "training.learning_rate")
+            self.history.metric = text(self.settings, "training.metric")
         for event in events:
             self.history.take(event)
         if events:

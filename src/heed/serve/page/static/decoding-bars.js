@@ -65,6 +65,7 @@ export function barsView(onForce) {
       const said = [make("dt", {}, "No numbers"), make("dd", {}, error.message)];
       facts.replaceChildren(make("div", {}, ...said));
       list.replaceChildren();
+      rest.textContent = "";
       return;
     }
     if (mine !== wanted || !searched.answer) return; // the sentence was cleared meanwhile

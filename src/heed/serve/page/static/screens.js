@@ -19,6 +19,13 @@ const opened = {}; // name → {module, root}
 let current = null;
 
 export function showScreens() {
+  const skip = document.querySelector(".skip");
+  skip.addEventListener("click", (event) => {
+    event.preventDefault(); // its address would take the place of the screen's
+    byId(current === "translate" ? "source" : "inside").focus();
+  });
+  // What it shows is sent by the screen of translations.
+  byId("show-request").hidden = models === "off";
   const nav = document.querySelector(".screens");
   const links = new Map([["translate", nav.querySelector("a")]]);
   for (const [name, title] of Object.entries(SCREENS)) {

@@ -314,7 +314,7 @@ function drawNow(main) {
     [
       "Best",
       status.best && status.best.score !== null
-        ? `${status.best.score.toFixed(status.metric === "loss" ? 3 : 1)} at step ${NUMBER.format(status.best.step ?? 0)}`
+        ? `${status.best.words} at step ${NUMBER.format(status.best.step ?? 0)}`
         : null,
     ],
     ["Saved", status.saved_step === null ? null : `step ${NUMBER.format(status.saved_step)}`],
