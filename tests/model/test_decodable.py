@@ -180,6 +180,18 @@ def test_cross_attention_is_that_of_every_layer_in_order(
         assert (weights == caught[name].detach().numpy()).all()
 
 
+def test_a_model_of_half_precision_keeps_its_output_layer(tiny: Callable[..., Transformer]) -> None:
+    network = tiny()
+    weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    half = TorchDecodable.of(
+        network.config, weights, device=torch.device("cpu"), dtype=torch.bfloat16
+    ).network
+    assert half.output.weight.dtype == torch.bfloat16
+    states = torch.randn(50, 8, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    with torch.inference_mode():
+        torch.testing.assert_close(half.logits(states), network.logits(states.float()))
+
+
 def test_a_model_is_built_from_weights_that_nobody_may_write(
     tiny: Callable[..., Transformer], config_of: Callable[..., Any]
 ) -> None:

@@ -190,8 +190,8 @@ def with_model(change: Callable[[Transformer], None]) -> AbstractContextManager[
     """Trainings whose fresh model was changed."""
     resume = setup.resume
 
-    def begin(trainer: Trainer, out: Path) -> tuple[bool, list[str]]:
-        found = resume(trainer, out)
+    def begin(trainer: Trainer, out: Path, *more: Any) -> tuple[bool, list[str]]:
+        found = resume(trainer, out, *more)
         with torch.no_grad():
             change(trainer.model)
         return found

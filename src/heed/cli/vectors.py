@@ -108,7 +108,9 @@ def train(
             display.close()
     write_vectors(out, vectors)
     session.say(f"{len(vectors.words):,} vectors of {config.size} numbers: {out}")
-    session.say(f'    heed vectors nearest {out} "{vectors.words[len(vectors.words) // 2]}"')
+    word = vectors.words[len(vectors.words) // 2]
+    if word.isprintable():
+        session.say(f'    heed vectors nearest {out} "{word}"')
 
 
 @command("nearest", "Print the words nearest to a word.", examples=NEAREST_EXAMPLES)

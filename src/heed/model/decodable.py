@@ -100,7 +100,10 @@ class TorchDecodable:
         network = build_unfilled(config)
         for name, tensor in network.state_dict().items():
             tensor.copy_(torch.tensor(weights[name]))
-        return cls(network.to(device, dtype).eval(), device)
+        network.to(device)
+        if dtype.itemsize < torch.float32.itemsize:
+            network.keep_wide_output()
+        return cls(network.to(dtype).eval(), device)
 
     @torch.inference_mode()
     def start(self, src: Ids, *, beam_size: int = 1, required_ids: Ids | None = None) -> TorchState:

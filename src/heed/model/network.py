@@ -44,6 +44,7 @@ class TorchNetwork(nn.Module):
         self.plan = plan
         self.pad_id = pad_id
         self.is_recomputing = False
+        self._wide_output: tuple[Tensor, ...] = ()
 
     def layers(self) -> list[nn.Module]:
         """Modules that can be recomputed or sharded one at a time; may be none."""
@@ -132,9 +133,13 @@ class TorchNetwork(nn.Module):
         """Scores of every target piece before softmax: `(…, d_model)` → `(…, tgt_vocab_size)`."""
         # At least in float32, whatever the layers compute in: logits of 8 bits are often equal.
         wide = torch.promote_types(states.dtype, torch.float32)
-        weight_and_bias = (each.to(wide) for each in self.output.parameters())
-        logits = F.linear(states.to(wide), *weight_and_bias)
+        weight_and_bias = self._wide_output or self.output.parameters()
+        logits = F.linear(states.to(wide), *(each.to(wide) for each in weight_and_bias))
         return see(self, "logits", logits.float())
+
+    def keep_wide_output(self) -> None:
+        """Keep the output layer as it is now, for a model whose numbers get fewer bits."""
+        self._wide_output = tuple(each.detach().clone() for each in self.output.parameters())
 
     def teacher_forced(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Score given targets in one pass.

@@ -404,3 +404,17 @@ def test_a_phone_and_a_right_to_left_script_need_no_sideways_scrolling(open_page
     page.get_by_label("Step on").tap()
     expect(page.locator(".scrubber .number")).to_have_text(re.compile("^Step 2 of"))
     assert_accessible(page)
+
+
+def test_a_given_translation_waits_for_the_other_screens(open_page: Open) -> None:
+    page = open_page("#/steps")
+    page.get_by_label("Sentence to look into").fill(SENTENCE)
+    page.get_by_label("Translation to force").fill(TRANSLATION)
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator(".step-why")).to_be_visible()
+    page.evaluate("location.hash = '#/decoding'")
+    field = page.get_by_label("Translation to force")
+    expect(field).to_be_disabled()
+    expect(field).to_have_attribute("title", "A search writes its own translation")
+    page.evaluate("location.hash = '#/steps'")
+    expect(page.get_by_label("Translation to force")).to_have_value(TRANSLATION)

@@ -32,13 +32,13 @@ def make_bundle(trainer: Trainer, recipe: Recipe, data: Prepared) -> Bundle:
         source_lang=data.source_lang,
         target_lang=data.target_lang,
         target_langs=data.target_langs,
-        decoding=stored_decoding(data, recipe),
+        decoding=decoding_to_store(data, recipe),
         task=recipe.task,
         labels=data.labels,
     )
 
 
-def stored_decoding(data: Prepared, recipe: Recipe) -> dict[str, Any]:
+def decoding_to_store(data: Prepared, recipe: Recipe) -> dict[str, Any]:
     """What a model folder says of decoding: options that are not the usual ones, and limits."""
     defaults = asdict(DecodeOptions())
     own = {key: value for key, value in asdict(recipe.decoding).items() if value != defaults[key]}

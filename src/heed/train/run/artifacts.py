@@ -20,7 +20,7 @@ from heed.model.build import count_parameters
 from heed.model.network import TorchNetwork
 from heed.train.recipe.files import RECIPE_FILE
 from heed.train.recipe.recipe import Recipe
-from heed.train.recipe.snapshot import make_bundle, stored_decoding
+from heed.train.recipe.snapshot import decoding_to_store, make_bundle
 from heed.train.run import checkpoint
 from heed.train.run.calibrate import calibrate_after_training
 from heed.train.run.setup import make_trainer, take_over
@@ -99,7 +99,7 @@ class RunKeeper:
 def finish(out: Path, trainer: Trainer, recipe: Recipe, data: Prepared, report: Report) -> None:
     """Write the best model into the run folder; the average of checkpoints if it is better."""
     best = load_bundle(out / CHECKPOINTS / "best")
-    best = replace(best, decoding=stored_decoding(data, recipe))
+    best = replace(best, decoding=decoding_to_store(data, recipe))
     validation = best_validation(out) or {}
     if recipe.training.average_checkpoints > 1:
         folders = [folder for step, folder in step_folders(out) if step]

@@ -25,7 +25,7 @@ from heed.train.parallel.shard import require_processes
 from heed.train.recipe.asked import Asked
 from heed.train.recipe.folder import require_outside, require_run_folder
 from heed.train.recipe.recipe import Recipe, draft
-from heed.train.recipe.snapshot import stored_decoding
+from heed.train.recipe.snapshot import decoding_to_store
 from heed.train.run.artifacts import RunKeeper, best_validation, finish, validate_trainer
 from heed.train.run.setup import make_trainer, open_set_up, reached_limits, resume, set_up
 from heed.train.step.control import CONTROL_FILE, ControlFile, Request
@@ -102,7 +102,7 @@ def run_training(
         _require_same_start(group, asked, data, out)
         require_processes(recipe.training.shard, group)
         trainer = make_trainer(recipe, data, group)
-        was_finished, notes = resume(trainer, out, stored_decoding(data, recipe))
+        was_finished, notes = resume(trainer, out, decoding_to_store(data, recipe))
         if not was_finished:
             trainer.started_at = started_at - trainer.progress.elapsed_s
             _train(trainer, recipe, data, out, notes, report, should_stop, before_step)

@@ -3,7 +3,6 @@
 Each function reuses what an earlier start left, and makes only what is missing.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -16,7 +15,6 @@ from heed.bundle.find import CONFIG, step_folders
 from heed.data.corpus import Corpus
 from heed.data.prepared import DATA, Prepared
 from heed.data.progress import phase
-from heed.disk.files import to_json
 from heed.disk.folders import finish_update, remove_temporaries, verify_directory
 from heed.errors import FormatError, RunError
 from heed.machine.device import ROUNDED, choose_dtype, choose_rounding
@@ -42,6 +40,7 @@ from heed.train.step.optimizer import Optimizer
 from heed.train.step.progress import Progress, training_seconds
 from heed.train.step.trainer import Trainer
 from heed.train.tasks.table import TASKS
+from heed.translate.load import stored_decoding
 
 
 def set_up(
@@ -210,9 +209,11 @@ def _missing(out: Path, step: int, decoding: Mapping[str, Any] | None) -> str:
     # A manifest of heed 0.1 does not say which step the model is of.
     if CONFIG not in manifest.files or manifest.metadata.get("step", step) != step:
         return incomplete
-    # As JSON, which has lists where Python may have tuples.
-    is_same = decoding is None or load_bundle(out).decoding == json.loads(to_json(decoding))
-    return "" if is_same else "holds a model with other decoding settings"
+    if decoding is not None:
+        bundle = load_bundle(out)
+        if stored_decoding(bundle) != stored_decoding(replace(bundle, decoding=dict(decoding))):
+            return "holds a model with other decoding settings"
+    return ""
 
 
 def reached_limits(trainer: Trainer) -> str:

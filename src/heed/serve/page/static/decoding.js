@@ -121,7 +121,13 @@ function build(root) {
   );
   parts.below = make("div", { class: "record" }, ...cards(parts));
   parts.controls = controls(parts);
-  root.append(make("h1", { class: "unseen" }, "Decoding"), textBar(), parts.controls, parts.empty, parts.below);
+  root.append(
+    make("h1", { class: "unseen" }, "Decoding"),
+    textBar({ isForced: false }),
+    parts.controls,
+    parts.empty,
+    parts.below,
+  );
   return parts;
 }
 

@@ -2,7 +2,10 @@
 // front of the page, which is otherwise the same as that of a server.
 {
   const held = JSON.parse(document.getElementById("held").textContent);
-  const SENTENCE = "This file holds one sentence and some of its numbers; heed inspect has all.";
+  const nSentences = held.answers.trace.sentences?.length ?? 1;
+  const SENTENCE =
+    `This file holds ${nSentences > 1 ? `${nSentences} sentences` : "one sentence"} and some of ` +
+    `${nSentences > 1 ? "their" : "its"} numbers; heed inspect has all.`;
   sessionStorage.setItem("heed.looked", held.text);
   sessionStorage.setItem("heed.forced", held.forced);
 
@@ -32,10 +35,10 @@
   async function tensors(names, asked) {
     const { bits, fromHalf } = await numbers();
     const dtype = asked.get("dtype");
-    const nSentences = asked.has("batch") ? held.answers.trace.sentences.length : 1;
+    const nShares = asked.has("batch") ? nSentences : 1;
     const parts = names.map((name) => {
       const [first, all] = held.places[name];
-      const count = all / nSentences;
+      const count = all / nShares;
       const start = first + count * Number(asked.get("batch") ?? 0);
       return bits.subarray(start, start + count);
     });

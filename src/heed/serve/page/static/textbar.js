@@ -25,9 +25,10 @@ const MOST = 8; // sentences that can be added here
 /**
  * @param {object} [options]
  * @param {boolean} [options.isBatched] whether the screen shows several sentences as one batch
+ * @param {boolean} [options.isForced] whether the screen shows a given translation
  * @returns {HTMLElement} the bar; it shows and changes what is looked at
  */
-export function textBar({ isBatched = false } = {}) {
+export function textBar({ isBatched = false, isForced = true } = {}) {
   let rows = [];
   const list = make("div", { class: "sentences" });
   const add = make(
@@ -121,8 +122,10 @@ export function textBar({ isBatched = false } = {}) {
     const text = input(isAlone ? "Sentence to look into" : `Sentence${of}`, "A sentence");
     const forced = input(
       `${isAlone ? "Translation to force" : `Translation of sentence${of}`}; empty for the model's own`,
-      "Its translation",
+      isForced ? "Its translation" : "A search writes its own translation",
     );
+    forced.disabled = !isForced; // what was given stays, for the other screens
+    if (!isForced) forced.title = "A search writes its own translation";
     if (isAlone) return { text, forced, element: make("div", { class: "row" }, text, forced) };
     const pick = make(
       "button",
@@ -162,7 +165,7 @@ export function textBar({ isBatched = false } = {}) {
       pick?.setAttribute("aria-pressed", String(number === sentence));
       element.classList.toggle("is-shown", Boolean(pick) && number === sentence);
       const own = trace?.nSentences ? trace.sentences[number] : number === sentence ? trace : null;
-      forced.placeholder = own?.translation || "Its translation";
+      if (isForced) forced.placeholder = own?.translation || "Its translation";
     });
     padded.textContent = trace?.nSentences
       ? `One batch: ${trace.nSentences} × ${trace.source_tokens.length} source and ` +
