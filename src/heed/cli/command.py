@@ -83,9 +83,8 @@ class Text(click.ParamType[str]):
         """The text, whatever the locale; what is not UTF-8 is refused, as in files."""
         try:
             return str(value).encode("utf-8", "surrogateescape").decode("utf-8")
-        except UnicodeError as error:
-            place = getattr(error, "start", 0) + 1
-            self.fail(f"it is not valid UTF-8 (byte {place}).", param, ctx)
+        except (UnicodeEncodeError, UnicodeDecodeError) as error:
+            self.fail(f"it is not valid UTF-8 (byte {error.start + 1}).", param, ctx)
 
 
 class Option(click.Option):

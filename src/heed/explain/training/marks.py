@@ -46,9 +46,13 @@ def score_in_words(event: Event) -> str:
     """`BLEU 34.1`, or `loss 2.31` of what is not translated."""
     found = main_score(event)
     if found:
-        return f"{SCORES[found[0]]} {found[1]:.1f}"
+        return _spelled(*found)
     loss = number(event, "loss")
-    return "a loss that is not finite" if loss is None else f"loss {loss:.2f}"
+    return "a loss that is not finite" if loss is None else _spelled("loss", loss)
+
+
+def _spelled(name: str, value: float) -> str:
+    return f"{SCORES[name]} {value:.1f}" if name in SCORES else f"{name} {value:.2f}"
 
 
 def best_in_words(event: Event, metric: str) -> str:
@@ -57,7 +61,7 @@ def best_in_words(event: Event, metric: str) -> str:
     words = score_in_words(event)
     if chosen is None or found is None or found[0] == metric:
         return words
-    return f"{SCORES.get(metric, metric)} {chosen:.{1 if metric in SCORES else 2}f}, {words}"
+    return f"{_spelled(metric, chosen)}, {words}"
 
 
 def _best(event: Event, metric: str) -> str:
@@ -65,32 +69,38 @@ def _best(event: Event, metric: str) -> str:
     return f"The best so far: {best_in_words(event, metric)}." if is_best else ""
 
 
-def _skipped(event: Event) -> str:
+def _skipped(event: Event, _: str) -> str:
     is_so = event.get("is_skipped") is True
     return "A loss or gradient was not finite: nothing was learned in this step." if is_so else ""
 
 
-def _end(event: Event) -> str:
+def _end(event: Event, _: str) -> str:
     seconds = number(event, "elapsed_s")
     return f"Finished after {time_in_words(seconds)}." if seconds is not None else "Finished."
 
 
-def _average(event: Event) -> str:
+def _average(event: Event, _: str) -> str:
     kept = "kept" if event.get("is_best") is True else "not kept"
     return f"The average of the last checkpoints has {score_in_words(event)}; it was {kept}."
 
 
-WORDS: dict[str, tuple[str, Callable[[Event], str]]] = {
-    "alarm": ("alarm", lambda event: _sentence(text(event, "text"))),
+def _told(event: Event, _: str) -> str:
+    return _sentence(text(event, "text"))
+
+
+WORDS: dict[str, tuple[str, Callable[[Event, str], str]]] = {
+    "alarm": ("alarm", _told),
     "average": ("average", _average),
-    "checkpoint": ("checkpoint", lambda _: "A checkpoint was saved."),
+    "checkpoint": ("checkpoint", lambda *_: "A checkpoint was saved."),
     "end": ("end", _end),
-    "mend": ("mend", lambda event: _sentence(text(event, "text"))),
-    "note": ("note", lambda event: _sentence(text(event, "text"))),
-    "pause": ("pause", lambda _: "Stopped and saved."),
+    "mend": ("mend", _told),
+    "note": ("note", _told),
+    "pause": ("pause", lambda *_: "Stopped and saved."),
     "step": ("skipped", _skipped),
+    "validation": ("best", _best),
 }
-"""Kind of an event → kind of its mark, and its words; none = no mark. Validations have more."""
+"""Kind of an event → kind of its mark, and its words, by the event and the metric that chooses the
+best model; none = no mark."""
 
 
 def mark_of(event: Event, metric: str) -> tuple[str, str, str] | None:
@@ -100,11 +110,8 @@ def mark_of(event: Event, metric: str) -> tuple[str, str, str] | None:
         event: of the log.
         metric: by which the best model is chosen.
     """
-    if event.get("kind") == "validation":
-        kind, said = "best", _best(event, metric)
-    else:
-        kind, words = WORDS.get(text(event, "kind"), ("", lambda _: ""))
-        said = words(event)
+    kind, words = WORDS.get(text(event, "kind"), ("", lambda *_: ""))
+    said = words(event, metric)
     return (kind, said, text(event, "remedy")) if said else None
 
 

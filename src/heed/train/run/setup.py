@@ -149,15 +149,13 @@ def make_trainer(recipe: Recipe, data: Prepared, group: Group) -> Trainer:
     )
 
 
-def resume(
-    trainer: Trainer, out: Path, decoding: Mapping[str, Any] | None = None
-) -> tuple[bool, list[str]]:
+def resume(trainer: Trainer, out: Path, decoding: Mapping[str, Any]) -> tuple[bool, list[str]]:
     """Load the newest whole checkpoint, if any.
 
     Args:
         trainer: fresh.
         out: the run folder.
-        decoding: what the model of a finished run must say of decoding; None = anything.
+        decoding: what the model of a finished run must say of decoding.
 
     Returns:
         Whether the run is finished already, and remarks for a person.
@@ -199,7 +197,7 @@ def resume(
     return is_complete, notes
 
 
-def _missing(out: Path, step: int, decoding: Mapping[str, Any] | None) -> str:
+def _missing(out: Path, step: int, decoding: Mapping[str, Any]) -> str:
     """What the run folder lacks, in words; "" if it holds the model of this step."""
     incomplete = f"does not hold the whole model of step {step}"
     try:
@@ -209,11 +207,9 @@ def _missing(out: Path, step: int, decoding: Mapping[str, Any] | None) -> str:
     # A manifest of heed 0.1 does not say which step the model is of.
     if CONFIG not in manifest.files or manifest.metadata.get("step", step) != step:
         return incomplete
-    if decoding is not None:
-        bundle = load_bundle(out)
-        if stored_decoding(bundle) != stored_decoding(replace(bundle, decoding=dict(decoding))):
-            return "holds a model with other decoding settings"
-    return ""
+    bundle = load_bundle(out)
+    is_same = stored_decoding(bundle) == stored_decoding(replace(bundle, decoding=dict(decoding)))
+    return "" if is_same else "holds a model with other decoding settings"
 
 
 def reached_limits(trainer: Trainer) -> str:

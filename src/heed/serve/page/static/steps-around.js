@@ -50,15 +50,15 @@ async function piecesShown() {
       const start = index * vectors.shape[1];
       return `${Array.from(vectors.data.subarray(start, start + N_FIRST), written).join("  ")} …`;
     };
-    const rows = tokens.map((token, index) => {
-      return make(
+    const rows = tokens.map((token, index) =>
+      make(
         "tr",
         { class: paddingOf(side).includes(index) ? "padding" : null },
         make("th", { scope: "row", dir: "auto" }, readPiece(token)),
         make("td", {}, String(ids[index])),
         vectors && make("td", {}, numbers(index)),
-      );
-    });
+      ),
+    );
     parts.push(table(title, ["Piece", "Number", ...(vectors ? ["Embedding"] : [])], rows));
   }
   return parts;

@@ -20,6 +20,7 @@ const EXAMPLES = {
   fr: ["Je suis étudiant"],
   es: ["De nada"],
 };
+const OWN = "A search writes its own translation"; // where none is read
 const MOST = 8; // sentences that can be added here
 
 /**
@@ -122,10 +123,10 @@ export function textBar({ isBatched = false, isForced = true } = {}) {
     const text = input(isAlone ? "Sentence to look into" : `Sentence${of}`, "A sentence");
     const forced = input(
       `${isAlone ? "Translation to force" : `Translation of sentence${of}`}; empty for the model's own`,
-      isForced ? "Its translation" : "A search writes its own translation",
+      isForced ? "Its translation" : OWN,
     );
     forced.disabled = !isForced; // what was given stays, for the other screens
-    if (!isForced) forced.title = "A search writes its own translation";
+    if (!isForced) forced.title = OWN;
     if (isAlone) return { text, forced, element: make("div", { class: "row" }, text, forced) };
     const pick = make(
       "button",
