@@ -117,6 +117,9 @@ def test_a_training_in_the_browser_shows_its_log_and_is_saved_and_stopped(
     page.goto(training.address)
     expect(page.locator("[data-curve=score] circle").first).to_be_visible(timeout=60_000)
     expect(page).not_to_have_url(re.compile(re.escape(training.token)))
+    page.keyboard.press("?")  # what a translator has keys for is not here
+    expect(page.locator("#help dt")).to_have_text(["Esc", "?"])
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Save now").click()
     expect(page.get_by_text(re.compile(r"Saved at step [\d,]+\."))).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Save and stop").click()

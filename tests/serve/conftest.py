@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -37,7 +38,13 @@ SENTENCES = [
 
 
 def make_model(
-    folder: Path, source_lang: str, target_lang: str, *, seed: int = 1, d_model: int = 16
+    folder: Path,
+    source_lang: str,
+    target_lang: str,
+    *,
+    seed: int = 1,
+    d_model: int = 16,
+    **changes: Any,
 ) -> str:
     """Write a model folder; its weights are random, so its translations mean nothing."""
     import torch
@@ -52,6 +59,7 @@ def make_model(
         d_ff=d_model,
         n_encoder_layers=1,
         n_decoder_layers=1,
+        **changes,
     )
     bundle = Bundle(
         config=config,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.serve.conftest import make_model
 
 from heed.errors import RunError
 from heed.explain.causes.effects import effect_on
@@ -180,6 +181,12 @@ def test_everything_is_in_the_file(en_de: str, tmp_path: Path) -> None:
         assert not re.findall(r"[\"'`]\./[\w-]+\.js", source), name
         imported = re.findall(r"[\"'](heed/[\w-]+\.js)[\"']", source)
         assert set(imported) <= sources.keys(), name
+
+
+def test_a_file_of_a_model_without_positions_says_so(tmp_path: Path) -> None:
+    folder = make_model(tmp_path / "model", "en", "de", positions="none")
+    _, held = written(tmp_path / "page.html", folder)
+    assert "has no table of positions" in held["answers"]["positions"]["error"]["sentence"]
 
 
 def test_what_does_not_fit_is_left_out_attention_last(

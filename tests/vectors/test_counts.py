@@ -1,6 +1,7 @@
 """Counts of neighbors, information and decomposition, by hand and by LAPACK."""
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,10 @@ def test_words_with_the_same_neighbors_are_alike() -> None:
 
 
 def test_fewer_words_than_numbers_leave_zeros() -> None:
-    found = learn_counts(read_corpus([["a", "b", "a"]], 1), VectorsConfig(kind="counts", size=6))
+    told: list[dict[str, Any]] = []
+    corpus, config = read_corpus([["a", "b", "a"]], 1), VectorsConfig(kind="counts", size=6)
+    found = learn_counts(corpus, config, told.append)
     assert found.shape == (2, 6)
     assert not found[:, 2:].any()
+    (note,) = [event["text"] for event in told if event["kind"] == "note"]
+    assert note == "2 words have 2 numbers each; the others, up to 6, are 0"

@@ -35,7 +35,15 @@ def test_neighbors_are_ordered_by_cosine() -> None:
     wanted = sorted(rows, key=lambda word: -cosine(rows[word], np.array(PEOPLE["man"])))[:3]
     assert [one.word for one in found] == wanted
     assert len(nearest(VECTORS, "man", 100)) == 5
-    assert nearest(VECTORS, "nothing", 1)[0].cosine == 0
+
+
+def test_a_vector_of_zeros_has_no_neighbors() -> None:
+    for ask in (
+        lambda: nearest(VECTORS, "nothing"),
+        lambda: analogy(VECTORS, "man", "nothing", "boy"),
+    ):
+        with pytest.raises(DataError, match="'nothing' in the vectors has no direction"):
+            ask()
 
 
 @pytest.mark.parametrize(

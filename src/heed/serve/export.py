@@ -235,9 +235,8 @@ async def _held(inner: _Inner, text: str, translation: str, target: str | None) 
         answers |= await _of_one(inner, id)
         searches, steps = await _searches(inner, asked)
         switched = await _switched(inner, trace, answers)
-        begin = answers[f"{pieces}?side=tgt"].index(trace["target_tokens"][0])
-        weights = await _weights(inner, trace, begin, heads=slice(1))
-        others = await _weights(inner, trace, begin, heads=slice(1, None))
+        weights = await _weights(inner, trace, heads=slice(1))
+        others = await _weights(inner, trace, heads=slice(1, None))
         later = others.keys() - weights.keys()
         steps |= weights | others
     same = {f"search/{found['answer']['id']}/pieces": f"{pieces}?side=tgt" for found in searches}
@@ -268,8 +267,10 @@ async def _of_one(inner: _Inner, id: str) -> dict[str, Any]:
     for path, query in CAUSES:
         found |= await _optional(inner, f"trace/{id}/{path}", **query)
     found |= await _optional(inner, f"trace/{id}/edit", {"changes": []})
-    with suppress(HeedError):  # a model without positions
+    try:
         found["positions"] = await inner.json("positions", length=N_POSITIONS)
+    except HeedError as error:  # a model without positions, which the file says as well
+        found["positions"] = {"error": {"sentence": str(error)}}
     return found
 
 
@@ -313,9 +314,7 @@ async def _switched(
     return switched
 
 
-async def _weights(
-    inner: _Inner, trace: dict[str, Any], begin: int, *, heads: slice
-) -> dict[str, bytes]:
+async def _weights(inner: _Inner, trace: dict[str, Any], *, heads: slice) -> dict[str, bytes]:
     """The weights that the screen of steps works out numbers with: `steps-worked.js`.
 
     Of a matrix these are the rows of the first number of each of these heads, of the tokens and of
@@ -327,9 +326,7 @@ async def _weights(
             if name.endswith(".bias") or name.endswith("norm.weight"):
                 names[name] = None
             elif name.endswith(".weight"):
-                names |= dict.fromkeys(
-                    f"{name}?row={row}" for row in _rows(node, trace, begin, heads)
-                )
+                names |= dict.fromkeys(f"{name}?row={row}" for row in _rows(node, trace, heads))
         if node["kind"] == "embedding.sum":
             table = f"{node['name'].removesuffix('sum')}positions.table"
             names |= dict.fromkeys(f"{table}?row={row}" for row in range(node["shape"][0]))
@@ -343,7 +340,7 @@ async def _weights(
     return found
 
 
-def _rows(node: dict[str, Any], trace: dict[str, Any], begin: int, heads: slice) -> list[int]:
+def _rows(node: dict[str, Any], trace: dict[str, Any], heads: slice) -> list[int]:
     """The rows of a node's matrix that its first numbers are computed with.
 
     Ids, because a protected span has its text as a token, which is no piece of a vocabulary.
@@ -358,7 +355,7 @@ def _rows(node: dict[str, Any], trace: dict[str, Any], begin: int, heads: slice)
     if kind.startswith("embedding."):
         if node["axes"][0] == "src":
             return list(trace["source_ids"])
-        return [begin, *trace["expected_ids"]][: len(trace["target_tokens"])]
+        return list(trace["target_ids"])
     return [0]
 
 

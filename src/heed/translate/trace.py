@@ -122,6 +122,7 @@ class Trace(NamedTensors):
         rows: of the same steps, which hypothesis each row continues.
         expected_ids: of `expected_tokens`: the columns of `log_probs` that they have.
         source_ids: of `source_tokens`.
+        target_ids: of `target_tokens`.
         n_prompt: of a language model, how many of `expected_tokens` the prompt gave.
         labels: of a classifier, the probability of each label.
         n_src_padding: how many of the last `source_tokens` are padding, in a batch.
@@ -137,6 +138,7 @@ class Trace(NamedTensors):
     rows: list[Rows] = field(default_factory=list, repr=False)
     expected_ids: list[int] = field(default_factory=list, repr=False)
     source_ids: list[int] = field(default_factory=list, repr=False)
+    target_ids: list[int] = field(default_factory=list, repr=False)
     n_prompt: int = 0
     labels: dict[str, float] = field(default_factory=dict)
     n_src_padding: int = 0
@@ -193,6 +195,7 @@ class Trace(NamedTensors):
             expected_tokens=self.expected_tokens[:n_tgt],
             expected_ids=self.expected_ids[:n_tgt],
             source_ids=self.source_ids[:n_src],
+            target_ids=self.target_ids[:n_tgt],
             n_src_padding=0,
             n_tgt_padding=0,
         )

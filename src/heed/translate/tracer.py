@@ -127,6 +127,7 @@ class Tracer:
             source=source,
             translation="",
             source_tokens=self.src_vocab.pieces(src_ids),
+            source_ids=src_ids,
             target_tokens=[],
             expected_tokens=[],
             nodes=nodes,
@@ -151,6 +152,7 @@ class Tracer:
             target_tokens=self.tgt_vocab.pieces(tgt_in),
             expected_tokens=self.tgt_vocab.pieces(ids),
             expected_ids=ids,
+            target_ids=tgt_in,
             nodes=nodes,
             tensors=tensors,
             n_prompt=n_prompt,
@@ -264,6 +266,7 @@ class Tracer:
             "target_tokens": written_pieces(self.tgt_vocab, tgt_in, line),
             "expected_tokens": written_pieces(self.tgt_vocab, tgt_out, line),
             "expected_ids": tgt_out,
+            "target_ids": tgt_in,
         }
 
     def _pass(

@@ -45,6 +45,9 @@ def learn_counts(corpus: Corpus, config: VectorsConfig, report: Report = silent)
     entries = information(rows, columns, counts, n, smoothing=SMOOTHING)
     phase(report, "decomposing", unit="words")
     found, strengths = left_singular(entries, n, config.size, seed=config.seed)
+    if n < config.size:
+        text = f"{n} words have {n} numbers each; the others, up to {config.size}, are 0"
+        report({"kind": "note", "text": text})
     vectors = np.zeros((n, config.size), np.float32)
     vectors[:, : len(strengths)] = found * np.sqrt(strengths)
     return vectors

@@ -51,11 +51,16 @@ class WordVectors:
         """The direction of a word, `(size,)`.
 
         Raises:
-            DataError: the word has no vector; names one that is spelled nearly the same.
+            DataError: the word has no vector; names one that is spelled nearly the same. Or all its
+                numbers are 0.
         """
         if word not in self.rows:
             raise DataError(f"{self.name} has no vector of {word!r}{self._hint(word)}")
         direction: Floats = self.directions[self.rows[word]]
+        if not direction.any():
+            raise DataError(
+                f"The vector of {word!r} in {self.name} has no direction: all its numbers are 0."
+            )
         return direction
 
     def _hint(self, word: str) -> str:

@@ -12,7 +12,7 @@ from tests.serve.page.test_translate import assert_accessible
 
 from heed.bundle.bundle import load_bundle
 from heed.explain.embeddings import ranked_analogy, trajectories
-from heed.explain.positions import model_positions
+from heed.explain.positions import model_positions, position_table, similarity
 from heed.translate.translator import load
 from heed.vectors.pieces import piece_tables
 from heed.vectors.table import WordVectors, nearest
@@ -65,6 +65,24 @@ def test_the_table_of_positions_is_that_of_python(open_page: Open, models: tuple
     expect(page.locator(".term math")).to_have_text(
         f"PE(5,3)=cos(510000{2}/{table.values.shape[1]})=cos({angle:.4g})={np.cos(angle):.4g}"
     )
+
+
+def test_alibi_is_a_table_of_distances_and_its_pairs_are_of_positions(open_page: Open) -> None:
+    table = position_table("alibi", 9, 4)
+    matrices = {"values": table.values, "similarity": similarity(table)}
+    body: dict[str, Any] = {
+        "model": "en-de", "kind": "alibi", "formula": table.formula, "shape": [9, 4], "first": 0,
+        "trained_len": None, "is_normalized": False, "waves": [],
+    } | {name: base64.b64encode(each.tobytes()).decode() for name, each in matrices.items()}  # fmt: skip
+    page = open_page()
+    page.route("**/api/v1/positions**", lambda route: route.fulfill(json=body))
+    page.goto(page.url.split("#")[0] + "#/positions?pos=6&dim=1")
+    sees(page)
+    assert table.values[6, 1] == -0.375
+    expect(page.locator(".term math")).to_have_text("−m1·6=−0.0625·6=-0.375")
+    expect(page.get_by_text("is added to its scores of every position")).to_be_visible()
+    page.get_by_text("One distance, term by term").click()
+    expect(page.locator(".twin tbody td:nth-child(4)").first).to_have_text("−m · 6")
 
 
 def test_sliders_and_presses_choose_a_cell(open_page: Open) -> None:

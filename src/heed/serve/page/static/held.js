@@ -142,6 +142,7 @@
     asked.sort();
     const key = `${path}${asked.size ? `?${asked}` : ""}`;
     const found = held.answers[held.same[key] ?? key];
+    if (found?.error) return refused(found.error.sentence);
     return found === undefined ? refused() : json(found);
   }
 

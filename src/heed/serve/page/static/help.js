@@ -5,6 +5,9 @@ import { redo, swap, translate, undo } from "./session.js";
 import { copyTranslation, focusNextDoubt, focusTranslation } from "./translation.js";
 
 const dialog = byId("help");
+const { models, only } = document.documentElement.dataset;
+/** Whether there is a translator on this page: a file and the page of a training have none. */
+const isTranslator = models === "on" && !only;
 
 const WITH_ALT_SHIFT = {
   KeyE: () => byId("source").focus(),
@@ -14,7 +17,7 @@ const WITH_ALT_SHIFT = {
   KeyD: focusNextDoubt,
 };
 
-const KEYS = [
+const TRANSLATING = [
   [["Ctrl", "Enter"], "Translate now"],
   [["Alt", "Shift", "E"], "Go to the text"],
   [["Alt", "Shift", "T"], "Go to the translation"],
@@ -25,6 +28,10 @@ const KEYS = [
   [["Ctrl", "Y"], "In the translation: redo it"],
   [["Alt", "Shift", "S"], "Swap the languages and the texts"],
   [["Alt", "Shift", "C"], "Copy the translation"],
+];
+
+const KEYS = [
+  ...(isTranslator ? TRANSLATING : []),
   [["Esc"], "Close what is open"],
   [["?"], "Show this list"],
 ];
@@ -34,6 +41,13 @@ const PRIVACY = [
   "This page keeps the text in this tab only (sessionStorage), so that it is still here after a reload; closing the tab forgets it.",
   "So is a key, where this server wants one.",
   "The glossary, the languages and the theme are kept in this browser (localStorage).",
+];
+
+const PRIVACY_ELSEWHERE = [
+  only
+    ? "This file asks no network."
+    : "This page asks no server but this one.",
+  "The theme is kept in this browser (localStorage).",
 ];
 
 export function showHelp() {
@@ -47,7 +61,8 @@ function open() {
     const caps = keys.map((key) => make("kbd", {}, key));
     return make("div", {}, make("dt", {}, ...caps), make("dd", {}, what));
   });
-  const privacy = PRIVACY.map((sentence) => make("p", {}, sentence));
+  const sentences = isTranslator ? PRIVACY : PRIVACY_ELSEWHERE;
+  const privacy = sentences.map((sentence) => make("p", {}, sentence));
   openPanel(
     dialog,
     "Keys and privacy",
@@ -60,8 +75,10 @@ function onKey(event) {
   if (document.querySelector("dialog[open]")) return;
   const isTyping = event.target.matches("input, textarea, select");
   const isControl = event.ctrlKey || event.metaKey;
-  if (event.altKey && event.shiftKey && event.code in WITH_ALT_SHIFT) WITH_ALT_SHIFT[event.code]();
-  else if (event.key === "?" && !isTyping) open();
+  if (event.key === "?" && !isTyping) open();
+  else if (!isTranslator) return;
+  else if (event.altKey && event.shiftKey && event.code in WITH_ALT_SHIFT)
+    WITH_ALT_SHIFT[event.code]();
   else if (isControl && !isTyping && event.code === "KeyZ") event.shiftKey ? redo() : undo();
   else if (isControl && !isTyping && event.code === "KeyY") redo();
   else if (isControl && !isTyping && event.key === "Enter") translate();

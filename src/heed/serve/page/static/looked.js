@@ -228,12 +228,8 @@ export function pieces(side) {
 }
 
 /** The numbers that one side of the model reads: a span that is kept has the number of its slot. */
-export async function idsOf(side) {
-  const { source_ids, expected_ids, source_tokens, target_tokens } = looked.trace;
-  const names = await pieces(side);
-  const read = side === "src" ? source_ids : [names.indexOf(target_tokens[0]), ...expected_ids];
-  const tokens = side === "src" ? source_tokens : target_tokens;
-  return tokens.map((token, place) => read[place] ?? names.indexOf(token));
+export function idsOf(side) {
+  return side === "src" ? looked.trace.source_ids : looked.trace.target_ids;
 }
 
 /** Tensors of the sentence that is shown. */

@@ -43,6 +43,12 @@ export function termOf(table, position, dimension, value) {
   const wave = table.waves[dimension];
   const cell = call("PE", number(position), sign(","), number(dimension));
   const result = number(NUMBER.format(value));
+  if (table.kind === "alibi") {
+    const slope = position ? [number(NUMBER.format(-value / position))] : [];
+    const head = math("msub", letter("m"), number(dimension));
+    const times = (factor) => [sign("−"), factor, sign("·"), number(position), sign("=")];
+    return [written(...times(head), ...slope.flatMap(times), result)];
+  }
   if (!wave || (table.kind === "seed1" && position === 0))
     return [written(cell, sign("="), result)];
   const width = table.shape[1];

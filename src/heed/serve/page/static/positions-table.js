@@ -82,14 +82,15 @@ async function build(root, address, table) {
     end: table.trained_len,
     onPick: (row, column) => setParams({ pos: table.first + row, dim: column }),
   });
-  const pairName = table.kind === "alibi" ? "position" : rowName;
+  // ALiBi's pairs are of positions, which begin at 0, as its distances do.
+  found.pairName = table.kind === "alibi" ? "position" : rowName;
   found.alike = plane({
-    label: `${titleOfPairs(table)}, ${pairName}s down and across.`,
+    label: `${titleOfPairs(table)}, ${found.pairName}s down and across.`,
     values: found.products,
     shape: [nRows, nRows],
     first: table.first,
     firstColumn: table.first,
-    names: [pairName, pairName],
+    names: [found.pairName, found.pairName],
     end: table.trained_len,
     isEndAcross: true,
     onPick: (row) => setParams({ pos: table.first + row }),
@@ -165,7 +166,8 @@ async function build(root, address, table) {
       ),
       saveButtons("similarity", {
         svg: found.alike.svg,
-        table: () => tableOf(found.products, [nRows, nRows], table.first, rowName, table.first),
+        table: () =>
+          tableOf(found.products, [nRows, nRows], table.first, found.pairName, table.first),
         json: () => rowsOf(found.products, nRows),
       }),
     ),
@@ -288,19 +290,24 @@ function drawVector(position, dimension) {
 
 /** The products of one position with every position. */
 function drawProducts(position) {
-  const { table, products, names } = view;
+  const { table, products, pairName } = view;
   const nRows = table.shape[0];
   const start = (position - table.first) * nRows;
   const row = products.subarray(start, start + nRows);
   const largest = row.reduce((most, value) => Math.max(most, value), -Infinity);
   chart("row", position, position, () => [
     [
-      make("b", {}, capital(`${names[0]} ${position}`)),
-      ` with every ${names[0]}; the largest is ${LENGTH.format(largest)}`,
+      make("b", {}, capital(`${pairName} ${position}`)),
+      table.kind === "alibi"
+        ? `: what is added to its scores of every ${pairName}, in the mean over heads`
+        : ` with every ${pairName}; the largest is ${LENGTH.format(largest)}`,
     ],
     {
-      label: `The products of ${names[0]} ${position} with every ${names[0]}`,
-      name: names[0],
+      label:
+        table.kind === "alibi"
+          ? `What is added to the scores of position ${position} and every position`
+          : `The products of ${pairName} ${position} with every ${pairName}`,
+      name: pairName,
       values: row,
       first: table.first,
       end: table.trained_len,
@@ -367,6 +374,13 @@ function drawTokens(found) {
   found.pressed?.setAttribute("aria-pressed", "true");
 }
 
+/** The formula of one number of a position, in a line of text. */
+function ruleOf({ kind }, wave, position) {
+  if (wave) return `${wave.function}(${position} · 2π / ${LENGTH.format(wave.wavelength)})`;
+  if (kind === "alibi") return `−m · ${position}`;
+  return ["learned", "shaw"].includes(kind) ? "learned" : "";
+}
+
 function writeOut({ details, terms, table, values, at, names }) {
   if (!details.open || !at) return;
   const [, nColumns] = table.shape;
@@ -380,13 +394,7 @@ function writeOut({ details, terms, table, values, at, names }) {
       make("th", { scope: "row" }, dimension),
       make("td", {}, wave?.pair ?? ""),
       make("td", {}, wave ? LENGTH.format(wave.wavelength) : ""),
-      make(
-        "td",
-        {},
-        wave
-          ? `${wave.function}(${at.position} · 2π / ${LENGTH.format(wave.wavelength)})`
-          : "learned",
-      ),
+      make("td", {}, ruleOf(table, wave, at.position)),
       make("td", {}, NUMBER.format(values[start + dimension])),
     );
   });

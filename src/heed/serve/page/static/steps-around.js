@@ -41,7 +41,7 @@ async function piecesShown() {
     ["src", "Source", trace.source_tokens],
     ["tgt", "Target, as the decoder reads it", trace.target_tokens],
   ]) {
-    const ids = await idsOf(side);
+    const ids = idsOf(side);
     const embedding = trace.nodes.find(
       ({ kind, axes }) => EMBEDDED.test(kind) && axes[0] === side,
     );

@@ -380,7 +380,7 @@ async function example(node, found) {
     box.append(make("p", { class: "hint" }, "A row of padding: computed, and read by nothing."));
   }
   const side = isSequence(axes.at(-2)) && axes.at(-2) === "tgt" ? "tgt" : "src";
-  const ids = await idsOf(side);
+  const ids = idsOf(side);
   const rule = await worked(node, indices, {
     read: tensor,
     weight,
