@@ -167,6 +167,15 @@ def test_what_a_search_cannot_do_is_refused(
         ),
         (["--hyp", "OLD", "--hyp", "OLD", "--ref", "REF"], 2, "Both --hyp are the same file: OLD."),
         (["--hyp", "-", "--ref", "-"], 2, "Standard input can be read only once"),
+        (["-m", "x", "--hyp", "OLD", "--ref", "REF"], 2, "give --src FILE too, or leave out -m."),
+        (["--hyp", "OLD", "--ref", "REF", "-b", "4"], 2, "--beam-size is for the model's search"),
+        (["--hyp", "OLD", "--ref", "REF", "--seed", "4"], 2, "changes of --survival: give that"),
+        (["-m", "x", "--text", "SRC", "--worst", "1"], 2, "--worst is for translations"),
+        (
+            ["-m", "x", "--labeled", "SRC", "-b", "1", "--by-length"],
+            2,
+            "--beam-size and --by-length are for translations",
+        ),
     ],
 )
 def test_wrong_requests_are_told_in_one_line(
@@ -441,6 +450,16 @@ def test_decoding_measures_loops_draws_and_exposure_bias(
     assert loop_lines(loop_rates(translator, sources))[0] in out
 
 
+@pytest.mark.parametrize("more", [["-b", "2"], ["--metrics", "ter"], ["-lc"], ["--ref", "ref"]])
+def test_decoding_refuses_what_it_does_not_read(
+    call: Callable[..., Any], files: dict[str, str], model: str, more: list[str]
+) -> None:
+    flags = ["evaluate", "-m", model, "--src", files["src"], "--ref", files["ref"], "--decoding"]
+    code, out, err = call(*flags, *(files.get(flag, flag) for flag in more))
+    assert (code, out) == (2, "")
+    assert "--decoding compares strategies with fixed settings" in err
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -449,6 +468,7 @@ def test_decoding_measures_loops_draws_and_exposure_bias(
         (["--hyp", "old"], "--survival is a table of its own"),
         (["--save", "out"], "leave out --save"),
         (["--decoding"], "and no other such table"),
+        (["--metrics", "ter"], "--survival shows BLEU and chrF: leave out --metrics."),
     ],
 )
 def test_survival_refuses_what_it_does_not_do(

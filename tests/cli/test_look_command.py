@@ -102,6 +102,9 @@ def test_align_shows_words_heads_and_links(call: Callable[..., Any], model: str)
     links = [max(range(7), key=row.__getitem__) for row in words["weights"]]
     out = call(*arguments, "--words", "--pharaoh", "--head", "1")[1]
     assert out.strip() == " ".join(f"{source}-{target}" for target, source in enumerate(links))
+    code, out, err = call(*arguments, "--pharaoh", "--json")
+    assert (code, out) == (2, "")
+    assert "two ways to print: give one." in err
 
 
 def test_heads_are_chosen_and_read_from_then_on(

@@ -393,7 +393,8 @@ EVENTS = [
         "kind": "start",
         "text": {"training pairs": 1000, "for development": 10},
         "parameters": 1_500_000,
-        "model": {"tgt_vocab_size": 4000},
+        "model": {"src_vocab_size": 3000, "tgt_vocab_size": 4000},
+        "data": {},
         "summary": "Transformer, 4 encoder and 4 decoder layers",
         "environment": {"threads": 2, "processes": 1},
     },
@@ -514,6 +515,13 @@ def test_only_lasting_lines_are_written_where_no_terminal_reads() -> None:
         "average of 3 checkpoints  dev loss 2.000",
         "finished after 9 steps and 1m",
     ]
+
+
+def test_the_pieces_of_a_classifier_are_those_that_it_reads() -> None:
+    stream = io.StringIO()
+    display = Display("accuracy", stream=stream)
+    display(EVENTS[0] | {"data": {"labels": ["bad", "good"]}})
+    assert "decoder layers, 3,000 pieces), 2 threads" in stream.getvalue()
 
 
 def test_a_terminal_gets_one_live_line_that_is_cleaned_up() -> None:

@@ -184,6 +184,12 @@ def test_sampling_is_decided_by_its_seed_whatever_the_buffer(
     assert call(*flags, "--batch-size", "2", "--batch-type", "sentences")[1] == out
     assert call(*flags, "--batch-size", "50")[1] == out
     assert call(*flags, "--seed", "4")[1] != out
+    code, out, err = call(*flags, "--beam-size", "5")
+    assert (code, out) == (2, "")
+    assert "--sample draws each translation by itself: leave out --beam-size." in err
+    code, out, err = call("translate", "-m", model, "--seed", "3", "A man")
+    assert (code, out) == (2, "")
+    assert "--seed changes how tokens are drawn: give --sample too." in err
 
 
 def test_files_and_standard_streams_give_the_same(

@@ -1,5 +1,6 @@
 r"""Lines come whole and in order, whatever is in them; only `\n` ends one."""
 
+import bz2
 import gzip
 import io
 import lzma
@@ -7,6 +8,7 @@ import os
 import sys
 import time
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +98,9 @@ def test_a_wrong_byte_is_named_by_its_line_in_the_file_and_not_in_a_block(
 def test_stdin_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\nb\n")))
     assert list(read_lines("-")) == ["a", "b"]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\n\xff\n")))
+    with pytest.raises(DataError, match="^standard input line 2: .* iconv -f ENCODING -t utf-8, "):
+        list(read_lines("-"))
 
 
 class Terminal(io.RawIOBase):
@@ -165,6 +170,27 @@ def test_the_command_that_converts_a_compressed_file_unpacks_it(tmp_path: Path) 
     path.write_bytes(gzip.compress("Hello".encode("utf-16")))
     with pytest.raises(DataError, match=r": gzip -dc .*text\.gz \| iconv -f utf-16 -t utf-8$"):
         list(read_lines(path))
+
+
+def test_a_packed_file_is_named_as_one(tmp_path: Path) -> None:
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("text", "Hello\n")
+    packed = {
+        "bzip2": bz2.compress(b"Hello\n"),
+        "zip": zipped.getvalue(),
+        "gzip": gzip.compress(b"Hello\n"),
+        "xz": lzma.compress(b"Hello\n"),
+    }
+    for name, content in packed.items():
+        path = tmp_path / "text.txt"
+        path.write_bytes(content)
+        with pytest.raises(
+            DataError, match=rf"text\.txt must be text, but is packed with {name}\."
+        ):
+            list(read_lines(path))
+    path.write_bytes(b"BZh is a word\n")
+    assert list(read_lines(path)) == ["BZh is a word"]
 
 
 def test_a_line_of_nul_characters_is_text(tmp_path: Path) -> None:

@@ -162,6 +162,42 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
     assert texts(read_table(path, source_lang="en", target_lang="de")) == [("yes", "ja")]
 
 
+@pytest.mark.parametrize(
+    ("header", "is_one"),
+    [("en\tde", True), ("English\tGerman", True), ("EN-us\tde_AT", True), ("it\tGerman", True),
+     ("German\tDeutsch", False), ("German\tgerman", False), ("It\tEs", False), ("en\tja!", False)],
+)  # fmt: skip
+def test_a_first_row_of_two_languages_is_a_header(
+    tmp_path: Path, header: str, is_one: bool
+) -> None:
+    path = write(tmp_path / "c.tsv", [header, "yes\tja"])
+    expected = [("yes", "ja")] if is_one else [tuple(header.split("\t")), ("yes", "ja")]
+    assert texts(read_table(path)) == expected
+    assert texts(read_table(path, columns=("1", "2"))) == expected
+    path = write(tmp_path / "d.tsv", [f"id\tnote\t{header}", "1\tso\tyes\tja"])
+    by_number = texts(read_table(path, columns=("3", "4")))
+    assert by_number == expected
+
+
+def test_a_header_of_languages_finds_those_that_are_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.tsv", ["note\tGerman\tEnglish", "so\tja\tyes"])
+    assert texts(read_table(path, source_lang="en-GB", target_lang="de")) == [("yes", "ja")]
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_other_signs_may_part_the_cells_of_a_csv(tmp_path: Path, sign: str) -> None:
+    lines = [f"en{sign}de", f"Well, you{sign}Nun, du", f'"a{sign}b, ""c"""{sign}1,5', f"{sign}"]
+    path = write(tmp_path / "c.csv", lines)
+    pairs = [("Well, you", "Nun, du"), (f'a{sign}b, "c"', "1,5"), ("", "")]
+    assert texts(read_table(path)) == pairs
+    path = write(tmp_path / "d.csv", [f"Well, X{sign}Nun, Y"] * 3)
+    assert texts(read_table(path)) == [("Well, X", "Nun, Y")] * 3
+    path = write(tmp_path / "e.csv", [f"a{sign}b", f'a 5" disk{sign}c'])
+    name = {";": "semicolon", "\t": "tab"}[sign]
+    with pytest.raises(DataError, match=f"Begin quoted cells right after the {name}, and"):
+        list(read_table(path))
+
+
 def test_without_header_the_columns_with_letters_are_taken(tmp_path: Path) -> None:
     tatoeba = write(tmp_path / "c.tsv", ["1276\tTry!\t5350\tVersuch es!", "1277\t1\t5351\t1."])
     assert texts(read_table(tatoeba)) == [("Try!", "Versuch es!"), ("1", "1.")]

@@ -218,7 +218,7 @@ def test_every_block_of_a_page_runs(
             if block.is_run:
                 LANGUAGES[block.language](block, tmp_path)
     if python:
-        run([sys.executable, "-W", "error", "-c", python], tmp_path)
+        run(["heed-python", python], tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

@@ -345,18 +345,23 @@ def test_an_empty_corpus_is_refused(corpus: list[str]) -> None:
         train_vocab(corpus, size=400)
 
 
-def test_a_size_without_room_for_the_characters_is_refused_with_the_smallest_that_has() -> None:
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
+@pytest.mark.parametrize("size", [30, 262])
+def test_a_size_without_room_for_the_characters_is_refused_with_the_smallest_that_has(
+    kind: Any, size: int
+) -> None:
     with pytest.raises(
-        ConfigError, match=r"vocab_size must be at least (\d+) .* but is 270"
+        ConfigError, match=rf"vocab_size must be at least (\d+) .* but is {size}"
     ) as info:
-        train_vocab(sentences(), size=270)
+        train_vocab(sentences(), size=size, kind=kind, slots=True)
     smallest = int(str(info.value).split("at least ")[1].split()[0])
-    assert train_vocab(sentences(), size=smallest).size == smallest
+    assert train_vocab(sentences(), size=smallest, kind=kind, slots=True).size == smallest
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_size_without_room_for_bytes_is_refused(kind: Kind) -> None:
-    with pytest.raises(ConfigError, match=r"at least 262 .* but is 261"):
+    needed = 264 if kind in ("unigram", "bpe") else 262  # the letter and the blank as pieces too
+    with pytest.raises(ConfigError, match=rf"at least {needed} .* but is 261"):
         train_vocab(["a"], size=261, kind=kind, languages=["de"])
 
 

@@ -262,6 +262,18 @@ def test_every_label_is_learned_where_heed_draws_the_development_set(
     assert (found.report["train"], found.report["dev"]) == (234, 26)
 
 
+def test_labels_of_one_text_each_leave_none_for_development(tmp_path: Path) -> None:
+    table = tmp_path / "table.tsv"
+    table.write_text("".join(f"L{n}\tsome text {n}\n" for n in range(5)), encoding="utf-8")
+    with pytest.raises(DataError, match="one text for each label, .* --dev-labeled FILE"):
+        run_training(
+            settings("classify", 2),
+            Corpus(labeled=(str(table),)),
+            tmp_path / "run",
+            report=lambda event: None,
+        )
+
+
 def test_an_empty_development_set_is_not_replaced(reviews: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty.tsv"
     empty.write_text("\n")
@@ -318,6 +330,14 @@ def test_accuracy_and_f1_by_hand() -> None:
     # a: 2·1/3, b: 2·2/6, c: 0
     assert mean_f1(found, right) == pytest.approx(100 * (2 / 3 + 2 / 3 + 0) / 3)
     assert mean_f1(right, right) == accuracy(right, right) == 100.0
+
+
+def test_an_interval_holds_its_score_though_texts_drawn_anew_have_fewer_labels() -> None:
+    right = [number // 2 for number in range(120)]
+    found = [label if number % 3 else label + 1 for number, label in enumerate(right)]
+    score = mean_f1(found, right)
+    low, high = interval(mean_f1, found, right, resamples=200)
+    assert low < score - 2 < score + 2 < high
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))

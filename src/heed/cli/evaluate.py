@@ -1,15 +1,10 @@
-"""`heed evaluate` and `heed score`: the quality and the probability of translations.
-
-`evaluate` compares text with references (`evaluate/metrics.py`); `score` computes the
-log-probabilities of given pairs.
-"""
+"""`heed evaluate`: the quality of translations, by comparing them with references."""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
@@ -35,7 +30,6 @@ from heed.errors import ConfigError, DataError, UsageError
 if TYPE_CHECKING:
     from heed.evaluate.counts import Reading
     from heed.evaluate.report import Report
-    from heed.translate.result import PairScore
     from heed.translate.translator import Translator
 
 EVALUATE_EXAMPLES = """
@@ -49,13 +43,7 @@ heed evaluate -m run/ --src test.en --ref test.de --decoding
 heed evaluate -m run/ --src test.en --ref test.de -b 1 --save out.de --metrics bleu,chrf
 """
 
-SCORE_EXAMPLES = """
-heed score -m run/ --src test.en --tgt test.de
-heed score -m run/ --src test.en --tgt out.de --normalize --word-scores
-"""
-
 option = options("Options")
-PORTION = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +64,24 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Searching:
+    """How `heed evaluate` lets the model search; None = as the model usually does.
+
+    Attributes:
+        beam_size: hypotheses kept at each step.
+        length_penalty: more favors longer text.
+    """
+
+    beam_size: int | None
+    length_penalty: float | None
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """What was asked for."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Judging:
     """How `heed evaluate` scores.
 
@@ -92,16 +98,21 @@ class Judging:
         seed: of the changes.
     """
 
-    metrics: str
-    tokenize: str | None
-    lowercase: bool
-    resamples: int
-    by_length: bool
-    worst: int
-    survival: bool
-    glossary: str | None
-    decoding: bool
-    seed: int
+    metrics: str = "bleu,chrf,ter"
+    tokenize: str | None = None
+    lowercase: bool = False
+    resamples: int = 1000
+    by_length: bool = False
+    worst: int = 0
+    survival: bool = False
+    glossary: str | None = None
+    decoding: bool = False
+    seed: int = 1
+
+    @property
+    def changed(self) -> set[str]:
+        """The attributes that differ from what they usually are."""
+        return {each.name for each in fields(self) if getattr(self, each.name) != each.default}
 
     @property
     def names(self) -> list[str]:
@@ -120,7 +131,7 @@ class Judging:
     multiple=True,
     metavar="FILE",
 )
-@option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default="bleu,chrf,ter")
+@option("--metrics", str, "Of bleu, chrf, ter, wer, exact.", default=Judging.metrics)
 @option("-lc --lowercase", bool, "Ignore case.")
 @option("-tok --tokenize", str, "BLEU's tokenizer; default: by the language, see -t.")
 @option("--by-length", bool, "Also show scores by length of the sources (or references).")
@@ -128,13 +139,15 @@ class Judging:
     "--worst",
     click.IntRange(min=0),
     "Also show scores by length and the N worst sentences.",
-    default=0,
+    default=Judging.worst,
 )
 @option("--survival", bool, "Score the model on changed copies: capitals, typing errors, tags ...")
 @option("--glossary", str, "Terms for --survival; else found in the test set.", metavar="FILE")
 @option("--decoding", bool, "Measure loops of each strategy, and exposure bias.")
-@option("--seed", int, "Decides the changes of --survival.", default=1)
-@option("--resamples", click.IntRange(min=1), "For confidence intervals.", default=1000)
+@option("--seed", int, "Decides the changes of --survival.", default=Judging.seed)
+@option(
+    "--resamples", click.IntRange(min=1), "For confidence intervals.", default=Judging.resamples
+)
 @option("--save", str, "Also write the model's translations here.", metavar="FILE")
 @option("-b --beam-size --beam", int, "Hypotheses that the model keeps at each step.")
 @option("--length-penalty --lenpen", float, "More lets the model write longer text.")
@@ -148,6 +161,7 @@ class Judging:
 @option("--json as_json", bool, "Print JSON.")
 @as_one(Files, "files")
 @as_one(Judging, "judging")
+@as_one(Searching, "searching")
 @model_options
 @click.pass_obj
 def evaluate(
@@ -156,8 +170,7 @@ def evaluate(
     references: tuple[str, ...],
     files: Files,
     judging: Judging,
-    beam_size: int | None,
-    length_penalty: float | None,
+    searching: Searching,
     text: str | None,
     labeled: str | None,
     as_json: bool,
@@ -172,10 +185,12 @@ def evaluate(
     """
     files = replace(files, ref=(*references, *files.ref))
     if text or labeled:
-        show_other_tasks(opening, files, text, labeled, judging.resamples, as_json=as_json)
+        require_no_translations(files, judging, searching)
+        show_other_tasks(opening, text, labeled, judging.resamples, as_json=as_json)
         return
     translates = files.src is not None and bool(opening.model or not files.hyp)
     require_sensible(files, judging, opening.model, translates=translates)
+    require_used(files, judging, searching, translates=translates)
     from heed.evaluate.counts import Reading
 
     reading = Reading(tokenize=judging.tokenize, lowercase=judging.lowercase)
@@ -196,8 +211,7 @@ def evaluate(
     require_installed(judging.names, reading)
     if translator:
         name = f"model {opening.model}" if opening.model in systems else opening.model or "model"
-        wishes = {"beam_size": beam_size, "length_penalty": length_penalty}
-        search = {**checked_search(translator, wishes), "target_lang": target_lang}
+        search = {**checked_search(translator, searching.wishes), "target_lang": target_lang}
         if judging.survival:
             test = Original(sources, known, source_lang, reading.target_lang, judging.seed)
             glossary = open_glossary(session, judging.glossary)
@@ -234,21 +248,13 @@ def report_on(texts: Texts, judging: Judging, reading: "Reading", source_lang: s
 
 
 def show_other_tasks(
-    opening: ModelFlags,
-    files: Files,
-    text: str | None,
-    labeled: str | None,
-    resamples: int,
-    *,
-    as_json: bool,
+    opening: ModelFlags, text: str | None, labeled: str | None, resamples: int, *, as_json: bool
 ) -> None:
     """Judge a language model by `text`, or a classifier by `labeled`.
 
     Raises:
-        UsageError: both are given, or files of translations, or no model.
+        UsageError: both are given, or no model.
     """
-    if any(asdict(files).values()):
-        raise UsageError("--text and --labeled are judged without --src, --ref and --hyp.")
     model = Opening(model=opening.model, device=opening.device, threads=opening.threads)
     if text and labeled:
         raise UsageError("--text judges a language model and --labeled a classifier: give one.")
@@ -256,6 +262,46 @@ def show_other_tasks(
         show_text_score(model, text, as_json=as_json)
     elif labeled:
         show_label_scores(model, labeled, resamples, as_json=as_json)
+
+
+def require_no_translations(files: Files, judging: Judging, searching: Searching) -> None:
+    """Refuse what is for translations beside --text or --labeled.
+
+    Raises:
+        UsageError: names the flags.
+    """
+    if any(asdict(files).values()):
+        raise UsageError("--text and --labeled are judged without --src, --ref and --hyp.")
+    if others := judging.changed - {"resamples"} | searching.wishes.keys():
+        raise UsageError(f"{_flags(others)} for translations: leave out with --text and --labeled.")
+
+
+def require_used(files: Files, judging: Judging, searching: Searching, *, translates: bool) -> None:
+    """Refuse flags that would change nothing.
+
+    Raises:
+        UsageError: says what they are for.
+    """
+    if searching.wishes and not translates:
+        raise UsageError(
+            f"{_flags(searching.wishes)} for the model's search: give -m RUN and --src FILE too."
+        )
+    if "seed" in judging.changed and not judging.survival:
+        raise UsageError("--seed decides the changes of --survival: give that too.")
+    fixed = judging.changed & {"metrics", "tokenize", "lowercase"}
+    if judging.survival and "metrics" in fixed:
+        raise UsageError("--survival shows BLEU and chrF: leave out --metrics.")
+    if judging.decoding and (fixed or searching.wishes or files.ref[1:]):
+        raise UsageError(
+            "--decoding compares strategies with fixed settings and by one --ref: leave out "
+            "--metrics, --tokenize, --lowercase, --beam-size and --length-penalty."
+        )
+
+
+def _flags(names: Iterable[str]) -> str:
+    """The flags of some attributes, with the verb: `--by-length and --worst are`."""
+    flags = [f"--{name.replace('_', '-')}" for name in sorted(names)]
+    return f"{' and '.join(flags)} {'is' if len(flags) == 1 else 'are'}"
 
 
 def require_sensible(
@@ -271,6 +317,8 @@ def require_sensible(
         require_not_read(files.save, [*inputs, *(model_files(model) if translates else [])])
     if not files.ref:
         raise UsageError("Give the references: --ref FILE")
+    if model and not files.src and files.hyp:
+        raise UsageError("-m translates --src: give --src FILE too, or leave out -m.")
     if not files.src and not files.hyp:
         raise UsageError(
             "Give -m RUN and --src FILE to judge a model, or --hyp FILE to judge a file."
@@ -364,120 +412,8 @@ def show(session: Session, found: "Report", *, as_json: bool = False) -> None:
             session.say(f"heed: {name}: {warning}")
 
 
-@command("score", "Log-probability of given translations.", examples=SCORE_EXAMPLES)
-@option("--src", str, "Source lines.", required=True, metavar="FILE")
-@option("--tgt", str, "Their translations.", required=True, metavar="FILE")
-@option("--normalize", bool, "Divide by the number of tokens.")
-@option("--word-scores", bool, "Also write each token's log-probability.")
-@option("--json as_json", bool, "Print a JSON object a pair.")
-@option("-o --output", str, "File to write; - is standard output.", default="-")
-@model_options
-@click.pass_obj
-def score(
-    session: Session,
-    /,
-    src: str,
-    tgt: str,
-    output: str,
-    normalize: bool,
-    word_scores: bool,
-    as_json: bool,
-    opening: ModelFlags,
-) -> None:
-    """Write log p(translation | source) for each pair: natural logarithm, end of line counted.
-
-    A pair with more than 1,024 tokens on a side (or than the model reads in one piece, if that is
-    more) is not scored: its line is nan, in JSON null with the status "too_long".
-    """
-    require_not_read(output, [src, tgt, *model_files(opening.model)])
-    translator, target_lang = load_translator(session, opening)
-    pairs = paired(src, tgt)
-    n_done = 0
-    too_long: list[int] = []
-    with open_output(output) as writer:
-        while portion := list(islice(pairs, PORTION)):
-            found = translator.score(
-                [pair[0] for pair in portion],
-                [pair[1] for pair in portion],
-                target_lang=target_lang,
-            )
-            for number, each in enumerate(found, n_done + 1):
-                writer.write(
-                    score_json(each, has_tokens=word_scores)
-                    if as_json
-                    else score_columns(each, has_tokens=word_scores, is_normalized=normalize)
-                )
-                if each.status == "too_long":
-                    too_long.append(number)
-            n_done += len(portion)
-    if too_long:
-        what = "1 pair was" if len(too_long) == 1 else f"{len(too_long)} pairs were"
-        session.say(
-            f"heed: {what} too long to score (more than {translator.reader.max_whole_tokens} "
-            f"tokens on a side) and got {'null' if as_json else 'nan'}; "
-            f"the first is line {too_long[0]}."
-        )
-
-
-def score_json(found: "PairScore", *, has_tokens: bool) -> str:
-    """A pair's scores as a JSON object; JSON knows no NaN and gets null."""
-    is_ok = found.status == "ok"
-    record: dict[str, Any] = {
-        "log_prob": found.log_prob if is_ok else None,
-        "score": found.score if is_ok else None,
-        "status": found.status,
-    }
-    if has_tokens:
-        record |= {"tokens": found.tokens, "token_scores": found.token_scores}
-    return json.dumps(record, ensure_ascii=False)
-
-
-def score_columns(found: "PairScore", *, has_tokens: bool, is_normalized: bool) -> str:
-    """A pair's score, and each token's behind a tab."""
-    columns = [f"{found.score if is_normalized else found.log_prob:.6f}"]
-    if has_tokens:
-        columns.append(" ".join(f"{token:.4f}" for token in found.token_scores))
-    return "\t".join(columns)
-
-
 def read_all(path: str) -> list[str]:
     """All lines of a file."""
     from heed.data.lines import read_lines
 
     return list(read_lines(path))
-
-
-def all_paired(src_path: str, tgt_path: str) -> list[Sequence[str]]:
-    """All pairs of lines of two files.
-
-    Raises:
-        DataError: they are empty, or one has more lines.
-    """
-    if pairs := list(paired(src_path, tgt_path)):
-        return pairs
-    raise DataError(f"{src_path} must have at least one line, but is empty.")
-
-
-def paired(src_path: str, tgt_path: str) -> Iterator[Sequence[str]]:
-    """Line n of one file with line n of the other.
-
-    Raises:
-        DataError: one file has more lines.
-    """
-    from heed.data.lines import read_lines
-
-    src, tgt = read_lines(src_path), read_lines(tgt_path)
-    number = 0
-    for number, src_line in enumerate(src, start=1):
-        tgt_line = next(tgt, None)
-        if tgt_line is None:
-            raise DataError(
-                f"{src_path} and {tgt_path} must have as many lines, but {tgt_path} ends after "
-                f"line {number - 1}."
-            )
-        yield src_line, tgt_line
-    if next(tgt, None) is not None:
-        raise DataError(
-            f"{src_path} and {tgt_path} must have as many lines, but {src_path} ends after "
-            f"line {number}."
-        )

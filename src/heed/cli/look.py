@@ -106,6 +106,8 @@ def align(
     Between words, the weights of a source word's pieces are added, and those of a target word's
     averaged. Both texts may have at most 1,024 tokens, or as many as the model reads in one piece.
     """
+    if choosing.pharaoh and as_json:
+        raise UsageError("--pharaoh and --json are two ways to print: give one.")
     translator, target_lang = load_translator(session, opening)
     found = translator.align(
         text, translation, layer=choosing.layer, heads=choosing.head, target_lang=target_lang

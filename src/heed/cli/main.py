@@ -35,7 +35,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("heed.cli.demo:demo", "Train and try a small translator in three minutes."),
     },
     "Inspection": {
-        "score": ("heed.cli.evaluate:score", "Log-probability of given translations."),
+        "score": ("heed.cli.score:score", "Log-probability of given translations."),
         "generate": ("heed.cli.texts:generate", "Go on with a text, by a language model."),
         "fill": ("heed.cli.texts:fill", "Fill the gaps of a text."),
         "classify": ("heed.cli.texts:classify", "Label texts."),

@@ -98,12 +98,14 @@ class Display:
     def _start(self, event: Event) -> None:
         self.live.text = ""
         model = event["model"]
+        # A classifier's target vocabulary is its labels.
+        side = "src" if "labels" in event["data"] else "tgt"
         n_threads = event["environment"]["threads"]
         n_processes = event["environment"]["processes"]
         self.line(
             f"{', '.join(f'{count:,} {name}' for name, count in event['text'].items())}; "
             f"{event['parameters'] / 1e6:.1f} million parameters "
-            f"({event['summary']}, {model['tgt_vocab_size']:,} pieces), "
+            f"({event['summary']}, {model[f'{side}_vocab_size']:,} pieces), "
             f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
             f"{f' in each of {n_processes} processes' if n_processes > 1 else ''}"
         )

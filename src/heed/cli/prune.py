@@ -164,7 +164,7 @@ def _sequences(folder: Path, bundle: "Bundle", flags: PruneFlags) -> "Sequences"
 
 
 def _pairs(src: str, ref: str) -> "list[Pair]":
-    from heed.cli.evaluate import all_paired
+    from heed.cli.score import all_paired
     from heed.data.readers import Pair
 
     return [Pair(source, target) for source, target in all_paired(src, ref)]

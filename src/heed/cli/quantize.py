@@ -115,7 +115,8 @@ def _texts(
     Raises:
         DataError: a file is empty, or one of a pair is longer.
     """
-    from heed.cli.evaluate import all_paired, read_all
+    from heed.cli.evaluate import read_all
+    from heed.cli.score import all_paired
 
     pairs = all_paired(src, ref) if src and ref else []
     lines = read_all(text) if text else []

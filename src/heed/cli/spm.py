@@ -13,8 +13,8 @@ import click
 
 from heed.bundle.outputs import require_not_read
 from heed.cli.command import command, options
-from heed.cli.streams import decode_lines, on_one_line, open_input, open_output, shown_name
-from heed.data.lines import is_compressed, read_lines, require_file
+from heed.cli.streams import decode_lines, on_one_line, open_input, open_output
+from heed.data.lines import is_compressed, read_lines, require_file, shown_name
 from heed.errors import DataError, FormatError, UsageError
 
 TRAIN_EXAMPLES = """

@@ -283,8 +283,3 @@ def json_row(value: Any) -> str:
     r"""JSON on one line; half a surrogate pair becomes \udcXX, which is also how JSON spells it."""
     text = json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def shown_name(path: str) -> str:
-    """The name of an input for a person."""
-    return "standard input" if path == "-" else path

@@ -26,8 +26,9 @@ from heed.cli.models import (
     model_options,
 )
 from heed.cli.protect import Protection, protect_options
-from heed.cli.streams import LineWriter, decode_lines, open_input, open_output, shown_name
+from heed.cli.streams import LineWriter, decode_lines, open_input, open_output
 from heed.cli.traced import token_bars
+from heed.data.lines import shown_name
 from heed.errors import UsageError
 from heed.translate.result import Translation
 
@@ -254,6 +255,7 @@ def translate(
         _require_apart(read, output, doubting)
         translator, target_lang = load_translator(session, opening)
         search = checked_search(translator, _search_options(search))
+        _require_used(search, is_sampled=search.get("sample", translator.options.sample))
         _set_batch_size(translator, batching)
         doubting.apply(translator)
         writer = stack.enter_context(open_output(output.output_path))
@@ -352,6 +354,18 @@ def _search_options(search: dict[str, Any]) -> dict[str, Any]:
     if "beam_size" not in given and n_best > 1 and not given.get("sample"):
         given["beam_size"] = max(5, n_best)
     return given
+
+
+def _require_used(search: dict[str, Any], *, is_sampled: bool) -> None:
+    """Refuse flags that would change nothing.
+
+    Raises:
+        UsageError: says what they are for.
+    """
+    if "seed" in search and not is_sampled:
+        raise UsageError("--seed changes how tokens are drawn: give --sample too.")
+    if is_sampled and search.get("beam_size", 1) > 1:
+        raise UsageError("--sample draws each translation by itself: leave out --beam-size.")
 
 
 def _set_batch_size(translator: "Translator", batching: Batching) -> None:

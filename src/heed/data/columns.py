@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heed.errors import ConfigError, DataError
+from heed.text.languages import named_language
 
 SAMPLE_ROWS = 20
 """Rows at the beginning of a table by which the columns are chosen."""
@@ -65,11 +66,13 @@ def choose_columns(
     named = _named(first, source_lang, target_lang)
     if asked:
         places = tuple(_asked(column, first, path) for column in asked)
-        has_header = bool(named) or not all(map(str.isdecimal, asked))
+        is_by_name = not all(map(str.isdecimal, asked))
+        has_header = bool(named) or is_by_name or _names_languages(first, places)
     elif named:
         places, has_header = named, True
     else:
-        places, has_header = _found(rows, path), False
+        places = _found(rows, path)
+        has_header = _names_languages(first, places)
     names = tuple(first[place] if has_header else clipped(first[place]) for place in places)
     return Columns(places[0], places[1], has_header, (names[0], names[1]))
 
@@ -79,10 +82,20 @@ def _named(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int
 
     def column(language: str, generic: tuple[str, ...]) -> int | None:
         wanted = (*generic, (language or generic[0]).casefold())
-        return next((number for number, name in enumerate(names) if name in wanted), None)
+        known = named_language(language)
+        found = [number for number, name in enumerate(names) if name in wanted]
+        if known and not found:
+            found = [number for number, name in enumerate(names) if named_language(name) == known]
+        return found[0] if found else None
 
     src, tgt = (column(*names) for names in zip((source_lang, target_lang), _NAMES, strict=True))
     return None if src is None or tgt is None else (src, tgt)
+
+
+def _names_languages(row: list[str], places: Sequence[int]) -> bool:
+    """Whether the cells name two languages: `en`, `German` is a header, `German`, `Deutsch` not."""
+    found = {named_language(row[place]) for place in places}
+    return len(found) == 2 and None not in found
 
 
 def _asked(column: str, first: list[str], path: str) -> int:

@@ -129,8 +129,13 @@ def _write_all(
         train, dev = _held_out(train, config.dev_share, seed)
     labels = sorted({label for label, _ in train})
     names = " and ".join(corpus.labeled)
-    if len(labels) < 2 or not dev:
+    if len(labels) < 2:
         raise DataError(f"{names} must hold texts with two labels at least, but has {len(labels)}.")
+    if not dev:
+        raise DataError(
+            f"{names} has one text for each label, so none can be held out for development. Give "
+            "more texts for a label, or others with --dev-labeled FILE."
+        )
     if len(labels) > MAX_LABELS:
         raise DataError(f"{names} has {len(labels):,} labels; at most {MAX_LABELS:,} are possible.")
     if unknown := {label for label, _ in dev} - set(labels):

@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,6 +28,11 @@ _HEAD_BYTES = 4096  # enough to recognize UTF-16 and UTF-32
 _PACKED_BYTES = 256
 _MAX_WINDOW_BYTES = 128 << 20
 _UNPACK = {".gz": "gzip -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
+_PACKED = re.compile(
+    rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zip>PK\x03\x04)|(?P<p7zip>7z\xbc\xaf)|(?P<rar>Rar!\x1a)"
+    rb"|(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ\x00)|(?P<zstd>\x28\xb5\x2f\xfd)"
+)
+"""First bytes of packed files, by what packs them."""
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -56,8 +62,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
             n_open_bytes += len(rest)
             if n_open_bytes > MAX_LINE_BYTES:
                 raise DataError(
-                    f"{path} line {n_read + 1}: a line must have at most {MAX_LINE_BYTES} bytes, "
-                    "but has more. Is this text, with one sentence a line?"
+                    f"{shown_name(path)} line {n_read + 1}: a line must have at most "
+                    f"{MAX_LINE_BYTES} bytes, but has more. Is this text, with one sentence a line?"
                 )
             if len(chunk) < _CHUNK_BYTES and file.isatty():
                 break  # Ctrl-D; a terminal that is read again waits for another one
@@ -78,6 +84,11 @@ def read_chunks(path: str | Path) -> Iterator[bytes]:
             if not chunk:
                 return
             yield chunk
+
+
+def shown_name(path: str | Path) -> str:
+    """A file as messages name it: its name, or "standard input"."""
+    return "standard input" if str(path) == STDIN else str(path)
 
 
 def suffix_of(path: str | Path) -> str:
@@ -237,7 +248,7 @@ def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
         number = n_before + block.count(b"\n", 0, error.start) + 1
         byte = error.start - block.rfind(b"\n", 0, error.start)
         raise DataError(
-            f"{path} line {number}: must be UTF-8, but byte {byte} of the line is "
+            f"{shown_name(path)} line {number}: must be UTF-8, but byte {byte} of the line is "
             f"0x{block[error.start]:02X}. Convert the file: {_conversion('ENCODING', path)}, where "
             "ENCODING is what it was saved in, such as cp1252, gb18030 or shift_jis."
         ) from error
@@ -248,14 +259,20 @@ def _decoded(block: bytes, path: str | Path, n_before: int) -> list[str]:
 
 
 def _require_single_bytes(head: bytes, path: str | Path) -> None:
-    """Refuse a file that is UTF-16 or UTF-32 by its first bytes.
+    """Refuse a file that is packed, UTF-16 or UTF-32 by its first bytes.
 
     Without a byte order mark, English text in them is valid UTF-8 full of NUL characters.
     """
+    if packed := _PACKED.match(head):
+        raise DataError(
+            f"{shown_name(path)} must be text, but is packed with {packed.lastgroup}. Unpack it, "
+            "or pack the text alone with gzip, xz or zstd and let the name end in .gz, .xz or .zst."
+        )
     encoding = _wide_encoding(head)
     if encoding:
         raise DataError(
-            f"{path} must be UTF-8, but its first bytes are {encoding.upper()}. Convert the file: "
+            f"{shown_name(path)} must be UTF-8, but its first bytes are {encoding.upper()}. "
+            "Convert the file: "
             f"{_conversion(encoding, path)}"
         )
 
@@ -285,4 +302,6 @@ def _conversion(encoding: str, path: str | Path) -> str:
     """The command that converts a file from an encoding."""
     command = f"iconv -f {encoding} -t utf-8"
     unpack = _UNPACK.get(Path(path).suffix.lower())
+    if str(path) == STDIN:
+        return command
     return f"{unpack} {path} | {command}" if unpack else f"{command} {path}"

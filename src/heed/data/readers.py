@@ -21,13 +21,15 @@ from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
 from heed.text.languages import require_language
 
-_TABLE_DELIMITERS = {".tsv": "\t", ".tab": "\t", ".csv": ","}
-BILINGUAL = (*_TABLE_DELIMITERS, ".tmx")
+TABLES = (".tsv", ".tab", ".csv")
+"""Suffixes of tables."""
+BILINGUAL = (*TABLES, ".tmx")
 """Suffixes of files that hold both languages."""
 
-# RFC 4180. The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
-_CSV_CELL = r"""(?:"[^"]*+(?:""[^"]*+)*+"|[^",\n]*+)"""
-_CSV_ROW = re.compile(rf"{_CSV_CELL}(?:,{_CSV_CELL})*+\n")
+CSV_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
+"""What may stand between the cells of a .csv: programs write `;` where numbers have a comma."""
+
+_QUOTED = re.compile(r'(?:(?<=[,;\t\n])|\A)"[^"]*+(?:""[^"]*+)*+"?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def read_part(part: ParallelFiles) -> Iterator[Pair]:
     languages = {"source_lang": part.source_lang, "target_lang": part.target_lang}
     if len(part.files) == 2:
         return read_parallel(*part.files, **languages)
-    if suffix_of(path) in _TABLE_DELIMITERS:
+    if suffix_of(path) in TABLES:
         return read_table(path, **languages, columns=part.columns)
     if suffix_of(path) != ".tmx":
         raise ConfigError(
@@ -161,9 +163,10 @@ def read_table(
     target_lang: str = "",
     columns: tuple[str, ...] = (),
 ) -> Iterator[Pair]:
-    """Pairs from a table: `.tsv` (tabs, quotes mean nothing) or `.csv` (commas, RFC 4180 quotes).
+    """Pairs from a table: `.tsv` (tabs, quotes mean nothing) or `.csv` (RFC 4180 quotes).
 
-    `columns` says which hold the sentences. Else, if the first row names them (`en`, `de`; or
+    What parts the cells of a `.csv`, a comma, `;` or a tab, is found. `columns` says which columns
+    hold the sentences. Else, if the first row names them (`en`, `de`; `English`, `German`; or
     `source`, `target`), it is a header. Else they are the only two that hold text: of Tatoeba's
     "id, sentence, id, sentence" the second and the fourth.
 
@@ -172,7 +175,7 @@ def read_table(
             unclear which columns hold the sentences.
         ConfigError: a column that was asked for is not there.
     """
-    rows = _rows(path, _TABLE_DELIMITERS.get(suffix_of(path), "\t"))
+    rows = _rows(path)
     first = list(islice(rows, SAMPLE_ROWS))
     if not first:
         return
@@ -191,7 +194,7 @@ def read_table(
 def is_table(part: ParallelFiles) -> bool:
     """Whether both languages are columns of one file; standard input is such a table."""
     path = part.files[0]
-    return len(part.files) == 1 and (path == STDIN or suffix_of(path) in _TABLE_DELIMITERS)
+    return len(part.files) == 1 and (path == STDIN or suffix_of(path) in TABLES)
 
 
 def table_columns(part: ParallelFiles) -> Columns | None:
@@ -204,7 +207,7 @@ def table_columns(part: ParallelFiles) -> Columns | None:
     path = part.files[0]
     if not is_table(part):
         return None
-    first = list(islice(_rows(path, _TABLE_DELIMITERS.get(suffix_of(path), "\t")), SAMPLE_ROWS))
+    first = list(islice(_rows(path), SAMPLE_ROWS))
     if not first:
         return None
     return _columns(first, path, part.source_lang, part.target_lang, part.columns)
@@ -223,11 +226,29 @@ def _columns(
     )
 
 
-def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    if delimiter == "\t":
+def _delimiter(path: str | Path) -> str:
+    """What parts the cells of a .csv: the first sign of which all first lines have as many.
+
+    Quoted cells do not count, and no sign before a blank, which is one of a sentence.
+    """
+    head = "\n".join(islice(read_lines(path), SAMPLE_ROWS))
+    lines = [line for line in _QUOTED.sub("", head).split("\n") if line]
+    for sign in CSV_DELIMITERS:
+        counts = {len(re.findall(rf"{sign}(?! )", line)) for line in lines}
+        if len(counts) == 1 and 0 not in counts:
+            return sign
+    return ","
+
+
+def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    if suffix_of(path) != ".csv":
         for number, line in enumerate(read_lines(path), start=1):
             yield number, line.split("\t")
         return
+    delimiter = _delimiter(path)
+    # The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
+    cell = rf"""(?:"[^"]*+(?:""[^"]*+)*+"|[^"{delimiter}\n]*+)"""
+    valid_row = re.compile(rf"{cell}(?:{delimiter}{cell})*+\n")
     record: list[str] = []  # the lines of the row being read
 
     def lines() -> Iterator[str]:
@@ -257,11 +278,12 @@ def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         finally:
             csv.field_size_limit(usual_limit)
         text = "".join(record)
-        if '"' in text and not _CSV_ROW.fullmatch(text):
+        if '"' in text and not valid_row.fullmatch(text):
             raise DataError(
                 f"{path} line {number}: not valid CSV: a quote stands inside a cell that does not "
-                "begin with one. Begin quoted cells right after the comma, and write a quote "
-                'inside them twice (""); or save the table as .tsv, where quotes mean nothing.'
+                f"begin with one. Begin quoted cells right after the {CSV_DELIMITERS[delimiter]}, "
+                'and write a quote inside them twice (""); or save the table as .tsv, where quotes '
+                "mean nothing."
             )
         yield number, row
         number += len(record)

@@ -1,4 +1,4 @@
-"""Valid language codes, and the languages that a model reads and writes.
+"""Valid language codes, names of languages, and the languages that a model reads and writes.
 
 A model trained in both directions counts its source language among its targets.
 """
@@ -10,6 +10,91 @@ from heed.errors import ConfigError
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,34}")
 """Longest code, by RFC 5646, section 4.4.1."""
+
+NAMES = {
+    "af": "Afrikaans",
+    "am": "Amharic",
+    "ar": "Arabic",
+    "az": "Azerbaijani",
+    "be": "Belarusian",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "bs": "Bosnian",
+    "ca": "Catalan",
+    "cs": "Czech",
+    "cy": "Welsh",
+    "da": "Danish",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "eo": "Esperanto",
+    "es": "Spanish",
+    "et": "Estonian",
+    "eu": "Basque",
+    "fa": "Persian",
+    "fi": "Finnish",
+    "fr": "French",
+    "ga": "Irish",
+    "gl": "Galician",
+    "gu": "Gujarati",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hr": "Croatian",
+    "hu": "Hungarian",
+    "hy": "Armenian",
+    "id": "Indonesian",
+    "is": "Icelandic",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "kk": "Kazakh",
+    "kn": "Kannada",
+    "ko": "Korean",
+    "ky": "Kyrgyz",
+    "la": "Latin",
+    "lt": "Lithuanian",
+    "lv": "Latvian",
+    "mk": "Macedonian",
+    "ml": "Malayalam",
+    "mn": "Mongolian",
+    "mr": "Marathi",
+    "ms": "Malay",
+    "mt": "Maltese",
+    "nb": "Norwegian Bokmål",
+    "ne": "Nepali",
+    "nl": "Dutch",
+    "nn": "Norwegian Nynorsk",
+    "no": "Norwegian",
+    "pa": "Punjabi",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "pt-BR": "Portuguese (Brazil)",
+    "ro": "Romanian",
+    "ru": "Russian",
+    "si": "Sinhala",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "sr": "Serbian",
+    "sv": "Swedish",
+    "sw": "Swahili",
+    "ta": "Tamil",
+    "te": "Telugu",
+    "th": "Thai",
+    "tl": "Tagalog",
+    "tr": "Turkish",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "uz": "Uzbek",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+    "zh-Hans": "Chinese (simplified)",
+    "zh-Hant": "Chinese (traditional)",
+    "zu": "Zulu",
+}
+"""English names of languages by their code."""
+
+_CODES = {name.casefold(): code for code, name in NAMES.items()}
 
 
 def require_language(code: str) -> None:
@@ -25,6 +110,17 @@ def require_language(code: str) -> None:
             "a language code must be letters, digits, - and _, such as de or pt-BR, at most 35 of "
             f"them and a letter first, but is {code!r}."
         )
+
+
+def named_language(word: str) -> str | None:
+    """The code of the language that a code or an English name means, without its region; or None.
+
+    `de-AT`, `DE` and `German` mean `de`; `It` is a word, since nobody spells a code like that.
+    """
+    name = word.strip().replace("_", "-")
+    code = _CODES.get(name.casefold(), name).split("-")[0]
+    is_code = code in (code.lower(), code.upper()) and code.lower() in NAMES
+    return code.lower() if is_code else None
 
 
 def source_languages(source_lang: str, target_langs: Sequence[str]) -> tuple[str, ...]:

@@ -379,8 +379,8 @@ def train_vocab(
         ConfigError: `size` has no room for the characters, or a language code is malformed.
     """
     controls = [_MASK_PIECE, *language_tags(languages), *(SLOT_PIECES if slots else ())]
-    if size < (smallest := 4 + len(controls) + 256):
-        raise _too_small(size, smallest)
+    # What has no room for these may have none for the characters either, which are counted below.
+    wanted, size = size, max(size, smallest := 4 + len(controls) + 256)
     lines = _lines(sentences)
     split_han = split_han and kind in ("unigram", "bpe")  # the kinds that could join them
     if split_han:
@@ -408,8 +408,10 @@ def train_vocab(
         if errors:  # SentencePiece wraps an error of `sentences` in one of its own.
             raise errors[0] from None
         if needed := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
-            raise _too_small(size, int(needed[1])) from None
+            raise _too_small(wanted, int(needed[1])) from None
         raise
+    if wanted < smallest:
+        raise _too_small(wanted, smallest)
     return Vocab(model.getvalue())
 
 
