@@ -16,7 +16,6 @@ from heed.cli.streams import (
     decode_lines,
     open_input,
     open_output,
-    shown_name,
 )
 from heed.errors import DataError
 from heed.translate.lines import Line, buffers
@@ -153,11 +152,6 @@ def test_a_watched_stream_is_flushed_line_by_line() -> None:
     stream = Stream()
     LineWriter(stream, is_live=True).write("a")
     assert stream.flushes == 1
-
-
-def test_standard_input_has_a_name() -> None:
-    assert shown_name("-") == "standard input"
-    assert shown_name("a.txt") == "a.txt"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.data import lines
-from heed.data.lines import read_chunks, read_lines, require_file, suffix_of
+from heed.data.lines import read_chunks, read_lines, require_file, shown_name, suffix_of
 from heed.errors import DataError, MissingExtraError
 
 PACKERS = {
@@ -361,3 +361,8 @@ def test_a_folder_or_a_forbidden_file_is_refused(
 def test_the_suffix_of_a_name_leaves_compression_out() -> None:
     names = ["a.tsv", "a.TSV.gz", "a.b.tmx.xz", "train.en", "train.en.gz", "a"]
     assert [suffix_of(name) for name in names] == [".tsv", ".tsv", ".tmx", ".en", ".en", ""]
+
+
+def test_standard_input_has_a_name() -> None:
+    assert shown_name("-") == "standard input"
+    assert shown_name("a.txt") == "a.txt"

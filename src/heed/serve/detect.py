@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heed.serve.languages import NAMES
+from heed.text.languages import NAMES
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
