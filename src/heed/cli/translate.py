@@ -163,7 +163,7 @@ MAX_ALTERNATIVES = 1023
 @text_option(
     "--glossary glossary_path",
     str,
-    "File of terms: source, tab, what must stand for it (.csv: commas).",
+    "File of terms: source, tab, what must stand for it (.csv: commas or ;).",
     metavar="FILE",
 )
 @text_option(

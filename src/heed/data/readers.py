@@ -19,17 +19,13 @@ from heed.data.columns import SAMPLE_ROWS, Columns, choose_columns
 from heed.data.lines import MAX_LINE_BYTES, STDIN, read_lines, suffix_of
 from heed.data.tmx import read_units
 from heed.errors import ConfigError, DataError
+from heed.text.delimiters import CSV_DELIMITERS, N_FIRST, csv_delimiter
 from heed.text.languages import require_language
 
 TABLES = (".tsv", ".tab", ".csv")
 """Suffixes of tables."""
 BILINGUAL = (*TABLES, ".tmx")
 """Suffixes of files that hold both languages."""
-
-CSV_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
-"""What may stand between the cells of a .csv: programs write `;` where numbers have a comma."""
-
-_QUOTED = re.compile(r'(?:(?<=[,;\t\n])|\A)"[^"]*+(?:""[^"]*+)*+"?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,26 +222,12 @@ def _columns(
     )
 
 
-def _delimiter(path: str | Path) -> str:
-    """What parts the cells of a .csv: the first sign of which all first lines have as many.
-
-    Quoted cells do not count, and no sign before a blank, which is one of a sentence.
-    """
-    head = "\n".join(islice(read_lines(path), SAMPLE_ROWS))
-    lines = [line for line in _QUOTED.sub("", head).split("\n") if line]
-    for sign in CSV_DELIMITERS:
-        counts = {len(re.findall(rf"{sign}(?! )", line)) for line in lines}
-        if len(counts) == 1 and 0 not in counts:
-            return sign
-    return ","
-
-
 def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     if suffix_of(path) != ".csv":
         for number, line in enumerate(read_lines(path), start=1):
             yield number, line.split("\t")
         return
-    delimiter = _delimiter(path)
+    delimiter = csv_delimiter(islice(read_lines(path), N_FIRST))
     # The csv module also takes `a, "b"` as cells, with the blank and the quotes as text.
     cell = rf"""(?:"[^"]*+(?:""[^"]*+)*+"|[^"{delimiter}\n]*+)"""
     valid_row = re.compile(rf"{cell}(?:{delimiter}{cell})*+\n")

@@ -26,6 +26,7 @@ def read(text: str, format: str = "tsv") -> Glossary:
 def test_tab_and_comma_separated_entries_are_read() -> None:
     assert read("\ufeffa\tb\n\n c d \t e \tnote\r\n").entries == {"a": "b", "c d": "e"}
     assert read('"a, b",c\n"d ""e""",f\n', "csv").entries == {"a, b": "c", 'd "e"': "f"}
+    assert read('a, b;c\n"d; e";1,5\n', "csv").entries == {"a, b": "c", "d; e": "1,5"}
 
 
 def test_forms_kept_terms_forbidden_words_and_case_rules_are_read() -> None:
@@ -52,7 +53,7 @@ def test_forms_kept_terms_forbidden_words_and_case_rules_are_read() -> None:
     ("text", "format", "words"),
     [
         ("a\tb\nc\n", "tsv", "Line 2 of the glossary must have a source term, a tab .* but is 'c'"),
-        ("a;b\n", "csv", "Line 1 of the glossary must have a source term, a comma and a target"),
+        ("a|b\n", "csv", "Line 1 of the glossary must have a source term, a comma and a target"),
         ('a,b\n"c\n', "csv", "Line 2 of the glossary is no CSV: unexpected end of data"),
         ("a\tb\n\na \tc", "tsv", "Line 3 of the glossary repeats the source term 'a' of line 1"),
         ("\tb", "tsv", "The source term in line 1 of the glossary must hold a letter or a digit"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from heed.disk.files import read_bytes
 from heed.errors import DataError, UsageError
+from heed.text.delimiters import N_FIRST, csv_delimiter
 from heed.text.normalize import BLANKS
 
 FORMATS = ("tsv", "csv")
@@ -37,8 +38,8 @@ def rows_of(text: str, format: str = "tsv") -> Iterator[tuple[int, str, str, str
 
     Args:
         text: of the glossary.
-        format: `tsv`, with tabs between the columns, or `csv`, with commas, and quotes where
-            needed.
+        format: `tsv`, with tabs between the columns, or `csv`, with commas, semicolons or tabs,
+            and quotes where needed.
 
     Raises:
         DataError: names the line that is no entry.
@@ -65,7 +66,8 @@ def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    delimiter = csv_delimiter(text.splitlines()[:N_FIRST])
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:

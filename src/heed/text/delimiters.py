@@ -1,0 +1,28 @@
+"""What stands between the cells of a .csv."""
+
+import re
+from collections.abc import Iterable
+
+CSV_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
+"""Signs and their names; programs write `;` where numbers have a comma."""
+
+N_FIRST = 20
+"""Lines by which the sign is found."""
+
+_QUOTED = re.compile(r'(?:(?<=[,;\t\n])|\A)"[^"]*+(?:""[^"]*+)*+"?')
+
+
+def csv_delimiter(lines: Iterable[str]) -> str:
+    """The sign between the cells: the first of which all lines have as many; else a comma.
+
+    Quoted cells do not count, and no sign before a blank, which is one of a sentence.
+
+    Args:
+        lines: the first `N_FIRST` of a table.
+    """
+    lines = [line for line in _QUOTED.sub("", "\n".join(lines)).split("\n") if line]
+    for sign in CSV_DELIMITERS:
+        counts = {len(re.findall(rf"{sign}(?! )", line)) for line in lines}
+        if len(counts) == 1 and 0 not in counts:
+            return sign
+    return ","
