@@ -1,6 +1,8 @@
 """Positions and embeddings over HTTP: the numbers are those of Python."""
 
 import base64
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,18 @@ def test_a_map_over_http_is_that_of_python(serve: Serve, en_de: str, de_en: str)
         assert answer["sides"] == [{"side": "shared", "count": n}]
         np.testing.assert_array_equal(floats(answer["points"], n, 2), found.points)
         assert answer["shares"] == pytest.approx(list(found.projection.shares), abs=1e-6)
+
+
+@pytest.mark.parametrize("path", ["positions", "embeddings", "embeddings/neighbors?piece=a"])
+def test_a_model_whose_folder_is_gone_is_refused_in_words(
+    serve: Serve, en_de: str, tmp_path: Path, path: str
+) -> None:
+    folder = shutil.copytree(en_de, tmp_path / "mine")
+    client = serve(str(folder))
+    shutil.rmtree(folder)
+    answer = client.get(f"/api/v1/{path}")
+    assert answer.status_code == 400
+    assert "The folder of the model 'mine' is gone" in answer.json()["error"]["sentence"]
 
 
 def test_neighbors_and_analogies_over_http_are_those_of_python(serve: Serve, en_de: str) -> None:
