@@ -39,6 +39,19 @@ def test_a_flag_beats_the_environment_which_beats_the_file(
     assert (found["port"], found["grace_s"], found["idle_s"]) == (5, 60.0, 7.0)
 
 
+def test_a_variable_that_is_no_setting_is_named(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model").mkdir()
+    names = ("PORT", "LISTEN_GRACE_S", "KEYS_ADD_NAME", "LISTN_PORT", "WORKERS")
+    for name in names:
+        monkeypatch.setenv(f"HEED_SERVE_{name}", "2")
+    code, out, err = call("serve", "-m", str(tmp_path / "model"), "--dump-config")
+    assert code == 0 and "grace_s = 2" in out
+    assert err.count("is no setting of heed serve, so it changes nothing.") == 2
+    assert "HEED_SERVE_LISTN_PORT" in err and "HEED_SERVE_WORKERS" in err
+
+
 def test_a_wrong_value_from_the_environment_is_named_by_its_variable(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

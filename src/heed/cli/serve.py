@@ -135,6 +135,8 @@ def serve(
         return
     session: Session = ctx.obj
     settings = read_settings(ctx, models, config, overrides, flags)
+    for variable in _unknown_variables(ctx.command):
+        session.say(f"heed: {variable} is no setting of heed serve, so it changes nothing.")
     if dump_config:
         from heed.config import to_toml
 
@@ -222,6 +224,18 @@ def _from_environment(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             if variable.startswith(prefix) and spelled:
                 key = variable.removeprefix(prefix).lower()
                 yield parse_override(f"{section.name}.{key}={spelled}")
+
+
+def _unknown_variables(command: click.Command) -> list[str]:
+    """Variables of the environment that look like settings of the server and are none."""
+    from heed.serve.settings import ServeSettings
+
+    flags = {flag.lstrip("-") for param in command.params for flag in param.opts}
+    known = {f"{ENVIRONMENT}{flag.replace('-', '_').upper()}" for flag in flags}
+    groups = [*(section.name for section in fields(ServeSettings)), keys_group.name or ""]
+    sections = tuple(f"{ENVIRONMENT}{name.upper()}_" for name in groups)
+    found = (name for name in sorted(os.environ) if name.startswith(ENVIRONMENT))
+    return [name for name in found if name not in known and not name.startswith(sections)]
 
 
 def _put(values: dict[str, Any], name: str, value: Any) -> None:
