@@ -254,8 +254,7 @@ def translate(
         read = source.inputs(text) + protection.inputs + model_files(opening.model)
         _require_apart(read, output, doubting)
         translator, target_lang = load_translator(session, opening)
-        search = checked_search(translator, _search_options(search))
-        _require_used(search, is_sampled=search.get("sample", translator.options.sample))
+        search = _checked_search(translator, search)
         _set_batch_size(translator, batching)
         doubting.apply(translator)
         writer = stack.enter_context(open_output(output.output_path))
@@ -356,16 +355,19 @@ def _search_options(search: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _require_used(search: dict[str, Any], *, is_sampled: bool) -> None:
-    """Refuse flags that would change nothing.
+def _checked_search(translator: "Translator", search: dict[str, Any]) -> dict[str, Any]:
+    """The options of the search that were given.
 
     Raises:
-        UsageError: says what they are for.
+        UsageError: one is impossible or would change nothing; names its flag.
     """
+    search = checked_search(translator, _search_options(search))
+    is_sampled = search.get("sample", translator.options.sample)
     if "seed" in search and not is_sampled:
         raise UsageError("--seed changes how tokens are drawn: give --sample too.")
     if is_sampled and search.get("beam_size", 1) > 1:
         raise UsageError("--sample draws each translation by itself: leave out --beam-size.")
+    return search
 
 
 def _set_batch_size(translator: "Translator", batching: Batching) -> None:

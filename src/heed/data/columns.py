@@ -93,7 +93,7 @@ def _named(row: list[str], source_lang: str, target_lang: str) -> tuple[int, int
 
 
 def _names_languages(row: list[str], places: Sequence[int]) -> bool:
-    """Whether the cells name two languages: `en`, `German` is a header, `German`, `Deutsch` not."""
+    """Whether the cells name two languages: a header, unlike German and Deutsch in a dictionary."""
     found = {named_language(row[place]) for place in places}
     return len(found) == 2 and None not in found
 

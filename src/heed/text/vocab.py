@@ -379,14 +379,12 @@ def train_vocab(
         ConfigError: `size` has no room for the characters, or a language code is malformed.
     """
     controls = [_MASK_PIECE, *language_tags(languages), *(SLOT_PIECES if slots else ())]
-    # What has no room for these may have none for the characters either, which are counted below.
-    wanted, size = size, max(size, smallest := 4 + len(controls) + 256)
+    smallest = 4 + len(controls) + 256
     lines = _lines(sentences)
     split_han = split_han and kind in ("unigram", "bpe")  # the kinds that could join them
     if split_han:
         lines = (re.sub(_BETWEEN_HAN, _DELIMITER, line) for line in lines)
-    first = next(lines, None)
-    if first is None:
+    if (first := next(lines, None)) is None:
         raise DataError(
             "the corpus must hold at least one sentence to learn a vocabulary from, but is empty."
         )
@@ -397,7 +395,7 @@ def train_vocab(
             sentence_iterator=_remembering(itertools.chain([first], lines), errors),
             model_writer=model,
             model_type=kind,
-            vocab_size=size,
+            vocab_size=max(size, smallest),  # or else nothing tells what the characters need
             character_coverage=character_coverage,
             control_symbols=controls,
             pretokenization_delimiter=_DELIMITER if split_han else "",
@@ -408,10 +406,10 @@ def train_vocab(
         if errors:  # SentencePiece wraps an error of `sentences` in one of its own.
             raise errors[0] from None
         if needed := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
-            raise _too_small(wanted, int(needed[1])) from None
+            raise _too_small(size, int(needed[1])) from None
         raise
-    if wanted < smallest:
-        raise _too_small(wanted, smallest)
+    if size < smallest:
+        raise _too_small(size, smallest)
     return Vocab(model.getvalue())
 
 
