@@ -82,6 +82,9 @@ def test_alibi_is_a_table_of_distances_and_its_pairs_are_of_positions(open_page:
     assert table.values[6, 1] == -0.375
     expect(page.locator(".term math")).to_have_text("−m1·6=−0.0625·6=-0.375")
     expect(page.get_by_text("is added to its scores of every position")).to_be_visible()
+    bars = page.get_by_role("img", name="The numbers of distance 6")
+    across = bars.locator("text.tick:not([text-anchor=end])")
+    expect(across).to_have_text(["0", "1", "2", "3", "head"])
     page.get_by_text("One distance, term by term").click()
     expect(page.locator(".twin tbody td:nth-child(4)").first).to_have_text("−m · 6")
 

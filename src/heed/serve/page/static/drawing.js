@@ -79,6 +79,11 @@ export function ticks(low, high, count = 6) {
   return found;
 }
 
+/** The same for an axis of things that are counted: positions, dimensions, heads. */
+export function wholeTicks(low, high, count) {
+  return ticks(low, high, Math.min(count, Math.max(1, high - low)));
+}
+
 /** Numbers of 32 bits that were sent in base64. */
 export function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));

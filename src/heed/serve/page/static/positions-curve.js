@@ -1,5 +1,5 @@
 // A curve or a row of bars with axes, as SVG.
-import { ticks } from "./drawing.js";
+import { ticks, wholeTicks } from "./drawing.js";
 import { draw, make } from "./element.js";
 
 const [WIDTH, HEIGHT] = [520, 190];
@@ -45,7 +45,7 @@ export function curve(options) {
       ),
     );
   }
-  for (const place of ticks(first, last, 6)) {
+  for (const place of wholeTicks(first, last, 6)) {
     const where = { x: x(place), y: BOX.bottom + 16, "text-anchor": "middle" };
     parts.push(draw("text", { class: "tick", ...where }, place));
   }

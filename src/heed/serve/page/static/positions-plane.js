@@ -1,7 +1,7 @@
 // A matrix as an image with axes: the table of positions, and how alike positions are.
 
 import { colorTable, isDark, paint, scaleOf } from "./colors.js";
-import { painted, ticks } from "./drawing.js";
+import { painted, wholeTicks } from "./drawing.js";
 import { draw as drawn, make, onceAFrame } from "./element.js";
 import { sheet, svgText } from "./save.js";
 
@@ -78,14 +78,14 @@ export function plane(options) {
     context.fillStyle = inks["ink-soft"];
     context.textAlign = "center";
     context.textBaseline = "top";
-    for (const at of ticks(firstColumn, firstColumn + nColumns - 1, box.width / 80)) {
+    for (const at of wholeTicks(firstColumn, firstColumn + nColumns - 1, box.width / 80)) {
       const x = box.left + ((at - firstColumn + 0.5) / nColumns) * box.width;
       context.fillText(at, x, box.top + box.height + 5);
     }
     context.fillText(columnName, box.left + box.width / 2, box.top + box.height + 22);
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const at of ticks(first, first + nRows - 1, box.height / 48)) {
+    for (const at of wholeTicks(first, first + nRows - 1, box.height / 48)) {
       context.fillText(at, box.left - 6, box.top + ((at - first + 0.5) / nRows) * box.height);
     }
     context.save();
@@ -188,10 +188,10 @@ function svgOf({ label, shape, first = 0, firstColumn = 0, names }, image) {
     text(left + wide / 2, height - 12, names[1]),
     text(0, 0, names[0], { transform: `translate(16 ${top + high / 2}) rotate(-90)` }),
   );
-  for (const at of ticks(firstColumn, firstColumn + nColumns - 1, 7)) {
+  for (const at of wholeTicks(firstColumn, firstColumn + nColumns - 1, 7)) {
     svg.append(text(left + ((at - firstColumn + 0.5) / nColumns) * wide, top + high + 18, `${at}`));
   }
-  for (const at of ticks(first, first + nRows - 1, 8)) {
+  for (const at of wholeTicks(first, first + nRows - 1, 8)) {
     const y = top + ((at - first + 0.5) / nRows) * high + 4;
     svg.append(text(left - 8, y, `${at}`, { "text-anchor": "end" }));
   }
