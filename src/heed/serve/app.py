@@ -137,7 +137,7 @@ def _with_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     return CORSMiddleware(
         app,
         allow_origins=origins,
-        allow_methods=("GET", "POST", "DELETE"),
+        allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
         allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id", TIMEOUT),
         expose_headers=("X-Request-Id", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining"),
     )

@@ -16,12 +16,15 @@ from heed.serve.shapes.directions import NotServedError, resolve_direction, tran
 from heed.serve.shapes.endpoint import Asked, Endpoint
 from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
+from heed.serve.shapes.storage import Pair
 from heed.serve.shapes.stored import compiled, find_glossary
 from heed.serve.shapes.style import Style
 from heed.translate.glossary.glossary import Glossary
 
 TAG = "DeepL"
 PREFIX = "/v2"
+NEXT_PREFIX = "/v3"
+"""Of multilingual glossaries; clients read its errors alike."""
 UNLIMITED = 1_000_000_000_000
 """The character limit that DeepL itself names where there is none."""
 VARIANTS = {
@@ -41,7 +44,7 @@ STYLE = Style(
     wrong="Value for '{name}' not supported: it must be {meaning}.",
     spell=spell,
     error=record(message=TEXT),
-    prefixes=(f"{PREFIX}/", PREFIX, "/v3/"),  # clients of the newer version read errors alike
+    prefixes=(f"{PREFIX}/", PREFIX, f"{NEXT_PREFIX}/", NEXT_PREFIX),
     statuses={401: 403},
 )
 AUTH_KEY = Field(
@@ -217,14 +220,15 @@ async def find_terms(service: Service, asked: Asked, source: str, target: str) -
     if source == AUTO:
         raise _wrong("source_lang", f"Parameter 'source_lang' is needed with '{name}'.")
     glossaries = [await find_glossary(service, asked, each) for each in ids]
-    pair = _base(source), _base(target)
-    if any((each.source, each.target) != pair for each in glossaries):
+    pair = base_pair(source, target)
+    if any(pair not in each.dictionaries for each in glossaries):
         raise _wrong(name, "The glossary is for another pair of languages.")
-    return await asyncio.to_thread(compiled, glossaries)
+    return await asyncio.to_thread(compiled, [each.dictionaries[pair] for each in glossaries])
 
 
-def _base(code: str) -> str:
-    return spelled_base(code).lower()
+def base_pair(source: str, target: str) -> Pair:
+    """The codes of a direction as glossaries have them: without region, in small letters."""
+    return spelled_base(source).lower(), spelled_base(target).lower()
 
 
 def _spelled(answer: Answer, text: str, values: Mapping[str, Any]) -> dict[str, Any]:

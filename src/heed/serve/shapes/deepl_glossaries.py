@@ -1,109 +1,82 @@
-"""Glossaries of DeepL's API, `/v2/glossaries`: create, list, get, delete, entries."""
+"""Glossaries of one direction in DeepL's API, `/v2/glossaries`: create, list, get, delete, entries.
+
+A glossary that `/v3/glossaries` gave more dictionaries is not shown here.
+"""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
-from heed.errors import DataError
-from heed.serve.languages import resolve
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.deepl import AUTH_KEY, PREFIX, STYLE, TAG, spelled_base
+from heed.serve.shapes.deepl_dictionaries import (
+    DICTIONARY,
+    NAME,
+    read_dictionary,
+    spelled_terms,
+)
 from heed.serve.shapes.endpoint import Asked, Endpoint
-from heed.serve.shapes.fields import Field
 from heed.serve.shapes.schemas import FLAG, INTEGER, TEXT, listed, record
 from heed.serve.shapes.storage import Storage, StoredGlossary
 from heed.serve.shapes.stored import find_glossary, no_such_glossary
-from heed.translate.glossary.glossary import Glossary
-from heed.translate.glossary.reading import rows_of
 
 TSV = "text/tab-separated-values"
 PATH = f"{PREFIX}/glossaries"
 
 
 async def _create(service: Service, asked: Asked) -> dict[str, Any]:
-    values = asked.values
-    source, target = values["source_lang"], values["target_lang"]
-    if not _is_served(service, source, target):
-        raise Refusal(
-            400, "Unsupported glossary source and target language pair.", code="wrong_value"
-        )
-    settings = service.settings.store
-    terms = _read_terms(values["entries"], values["entries_format"], settings.glossary_terms)
+    pair, terms = read_dictionary(service, asked.values)
+    storage = Storage(service.settings.store)
     glossary = await asyncio.to_thread(
-        Storage(settings).add_glossary,
-        asked.key,
-        values["name"],
-        spelled_base(source).lower(),
-        spelled_base(target).lower(),
-        terms,
+        storage.add_glossary, asked.key, asked.values["name"], {pair: terms}
     )
     return _spelled(glossary)
 
 
-def _read_terms(entries: str, entries_format: str, limit: int) -> Mapping[str, str]:
-    try:
-        rows = list(rows_of(entries, entries_format))
-        terms = Glossary(rows).entries
-    except DataError as error:
-        raise Refusal(400, str(error), code="wrong_value", field="entries") from None
-    # CSV may have the languages of each entry behind it, which are those of the glossary.
-    longer = [line for line, *_, rest in rows if rest and entries_format == "tsv"]
-    if longer:
-        sentence = f"Line {longer[0]} of the glossary has more than two columns."
-        raise Refusal(400, sentence, code="wrong_value", field="entries")
-    if len(terms) > limit:
-        sentence = f"A glossary must have at most {limit} entries."
-        raise Refusal(413, sentence, code="too_large", field="entries")
-    return terms
-
-
-def _spelled_terms(terms: Mapping[str, str]) -> str:
-    """Tab-separated; a tab inside a term, which only CSV can give, is a blank."""
-    return "\n".join(
-        "\t".join(each.replace("\t", " ") for each in entry) for entry in terms.items()
-    )
-
-
-def _is_served(service: Service, source: str, target: str) -> bool:
-    languages = {language.code: language for language in service.languages()}
-    code = resolve(source, languages)
-    return code is not None and resolve(target, languages[code].targets) is not None
-
-
 def _spelled(glossary: StoredGlossary) -> dict[str, Any]:
+    (((source, target), terms),) = glossary.dictionaries.items()
     return {
         "glossary_id": glossary.id,
         "name": glossary.name,
         "ready": True,
-        "source_lang": glossary.source,
-        "target_lang": glossary.target,
+        "source_lang": source,
+        "target_lang": target,
         "creation_time": glossary.created,
-        "entry_count": len(glossary.terms),
+        "entry_count": len(terms),
     }
 
 
 async def _list(service: Service, asked: Asked) -> dict[str, Any]:
     storage = Storage(service.settings.store)
     found = await asyncio.to_thread(storage.glossaries, asked.key)
-    return {"glossaries": [_spelled(glossary) for glossary in found]}
+    return {"glossaries": [_spelled(each) for each in found if len(each.dictionaries) == 1]}
 
 
 async def _get(service: Service, asked: Asked) -> dict[str, Any]:
-    return _spelled(await find_glossary(service, asked, asked.http.path_params["glossary_id"]))
+    return _spelled(await _find(service, asked))
+
+
+async def _find(service: Service, asked: Asked) -> StoredGlossary:
+    glossary = await find_glossary(service, asked, asked.http.path_params["glossary_id"])
+    if len(glossary.dictionaries) != 1:
+        sentence = (
+            f"This glossary has {len(glossary.dictionaries)} dictionaries: use /v3/glossaries."
+        )
+        raise Refusal(404, sentence, code="no_such_glossary", field="glossary_id")
+    return glossary
 
 
 async def _entries(service: Service, asked: Asked) -> Response:
-    glossary = await find_glossary(service, asked, asked.http.path_params["glossary_id"])
-    return Response(_spelled_terms(glossary.terms), media_type=TSV)
+    (terms,) = (await _find(service, asked)).dictionaries.values()
+    return Response(spelled_terms(terms), media_type=TSV)
 
 
 async def _delete(service: Service, asked: Asked) -> Response:
+    glossary = await _find(service, asked)
     storage = Storage(service.settings.store)
-    id = asked.http.path_params["glossary_id"]
-    if not await asyncio.to_thread(storage.delete_glossary, asked.key, id):
+    if not await asyncio.to_thread(storage.delete_glossary, asked.key, glossary.id):
         raise no_such_glossary()
     return Response(status_code=204)
 
@@ -130,42 +103,7 @@ _GLOSSARY = record(
     creation_time={"type": "string", "format": "date-time"},
     entry_count=INTEGER,
 )
-CREATE = (
-    Field(
-        name="name", kind="word", about="Name of the glossary.", is_required=True, example="Sports"
-    ),
-    Field(
-        name="source_lang",
-        kind="word",
-        about="Language code of the terms.",
-        is_required=True,
-        example="en",
-    ),
-    Field(
-        name="target_lang",
-        kind="word",
-        about="Language code of their translations.",
-        is_required=True,
-        example="de",
-    ),
-    Field(
-        name="entries",
-        kind="text",
-        about="A term and its translation a line.",
-        is_required=True,
-        example="bike\tRad",
-        is_for_model=False,
-    ),
-    Field(
-        name="entries_format",
-        kind="word",
-        about="What separates them: tabs or commas.",
-        choices=("tsv", "csv"),
-        default="tsv",
-        example="tsv",
-    ),
-    AUTH_KEY,
-)
+CREATE = (NAME, *DICTIONARY, AUTH_KEY)
 ENDPOINTS = (
     Endpoint(
         method="POST",

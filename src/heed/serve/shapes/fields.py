@@ -93,6 +93,11 @@ TARGET = Field(
 )
 
 
+def example_of(fields: Sequence[Field]) -> dict[str, Any]:
+    """A request that is answered by every server which translates its languages."""
+    return {each.name: each.example for each in fields if each.example is not None}
+
+
 def take(fields: Sequence[Field], given: Parameters, style: Style) -> dict[str, Any]:
     """The value of each field, in its type. What no field names is ignored.
 
@@ -125,7 +130,7 @@ def _value_of(field: Field, given: Parameters, style: Style) -> Any:
     value: Any = (given.files if field.kind == "file" else given.values).get(field.name)
     if given.is_form and isinstance(value, list):
         value = value[0] if field.kind not in ("texts", "words") or len(value) == 1 else value
-    is_empty = value == "" or (value == [] and field.kind in ("texts", "words"))
+    is_empty = value == "" or (value == [] and field.kind in ("texts", "words", "objects"))
     if value is None or is_empty:
         if field.is_required:
             raise Refusal(

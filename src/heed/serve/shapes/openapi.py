@@ -7,7 +7,7 @@ from typing import Any
 from heed import __version__
 from heed.serve.shapes.body import JSON, MULTIPART, URLENCODED
 from heed.serve.shapes.endpoint import Endpoint
-from heed.serve.shapes.fields import MAX_WORD_CHARS, Field, Kind
+from heed.serve.shapes.fields import MAX_WORD_CHARS, Field, Kind, example_of
 from heed.serve.shapes.schemas import SHARED, TEXT, record, ref
 
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -39,6 +39,8 @@ OF_CONNECTIONS = {
     431: "The request line and headers are too long.",
 }
 """Written before a request has a path, so in one shape for all APIs."""
+WITH_BODY = ("POST", "PUT", "PATCH")
+"""Methods whose parameters are in a body."""
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
@@ -81,11 +83,6 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def example_of(endpoint: Endpoint) -> dict[str, Any]:
-    """A request that is answered by every server which translates its languages."""
-    return {each.name: each.example for each in endpoint.fields if each.example is not None}
-
-
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     names = _PLACEHOLDER.findall(endpoint.path)
     parameters: list[dict[str, Any]] = [
@@ -101,7 +98,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.body is not None:
         content = {"schema": dict(endpoint.body), "example": endpoint.example}
         operation["requestBody"] = {"required": True, "content": {JSON: content}}
-    elif endpoint.method == "POST" and endpoint.fields:
+    elif endpoint.method in WITH_BODY and endpoint.fields:
         operation["requestBody"] = _body(endpoint)
     else:
         parameters += [_parameter(each) for each in endpoint.fields]
@@ -124,7 +121,7 @@ def _body(endpoint: Endpoint) -> dict[str, Any]:
     content: dict[str, Any] = {media_type: {"schema": schema} for media_type in media_types}
     has_example = all(each.example is not None for each in endpoint.fields if each.is_required)
     if JSON in content and has_example:
-        content[JSON]["example"] = example_of(endpoint)
+        content[JSON]["example"] = example_of(endpoint.fields)
     return {"required": bool(schema["required"]), "content": content}
 
 

@@ -6,7 +6,7 @@ Every call opens the file anew, so that threads and processes share it.
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,15 +21,43 @@ from heed.serve.settings import Store
 FILE = "store.sqlite"
 WAIT_S = 5.0
 """How long a write waits for one of another process."""
-SCHEMA = """
-create table if not exists glossaries (
-    id text primary key, owner text not null, name text not null, source text not null,
-    target text not null, created text not null, terms text not null
-);
-create table if not exists suggestions (
-    source text not null, target text not null, q text not null, s text not null
-);
-"""
+Pair = tuple[str, str]
+"""The language codes of a direction, source and target."""
+Terms = Mapping[str, str]
+"""Term → translation."""
+
+VERSION = 1
+SCHEMA = (
+    # What version 0 had: one dictionary a glossary, in the same row.
+    """
+    create table if not exists glossaries (
+        id text primary key, owner text not null, name text not null, source text not null,
+        target text not null, created text not null, terms text not null
+    )
+    """,
+    """
+    create table if not exists suggestions (
+        source text not null, target text not null, q text not null, s text not null
+    )
+    """,
+    "alter table glossaries rename to monolingual",
+    """
+    create table glossaries (
+        id text primary key, owner text not null, name text not null, created text not null
+    )
+    """,
+    """
+    create table dictionaries (
+        glossary text not null, source text not null, target text not null, terms text not null,
+        primary key (glossary, source, target)
+    )
+    """,
+    "insert into glossaries select id, owner, name, created from monolingual order by rowid",
+    "insert into dictionaries select id, source, target, terms from monolingual",
+    "drop table monolingual",
+    f"pragma user_version = {VERSION}",
+)
+"""How a new file, or one of version 0, becomes one of this version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +67,14 @@ class StoredGlossary:
     Attributes:
         id: unguessable.
         name: given by the client.
-        source: language code.
-        target: language code.
         created: time in UTC, ISO 8601.
-        terms: term → translation.
+        dictionaries: the terms of each direction.
     """
 
     id: str
     name: str
-    source: str
-    target: str
     created: str
-    terms: Mapping[str, str]
+    dictionaries: Mapping[Pair, Terms]
 
 
 def folder_of(settings: Store) -> Path:
@@ -75,7 +99,7 @@ class Storage:
         self._settings = settings
 
     def add_glossary(
-        self, owner: str, name: str, source: str, target: str, terms: Mapping[str, str]
+        self, owner: str, name: str, dictionaries: Mapping[Pair, Terms]
     ) -> StoredGlossary:
         """Keep a glossary.
 
@@ -86,30 +110,49 @@ class Storage:
         glossary = StoredGlossary(
             id=str(uuid.uuid4()),
             name=name,
-            source=source,
-            target=target,
             created=created.replace("+00:00", "Z"),
-            terms=dict(terms),
+            dictionaries=dictionaries,
         )
-        row = (glossary.id, owner, name, source, target, glossary.created, json.dumps(terms))
         with self._open() as connection:
             _require_room(connection, "glossaries", self._settings.glossaries)
-            connection.execute("insert into glossaries values (?, ?, ?, ?, ?, ?, ?)", row)
+            row = (glossary.id, owner, name, glossary.created)
+            connection.execute("insert into glossaries values (?, ?, ?, ?)", row)
+            _write_dictionaries(connection, glossary)
         return glossary
 
     def glossaries(self, owner: str) -> list[StoredGlossary]:
         """All glossaries of an owner, the oldest first."""
         with self._open() as connection:
-            rows = connection.execute(
-                f"{_SELECT} where owner = ? order by created, rowid", (owner,)
-            )
-            return [_glossary(row) for row in rows]
+            return _read(connection, "where owner = ? order by created, glossaries.rowid", owner)
 
     def glossary(self, owner: str, id: str) -> StoredGlossary | None:
         """One glossary; None if the owner has none of this id."""
         with self._open() as connection:
-            rows = connection.execute(f"{_SELECT} where owner = ? and id = ?", (owner, id))
-            return next((_glossary(row) for row in rows), None)
+            return next(iter(_read(connection, _ONE, owner, id)), None)
+
+    def change_glossary(
+        self, owner: str, id: str, change: Callable[[StoredGlossary], StoredGlossary]
+    ) -> StoredGlossary | None:
+        """Replace the name and the dictionaries of a glossary; nobody else writes meanwhile.
+
+        Args:
+            owner: its owner.
+            id: its id.
+            change: makes the new glossary from the old one; nothing is written if it raises.
+
+        Returns:
+            The new glossary; None if the owner has none of this id.
+        """
+        with self._open() as connection:
+            connection.execute("begin immediate")
+            for glossary in _read(connection, _ONE, owner, id):
+                changed = change(glossary)
+                connection.execute(
+                    "update glossaries set name = ? where id = ?", (changed.name, id)
+                )
+                _write_dictionaries(connection, changed)
+                return changed
+        return None
 
     def delete_glossary(self, owner: str, id: str) -> bool:
         """Whether there was one."""
@@ -117,6 +160,8 @@ class Storage:
             found = connection.execute(
                 "delete from glossaries where owner = ? and id = ?", (owner, id)
             )
+            if found.rowcount:
+                connection.execute("delete from dictionaries where glossary = ?", (id,))
             return found.rowcount > 0
 
     def add_suggestion(self, source: str, target: str, q: str, s: str) -> None:
@@ -137,7 +182,7 @@ class Storage:
             folder = folder_of(self._settings)
             make_directory(folder)
             with closing(sqlite3.connect(folder / FILE, timeout=WAIT_S)) as connection:
-                connection.executescript(SCHEMA)
+                _update_schema(connection)
                 with connection:
                     yield connection
         except (sqlite3.Error, HeedError) as error:
@@ -145,14 +190,48 @@ class Storage:
             raise Refusal(503, sentence, code="no_store") from error
 
 
-_SELECT = "select id, name, source, target, created, terms from glossaries"
+_ONE = "where owner = ? and id = ?"
 
 
-def _glossary(row: tuple[str, str, str, str, str, str]) -> StoredGlossary:
-    id, name, source, target, created, terms = row
-    return StoredGlossary(
-        id=id, name=name, source=source, target=target, created=created, terms=json.loads(terms)
+def _update_schema(connection: sqlite3.Connection) -> None:
+    if _version(connection) == VERSION:
+        return
+    with connection:
+        connection.execute("begin immediate")
+        if _version(connection) == 0:  # and not updated by another process meanwhile
+            for statement in SCHEMA:
+                connection.execute(statement)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("pragma user_version").fetchone()
+    return int(version)
+
+
+def _read(connection: sqlite3.Connection, which: str, *values: str) -> list[StoredGlossary]:
+    glossaries = connection.execute(f"select id, name, created from glossaries {which}", values)
+    return [
+        StoredGlossary(
+            id=id, name=name, created=created, dictionaries=_dictionaries(connection, id)
+        )
+        for id, name, created in glossaries.fetchall()
+    ]
+
+
+def _dictionaries(connection: sqlite3.Connection, id: str) -> dict[Pair, Terms]:
+    rows = connection.execute(
+        "select source, target, terms from dictionaries where glossary = ? order by rowid", (id,)
     )
+    return {(source, target): json.loads(terms) for source, target, terms in rows}
+
+
+def _write_dictionaries(connection: sqlite3.Connection, glossary: StoredGlossary) -> None:
+    connection.execute("delete from dictionaries where glossary = ?", (glossary.id,))
+    rows = [
+        (glossary.id, *pair, json.dumps(dict(terms)))
+        for pair, terms in glossary.dictionaries.items()
+    ]
+    connection.executemany("insert into dictionaries values (?, ?, ?, ?)", rows)
 
 
 def _require_room(connection: sqlite3.Connection, table: str, limit: int) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from heed.serve.refusal import Refusal
 from heed.serve.service import Service
 from heed.serve.shapes.endpoint import Asked
-from heed.serve.shapes.storage import Storage, StoredGlossary
+from heed.serve.shapes.storage import Storage, StoredGlossary, Terms
 from heed.translate.glossary.glossary import Glossary
 
 
@@ -25,13 +25,13 @@ async def find_glossary(service: Service, asked: Asked, id: str) -> StoredGlossa
     return found
 
 
-def compiled(glossaries: Sequence[StoredGlossary]) -> Glossary:
-    """Stored glossaries as one, ready to be matched; compiled when they are first used.
+def compiled(dictionaries: Sequence[Terms]) -> Glossary:
+    """Stored dictionaries as one glossary, compiled when they are first used.
 
     Args:
-        glossaries: the first that has a term says its translation.
+        dictionaries: the first that has a term says its translation.
     """
-    terms = ChainMap(*(dict(each.terms) for each in glossaries))
+    terms = ChainMap(*(dict(each) for each in dictionaries))
     return _compiled(tuple(terms.items()))
 
 
